@@ -1,0 +1,58 @@
+# Two commands on a fresh machine: `make reproduce` and `make test`. `make setup` does the set-up alone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help setup reproduce test lint types contract pytest bench pin clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Python 3.11 or newer is needed, {v.major}.{v.minor} was found: try make PYTHON=python3.11")'
+	@echo "setting up $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# One stamp a set of requirements, so that reproducing a figure does not wait for the developers' tools.
+# The build backend comes first, from the same pinned file, so that no build reaches for an unpinned one.
+$(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(BIN)/python
+	@echo "installing requirements/$*.txt"
+	@$(PIP) --require-hashes -r requirements/build.txt
+	@$(PIP) --require-hashes -r $<
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+setup: $(VENV)/dev.stamp  ## set up .venv with everything a developer needs
+
+reproduce: $(VENV)/lab.stamp  ## run the default experiments, print their tables, draw their figures
+	@$(BIN)/unfog reproduce
+
+test: lint types contract pytest  ## everything that must hold: lint, types, imports contract, tests
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: setup
+	@$(BIN)/mypy
+
+contract: setup
+	@$(BIN)/lint-imports
+
+pytest: setup
+	@$(BIN)/python -m pytest
+
+bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop, in one run
+	@$(BIN)/python benchmarks/rounds.py
+
+pin: $(VENV)/dev.stamp  ## make the pinned, hashed requirements files anew
+	@$(PIP) uv
+	@for part in build core lab dev; do \
+	  case $$part in core) extra= ;; *) extra="--extra $$part" ;; esac; \
+	  $(BIN)/uv pip compile --quiet pyproject.toml $$extra --generate-hashes --universal \
+	    --python-version 3.11 --no-header --no-annotate --output-file requirements/$$part.txt; \
+	done
+
+clean:  ## remove what the other commands made, except runs/ and figures/
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""What a decision maker does: denoise, learn, choose. Nothing here ever sees the world."""

@@ -1,0 +1,1 @@
+"""Expected features and a belief about theta to an arm. One chooser a file."""

@@ -1,0 +1,1 @@
+"""Noisy context, and history, to a belief about the true context. One denoiser a file."""

@@ -1,0 +1,57 @@
+"""Exact denoising: the posterior of c_t given every measurement up to and including chat_t.
+
+With gamma ~ N(g, S) from rounds before t, chat_t = c_t + gamma + n_t is jointly Gaussian with c_t, so
+
+    c_t ~ N(mu_c + G (chat_t - mu_c - g),  Sigma_c - G Sigma_c),   G = Sigma_c (Sigma_c + Sigma_n + S)^-1.
+
+The plug-in differs in the gain: it shrinks as if gamma were g for certain. G depends on the counts alone, so
+its one d x d solve a round is shared by all trials.
+"""
+
+from typing import NamedTuple
+
+from unfog.agents.denoise import bias
+from unfog.agents.parts import Privilege
+from unfog.arrays import Array, matvec
+from unfog.features import Context
+from unfog.knowledge import Knowledge
+
+
+class Parameters(NamedTuple):
+    """The channel, and how its bias shows."""
+
+    mean: Array  # (d,)    mu_c
+    context_cov: Array  # (d, d)  Sigma_c
+    noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
+    evidence: bias.Evidence
+
+
+class Exact(NamedTuple):
+    """The denoiser, for either source of evidence about the bias."""
+
+    source: bias.Source
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The covariances, and the coordinates of the bias."""
+        noisy_cov = known.context_cov + known.noise_cov
+        return Parameters(known.context_mean, known.context_cov, noisy_cov, bias.evidence(known, self.source))
+
+    def start(self, parameters: Parameters) -> bias.Tally:
+        """Nothing observed yet."""
+        return bias.nothing_seen(parameters.evidence)
+
+    def predict(self, parameters: Parameters, state: bias.Tally, noisy: Array) -> Context:
+        """The posterior of this round's context."""
+        xp = noisy.__array_namespace__()
+        bias_mean, bias_cov = bias.belief(parameters.evidence, state)
+        gain = xp.linalg.solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
+        mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
+        return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
+
+    def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, revealed: Array) -> bias.Tally:
+        """One more observation of the bias."""
+        return bias.add(state, self.source.observation(parameters.mean, noisy, revealed))
+
+
+from_noisy = Exact(bias.NOISY)
+from_pairs = Exact(bias.PAIRS)

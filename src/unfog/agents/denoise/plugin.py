@@ -1,0 +1,55 @@
+"""Plug-in denoising: the bias integrated out under the belief of the *past* rounds (Algorithms 1 and 2).
+
+With gamma ~ N(g, S) from rounds before t, and B, M^-1 as with the bias known,
+
+    c_t ~ N(mu_c + B (chat_t - mu_c - g),  M^-1 + B S B').
+
+From noisy contexts these are the paper's V_t and R_t^-1 in other letters; from pairs those of its appendix
+(the mean printed in its main text has two signs wrong). What chat_t itself says of gamma is left out, so this
+is not the posterior of c_t given all measurements: `exact` is.
+"""
+
+from typing import NamedTuple
+
+from unfog.agents.denoise import bias
+from unfog.agents.denoise.known_bias import Shrinkage, posterior_mean, shrinkage
+from unfog.agents.parts import Privilege
+from unfog.arrays import Array
+from unfog.features import Context
+from unfog.knowledge import Knowledge
+
+
+class Parameters(NamedTuple):
+    """The channel, and how its bias shows."""
+
+    shrinkage: Shrinkage
+    evidence: bias.Evidence
+
+
+class PlugIn(NamedTuple):
+    """The denoiser, for either source of evidence about the bias."""
+
+    source: bias.Source
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The gain, and the coordinates of the bias."""
+        return Parameters(shrinkage(known), bias.evidence(known, self.source))
+
+    def start(self, parameters: Parameters) -> bias.Tally:
+        """Nothing observed yet."""
+        return bias.nothing_seen(parameters.evidence)
+
+    def predict(self, parameters: Parameters, state: bias.Tally, noisy: Array) -> Context:
+        """The plug-in belief about this round's context."""
+        gain = parameters.shrinkage.gain
+        bias_mean, bias_cov = bias.belief(parameters.evidence, state)
+        mean = posterior_mean(parameters.shrinkage, noisy, bias_mean)
+        return Context(mean, parameters.shrinkage.cov + gain @ bias_cov @ gain.mT)
+
+    def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, revealed: Array) -> bias.Tally:
+        """One more observation of the bias."""
+        return bias.add(state, self.source.observation(parameters.shrinkage.mean, noisy, revealed))
+
+
+from_noisy = PlugIn(bias.NOISY)
+from_pairs = PlugIn(bias.PAIRS)

@@ -1,0 +1,1 @@
+"""Expected features and rewards to a belief about theta. One learner a file."""

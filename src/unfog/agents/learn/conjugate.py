@@ -1,0 +1,32 @@
+"""The conjugate Gaussian learner: r = x'theta + N(0, sigma^2), theta ~ N(prior_mean, prior_cov).
+
+Precision prior_cov^-1 + sum x x' / sigma^2, kept as a square root of the covariance and updated by a rank-one
+formula (the paper's mu_t and Sigma_t for Gaussian bandits; there Sigma_t is a precision, and the initial
+value printed in its Algorithm 3 is the inverse of what is meant). x is the expected feature psi_H(a) where
+contexts stay hidden and phi(a, c) where they are revealed.
+"""
+
+from unfog import gaussian
+from unfog.arrays import Array
+from unfog.gaussian import Gaussian
+from unfog.knowledge import Knowledge
+
+
+def setup(known: Knowledge) -> Array:
+    """The variance of a reward given its features."""
+    return known.reward_var
+
+
+def start(known: Knowledge) -> Gaussian:
+    """The prior."""
+    return gaussian.from_moments(known.prior_mean, known.prior_cov)
+
+
+def belief(parameters: Array, state: Gaussian) -> Gaussian:
+    """The posterior, which is the state itself."""
+    return state
+
+
+def update(parameters: Array, state: Gaussian, row: Array, reward: Array) -> Gaussian:
+    """The posterior after one more reward."""
+    return gaussian.condition(state, row, reward, parameters)

@@ -1,0 +1,73 @@
+"""The contracts of the three parts of an agent. A part is a module: a few pure functions over a state.
+
+Every part has `setup`, which does all factorisations once, and `start`, which gives the first state; the rest
+is called once a round. Parameters and states are NamedTuples of arrays, so either engine can carry them.
+"""
+
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from unfog.arrays import Array, Ints
+from unfog.features import Context, Design
+from unfog.gaussian import Gaussian
+from unfog.knowledge import Knowledge
+
+Parameters: TypeAlias = Any
+State: TypeAlias = Any
+
+
+class Privilege(NamedTuple):
+    """The truth that an oracle is shown: the only way by which truth reaches an agent."""
+
+    bias: Array  # (..., d) gamma*
+
+
+class Denoiser(Protocol):
+    """From a noisy context, and what came before it, to a belief about the true one."""
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """Everything that depends on the problem alone."""
+        ...
+
+    def start(self, parameters: Parameters) -> State:
+        """What is remembered before the first round."""
+        ...
+
+    def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
+        """The belief about this round's context: noisy (..., d)."""
+        ...
+
+    def update(self, parameters: Parameters, state: State, noisy: Array, revealed: Any) -> State:
+        """What is remembered after the round; `revealed` is the true context where the agent is shown it."""
+        ...
+
+
+class Learner(Protocol):
+    """From expected features and rewards to a belief about theta."""
+
+    def setup(self, known: Knowledge) -> Parameters:
+        """Everything that depends on the problem alone."""
+        ...
+
+    def start(self, known: Knowledge) -> State:
+        """The belief before the first round."""
+        ...
+
+    def belief(self, parameters: Parameters, state: State) -> Gaussian:
+        """The current belief about theta."""
+        ...
+
+    def update(self, parameters: Parameters, state: State, row: Array, reward: Array) -> State:
+        """The state after a reward: row (..., m), reward (...,)."""
+        ...
+
+
+class Chooser(Protocol):
+    """From the expected features and the belief about theta to an arm."""
+
+    def normals(self, known: Knowledge) -> int:
+        """How many standard normals one choice takes."""
+        ...
+
+    def choose(self, design: Design, belief: Gaussian, normals: Array) -> Ints:
+        """The arm: (...,)."""
+        ...

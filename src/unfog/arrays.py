@@ -1,0 +1,43 @@
+"""The few array operations everything else is written in, for NumPy and JAX alike.
+
+All arrays carry leading batch axes (trials), written `...` in the shapes. Statically an `Array` is a NumPy
+array; at run time it is any array with `__array_namespace__`, which is how a function finds its library.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.intp]
+
+
+def matvec(matrix: Array, vector: Array) -> Array:
+    """Matrix times vector over the batch: (..., p, q), (..., q) -> (..., p)."""
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def rowdots(rows: Array, vector: Array) -> Array:
+    """Every row's product with the vector: (..., K, p), (..., p) -> (..., K).
+
+    Where one set of rows serves many vectors (rows (..., 1, K, p) against (..., n, p)), this is one matrix
+    product instead of n matrix-vector products, which is several times as fast.
+    """
+    if rows.ndim > 2 and rows.shape[-3] == 1 and vector.ndim > 1 and vector.shape[-2] > 1:
+        return vector @ rows[..., 0, :, :].mT
+    return matvec(rows, vector)
+
+
+def take(rows: Array, arm: Ints) -> Array:
+    """The chosen row: (..., K, p) and arm (...,) -> (..., p)."""
+    xp = rows.__array_namespace__()
+    chosen: Array = xp.take_along_axis(rows, arm[..., None, None], -2)[..., 0, :]
+    return chosen
+
+
+def pick(values: Array, arm: Ints) -> Array:
+    """The chosen arm's value: (..., K) and arm (...,) -> (...,)."""
+    xp = values.__array_namespace__()
+    chosen: Array = xp.take_along_axis(values, arm[..., None], -1)[..., 0]
+    return chosen

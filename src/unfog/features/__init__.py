@@ -1,0 +1,68 @@
+"""Feature maps phi(a, c): what a reward is linear in, and its moments when the context is only believed.
+
+A map holds the actions; shown a belief about the context it yields a `Design`, which knows the expected
+features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix where structure avoids it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias
+
+from unfog.arrays import Array, Ints
+from unfog.gaussian import Gaussian
+
+
+class Context(NamedTuple):
+    """A Gaussian belief about a context; a known context has covariance zero."""
+
+    mean: Array  # (..., d)
+    cov: Array  # (..., d, d), its batch axes may be absent when all trials share it
+
+
+class Design(Protocol):
+    """The expected features of all arms in one round."""
+
+    def scores(self, theta: Array) -> Array:
+        """psi(a)'theta of every arm: theta (..., m) -> (..., K)."""
+        ...
+
+    def row(self, arm: Ints) -> Array:
+        """psi(arm): (...,) -> (..., m)."""
+        ...
+
+    def variances(self, belief: Gaussian) -> Array:
+        """Variance of every arm's score under a belief about theta: (..., K)."""
+        ...
+
+    def covariance(self, arm: Ints) -> Array:
+        """Cov(phi(arm, c)) under the belief about the context: (..., m, m)."""
+        ...
+
+
+class FeatureMap(Protocol):
+    """phi(a, c) for one set of actions."""
+
+    @property
+    def size(self) -> int:
+        """How many features: m."""
+        ...
+
+    @property
+    def arms(self) -> int:
+        """How many actions: K."""
+        ...
+
+    def design(self, context: Context) -> Design:
+        """The expected features of every arm under this belief about the context."""
+        ...
+
+    def at(self, context: Array) -> Design:
+        """The features of every arm at a known context (..., d)."""
+        ...
+
+    def over_rounds(self) -> "FeatureMap":
+        """The same map with a singleton axis for rounds before K, to score a block of rounds at once."""
+        ...
+
+
+MapBuilder: TypeAlias = Callable[[Array], FeatureMap]
+"""Turns actions (..., K, p) into a feature map."""

@@ -1,0 +1,90 @@
+"""Features linear in the context: phi(a, c) = G(a) c with any matrices G(a) of shape (m, d).
+
+E[phi] = G(a) v and Cov(phi) = G(a) C G(a)'. The score v'G(a)'theta is the inner product of G(a) with
+theta v', so all arms cost one (K, m d) product and no (K, m) matrix is built.
+"""
+
+from typing import NamedTuple
+
+from unfog.arrays import Array, Ints, matvec, rowdots, take
+from unfog.features import Context
+from unfog.gaussian import Gaussian
+
+
+def _flat(matrices: Array) -> Array:
+    """Each matrix with its rows laid end to end: (..., p, q) -> (..., p q)."""
+    return matrices.reshape(*matrices.shape[:-2], -1)
+
+
+class LinearDesign(NamedTuple):
+    """Expected features under N(mean, cov)."""
+
+    matrices: Array  # (..., K, m, d)
+    mean: Array  # (..., d)
+    cov: Array  # (..., d, d)
+
+    def _matrix(self, arm: Ints) -> Array:
+        chosen = take(_flat(self.matrices), arm)
+        return chosen.reshape(*chosen.shape[:-1], *self.matrices.shape[-2:])
+
+    def scores(self, theta: Array) -> Array:
+        """psi(a)'theta of every arm."""
+        return rowdots(_flat(self.matrices), _flat(theta[..., :, None] * self.mean[..., None, :]))
+
+    def row(self, arm: Ints) -> Array:
+        """psi(arm)."""
+        return matvec(self._matrix(arm), self.mean)
+
+    def variances(self, belief: Gaussian) -> Array:
+        """Variance of every arm's score under a belief about theta."""
+        xp = self.mean.__array_namespace__()
+        outer = belief.root[..., :, None, :] * self.mean[..., None, :, None]
+        spread = _flat(self.matrices) @ outer.reshape(*outer.shape[:-3], -1, outer.shape[-1])
+        variances: Array = xp.vecdot(spread, spread)
+        return variances
+
+    def covariance(self, arm: Ints) -> Array:
+        """Cov(phi(arm, c))."""
+        matrix = self._matrix(arm)
+        return matrix @ self.cov @ matrix.mT
+
+
+class Linear(NamedTuple):
+    """The map with given matrices G(a); `linear` and `diagonal` build it."""
+
+    matrices: Array  # (..., K, m, d)
+
+    @property
+    def size(self) -> int:
+        """How many features: m."""
+        return self.matrices.shape[-2]
+
+    @property
+    def arms(self) -> int:
+        """How many actions: K."""
+        return self.matrices.shape[-3]
+
+    def design(self, context: Context) -> LinearDesign:
+        """Expected features of every arm."""
+        return LinearDesign(self.matrices, context.mean, context.cov)
+
+    def at(self, context: Array) -> LinearDesign:
+        """Features of every arm at a known context."""
+        xp = context.__array_namespace__()
+        certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
+        return LinearDesign(self.matrices, context, certain)
+
+    def over_rounds(self) -> "Linear":
+        """The same map, ready for a block of rounds."""
+        return Linear(self.matrices[..., None, :, :, :])
+
+
+def linear(matrices: Array) -> Linear:
+    """The map whose actions are the matrices G(a) themselves: (..., K, m, d)."""
+    return Linear(matrices)
+
+
+def diagonal(actions: Array) -> Linear:
+    """The map with G(a) = diag(a), so that phi = a * c: actions (..., K, d)."""
+    xp = actions.__array_namespace__()
+    return Linear(actions[..., None] * xp.eye(actions.shape[-1], dtype=actions.dtype))

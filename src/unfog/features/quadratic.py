@@ -1,0 +1,105 @@
+"""The paper's feature map: phi(a, c) = [a_1^2 .. a_d^2, c_1^2 .. c_d^2, a_1 c_1 .. a_d c_d], m = 3d.
+
+With c ~ N(v, C): E[c_i^2] = v_i^2 + C_ii, E[a_i c_i] = a_i v_i. Only the first and last thirds differ between
+arms, so scores need a (K, 2d + 1) table made once per trial and never the (K, m) matrix. Fourth moments of a
+Gaussian give Cov(c_i^2, c_j^2) = 2 C_ij^2 + 4 v_i v_j C_ij and Cov(c_i^2, c_j) = 2 v_i C_ij.
+"""
+
+from typing import NamedTuple
+
+from unfog.arrays import Array, Ints, rowdots, take
+from unfog.features import Context
+from unfog.gaussian import Gaussian
+
+
+class QuadraticDesign(NamedTuple):
+    """Expected features under N(mean, cov)."""
+
+    table: Array  # (..., K, 2d + 1) = [a^2, a, 1]
+    mean: Array  # (..., d)
+    square: Array  # (..., d) = E[c^2]
+    cov: Array  # (..., d, d)
+
+    def scores(self, theta: Array) -> Array:
+        """psi(a)'theta of every arm."""
+        xp = theta.__array_namespace__()
+        d = self.mean.shape[-1]
+        actions, squares, products = theta[..., :d], theta[..., d : 2 * d], theta[..., 2 * d :]
+        products = products * self.mean
+        shared = xp.vecdot(self.square, squares)[..., None]
+        return rowdots(
+            self.table, xp.concat([xp.broadcast_to(actions, products.shape), products, shared], -1)
+        )
+
+    def row(self, arm: Ints) -> Array:
+        """psi(arm)."""
+        xp = self.mean.__array_namespace__()
+        d = self.mean.shape[-1]
+        chosen = take(self.table, arm)
+        squares = xp.broadcast_to(self.square, self.mean.shape)
+        row: Array = xp.concat([chosen[..., :d], squares, chosen[..., d : 2 * d] * self.mean], -1)
+        return row
+
+    def variances(self, belief: Gaussian) -> Array:
+        """Variance of every arm's score under a belief about theta."""
+        xp = self.mean.__array_namespace__()
+        d = self.mean.shape[-1]
+        root = belief.root
+        shared = self.square[..., None, :] @ root[..., d : 2 * d, :]
+        spread = self.table @ xp.concat(
+            [root[..., :d, :], self.mean[..., None] * root[..., 2 * d :, :], shared], -2
+        )
+        variances: Array = xp.vecdot(spread, spread)
+        return variances
+
+    def covariance(self, arm: Ints) -> Array:
+        """Cov(phi(arm, c))."""
+        xp = self.mean.__array_namespace__()
+        d = self.mean.shape[-1]
+        action = take(self.table, arm)[..., d : 2 * d]
+        mean, cov = self.mean, self.cov
+        squares = 2 * cov**2 + 4 * mean[..., :, None] * mean[..., None, :] * cov
+        cross = 2 * mean[..., :, None] * cov * action[..., None, :]
+        linear = action[..., :, None] * cov * action[..., None, :]
+        blank = xp.zeros_like(linear)
+        rows = [[blank, blank, blank], [blank, squares, cross], [blank, cross.mT, linear]]
+        joint: Array = xp.concat([xp.concat(row, -1) for row in rows], -2)
+        return joint
+
+
+class Quadratic(NamedTuple):
+    """The map for one set of actions; build it with `quadratic(actions)`."""
+
+    table: Array  # (..., K, 2d + 1)
+
+    @property
+    def size(self) -> int:
+        """How many features: m = 3d."""
+        return self.table.shape[-1] // 2 * 3
+
+    @property
+    def arms(self) -> int:
+        """How many actions: K."""
+        return self.table.shape[-2]
+
+    def design(self, context: Context) -> QuadraticDesign:
+        """Expected features of every arm."""
+        xp = context.mean.__array_namespace__()
+        spread = xp.linalg.diagonal(context.cov)
+        return QuadraticDesign(self.table, context.mean, context.mean**2 + spread, context.cov)
+
+    def at(self, context: Array) -> QuadraticDesign:
+        """Features of every arm at a known context."""
+        xp = context.__array_namespace__()
+        certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
+        return QuadraticDesign(self.table, context, context**2, certain)
+
+    def over_rounds(self) -> "Quadratic":
+        """The same map, ready for a block of rounds."""
+        return Quadratic(self.table[..., None, :, :])
+
+
+def quadratic(actions: Array) -> Quadratic:
+    """The map of these actions (..., K, d)."""
+    xp = actions.__array_namespace__()
+    return Quadratic(xp.concat([actions**2, actions, xp.ones_like(actions[..., :1])], -1))

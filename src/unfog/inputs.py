@@ -1,0 +1,116 @@
+"""Bad input is refused at the door: the message names the field, the value and what is allowed.
+
+Public constructors and the spec call these checks; nothing further inside checks again.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from unfog.arrays import Array
+
+Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
+
+WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
+
+
+class InputError(ValueError):
+    """A value that cannot be used; the message is one line."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        """Say which field, which value, and what is allowed."""
+        super().__init__(f"{field}: {_short(value)}; allowed: {allowed}")
+        self.field, self.value, self.allowed = field, value, allowed
+
+    @classmethod
+    def prefixed(cls, table: str, error: "InputError") -> "InputError":
+        """The same complaint, about a field of a table."""
+        return cls(f"{table}.{error.field}", error.value, error.allowed)
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def _numbers(field: str, value: object, allowed: str) -> Array:
+    """An array of finite floats, from numbers only: no text, no booleans, nothing ragged."""
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise InputError(field, f"{_short(value)} is ragged", allowed) from None
+    if raw.dtype.kind not in "iuf":
+        raise InputError(field, f"{_short(value)} is not made of numbers", allowed)
+    array = raw.astype(np.float64)
+    if not np.all(np.isfinite(array)):
+        raise InputError(field, f"{_short(value)} has a value that is not finite", allowed)
+    return array
+
+
+def vector(field: str, value: object, size: int) -> Array:
+    """A vector of `size` numbers; one number stands for all."""
+    allowed = f"a number or a list of {size} numbers"
+    array = _numbers(field, value, allowed)
+    if array.ndim == 0:
+        return np.full(size, float(array))
+    if array.shape != (size,):
+        raise InputError(field, f"{_short(value)} has shape {array.shape}", allowed)
+    return array
+
+
+def covariance(field: str, value: object, size: int) -> Array:
+    """A positive definite matrix; one number stands for a multiple of I, a list for a diagonal."""
+    allowed = (
+        f"a positive number, {size} positive numbers or a symmetric positive definite {size} x {size} matrix"
+    )
+    array = _numbers(field, value, allowed)
+    if array.ndim == 0:
+        array = np.full(size, float(array))
+    if array.shape == (size,):
+        array = np.diag(array)
+    if array.shape != (size, size):
+        raise InputError(field, f"{_short(value)} has shape {array.shape}", allowed)
+    skew = np.abs(array - array.T)
+    if skew.max(initial=0.0) > 1e-12 * np.abs(array).max(initial=0.0):
+        i, j = np.unravel_index(np.argmax(skew), skew.shape)
+        pair = f"entry [{i}][{j}] = {array[i, j]:g} but [{j}][{i}] = {array[j, i]:g}"
+        raise InputError(field, f"not symmetric, {pair}", allowed)
+    _check_definite(field, value, array, allowed)
+    return (array + array.T) / 2
+
+
+def _check_definite(field: str, value: object, matrix: Array, allowed: str) -> None:
+    # Scaling to a unit diagonal first: units differ between coordinates, and that alone is no singularity.
+    diagonal = np.diag(matrix)
+    if np.any(diagonal <= 0):
+        raise InputError(field, f"{_short(value)} has the variance {diagonal.min():g}", allowed)
+    scale = np.sqrt(diagonal)
+    least, most = np.linalg.eigvalsh(matrix / scale / scale[:, None])[[0, -1]]
+    if least <= 0 or most / least > WORST_CONDITION:
+        kind = "singular" if least > -1e-12 * most else "not positive definite"
+        raise InputError(field, f"{_short(value)} is {kind} (smallest eigenvalue {least:.3g})", allowed)
+
+
+def positive(field: str, value: object) -> float:
+    """A positive finite number."""
+    array = _numbers(field, value, "a positive number")
+    if array.ndim != 0 or not array > 0:
+        raise InputError(field, value, "a positive number")
+    return float(array)
+
+
+def count(field: str, value: object, least: int = 1, most: int = 2**63 - 1) -> int:
+    """A whole number in a range."""
+    allowed = f"a whole number, at least {least}" + ("" if most == 2**63 - 1 else f" and at most {most}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise InputError(field, value, allowed)
+    return int(value)
+
+
+def one_of(field: str, value: object, names: Sequence[str]) -> str:
+    """One of these names."""
+    if not isinstance(value, str) or value not in names:
+        raise InputError(field, value, ", ".join(names))
+    return value

@@ -1,0 +1,1 @@
+"""Experiments: a spec in, a run folder, a table and a figure out."""

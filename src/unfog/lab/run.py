@@ -1,0 +1,180 @@
+"""Run an experiment: from a spec to a Dataset of curves, kept in a run folder if one is asked for."""
+
+import io
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import xarray as xr
+
+from unfog.lab import store
+from unfog.lab.spec import Spec, load, parse
+from unfog.simulate import Curves, gather, plan
+from unfog.simulate.schedule import Job, results
+from unfog.version import __version__
+from unfog.world.problem import Problem
+
+
+class Progress(Protocol):
+    """Told how much work there is, then of every piece done."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Agent-rounds done so far, of so many."""
+        ...
+
+
+def quiet(done: int, total: int) -> None:
+    """Say nothing."""
+
+
+def run(
+    experiment: str | Path | Spec | Problem,
+    *,
+    rounds: int | None = None,
+    trials: int | None = None,
+    seed: int | None = None,
+    agents: Sequence[str] | None = None,
+    workers: int = 1,
+    out: str | Path | None = None,
+    progress: Progress = quiet,
+) -> xr.Dataset:
+    """Cumulative losses with dims (agent, trial, round).
+
+    `experiment` is a name of the catalog, a TOML file, a spec or a problem. With `out` the result is also
+    kept in that folder, which must not exist yet; an interrupted run of the same spec is resumed there.
+    """
+    changes = {
+        "rounds": rounds,
+        "trials": trials,
+        "seed": seed,
+        "agents": None if agents is None else list(agents),
+    }
+    if isinstance(experiment, str | Path):
+        spec = load(experiment, changes)
+    elif isinstance(experiment, Spec):
+        spec = with_run(experiment, changes)
+    else:
+        spec = with_run(Spec(), changes)
+        return _simulate(spec, [("", experiment)], workers, progress, None)
+    if out is None:
+        return _simulate(spec, spec.settings(), workers, progress, None)
+    keep(spec, Path(out), workers=workers, progress=progress)
+    return open_run(out)
+
+
+def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
+    """The spec with fields of [run] changed; None leaves a field as it is."""
+    changed = {field: value for field, value in changes.items() if value is not None}
+    data = spec.model_dump(exclude={"name"})
+    return parse({**data, "run": {**data["run"], **changed}}, spec.name)
+
+
+def keep(spec: Spec, target: Path, *, workers: int = 1, progress: Progress = quiet) -> None:
+    """Run into a folder."""
+    partial = store.Partial(target, spec)
+    partial.open()
+    with partial.locked():
+        started = time.perf_counter()
+        data = _simulate(spec, spec.settings(), workers, progress, partial)
+        partial.finish(bytes(data.to_netcdf(engine="scipy")), time.perf_counter() - started)
+
+
+def _simulate(
+    spec: Spec,
+    settings: list[tuple[str, Problem]],
+    workers: int,
+    progress: Progress,
+    partial: store.Partial | None,
+) -> xr.Dataset:
+    total = len(settings) * len(spec.run.agents) * spec.run.rounds * spec.run.trials
+    done = 0
+
+    def tick(rounds: int) -> None:
+        nonlocal done
+        done += rounds
+        progress(done, total)
+
+    parts = []
+    for index, (suffix, problem) in enumerate(settings):
+        curves = _one_setting(spec, index, problem, workers, tick, partial)
+        parts.append(_dataset(curves, suffix))
+    data = xr.concat(parts, "agent") if len(parts) > 1 else parts[0]
+    data.attrs = {"experiment": spec.name, "spec": spec.model_dump_json(), "unfog": __version__}
+    return data
+
+
+def _one_setting(
+    spec: Spec,
+    index: int,
+    problem: Problem,
+    workers: int,
+    tick: Callable[[int], None],
+    partial: store.Partial | None,
+) -> Curves:
+    r = spec.run
+    job, batches = plan(
+        problem,
+        r.agents,
+        rounds=r.rounds,
+        trials=r.trials,
+        seed=r.seed,
+        points=r.points,
+        decompose=r.decompose,
+        workers=workers,
+    )
+    found = {} if partial is None else _resume(job, index, partial, tick)
+    missing = [t for t in range(r.trials) if not any(t in have for have in found)]
+    pending = [piece for batch in batches for piece in _runs(t for t in missing if t in batch)]
+    for trials, curves in results(job, pending, workers, tick):
+        if partial is not None:
+            partial.save(index, trials, curves)
+        found[trials] = curves
+    return gather(job, found)
+
+
+def _resume(job: Job, index: int, partial: store.Partial, tick: Callable[[int], None]) -> dict[range, Any]:
+    """What an interrupted run left; the batches may have been cut otherwise."""
+    found: dict[range, Any] = {}
+    for trials in partial.finished(index):
+        curves = partial.load(index, trials)
+        if curves is not None:
+            found[trials] = curves
+            tick(len(trials) * len(job.agents) * int(job.grid[-1]))
+    return found
+
+
+def _runs(numbers: Any) -> list[range]:
+    """Consecutive numbers as ranges."""
+    pieces: list[range] = []
+    for n in numbers:
+        if pieces and pieces[-1].stop == n:
+            pieces[-1] = range(pieces[-1].start, n + 1)
+        else:
+            pieces.append(range(n, n + 1))
+    return pieces
+
+
+def _dataset(curves: Curves, suffix: str) -> xr.Dataset:
+    dims = ("agent", "trial", "round")
+    first = next(iter(curves.values.values()))
+    coords = {
+        "agent": [name + suffix for name in curves.agents],
+        "trial": range(first.shape[1]),
+        "round": curves.rounds,
+    }
+    return xr.Dataset({name: (dims, values) for name, values in curves.values.items()}, coords)
+
+
+def open_run(folder: str | Path) -> xr.Dataset:
+    """The Dataset of a finished run folder, checked against its hash."""
+    _, curves = store.read(Path(folder))
+    data = xr.load_dataset(io.BytesIO(curves), engine="scipy")
+    return data.assign_coords(agent=data["agent"].astype(str))
+
+
+def spec_of(data: xr.Dataset) -> Spec:
+    """The spec a Dataset was made from."""
+    stored = json.loads(data.attrs["spec"])
+    return parse({k: v for k, v in stored.items() if k != "name"}, stored["name"])

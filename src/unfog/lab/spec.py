@@ -1,0 +1,182 @@
+"""An experiment as a TOML file, checked field by field.
+
+title = "..."                    # optional
+[problem]                        # the fields of the world named by `kind`
+kind = "gaussian"
+[run]
+rounds = 1000
+trials = 100
+seed = 0
+agents = ["alg1", "oracle"]
+[sweep]                          # optional: the same run for each value of one field of the problem
+actions = [10, 20, 40, 80]
+"""
+
+import dataclasses
+import json
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from unfog.agents.catalogue import named
+from unfog.inputs import InputError, count
+from unfog.simulate import MOST_SEED
+from unfog.world.problem import Problem
+from unfog.world.synthetic import GaussianProblem
+
+KINDS: dict[str, type[GaussianProblem]] = {"gaussian": GaussianProblem}
+DEFAULTS = {
+    kind: {field.name: field.default for field in dataclasses.fields(world) if field.init}
+    for kind, world in KINDS.items()
+}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class RunSpec(_Strict):
+    """How long, how often, from which seed, and who plays."""
+
+    rounds: int = 1000
+    trials: int = 100
+    seed: int = 0
+    agents: list[str] = Field(default_factory=lambda: ["alg1", "alg2", "naive", "oracle", "kk"])
+    points: int | None = None
+    decompose: bool = True
+
+
+class Spec(_Strict):
+    """An experiment."""
+
+    name: str = "experiment"
+    title: str = ""
+    problem: dict[str, Any] = Field(default_factory=lambda: {"kind": "gaussian"})
+    run: RunSpec = RunSpec()
+    sweep: dict[str, list[Any]] = Field(default_factory=dict)
+
+    def settings(self) -> list[tuple[str, Problem]]:
+        """The problems to run, each with what to append to the agents' names."""
+        if not self.sweep:
+            return [("", build_problem(self.problem))]
+        [(field, values)] = self.sweep.items()
+        return [(f" {field}={value}", build_problem({**self.problem, field: value})) for value in values]
+
+
+def build_problem(fields: Mapping[str, Any]) -> Problem:
+    """The world these fields describe."""
+    rest = dict(fields)
+    kind = rest.pop("kind", None)
+    if kind not in KINDS:
+        raise InputError("problem.kind", "missing" if kind is None else repr(kind), ", ".join(KINDS))
+    for field, value in rest.items():
+        if field not in DEFAULTS[kind]:
+            raise InputError(f"problem.{field}", "unknown field", ", ".join(["kind", *DEFAULTS[kind]]))
+        if field in ("features", "action_law") and not isinstance(value, str):
+            raise InputError(f"problem.{field}", value, "a name in quotes")
+    try:
+        return KINDS[kind](**rest)
+    except InputError as error:
+        raise InputError.prefixed("problem", error) from None
+
+
+def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
+    """A checked spec from plain data."""
+    try:
+        spec = Spec.model_validate({"name": name, **data})
+    except ValidationError as error:
+        raise _explain(error) from None
+    count("run.rounds", spec.run.rounds)
+    count("run.trials", spec.run.trials)
+    count("run.seed", spec.run.seed, 0, MOST_SEED)
+    if spec.run.points is not None:
+        count("run.points", spec.run.points)
+    named(spec.run.agents, "run.agents")
+    build_problem(spec.problem)
+    _check_sweep(spec)
+    spec.settings()
+    # Defaults are written out, so that a stored spec says everything even when defaults change.
+    return spec.model_copy(
+        update={"problem": {**spec.problem, **DEFAULTS[spec.problem["kind"]], **spec.problem}}
+    )
+
+
+def _check_sweep(spec: Spec) -> None:
+    if len(spec.sweep) > 1:
+        raise InputError("sweep", ", ".join(spec.sweep), "one field of the problem")
+    for field, values in spec.sweep.items():
+        allowed = DEFAULTS[spec.problem["kind"]]
+        if field not in allowed:
+            raise InputError(f"sweep.{field}", "unknown field", ", ".join(allowed))
+        if not values or len({repr(v) for v in values}) < len(values):
+            raise InputError(f"sweep.{field}", values, "a list of one or more values, all different")
+
+
+def _explain(error: ValidationError) -> InputError:
+    """The first complaint, in one line."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        owner = RunSpec if first["loc"][0] == "run" else Spec
+        return InputError(where, "unknown field", ", ".join(f for f in owner.model_fields if f != "name"))
+    return InputError(where, repr(first["input"]), first["msg"].removeprefix("Input should be "))
+
+
+def catalog() -> dict[str, Spec]:
+    """The experiments that come with the package, by name."""
+    files = resources.files("unfog.lab") / "catalog"
+    found = [file for file in files.iterdir() if file.name.endswith(".toml")]
+    names = sorted((file.name.removesuffix(".toml"), file) for file in found)
+    return {name: parse(tomllib.loads(file.read_text("utf-8")), name) for name, file in names}
+
+
+def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
+    """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
+    data, name = _read(source)
+    changes = {field: value for field, value in (overrides or {}).items() if value is not None}
+    if changes:
+        run = data.get("run", {})
+        if not isinstance(run, dict):
+            raise InputError("run", run, "a table: [run]")
+        data = {**data, "run": {**run, **changes}}
+    return parse(data, name)
+
+
+def _read(source: str | Path) -> tuple[dict[str, Any], str]:
+    text = str(source)
+    known = catalog()
+    if text in known:
+        return known[text].model_dump(exclude={"name"}), text
+    path = Path(source)
+    if path.suffix != ".toml" and not path.is_file():
+        raise InputError(
+            "experiment", f"{text!r} is neither known nor a file", f"{', '.join(known)} or a .toml file"
+        )
+    try:
+        return tomllib.loads(path.read_text("utf-8")), path.stem
+    except FileNotFoundError:
+        raise InputError("experiment", f"no file {text!r}", f"{', '.join(known)} or a .toml file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            "experiment", f"{text!r} cannot be read ({error})", "a readable .toml file"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("experiment", f"{text!r} is not TOML ({error})", "a TOML file") from None
+
+
+def to_toml(spec: Spec) -> str:
+    """The spec as a file that `unfog run` takes. JSON's numbers, strings and lists are TOML's too."""
+    data = spec.model_dump(exclude={"name"}, exclude_none=True)
+    lines = [f"title = {json.dumps(data.pop('title'), ensure_ascii=False)}"]
+    for table, fields in data.items():
+        if fields:
+            lines += [
+                "",
+                f"[{table}]",
+                *(f"{field} = {json.dumps(value)}" for field, value in fields.items()),
+            ]
+    return "\n".join(lines) + "\n"

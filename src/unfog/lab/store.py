@@ -1,0 +1,216 @@
+"""A run folder: written once, whole or not at all, resumed after an interruption, never overwritten.
+
+    NAME/spec.toml     the experiment; `unfog run NAME/spec.toml` repeats it
+    NAME/run.json      seed, versions, fingerprint of the code, sha256 of the curves
+    NAME/curves.nc     cumulative losses as netCDF 3 (dims agent, trial, round), for xarray
+    NAME/timing.json   seconds it took; the one file that differs between equal runs
+
+While it runs the folder is NAME.partial, with one file for each finished batch of trials; the last step is a
+rename. A run that was interrupted goes on from its batches if spec and code are still the same.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unfog.arrays import Array
+from unfog.inputs import InputError
+from unfog.lab.spec import Spec, to_toml
+from unfog.version import __version__
+
+NUMERIC = ("arrays.py", "gaussian.py", "knowledge.py", "features", "agents", "world", "simulate", "theory")
+
+
+def fingerprint() -> str:
+    """A hash of the code that decides results, so that old and new code never mix in one run."""
+    root = resources.files("unfog")
+    digest = hashlib.sha256()
+    for name in NUMERIC:
+        path = Path(str(root / name))
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def manifest(spec: Spec) -> dict[str, Any]:
+    """What identifies a run."""
+    versions = {name: metadata.version(name) for name in ("numpy", "scipy", "xarray")}
+    return {
+        "experiment": spec.name,
+        "seed": spec.run.seed,
+        "versions": {"unfog": __version__, "python": platform.python_version(), **versions},
+        "code": fingerprint(),
+        "spec": hashlib.sha256(to_toml(spec).encode()).hexdigest(),
+    }
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """The file appears whole, or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable; not every system lets a folder be opened."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _json(data: Any) -> bytes:
+    return (json.dumps(data, indent=2, sort_keys=True) + "\n").encode()
+
+
+class Partial:
+    """A run in progress."""
+
+    def __init__(self, target: Path, spec: Spec) -> None:
+        """Open NAME.partial, keeping the batches in it if they belong to this very run."""
+        self.target, self.spec = target, spec
+        self.folder = target.with_name(target.name + ".partial")
+        self.identity = manifest(spec)
+
+    def open(self) -> None:
+        """Make the folder, or take it over."""
+        if self.target.exists():
+            raise InputError(
+                "out", f"{str(self.target)!r} exists already", "a folder that does not exist yet"
+            )
+        if self.folder.exists() and not self.matches():
+            allowed = "another folder, or remove the unfinished run"
+            raise InputError("out", f"{str(self.folder)!r} holds another unfinished run", allowed)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / "run.json").exists():
+            write_atomically(self.folder / "run.json", _json(self.identity))
+
+    def matches(self) -> bool:
+        """Whether what is there belongs to this spec and this code."""
+        try:
+            return bool(json.loads((self.folder / "run.json").read_bytes()) == self.identity)
+        except FileNotFoundError:
+            return not any(self.folder.iterdir())
+        except (OSError, ValueError):
+            return False
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second process out; the lock dies with its holder."""
+        with open(self.folder / "lock", "wb") as lock:
+            if not _lock(lock.fileno()):
+                allowed = "another folder, or wait for the process that is writing it"
+                raise InputError("out", f"{str(self.folder)!r} is being written", allowed)
+            yield
+
+    def _chunk(self, setting: int, trials: range) -> Path:
+        return self.folder / f"batch-{setting}-{trials.start}-{trials.stop}.npz"
+
+    def finished(self, setting: int) -> list[range]:
+        """The batches of trials already there."""
+        names = [path.stem.split("-") for path in self.folder.glob(f"batch-{setting}-*.npz")]
+        return sorted((range(int(n[2]), int(n[3])) for n in names), key=lambda trials: trials.start)
+
+    def save(self, setting: int, trials: range, curves: dict[str, Array]) -> None:
+        """Keep one batch."""
+        path = self._chunk(setting, trials)
+        temporary = path.with_suffix(".tmp")
+        with open(temporary, "wb") as file:
+            np.savez(file, allow_pickle=False, **curves)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+    def load(self, setting: int, trials: range) -> dict[str, Array] | None:
+        """One batch, or nothing if its file is damaged: it is then run again."""
+        path = self._chunk(setting, trials)
+        try:
+            with np.load(path, allow_pickle=False) as saved:
+                return {name: saved[name] for name in saved.files}
+        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+            path.unlink(missing_ok=True)
+            return None
+
+    def finish(self, curves: bytes, seconds: float) -> None:
+        """Write the final files beside the batches, and rename them into place."""
+        final = self.folder / "final"
+        shutil.rmtree(final, ignore_errors=True)
+        final.mkdir()
+        write_atomically(final / "curves.nc", curves)
+        write_atomically(final / "spec.toml", to_toml(self.spec).encode())
+        write_atomically(final / "timing.json", _json({"seconds": seconds}))
+        identity = {**self.identity, "curves": hashlib.sha256(curves).hexdigest()}
+        write_atomically(final / "run.json", _json(identity))
+        if self.target.exists():
+            raise InputError("out", f"{str(self.target)!r} appeared meanwhile", "a folder of this run's own")
+        os.rename(final, self.target)
+        _sync_folder(self.target.parent)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # no advisory locks on this system
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def next_target(folder: Path, spec: Spec) -> Path:
+    """NAME-001, NAME-002, ...: an unfinished run of this very spec, else the next free number."""
+    number = 1
+    while True:
+        target = folder / f"{spec.name}-{number:03d}"
+        partial = Partial(target, spec)
+        if not target.exists() and (not partial.folder.exists() or partial.matches()):
+            return target
+        number += 1
+
+
+def read(folder: Path) -> tuple[dict[str, Any], bytes]:
+    """The identity of a finished run, and its curves, checked against their hash."""
+    run = folder / "run.json"
+    allowed = "a folder made by `unfog run`"
+    if not folder.is_dir():
+        raise InputError("run", f"no folder {str(folder)!r}", allowed)
+    try:
+        identity = json.loads(run.read_bytes())
+        curves = (folder / "curves.nc").read_bytes()
+        expected = identity["curves"]
+    except FileNotFoundError as error:
+        raise InputError("run", f"{str(folder)!r} has no {Path(error.filename).name}", allowed) from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError("run", f"{str(run)!r} is damaged", allowed) from None
+    if hashlib.sha256(curves).hexdigest() != expected:
+        raise InputError("run", f"{str(folder / 'curves.nc')!r} is damaged: its hash differs", allowed)
+    return identity, curves
+
+
+def seconds(folder: Path) -> float | None:
+    """How long the run took, where that is known."""
+    try:
+        return float(json.loads((folder / "timing.json").read_bytes())["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,146 @@
+"""The round loop in NumPy: a batch of trials side by side, one agent after the other on the same world.
+
+A block of rounds is made at once (contexts, measurements, the mean reward of every arm), each agent walks
+through it round by round, and its losses are read off its trace afterwards, again for the whole block. Blocks
+always have the same length, so the bits of a result do not depend on how trials were batched.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.agents import agent as agents
+from unfog.agents.agent import Agent
+from unfog.agents.denoise import known_bias
+from unfog.agents.parts import Privilege
+from unfog.arrays import Array, Ints, pick
+from unfog.features import Context
+from unfog.simulate.tape import RoundTape, truth_draws
+from unfog.theory import regret
+from unfog.world.problem import Emission, Problem, Truth
+
+BLOCK = 128  # rounds
+
+
+class _Block(NamedTuple):
+    """A stretch of rounds, as nature made it: (trials, rounds, ...)."""
+
+    emission: Emission
+    normals: Array
+    tables: regret.Tables
+
+
+class _Player:
+    """One agent in the middle of its run."""
+
+    def __init__(self, agent: Agent, problem: Problem, truth: Truth, tape: RoundTape) -> None:
+        privilege = Privilege(truth.bias) if agent.privileged else None
+        self.agent, self.tape = agent, tape
+        self.setup, self.memory = agents.begin(agent, problem.knowledge(), privilege)
+
+    def play(self, problem: Problem, truth: Truth, block: _Block, rounds: int) -> tuple[Ints, Context]:
+        """Walk through the block: the arms (trials, rounds) and the beliefs about the contexts."""
+        agent, features = self.agent, truth.features
+        noisy, contexts, draws, normals = map(
+            _by_round, (*block.emission[::-1], self.tape.next(BLOCK), block.normals)
+        )
+        arms, beliefs = [], []
+        for t in range(rounds):
+            decision = agents.decide(agent, self.setup, self.memory, features, noisy[t], draws[t])
+            expected = pick(block.tables.true_context[:, t], decision.arm)
+            reward = problem.reward(expected, normals[t])
+            revealed = contexts[t] if agent.reveals else None
+            self.memory = agents.learn(
+                agent, self.setup, self.memory, features, decision, noisy[t], reward, revealed
+            )
+            arms.append(decision.arm)
+            beliefs.append(decision.context)
+        return np.stack(arms, 1), _stack(beliefs)
+
+
+def _by_round(values: Array) -> Array:
+    return np.ascontiguousarray(values.swapaxes(0, 1))
+
+
+def _stack(beliefs: Sequence[Context]) -> Context:
+    """Beliefs round by round to (trials, rounds, ...); covariances shared by all trials stay shared."""
+    cov = np.stack([belief.cov for belief in beliefs], -3)
+    return Context(np.stack([belief.mean for belief in beliefs], -2), cov)
+
+
+def run_trials(
+    problem: Problem,
+    chosen: Sequence[Agent],
+    *,
+    grid: Ints,
+    trials: Sequence[int],
+    seed: int,
+    decompose: bool,
+    tick: Callable[[int], None],
+) -> dict[str, Array]:
+    """Cumulative losses of these trials at the rounds of `grid`: (agents, trials, grid) by name.
+
+    `tick` is called with the number of agent-rounds just done, all trials counted.
+    """
+    known = problem.knowledge()
+    truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
+    world = RoundTape(seed, trials, "rounds", problem.round_normals())
+    players = [
+        _Player(a, problem, truth, RoundTape(seed, trials, "agent", a.chooser.normals(known))) for a in chosen
+    ]
+    meter = _Meter(len(players), len(trials), grid)
+    for first in range(0, int(grid[-1]), BLOCK):
+        rounds = min(BLOCK, int(grid[-1]) - first)
+        block = _make_block(problem, truth, world.next(BLOCK))
+        for index, player in enumerate(players):
+            arms, beliefs = player.play(problem, truth, block, rounds)
+            meter.add(index, first, _losses(truth, block, arms, beliefs, decompose))
+            tick(rounds * len(trials))
+    return meter.values
+
+
+def _make_block(problem: Problem, truth: Truth, normals: Array) -> _Block:
+    """Everything of a block that does not depend on the agents."""
+    shrinkage = known_bias.shrinkage(problem.knowledge())
+    wide = _over_rounds(truth)
+    emission = problem.emit(wide, normals)
+    best = regret.oracle_context(shrinkage, emission.noisy, wide.bias)
+    return _Block(
+        emission, normals, regret.tables(wide.features, wide.theta, best, emission.context, emission.noisy)
+    )
+
+
+def _over_rounds(truth: Truth) -> Truth:
+    return Truth(truth.theta[:, None], truth.bias[:, None], truth.features.over_rounds())
+
+
+def _losses(truth: Truth, block: _Block, arms: Ints, beliefs: Context, decompose: bool) -> dict[str, Array]:
+    rounds = arms.shape[1]
+    played = regret.Tables(*(table[:, :rounds] for table in block.tables))
+    losses = regret.losses(played, arms)
+    if decompose:
+        wide = _over_rounds(truth)
+        losses |= regret.split(played, arms, wide.features.design(beliefs), wide.theta)
+    return losses
+
+
+class _Meter:
+    """Adds losses up and keeps the totals at the wanted rounds."""
+
+    def __init__(self, players: int, trials: int, grid: Ints) -> None:
+        self._shape, self._grid = (players, trials), grid
+        self.values: dict[str, Array] = {}
+        self._totals: dict[str, Array] = {}
+
+    def add(self, player: int, first: int, losses: dict[str, Array]) -> None:
+        """Take in the losses (trials, rounds) of one player from round `first` on."""
+        for name, loss in losses.items():
+            if name not in self.values:
+                self.values[name] = np.empty((*self._shape, len(self._grid)))
+                self._totals[name] = np.zeros(self._shape)
+            running = self._totals[name][player][:, None] + np.cumsum(loss, 1)
+            last = first + loss.shape[1]
+            lo, hi = np.searchsorted(self._grid, [first, last], side="right")
+            self.values[name][player, :, lo:hi] = running[:, self._grid[lo:hi] - first - 1]
+            self._totals[name][player] = running[:, -1]

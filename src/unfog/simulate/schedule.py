@@ -1,0 +1,133 @@
+"""Which rounds are stored, how trials are cut into batches, and who runs them.
+
+None of it changes a result: a trial's numbers depend on (seed, trial) alone, so batches of any size, in any
+number of processes, give the same bits.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unfog.agents.agent import Agent
+from unfog.agents.catalogue import AGENTS
+from unfog.arrays import Array, Ints
+from unfog.inputs import InputError
+from unfog.simulate.numpy_engine import BLOCK, run_trials
+from unfog.world.problem import Problem
+
+MOST_POINTS = 1000
+MOST_CELLS = 32_000_000  # stored numbers in a run: 256 MB
+BATCH_BYTES = 64_000_000
+BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
+CURVES = 6
+
+Tick = Callable[[int], None]
+
+
+class Job(NamedTuple):
+    """Everything that decides a result."""
+
+    problem: Problem
+    agents: Sequence[Agent]
+    grid: Ints  # the rounds whose totals are kept; the last one is the horizon
+    seed: int
+    decompose: bool
+
+
+def stored_rounds(rounds: int, trials: int, agents: int, points: int | None = None) -> Ints:
+    """Every round where that is affordable, otherwise evenly spaced ones, the last always among them."""
+    if points is None:
+        points = min(MOST_POINTS, max(50, MOST_CELLS // (CURVES * trials * agents)))
+    points = min(points, rounds)
+    return np.unique(np.ceil(np.arange(1, points + 1) * (rounds / points) - 1e-9).astype(np.intp))
+
+
+def batches(job: Job, trials: int, workers: int = 1, chunk: int | None = None) -> list[range]:
+    """The trials cut into batches that fit in memory and keep all workers busy."""
+    if chunk is None:
+        known = job.problem.knowledge()
+        arms = job.problem.truth(_blank(job.problem)).features.arms
+        m, d = known.prior_mean.shape[0], known.context_mean.shape[0]
+        curves = len(job.agents) * CURVES * len(job.grid)
+        each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m) + 4 * arms * m + 4 * m * m + curves)
+        least, most = BATCH_TRIALS
+        chunk = max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
+    return [range(first, min(first + chunk, trials)) for first in range(0, trials, chunk)]
+
+
+def _blank(problem: Problem) -> dict[str, Array]:
+    return {name: np.zeros(draws.shape) for name, draws in problem.truth_draws().items()}
+
+
+def results(
+    job: Job, pending: Sequence[range], workers: int, tick: Tick
+) -> Iterator[tuple[range, dict[str, Array]]]:
+    """Each batch with its curves, as they finish."""
+    if workers == 1 or len(pending) <= 1:
+        for trials in pending:
+            yield trials, _run(job, trials, tick)
+    else:
+        yield from _in_processes(job, pending, min(workers, len(pending)), tick)
+
+
+def _run(job: Job, trials: range, tick: Tick) -> dict[str, Array]:
+    return run_trials(
+        job.problem,
+        job.agents,
+        grid=job.grid,
+        trials=trials,
+        seed=job.seed,
+        decompose=job.decompose,
+        tick=tick,
+    )
+
+
+def _in_processes(
+    job: Job, pending: Sequence[range], workers: int, tick: Tick
+) -> Iterator[tuple[range, dict[str, Array]]]:
+    names = [agent.name for agent in job.agents]
+    if any(AGENTS.get(agent.name) is not agent for agent in job.agents):
+        raise InputError("workers", workers, "1 for agents that are not in the catalogue")
+    context = multiprocessing.get_context("spawn")
+    done, seen = context.Value("q", 0), 0
+    with ProcessPoolExecutor(workers, context, _enlist, (done,)) as pool:
+        bare = job._replace(agents=())
+        waiting: dict[Future[dict[str, Array]], range] = {
+            pool.submit(_serve, bare, names, trials): trials for trials in pending
+        }
+        try:
+            while waiting:
+                finished, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
+                total = done.value
+                tick(total - seen)
+                seen = total
+                for future in finished:
+                    yield waiting.pop(future), future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+_done: Any = None  # set in worker processes only: the rounds done, shared with the parent
+
+
+def _enlist(done: Any) -> None:
+    global _done
+    _done = done
+
+
+def _serve(bare: Job, names: Sequence[str], trials: range) -> dict[str, Array]:
+    def tick(rounds: int) -> None:
+        with _done.get_lock():
+            _done.value += rounds
+
+    return _run(bare._replace(agents=[AGENTS[name] for name in names]), trials, tick)
+
+
+def cores() -> int:
+    """The processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,49 @@
+"""The random numbers of a run: one Philox stream per (seed, trial), cut into parts by purpose.
+
+The key of the stream is (seed, trial) and the purpose is the high word of its counter, so no two parts
+overlap, and a trial's numbers depend on nothing but the seed, the trial and the purpose: not on the batch it
+runs in, the number of workers, or which agents run beside it. Agents that need equally many draws get the
+same ones, so that their differences are paired as closely as can be.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from unfog.arrays import Array
+from unfog.world.problem import Draws
+
+PURPOSES = ("theta", "bias", "actions", "rounds", "agent")
+
+
+def generator(seed: int, trial: int, purpose: str) -> np.random.Generator:
+    """The stream of one trial for one purpose."""
+    key = np.array([seed, trial], dtype=np.uint64)
+    counter = np.array([0, 0, 0, PURPOSES.index(purpose)], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+def truth_draws(seed: int, trials: Sequence[int], wanted: Mapping[str, Draws]) -> dict[str, Array]:
+    """The draws that make the truth of each trial, (trials, *shape) by name."""
+
+    def one(name: str, draws: Draws, trial: int) -> Array:
+        source = generator(seed, trial, name)
+        return source.standard_normal(draws.shape) if draws.law == "normal" else source.random(draws.shape)
+
+    return {name: np.stack([one(name, draws, t) for t in trials]) for name, draws in wanted.items()}
+
+
+class RoundTape:
+    """Standard normals for one round after the other, in blocks."""
+
+    def __init__(self, seed: int, trials: Sequence[int], purpose: str, width: int) -> None:
+        """Wind to the first round."""
+        self._sources = [generator(seed, trial, purpose) for trial in trials]
+        self._width = width
+
+    def next(self, rounds: int) -> Array:
+        """The next rounds: (trials, rounds, width)."""
+        block = np.empty((len(self._sources), rounds, self._width))
+        for row, source in zip(block, self._sources, strict=True):
+            source.standard_normal(out=row)
+        return block

@@ -1,0 +1,1 @@
+"""Regret and what is proved of it. No simulation here."""

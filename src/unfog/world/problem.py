@@ -1,0 +1,58 @@
+"""What a world must offer the simulator: its truth, its measurements, its rewards."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, Protocol
+
+from unfog.arrays import Array
+from unfog.features import FeatureMap
+from unfog.knowledge import Knowledge
+
+
+class Truth(NamedTuple):
+    """What nature fixes once a trial. Only the features are for the agent's eyes."""
+
+    theta: Array  # (..., m)  theta*
+    bias: Array  # (..., d)  gamma*
+    features: FeatureMap
+
+
+class Emission(NamedTuple):
+    """What nature makes every round."""
+
+    context: Array  # (..., d)  c_t
+    noisy: Array  # (..., d)  chat_t
+
+
+class Draws(NamedTuple):
+    """The standard draws a quantity needs."""
+
+    law: Literal["normal", "uniform"]
+    shape: tuple[int, ...]
+
+
+class Problem(Protocol):
+    """A world. Randomness is an argument everywhere: standard draws in, quantities out."""
+
+    def knowledge(self) -> Knowledge:
+        """What agents are told."""
+        ...
+
+    def truth_draws(self) -> Mapping[str, Draws]:
+        """The draws that make one trial's truth, by name."""
+        ...
+
+    def truth(self, draws: Mapping[str, Array]) -> Truth:
+        """One trial's truth."""
+        ...
+
+    def round_normals(self) -> int:
+        """How many standard normals one round takes: w."""
+        ...
+
+    def emit(self, truth: Truth, normals: Array) -> Emission:
+        """A round's context and its measurement: normals (..., w)."""
+        ...
+
+    def reward(self, expected: Array, normals: Array) -> Array:
+        """A round's reward, from its mean (...,) and the round's normals (..., w)."""
+        ...

@@ -1,0 +1,137 @@
+"""The synthetic Gaussian bandit: c ~ N(mu_c, Sigma_c), chat = c + gamma* + n, r = phi(a, c)'theta* + xi.
+
+The paper's first experiment (Fig. 1 left). It does not say how actions are drawn, mu_c, or the horizon: here
+actions are drawn once per trial, normal or uniform on [-1, 1], and mu_c is zero unless given.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.arrays import Array, matvec
+from unfog.features import FeatureMap, MapBuilder
+from unfog.features.linear import diagonal
+from unfog.features.quadratic import quadratic
+from unfog.gaussian import from_moments
+from unfog.inputs import InputError, Numbers
+from unfog.knowledge import Knowledge
+from unfog.world.problem import Draws, Emission, Truth
+
+FEATURES: dict[str, MapBuilder] = {"quadratic": quadratic, "linear": diagonal}
+ACTION_LAWS = ("normal", "uniform")
+
+
+class _Roots(NamedTuple):
+    """Cholesky factors, made once."""
+
+    context: Array
+    noise: Array
+    bias: Array
+    prior: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianProblem:
+    """A problem with Gaussian contexts, channel, prior and rewards.
+
+    Covariances are a number (times I), a list (the diagonal) or a matrix; means a number or a list. `actions`
+    is how many to draw, or the actions themselves, (K, p). `features` is a name or, from Python, a builder
+    that turns actions (..., K, p) into a feature map: `unfog.quadrature(phi, dim)` for any function phi.
+    """
+
+    dim: int = 5
+    actions: int | Array = 40
+    action_law: str = "normal"
+    context_mean: Numbers = 0.0
+    context_cov: Numbers = 1.0
+    noise_cov: Numbers = 1.1
+    bias_cov: Numbers = 1.1
+    reward_var: float = 2.0
+    prior_mean: Numbers = 0.0
+    prior_cov: Numbers = 0.01
+    features: str | MapBuilder = "quadratic"
+    _known: Knowledge = field(init=False, repr=False, compare=False)
+    _roots: _Roots = field(init=False, repr=False, compare=False)
+    _fixed: Array | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check every field, and factorise the covariances."""
+        dim = inputs.count("dim", self.dim)
+        inputs.one_of("action_law", self.action_law, ACTION_LAWS)
+        if not callable(self.features):
+            inputs.one_of("features", self.features, tuple(FEATURES))
+        object.__setattr__(self, "_fixed", _fixed_actions(self.actions))
+        size = self._map(np.zeros(self._action_shape()) if self._fixed is None else self._fixed).size
+        known = Knowledge(
+            context_mean=inputs.vector("context_mean", self.context_mean, dim),
+            context_cov=inputs.covariance("context_cov", self.context_cov, dim),
+            noise_cov=inputs.covariance("noise_cov", self.noise_cov, dim),
+            bias_cov=inputs.covariance("bias_cov", self.bias_cov, dim),
+            prior_mean=inputs.vector("prior_mean", self.prior_mean, size),
+            prior_cov=inputs.covariance("prior_cov", self.prior_cov, size),
+            reward_var=np.asarray(inputs.positive("reward_var", self.reward_var)),
+        )
+        covs = (known.context_cov, known.noise_cov, known.bias_cov, known.prior_cov)
+        object.__setattr__(self, "_known", known)
+        object.__setattr__(self, "_roots", _Roots(*(from_moments(cov[0], cov).root for cov in covs)))
+
+    def _map(self, actions: Array) -> FeatureMap:
+        build = FEATURES[self.features] if isinstance(self.features, str) else self.features
+        return build(actions)
+
+    def _action_shape(self) -> tuple[int, int]:
+        return inputs.count("actions", self.actions), self.dim
+
+    def knowledge(self) -> Knowledge:
+        """What agents are told."""
+        return self._known
+
+    def truth_draws(self) -> Mapping[str, Draws]:
+        """Normals for theta* and gamma*, and the actions where they are drawn."""
+        size = self._known.prior_mean.shape[0]
+        draws = {"theta": Draws("normal", (size,)), "bias": Draws("normal", (self.dim,))}
+        if self._fixed is None:
+            law: Draws = Draws("uniform" if self.action_law == "uniform" else "normal", self._action_shape())
+            draws["actions"] = law
+        return draws
+
+    def truth(self, draws: Mapping[str, Array]) -> Truth:
+        """theta*, gamma* and the actions of a trial."""
+        xp = draws["theta"].__array_namespace__()
+        theta = xp.asarray(self._known.prior_mean) + matvec(xp.asarray(self._roots.prior), draws["theta"])
+        bias = matvec(xp.asarray(self._roots.bias), draws["bias"])
+        if self._fixed is not None:
+            actions = xp.broadcast_to(xp.asarray(self._fixed), (*bias.shape[:-1], *self._fixed.shape))
+        else:
+            actions = draws["actions"] if self.action_law == "normal" else 2 * draws["actions"] - 1
+        return Truth(theta, bias, self._map(actions))
+
+    def round_normals(self) -> int:
+        """A context, its noise, and the reward's noise: 2d + 1."""
+        return 2 * self.dim + 1
+
+    def emit(self, truth: Truth, normals: Array) -> Emission:
+        """A context and its measurement."""
+        xp = normals.__array_namespace__()
+        d = self.dim
+        mean, root = xp.asarray(self._known.context_mean), xp.asarray(self._roots.context)
+        context = mean + matvec(root, normals[..., :d])
+        noise = matvec(xp.asarray(self._roots.noise), normals[..., d : 2 * d])
+        return Emission(context, context + truth.bias + noise)
+
+    def reward(self, expected: Array, normals: Array) -> Array:
+        """The mean reward plus N(0, sigma^2)."""
+        return expected + float(self._known.reward_var) ** 0.5 * normals[..., -1]
+
+
+def _fixed_actions(actions: object) -> Array | None:
+    """The actions where they are given rather than counted."""
+    if isinstance(actions, int | np.integer):
+        return None
+    array = np.asarray(actions)
+    if array.ndim < 2 or array.dtype.kind not in "iuf" or not np.all(np.isfinite(array)):
+        raise InputError("actions", actions, "a whole number, or a (K, p) array of finite numbers")
+    return array.astype(np.float64)
