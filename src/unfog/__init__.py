@@ -1,1 +1,75 @@
-"""unfog."""
+"""Contextual bandits that see their context through noise: denoise, learn, choose.
+
+The public names. They are looked up when first used, so that `import unfog` is instant and needs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from unfog.version import __version__
+
+if TYPE_CHECKING:
+    from unfog.agents.agent import Agent
+    from unfog.agents.catalogue import AGENTS
+    from unfog.features.linear import linear
+    from unfog.features.quadratic import quadratic
+    from unfog.features.quadrature import quadrature
+    from unfog.inputs import InputError
+    from unfog.lab.figures import figure
+    from unfog.lab.report import summary, table
+    from unfog.lab.run import open_run, run
+    from unfog.simulate import Curves, simulate
+    from unfog.world.synthetic import GaussianProblem
+
+_HOME = {
+    "AGENTS": "agents.catalogue",
+    "Agent": "agents.agent",
+    "Curves": "simulate",
+    "GaussianProblem": "world.synthetic",
+    "InputError": "inputs",
+    "figure": "lab.figures",
+    "linear": "features.linear",
+    "open_run": "lab.run",
+    "quadratic": "features.quadratic",
+    "quadrature": "features.quadrature",
+    "run": "lab.run",
+    "simulate": "simulate",
+    "summary": "lab.report",
+    "table": "lab.report",
+}
+
+__all__ = [
+    "AGENTS",
+    "Agent",
+    "Curves",
+    "GaussianProblem",
+    "InputError",
+    "__version__",
+    "figure",
+    "linear",
+    "open_run",
+    "quadratic",
+    "quadrature",
+    "run",
+    "simulate",
+    "summary",
+    "table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'unfog' has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"unfog.{_HOME[name]}"), name)
+    except ModuleNotFoundError as error:
+        from unfog.extras import hint
+
+        message = hint(error)
+        if message is None:
+            raise
+        raise ModuleNotFoundError(f"unfog.{name}: {message}", name=error.name) from None
+
+
+def __dir__() -> list[str]:
+    return __all__

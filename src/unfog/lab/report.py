@@ -2,23 +2,37 @@
 
 import itertools
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
+from scipy.special import stdtrit
 
-from unfog.theory.regret import estimate
+from unfog.arrays import Array, Ints
+from unfog.theory.regret import PLAIN, SPLIT, estimate
+
+LOSSES = ("regret", *SPLIT, *PLAIN[1:])
+REFERENCE = "oracle"  # differences are shown against it where it played
+
+
+class Curve(NamedTuple):
+    """An agent's mean cumulative regret and the half-width of its 95 % interval."""
+
+    label: str
+    rounds: Ints
+    mean: Array
+    half_width: Array
 
 
 def summary(data: xr.Dataset, seconds: float | None = None) -> dict[str, Any]:
     """Final round, means over trials; every two agents compared on the same trials."""
     final = data.isel(round=-1)
-    spec = json.loads(data.attrs["spec"])
     names = [str(name) for name in data["agent"].values]
     return {
         "experiment": data.attrs["experiment"],
         "rounds": int(data["round"].values[-1]),
         "trials": int(data.sizes["trial"]),
-        "seed": spec["run"]["seed"],
+        "seed": json.loads(data.attrs["spec"])["run"]["seed"],
         "seconds": None if seconds is None else round(seconds, 3),
         "agents": {name: _one(final.sel(agent=name)) for name in names},
         "pairs": {f"{a} - {b}": _difference(final, a, b) for a, b in itertools.combinations(names, 2)},
@@ -27,17 +41,78 @@ def summary(data: xr.Dataset, seconds: float | None = None) -> dict[str, Any]:
 
 def _one(final: xr.Dataset) -> dict[str, float | None]:
     mean, se = estimate(final["regret"].values)
-    others = [name for name in ("cb", "ee1", "ee2", "regret_true_context", "regret_plug_in") if name in final]
-    means = {name: estimate(final[name].values).mean for name in others}
+    means = {name: estimate(final[name].values).mean for name in LOSSES[1:] if name in final}
     return {"regret": mean, "se": _number(se), **means}
 
 
 def _difference(final: xr.Dataset, a: str, b: str) -> dict[str, float | None]:
-    gap = final["regret"].sel(agent=a).values - final["regret"].sel(agent=b).values
-    mean, se = estimate(gap)
+    mean, se = estimate(final["regret"].sel(agent=a).values - final["regret"].sel(agent=b).values)
     return {"mean": mean, "se": _number(se)}
 
 
 def _number(value: float) -> float | None:
     """JSON has no NaN: the standard error of one trial is null."""
-    return None if value != value else value
+    return None if np.isnan(value) else value
+
+
+def curves(data: xr.Dataset) -> list[Curve]:
+    """Mean cumulative regret of every agent with its 95 % band; a single trial has no band."""
+    trials = data.sizes["trial"]
+    found = []
+    for name in data["agent"].values:
+        values = data["regret"].sel(agent=name).values
+        spread = values.std(0, ddof=1) / np.sqrt(trials) if trials > 1 else np.zeros(values.shape[1])
+        found.append(Curve(str(name), data["round"].values, values.mean(0), _quantile(trials) * spread))
+    return found
+
+
+def _quantile(trials: int) -> float:
+    """How many standard errors make half a 95 % interval: Student's t, since trials may be few."""
+    return float(stdtrit(trials - 1, 0.975)) if trials > 1 else 0.0
+
+
+def table(data: xr.Dataset, seconds: float | None = None) -> str:
+    """The summary for people: final regret with 95 % intervals, its parts, and paired differences."""
+    facts = summary(data, seconds)
+    names = list(facts["agents"])
+    against = REFERENCE if REFERENCE in names else names[0]
+    parts = [name for name in LOSSES[1:] if name in data]
+    titles = {"regret_true_context": "true-context", "regret_plug_in": "plug-in"}
+    head = ["agent", "regret", f"minus {against}", *(titles.get(part, part) for part in parts)]
+    rows = [head]
+    for name in names:
+        row = facts["agents"][name]
+        width = _quantile(facts["trials"])
+        gap = _paired(facts["pairs"], name, against, width)
+        rows.append(
+            [name, _pm(row["regret"], row["se"], width), gap, *(f"{row[part]:.1f}" for part in parts)]
+        )
+    took = "" if seconds is None else f", {seconds:.1f} s"
+    note = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
+    legend = "mean cumulative regret at the last round ± 95 % half-width; differences are paired"
+    return "\n".join([f"{facts['experiment']}: {note}", *_align(rows), legend])
+
+
+def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str:
+    if name == against:
+        return "-"
+    flip = f"{name} - {against}" not in pairs
+    pair = pairs[f"{against} - {name}" if flip else f"{name} - {against}"]
+    return _pm(-pair["mean"] if flip else pair["mean"], pair["se"], width, "+")
+
+
+def _pm(mean: float, se: float | None, width: float, sign: str = "") -> str:
+    spread = "" if se is None else f" ± {width * se:.1f}"
+    return f"{mean:{sign}.1f}{spread}"
+
+
+def _align(rows: list[list[str]]) -> list[str]:
+    """Columns padded to the same width, the first to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]

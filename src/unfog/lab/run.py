@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import xarray as xr
 
+from unfog.inputs import InputError, count
 from unfog.lab import store
-from unfog.lab.spec import Spec, load, parse
+from unfog.lab.spec import Spec, describe, load, parse
 from unfog.simulate import Curves, gather, plan
 from unfog.simulate.schedule import Job, results
 from unfog.version import __version__
@@ -51,17 +52,31 @@ def run(
         "seed": seed,
         "agents": None if agents is None else list(agents),
     }
+    count("workers", workers)
     if isinstance(experiment, str | Path):
         spec = load(experiment, changes)
     elif isinstance(experiment, Spec):
         spec = with_run(experiment, changes)
     else:
-        spec = with_run(Spec(), changes)
-        return _simulate(spec, [("", experiment)], workers, progress, None)
+        return _run_problem(experiment, changes, workers, out, progress)
     if out is None:
         return _simulate(spec, spec.settings(), workers, progress, None)
     keep(spec, Path(out), workers=workers, progress=progress)
     return open_run(out)
+
+
+def _run_problem(
+    problem: Problem, changes: Mapping[str, Any], workers: int, out: str | Path | None, progress: Progress
+) -> xr.Dataset:
+    """Run a problem made in Python; only one that a spec can describe can be kept and resumed."""
+    fields = describe(problem)
+    if fields is not None:
+        return run(with_run(Spec(problem=fields), changes), workers=workers, out=out, progress=progress)
+    if out is not None:
+        raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
+    spec = with_run(Spec(problem={"kind": "gaussian"}), changes)
+    told = spec.model_copy(update={"problem": {"kind": "python", "problem": repr(problem)}})
+    return _simulate(told, [("", problem)], workers, progress, None)
 
 
 def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
@@ -73,6 +88,7 @@ def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
 
 def keep(spec: Spec, target: Path, *, workers: int = 1, progress: Progress = quiet) -> None:
     """Run into a folder."""
+    count("workers", workers)
     partial = store.Partial(target, spec)
     partial.open()
     with partial.locked():

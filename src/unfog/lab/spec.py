@@ -20,6 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unfog.agents.catalogue import named
@@ -55,7 +56,7 @@ class Spec(_Strict):
 
     name: str = "experiment"
     title: str = ""
-    problem: dict[str, Any] = Field(default_factory=lambda: {"kind": "gaussian"})
+    problem: dict[str, Any]
     run: RunSpec = RunSpec()
     sweep: dict[str, list[Any]] = Field(default_factory=dict)
 
@@ -64,11 +65,12 @@ class Spec(_Strict):
         if not self.sweep:
             return [("", build_problem(self.problem))]
         [(field, values)] = self.sweep.items()
-        return [(f" {field}={value}", build_problem({**self.problem, field: value})) for value in values]
+        problems = [build_problem({**self.problem, field: value}, "sweep") for value in values]
+        return [(f" {field}={value}", problem) for value, problem in zip(values, problems, strict=True)]
 
 
-def build_problem(fields: Mapping[str, Any]) -> Problem:
-    """The world these fields describe."""
+def build_problem(fields: Mapping[str, Any], table: str = "problem") -> Problem:
+    """The world these fields describe; complaints name the table they came from."""
     rest = dict(fields)
     kind = rest.pop("kind", None)
     if kind not in KINDS:
@@ -81,7 +83,19 @@ def build_problem(fields: Mapping[str, Any]) -> Problem:
     try:
         return KINDS[kind](**rest)
     except InputError as error:
-        raise InputError.prefixed("problem", error) from None
+        raise InputError.prefixed(table, error) from None
+
+
+def describe(problem: Problem) -> dict[str, Any] | None:
+    """The fields that build this problem, or None where TOML cannot say them (features made in Python)."""
+    for kind, world in KINDS.items():
+        if isinstance(problem, world):
+            fields = {name: getattr(problem, name) for name in DEFAULTS[kind]}
+            plain = {
+                name: np.asarray(value).tolist() for name, value in fields.items() if not callable(value)
+            }
+            return {"kind": kind, **plain} if len(plain) == len(fields) else None
+    return None
 
 
 def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
@@ -123,7 +137,10 @@ def _explain(error: ValidationError) -> InputError:
     if first["type"] == "extra_forbidden":
         owner = RunSpec if first["loc"][0] == "run" else Spec
         return InputError(where, "unknown field", ", ".join(f for f in owner.model_fields if f != "name"))
-    return InputError(where, repr(first["input"]), first["msg"].removeprefix("Input should be "))
+    if first["type"] == "missing":
+        return InputError(where, "missing", f"a table: [{where}]")
+    allowed = first["msg"].removeprefix("Input should be ").replace("a valid dictionary", "a table")
+    return InputError(where, repr(first["input"]), allowed)
 
 
 def catalog() -> dict[str, Spec]:

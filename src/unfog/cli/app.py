@@ -1,0 +1,40 @@
+"""The `unfog` command and its subcommands."""
+
+from typing import Annotated
+
+import typer
+
+from unfog.cli import list as list_command
+from unfog.cli import plot, reproduce, run, show
+from unfog.version import __version__
+
+app = typer.Typer(
+    help="Contextual bandits that see their context through noise: run, compare, reproduce.",
+    epilog="Example: unfog run fig1-gaussian --trials 20",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"unfog {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("list", epilog=list_command.EXAMPLE)(list_command.command)
+app.command("run", epilog=run.EXAMPLE)(run.command)
+app.command("show", epilog=show.EXAMPLE)(show.command)
+app.command("plot", epilog=plot.EXAMPLE)(plot.command)
+app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)

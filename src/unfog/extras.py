@@ -1,0 +1,20 @@
+"""Optional dependencies: which extra brings a module that is missing."""
+
+EXTRA_OF = {
+    "xarray": "lab",
+    "scipy": "lab",
+    "sklearn": "lab",
+    "matplotlib": "lab",
+    "jax": "jax",
+    "jaxlib": "jax",
+    "blackjax": "exact",
+}
+
+
+def hint(error: ModuleNotFoundError) -> str | None:
+    """What to install for this import to work, or None where no extra of ours brings it."""
+    module = (error.name or "").split(".")[0]
+    extra = EXTRA_OF.get(module)
+    if extra is None:
+        return None
+    return f"{module} is not installed; it comes with the extra {extra!r}: pip install 'unfog[{extra}]'"

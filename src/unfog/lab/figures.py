@@ -1,0 +1,102 @@
+"""Figures as publications print them. They hold no statistics: `report.curves` does."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from unfog.lab.report import Curve, curves
+from unfog.lab.spec import Spec
+
+# Okabe and Ito's colours, ordered so that neighbours differ in lightness, with a dash of their own each:
+# curves stay apart for colour-blind readers and in grey print.
+_COLOURS = ["#0072B2", "#E69F00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F"]
+_DASHES = [
+    "-",
+    (0, (5, 1.5)),
+    (0, (1, 1)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (8, 2)),
+    (0, (2, 2)),
+    "-",
+]
+_NAMES = {
+    "alg1": "Algorithm 1",
+    "alg2": "Algorithm 2",
+    "naive": "TS naive",
+    "oracle": "TS oracle",
+    "kk": "TS kk",
+}
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "font.family": "sans-serif",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unfog",
+    "pdf.fonttype": 42,
+}
+FORMATS = ("svg", "pdf", "png")
+
+
+def figure(data: xr.Dataset, title: str | None = None) -> Figure:
+    """Mean cumulative regret over rounds, one curve an agent, with 95 % bands."""
+    spec = Spec.model_validate_json(data.attrs["spec"])
+    with mpl.rc_context(_STYLE):
+        chart = Figure(figsize=(5.2, 3.6), layout="constrained")
+        axes = chart.subplots()
+        draw(axes, curves(data), _label_of(spec))
+        axes.set_title(spec.title if title is None else title, fontsize=9, loc="left")
+        note = f"mean of {data.sizes['trial']} trials, bands: 95 % intervals, seed {spec.run.seed}"
+        chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+    return chart
+
+
+def _label_of(spec: Spec) -> dict[str, str]:
+    """What a curve is called: the agent, or in a sweep of one agent the value that is swept."""
+    if not spec.sweep:
+        return {name: _NAMES.get(name, name) for name in spec.run.agents}
+    [(field, values)] = spec.sweep.items()
+    symbol = {"actions": "K", "dim": "d"}.get(field, field)
+    many = len(spec.run.agents) > 1
+    return {
+        f"{name} {field}={value}": f"{_NAMES.get(name, name) + ', ' if many else ''}{symbol} = {value}"
+        for name in spec.run.agents
+        for value in values
+    }
+
+
+def draw(axes: Axes, lines: list[Curve], labels: dict[str, str]) -> None:
+    """The curves on given axes, the legend in the order of their ends."""
+    for index, line in enumerate(lines):
+        colour, dash = _COLOURS[index % len(_COLOURS)], _DASHES[index % len(_DASHES)]
+        label = labels.get(line.label, line.label)
+        axes.plot(line.rounds, line.mean, color=colour, linestyle=dash, linewidth=1.4, label=label)
+        low, high = line.mean - line.half_width, line.mean + line.half_width
+        axes.fill_between(line.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
+    handles, names = axes.get_legend_handles_labels()
+    order = sorted(range(len(lines)), key=lambda i: -lines[i].mean[-1])
+    axes.legend([handles[i] for i in order], [names[i] for i in order], loc="upper left", handlelength=2.8)
+    axes.set(xlabel="round t", ylabel="cumulative Bayesian regret")
+    axes.set_xlim(0, lines[0].rounds[-1])
+    axes.set_ylim(bottom=0)
+
+
+def save(chart: Figure, folder: Path, stem: str, formats: tuple[str, ...] = FORMATS) -> list[Path]:
+    """The figure in each format; equal data give equal bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for kind in formats:
+        path = folder / f"{stem}.{kind}"
+        temporary = folder / f".{stem}.{kind}.tmp"
+        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+        with mpl.rc_context(_STYLE):
+            chart.savefig(temporary, format=kind, dpi=200, metadata=undated)
+        temporary.replace(path)
+        paths.append(path)
+    return paths
