@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
-    from unfog.simulate import Curves, simulate
     from unfog.world.synthetic import GaussianProblem
 
 _HOME = {
     "AGENTS": "agents.catalogue",
     "Agent": "agents.agent",
-    "Curves": "simulate",
     "GaussianProblem": "world.synthetic",
     "InputError": "inputs",
     "figure": "lab.figures",
@@ -33,7 +31,6 @@ _HOME = {
     "quadratic": "features.quadratic",
     "quadrature": "features.quadrature",
     "run": "lab.run",
-    "simulate": "simulate",
     "summary": "lab.report",
     "table": "lab.report",
 }
@@ -41,7 +38,6 @@ _HOME = {
 __all__ = [
     "AGENTS",
     "Agent",
-    "Curves",
     "GaussianProblem",
     "InputError",
     "__version__",
@@ -51,7 +47,6 @@ __all__ = [
     "quadratic",
     "quadrature",
     "run",
-    "simulate",
     "summary",
     "table",
 ]

@@ -1,0 +1,200 @@
+"""The commands as a user meets them: output, exit codes, and what lands on disk."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unfog.agents.catalogue import AGENTS
+from unfog.cli import main
+from unfog.lab.spec import catalog
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def unfog(capsys: Capture, *words: str) -> tuple[int, str, str]:
+    """Run a command; its exit code, stdout and stderr."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+SMALL = ("--rounds", "30", "--trials", "4", "--workers", "1")
+
+
+def test_help_is_given_without_numpy() -> None:
+    code = "import sys, unfog.cli.app; sys.exit(bool({'numpy', 'pydantic'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["list", "run", "show", "plot", "reproduce"])
+def test_every_command_has_help_with_an_example(command: str, capsys: Capture) -> None:
+    code, out, _ = unfog(capsys, command, "--help")
+    assert code == 0
+    assert f"unfog {command}" in out.split("Example")[1]
+
+
+def test_list_names_everything(capsys: Capture) -> None:
+    code, out, _ = unfog(capsys, "list")
+    assert code == 0
+    lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
+    assert set(lines) == set(AGENTS) | set(catalog())
+    assert all(lines.values())
+
+
+def test_json_is_all_there_is_on_stdout(capsys: Capture) -> None:
+    code, out, err = unfog(capsys, "run", "fig1-gaussian", *SMALL, "--json")
+    assert code == 0
+    assert err.strip() == "kept in runs/fig1-gaussian-001"
+    facts = json.loads(out)
+    assert list(facts) == ["experiment", "rounds", "trials", "seed", "seconds", "agents", "pairs"]
+    assert (facts["experiment"], facts["rounds"], facts["trials"], facts["seed"]) == (
+        "fig1-gaussian",
+        30,
+        4,
+        0,
+    )
+    assert list(facts["agents"]) == ["alg1", "alg2", "naive", "oracle", "kk"]
+    row = facts["agents"]["alg1"]
+    assert list(row) == ["regret", "se", "cb", "ee1", "ee2", "regret_true_context", "regret_plug_in"]
+    assert row["cb"] + row["ee1"] + row["ee2"] == pytest.approx(row["regret"], abs=1e-9)
+    gap = row["regret"] - facts["agents"]["oracle"]["regret"]
+    assert facts["pairs"]["alg1 - oracle"]["mean"] == pytest.approx(gap, abs=1e-9)
+    assert len(facts["pairs"]) == 10
+
+
+def test_options_override_the_spec(capsys: Capture) -> None:
+    _, out, _ = unfog(
+        capsys, "run", "fig1-gaussian", *SMALL, "--seed", "7", "--agents", "kk, naive", "--json"
+    )
+    facts = json.loads(out)
+    assert facts["seed"] == 7
+    assert list(facts["agents"]) == ["kk", "naive"]
+
+
+def test_show_repeats_what_run_said(capsys: Capture) -> None:
+    _, ran, _ = unfog(capsys, "run", "fig1-gaussian", *SMALL)
+    code, shown, _ = unfog(capsys, "show", "runs/fig1-gaussian-001")
+    assert code == 0
+    assert shown == ran
+
+
+def test_runs_are_numbered_never_overwritten(capsys: Capture) -> None:
+    for _ in range(2):
+        unfog(capsys, "run", "fig1-gaussian", *SMALL)
+    assert sorted(p.name for p in Path("runs").iterdir()) == ["fig1-gaussian-001", "fig1-gaussian-002"]
+    before = Path("runs/fig1-gaussian-001/curves.nc").read_bytes()
+    code, _, err = unfog(
+        capsys, "run", "fig1-gaussian", *SMALL, "--seed", "1", "--out", "runs/fig1-gaussian-001"
+    )
+    assert code == 2
+    assert "exists already" in err
+    assert Path("runs/fig1-gaussian-001/curves.nc").read_bytes() == before
+    assert before == Path("runs/fig1-gaussian-002/curves.nc").read_bytes()
+
+
+def test_a_stored_spec_can_be_run_again(capsys: Capture) -> None:
+    unfog(capsys, "run", "fig-actions", *SMALL, "--out", "first")
+    unfog(capsys, "run", "first/spec.toml", "--out", "second", "--workers", "2")
+    assert Path("first/curves.nc").read_bytes() != b""
+    first, second = (json.loads(unfog(capsys, "show", run, "--json")[1]) for run in ("first", "second"))
+    assert first["agents"] == second["agents"]
+    assert list(first["agents"]) == [f"alg1 actions={k}" for k in (10, 20, 40, 80)]
+
+
+def test_reproduce_makes_tables_and_figures(capsys: Capture) -> None:
+    code, out, _ = unfog(capsys, "reproduce", *SMALL)
+    assert code == 0
+    for name in ("fig1-gaussian", "fig-actions"):
+        assert f"{name}: 4 trials, 30 rounds, seed 0" in out
+        for kind, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
+            assert Path(f"figures/{name}.{kind}").read_bytes().startswith(magic)
+
+
+BAD_SPECS = {
+    "non-symmetric": ("noise_cov = [[1.0, 0.3], [0.1, 1.0]]", "problem.noise_cov", "not symmetric"),
+    "singular": ("bias_cov = [[1.0, 1.0], [1.0, 1.0]]", "problem.bias_cov", "singular"),
+    "indefinite": ("context_cov = [[1.0, 2.0], [2.0, 1.0]]", "problem.context_cov", "not positive definite"),
+    "wrong size": ("context_cov = [1.0, 1.0, 1.0]", "problem.context_cov", "[1.0, 1.0, 1.0]"),
+    "ragged": ("noise_cov = [[1.0], [0.1, 1.0]]", "problem.noise_cov", "ragged"),
+    "NaN": ("context_mean = [nan, 1.0]", "problem.context_mean", "nan"),
+    "infinite": ("prior_mean = inf", "problem.prior_mean", "inf"),
+    "negative variance": ("reward_var = -2.0", "problem.reward_var", "-2.0"),
+    "zero covariance": ("noise_cov = 0.0", "problem.noise_cov", "0.0"),
+    "boolean": ("noise_cov = true", "problem.noise_cov", "True"),
+    "text": ('dim = "5"', "problem.dim", "5"),
+    "fraction": ("actions = 2.5", "problem.actions", "2.5"),
+    "unknown field": ("noise = 1.0", "problem.noise", "unknown field"),
+    "unknown law": ('action_law = "cauchy"', "problem.action_law", "cauchy"),
+    "unknown features": ('features = "cubic"', "problem.features", "cubic"),
+    "unknown agent": ('[run]\nagents = ["alg9"]', "run.agents", "'alg9'"),
+    "repeated agent": ('[run]\nagents = ["kk", "kk"]', "run.agents", "'kk'"),
+    "no agents": ("[run]\nagents = []", "run.agents", "none"),
+    "unknown run field": ("[run]\nround = 3", "run.round", "unknown field"),
+    "zero trials": ("[run]\ntrials = 0", "run.trials", "0"),
+    "zero rounds": ("[run]\nrounds = 0", "run.rounds", "0"),
+    "negative seed": ("[run]\nseed = -1", "run.seed", "-1"),
+    "swept nonsense": ("[sweep]\nactions = [10, 0]", "sweep.actions", "0"),
+    "two sweeps": ("[sweep]\nactions = [1]\ndim = [2]", "sweep", "actions, dim"),
+    "unknown table": ("[runs]\ntrials = 3", "runs", "unknown field"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SPECS)
+def test_bad_specs_are_refused_in_one_line(case: str, capsys: Capture) -> None:
+    text, field, value = BAD_SPECS[case]
+    head = "" if "dim = " in text and "sweep" not in text else "dim = 2\n"
+    Path("bad.toml").write_text(f'[problem]\nkind = "gaussian"\n{head}{text}\n')
+    code, out, err = unfog(capsys, "run", "bad.toml")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"unfog: {field}: ")
+    assert value in err
+    assert "allowed: " in err
+    assert [p.name for p in Path().iterdir()] == ["bad.toml"]
+
+
+BAD_CALLS = {
+    "unknown experiment": (["run", "fig9"], "'fig9'"),
+    "missing file": (["run", "nowhere.toml"], "'nowhere.toml'"),
+    "zero trials": (["run", "fig1-gaussian", "--trials", "0"], "run.trials: 0"),
+    "zero workers": (["run", "fig1-gaussian", "--workers", "0"], "workers: 0"),
+    "unknown agent": (["run", "fig1-gaussian", "--agents", "alg9"], "'alg9'"),
+    "no such run": (["show", "nowhere"], "'nowhere'"),
+    "not a run": (["plot", "."], "run.json"),
+    "unknown figure": (["reproduce", "fig9"], "'fig9'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CALLS)
+def test_bad_calls_are_refused_in_one_line(case: str, capsys: Capture) -> None:
+    words, value = BAD_CALLS[case]
+    code, out, err = unfog(capsys, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert value in err
+    assert not any(Path().iterdir())
+
+
+def test_not_toml(capsys: Capture) -> None:
+    Path("bad.toml").write_text("[problem")
+    code, _, err = unfog(capsys, "run", "bad.toml")
+    assert code == 2
+    assert "not TOML" in err
+
+
+def test_a_missing_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['xarray'] = None\n"
+        "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '1'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pip install 'unfog[lab]'" in done.stderr
+    assert not Path("runs").exists()

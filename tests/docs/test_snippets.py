@@ -1,0 +1,75 @@
+"""Every snippet of the documentation runs as printed."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from unfog.cli import main
+from unfog.lab.spec import parse
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))]
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.S | re.M)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+def test_python_runs(page: str, tmp_path: Path) -> None:
+    code = "\n".join(blocks(page, "python"))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "±" in done.stdout
+
+
+def test_the_errors_of_the_tutorial_are_those_printed(tmp_path: Path) -> None:
+    [printed] = re.findall(r"# (noise_cov: .*?); allowed", (ROOT / "docs/tutorial.md").read_text("utf-8"))
+    code = "\n".join(blocks("docs/tutorial.md", "python")[:4])
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert printed in done.stdout
+
+
+def test_shell_commands_of_the_readme_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    seen = set()
+    for line in "".join(blocks("README.md", "sh")).splitlines():
+        words = shlex.split(line, comments=True)
+        seen.add(words[0])
+        if words[0] == "make":
+            assert words[1] in targets
+        elif words[0] == "unfog":
+            with pytest.raises(SystemExit) as ended:
+                main(words[1:])
+            assert ended.value.code in (0, None), capsys.readouterr().err
+        else:
+            assert words[:2] == ["pip", "install"]
+    assert seen == {"make", "unfog", "pip"}
+    assert (tmp_path / "figures/fig1-gaussian-001.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")])
+def test_toml_is_a_valid_spec(page: str) -> None:
+    for block in blocks(page, "toml"):
+        parse(tomllib.loads(block))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8")):
+        assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
+
+
+def test_named_tests_exist() -> None:
+    for target in re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs/denoising.md").read_text("utf-8")):
+        assert (ROOT / target).is_file(), target

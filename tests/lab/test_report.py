@@ -1,0 +1,96 @@
+"""Tables, summaries and figures against numbers computed by hand."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from scipy import stats
+
+import unfog
+from unfog.lab import figures, report
+
+AGENTS = ["alg1", "oracle", "naive"]
+
+
+@pytest.fixture(scope="module")
+def data() -> xr.Dataset:
+    return unfog.run("fig1-gaussian", rounds=50, trials=9, agents=AGENTS, seed=2)
+
+
+def test_summary_against_numpy(data: xr.Dataset) -> None:
+    facts = unfog.summary(data)
+    for name in AGENTS:
+        values = data["regret"].sel(agent=name).isel(round=-1).values
+        assert facts["agents"][name]["regret"] == pytest.approx(values.mean())
+        assert facts["agents"][name]["se"] == pytest.approx(values.std(ddof=1) / 3)
+    gap = (data["regret"].sel(agent="oracle") - data["regret"].sel(agent="naive")).isel(round=-1).values
+    assert facts["pairs"]["oracle - naive"] == pytest.approx({"mean": gap.mean(), "se": gap.std(ddof=1) / 3})
+
+
+def test_one_trial_has_no_standard_error() -> None:
+    one = unfog.run("fig1-gaussian", rounds=5, trials=1, agents=["alg1", "kk"])
+    assert unfog.summary(one)["agents"]["alg1"]["se"] is None
+    assert "±" not in unfog.table(one).split("\n")[2]
+    unfog.figure(one)
+
+
+def test_table_shows_paired_differences_with_t_intervals(data: xr.Dataset) -> None:
+    values = data["regret"].isel(round=-1)
+    gap = (values.sel(agent="alg1") - values.sel(agent="oracle")).values
+    half = stats.ttest_1samp(gap, 0).confidence_interval(0.95).high - gap.mean()
+    row = next(line for line in unfog.table(data).splitlines() if line.startswith("alg1"))
+    assert f"{gap.mean():+.1f} ± {half:.1f}" in row
+    against = next(line for line in unfog.table(data).splitlines() if line.startswith("oracle"))
+    assert against.split()[4] == "-"
+
+
+def test_curves_hold_means_and_bands(data: xr.Dataset) -> None:
+    curve = report.curves(data)[0]
+    values = data["regret"].sel(agent="alg1").values
+    np.testing.assert_allclose(curve.mean, values.mean(0))
+    np.testing.assert_allclose(curve.half_width, stats.t.ppf(0.975, 8) * values.std(0, ddof=1) / 3)
+
+
+def test_figure_draws_every_agent_in_a_style_of_its_own(data: xr.Dataset) -> None:
+    [axes] = figures.figure(data).axes
+    lines = axes.get_lines()
+    assert len(lines) == len(axes.collections) == 3
+    np.testing.assert_allclose(
+        np.asarray(lines[1].get_ydata()), data["regret"].sel(agent="oracle").mean("trial")
+    )
+    greys = [0.299 * r + 0.587 * g + 0.114 * b for r, g, b in map(_rgb, lines)]
+    assert len({line.get_color() for line in lines}) == 3
+    assert min(abs(a - b) for i, a in enumerate(greys) for b in greys[:i]) > 0.02
+    assert axes.get_xlabel()
+    assert axes.get_ylabel()
+    assert _legend(axes) == {
+        "Algorithm 1",
+        "TS oracle",
+        "TS naive",
+    }
+
+
+def _legend(axes: Axes) -> set[str]:
+    legend = axes.get_legend()
+    assert legend is not None
+    return {text.get_text() for text in legend.get_texts()}
+
+
+def _rgb(line: Line2D) -> tuple[float, float, float]:
+    return to_rgb(line.get_color())
+
+
+def test_the_sweep_has_a_curve_for_each_value() -> None:
+    swept = unfog.run("fig-actions", rounds=5, trials=2)
+    [axes] = figures.figure(swept).axes
+    assert _legend(axes) == {f"K = {k}" for k in (10, 20, 40, 80)}
+
+
+def test_equal_data_give_equal_files(data: xr.Dataset, tmp_path_factory: pytest.TempPathFactory) -> None:
+    first, second = (
+        figures.save(figures.figure(data), tmp_path_factory.mktemp("figures"), "x") for _ in range(2)
+    )
+    assert [p.suffix for p in first] == [".svg", ".pdf", ".png"]
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]

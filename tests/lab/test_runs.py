@@ -1,0 +1,196 @@
+"""Run folders: the same bytes however a run was made, nothing lost, nothing half-written."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unfog
+from unfog.inputs import InputError
+from unfog.lab import store
+from unfog.lab.run import keep, open_run
+from unfog.lab.spec import Spec, load, parse, to_toml
+from unfog.simulate import schedule
+
+
+def small(**changes: object) -> Spec:
+    run = {"rounds": 40, "trials": 12, "agents": ["alg1", "naive"], **changes}
+    return parse({"problem": {"kind": "gaussian", "dim": 2, "actions": 5}, "run": run}, "small")
+
+
+def test_dataset_has_the_promised_shape() -> None:
+    data = unfog.run(small())
+    assert dict(data.sizes) == {"agent": 2, "trial": 12, "round": 40}
+    assert set(data) == {"regret", "cb", "ee1", "ee2", "regret_true_context", "regret_plug_in"}
+    assert list(data["agent"].values) == ["alg1", "naive"]
+    assert list(data["round"].values[[0, -1]]) == [1, 40]
+    assert np.all(np.diff(data["regret"].values, axis=-1) >= -1e-12)
+
+
+def test_a_folder_gives_back_what_was_run(tmp_path: Path) -> None:
+    made = unfog.run(small(), out=tmp_path / "run")
+    fresh = unfog.run(small())
+    assert made.drop_attrs().equals(fresh.drop_attrs())
+    assert made.attrs["spec"] == fresh.attrs["spec"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "curves.nc",
+        "run.json",
+        "spec.toml",
+        "timing.json",
+    ]
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    assert load(tmp_path / "run/spec.toml").run == small().run
+
+
+def test_spec_survives_the_round_trip_through_toml(tmp_path: Path) -> None:
+    spec = load("gaussian-correlated")
+    (tmp_path / "again.toml").write_text(to_toml(spec), "utf-8")
+    again = load(tmp_path / "again.toml")
+    assert again.model_dump(exclude={"name"}) == spec.model_dump(exclude={"name"})
+    assert "action_law" in parse({"problem": {"kind": "gaussian"}}).problem
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "timing.json"}
+
+
+def interrupt_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a run save so many batches, then fail as a full disk would."""
+    save, count = store.Partial.save, iter(range(10**6))
+
+    def failing(self: store.Partial, *given: object) -> None:
+        if next(count) >= batches:
+            raise OSError(28, "No space left on device")
+        save(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store.Partial, "save", failing)
+
+
+@pytest.mark.parametrize("finished", [0, 1, 3])
+def test_an_interrupted_run_ends_with_the_same_bytes(
+    finished: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(small(), tmp_path / "whole")
+    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 3))
+    with monkeypatch.context() as trouble:
+        interrupt_after(finished, trouble)
+        with pytest.raises(OSError, match="No space"):
+            keep(small(), tmp_path / "broken")
+    assert not (tmp_path / "broken").exists()
+    assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
+    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 5))  # cut otherwise than before
+    keep(small(), tmp_path / "broken")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert not (tmp_path / "broken.partial").exists()
+
+
+def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path\nfrom unfog.lab.run import keep\nfrom unfog.lab.spec import load\n"
+        "from unfog.simulate import schedule\nschedule.BATCH_TRIALS = (1, 2)\n"
+        "keep(load('fig1-gaussian', {'rounds': 300, 'trials': 40}), Path('killed'))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("killed.partial/batch-*.npz"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "killed").exists()
+    spec = load("fig1-gaussian", {"rounds": 300, "trials": 40})
+    keep(spec, tmp_path / "killed")
+    keep(spec, tmp_path / "whole")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def test_workers_do_not_change_a_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(small(), tmp_path / "one")
+    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 5))
+    done = []
+    keep(small(), tmp_path / "two", workers=2, progress=lambda now, total: done.append((now, total)))
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert done[-1] == (2 * 40 * 12,) * 2
+
+
+def test_a_damaged_batch_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(small(), tmp_path / "whole")
+    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 3))
+    with monkeypatch.context() as trouble:
+        interrupt_after(3, trouble)
+        with pytest.raises(OSError, match="No space"):
+            keep(small(), tmp_path / "hurt")
+    victim = tmp_path / "hurt.partial/batch-0-3-6.npz"
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    keep(small(), tmp_path / "hurt")
+    assert contents(tmp_path / "hurt") == contents(tmp_path / "whole")
+
+
+def test_damaged_results_are_refused(tmp_path: Path) -> None:
+    keep(small(), tmp_path / "run")
+    curves = tmp_path / "run/curves.nc"
+    whole = curves.read_bytes()
+    rng = np.random.default_rng(0)
+    for position in rng.integers(0, len(whole), 200):
+        hurt = bytearray(whole)
+        hurt[position] ^= 1 << int(rng.integers(8))
+        curves.write_bytes(hurt)
+        with pytest.raises(InputError, match="damaged"):
+            open_run(tmp_path / "run")
+    curves.write_bytes(whole[:-1])
+    with pytest.raises(InputError, match="damaged"):
+        open_run(tmp_path / "run")
+
+
+def test_other_code_or_spec_never_mixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = store.next_target(tmp_path, small())
+    store.Partial(target, small()).open()
+    assert store.next_target(tmp_path, small()) == target
+    assert store.next_target(tmp_path, small(seed=1)) == tmp_path / "small-002"
+    monkeypatch.setattr(store, "fingerprint", lambda: "other code")
+    assert store.next_target(tmp_path, small()) == tmp_path / "small-002"
+    with pytest.raises(InputError, match="another unfinished run"):
+        keep(small(), target)
+
+
+def test_a_second_writer_is_kept_out(tmp_path: Path) -> None:
+    first = store.Partial(tmp_path / "run", small())
+    first.open()
+    with first.locked(), pytest.raises(InputError, match="being written"):
+        keep(small(), tmp_path / "run")
+
+
+def test_a_run_says_how_it_was_made(tmp_path: Path) -> None:
+    keep(small(seed=3), tmp_path / "run")
+    facts = json.loads((tmp_path / "run/run.json").read_bytes())
+    assert facts["seed"] == 3
+    assert facts["versions"]["numpy"] == np.__version__
+    assert facts["versions"]["unfog"] == unfog.__version__
+
+
+def test_long_horizons_store_thinned_curves() -> None:
+    grid = schedule.stored_rounds(10_000, 10_000, agents=5)
+    assert grid[-1] == 10_000
+    assert 50 <= len(grid) <= 10_000
+    assert 5 * 10_000 * len(grid) * schedule.CURVES * 8 <= 2**31 // 4
+    thin, full = unfog.run(small(points=7)), unfog.run(small())
+    assert thin.sizes["round"] == 7
+    np.testing.assert_array_equal(thin["regret"].values, full["regret"].sel(round=thin["round"]).values)
+
+
+def test_problems_made_in_python(tmp_path: Path) -> None:
+    plain = unfog.GaussianProblem(dim=2, actions=5)
+    kept = unfog.run(plain, rounds=40, trials=12, agents=["alg1", "naive"], out=tmp_path / "run")
+    assert kept.drop_attrs().equals(unfog.run(small()).drop_attrs())
+    odd = unfog.GaussianProblem(dim=2, actions=5, features=unfog.quadratic)
+    same = unfog.run(odd, rounds=40, trials=12, agents=["alg1", "naive"])
+    assert same.drop_attrs().equals(kept.drop_attrs())
+    with pytest.raises(InputError, match="out"):
+        unfog.run(odd, out=tmp_path / "other")
