@@ -41,12 +41,17 @@ def _numbers(field: str, value: object, allowed: str) -> Array:
         raw = np.asarray(value)
     except ValueError:
         raise InputError(field, f"{_short(value)} is ragged", allowed) from None
-    if raw.dtype.kind not in "iuf":
+    if raw.dtype.kind not in "iuf" or _has_bool(value):
         raise InputError(field, f"{_short(value)} is not made of numbers", allowed)
     array = raw.astype(np.float64)
     if not np.all(np.isfinite(array)):
         raise InputError(field, f"{_short(value)} has a value that is not finite", allowed)
     return array
+
+
+def _has_bool(value: object) -> bool:
+    """Whether a truth value hides among numbers, where NumPy would take it for 0 or 1."""
+    return isinstance(value, bool) or (isinstance(value, list | tuple) and any(map(_has_bool, value)))
 
 
 def vector(field: str, value: object, size: int) -> Array:
@@ -78,7 +83,7 @@ def covariance(field: str, value: object, size: int) -> Array:
         pair = f"entry [{i}][{j}] = {array[i, j]:g} but [{j}][{i}] = {array[j, i]:g}"
         raise InputError(field, f"not symmetric, {pair}", allowed)
     _check_definite(field, value, array, allowed)
-    return (array + array.T) / 2
+    return array / 2 + array.T / 2
 
 
 def _check_definite(field: str, value: object, matrix: Array, allowed: str) -> None:
@@ -91,6 +96,15 @@ def _check_definite(field: str, value: object, matrix: Array, allowed: str) -> N
     if least <= 0 or most / least > WORST_CONDITION:
         kind = "singular" if least > -1e-12 * most else "not positive definite"
         raise InputError(field, f"{_short(value)} is {kind} (smallest eigenvalue {least:.3g})", allowed)
+
+
+def rows(field: str, value: object, width: int | None, allowed: str) -> Array:
+    """One or more rows of finite numbers; without a width, rows may themselves be arrays of any shape."""
+    found = _numbers(field, value, allowed)
+    fits = found.ndim >= 2 if width is None else found.ndim == 2 and found.shape[1] == width
+    if not fits or 0 in found.shape:
+        raise InputError(field, f"{_short(value)} has shape {found.shape}", allowed)
+    return found
 
 
 def positive(field: str, value: object) -> float:

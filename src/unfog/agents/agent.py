@@ -72,6 +72,10 @@ def learn(
     revealed: Array | None,
 ) -> Memory:
     """Take in the reward and, in setting 2, the true context, which then replaces the belief about it."""
+    if agent.reveals != (revealed is not None):
+        raise ValueError(
+            f"{agent.name}: the context must be revealed to agents that take it, and to no others"
+        )
     row = decision.row if revealed is None else features.at(revealed).row(decision.arm)
     return Memory(
         agent.denoiser.update(setup.denoiser, memory.denoiser, noisy, revealed),

@@ -1,6 +1,6 @@
 """Every named algorithm: one row each, naming its three parts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
@@ -37,14 +37,14 @@ _ROWS = [
 AGENTS = {row.name: row for row in _ROWS}
 
 
-def named(names: Iterable[str], field: str = "agents") -> list[Agent]:
+def named(names: Iterable[str], field: str = "agents", rows: Mapping[str, Agent] = AGENTS) -> list[Agent]:
     """The rows with these names, in this order; unknown and repeated names are refused."""
     chosen = list(names)
     if not chosen:
-        raise InputError(field, "none named", f"one or more of {', '.join(AGENTS)}")
+        raise InputError(field, "none named", f"one or more of {', '.join(rows)}")
     for position, name in enumerate(chosen):
-        if name not in AGENTS:
-            raise InputError(field, f"no agent is called {name!r}", ", ".join(AGENTS))
+        if name not in rows:
+            raise InputError(field, f"no agent is called {name!r}", ", ".join(rows))
         if name in chosen[:position]:
             raise InputError(field, f"{name!r} is named twice", "each agent once")
-    return [AGENTS[name] for name in chosen]
+    return [rows[name] for name in chosen]

@@ -28,7 +28,7 @@ class QuadraticDesign(NamedTuple):
         products = products * self.mean
         shared = xp.vecdot(self.square, squares)[..., None]
         return rowdots(
-            self.table, xp.concat([xp.broadcast_to(actions, products.shape), products, shared], -1)
+            self.table, xp.concat([xp.broadcast_to(actions, products.shape), products, shared], axis=-1)
         )
 
     def row(self, arm: Ints) -> Array:
@@ -37,7 +37,7 @@ class QuadraticDesign(NamedTuple):
         d = self.mean.shape[-1]
         chosen = take(self.table, arm)
         squares = xp.broadcast_to(self.square, self.mean.shape)
-        row: Array = xp.concat([chosen[..., :d], squares, chosen[..., d : 2 * d] * self.mean], -1)
+        row: Array = xp.concat([chosen[..., :d], squares, chosen[..., d : 2 * d] * self.mean], axis=-1)
         return row
 
     def variances(self, belief: Gaussian) -> Array:
@@ -46,9 +46,9 @@ class QuadraticDesign(NamedTuple):
         d = self.mean.shape[-1]
         root = belief.root
         shared = self.square[..., None, :] @ root[..., d : 2 * d, :]
-        spread = self.table @ xp.concat(
-            [root[..., :d, :], self.mean[..., None] * root[..., 2 * d :, :], shared], -2
-        )
+        products = self.mean[..., None] * root[..., 2 * d :, :]
+        actions = xp.broadcast_to(root[..., :d, :], products.shape)
+        spread = self.table @ xp.concat([actions, products, shared], axis=-2)
         variances: Array = xp.vecdot(spread, spread)
         return variances
 
@@ -63,7 +63,7 @@ class QuadraticDesign(NamedTuple):
         linear = action[..., :, None] * cov * action[..., None, :]
         blank = xp.zeros_like(linear)
         rows = [[blank, blank, blank], [blank, squares, cross], [blank, cross.mT, linear]]
-        joint: Array = xp.concat([xp.concat(row, -1) for row in rows], -2)
+        joint: Array = xp.concat([xp.concat(row, axis=-1) for row in rows], axis=-2)
         return joint
 
 
@@ -102,4 +102,4 @@ class Quadratic(NamedTuple):
 def quadratic(actions: Array) -> Quadratic:
     """The map of these actions (..., K, d)."""
     xp = actions.__array_namespace__()
-    return Quadratic(xp.concat([actions**2, actions, xp.ones_like(actions[..., :1])], -1))
+    return Quadratic(xp.concat([actions**2, actions, xp.ones_like(actions[..., :1])], axis=-1))

@@ -89,8 +89,9 @@ class Quadrature(NamedTuple):
     @property
     def size(self) -> int:
         """How many features: m, asked of phi at one action and the context zero."""
+        xp = self.actions.__array_namespace__()
         first = self.actions[..., 0, :]
-        return self.function(first, 0 * self.nodes[0]).shape[-1]
+        return self.function(first, xp.zeros(self.nodes.shape[-1], dtype=first.dtype)).shape[-1]
 
     @property
     def arms(self) -> int:

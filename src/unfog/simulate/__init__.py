@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import AGENTS, named
 from unfog.arrays import Array, Ints
 from unfog.inputs import InputError, count
 from unfog.simulate.schedule import Job, Tick, batches, results, stored_rounds
@@ -78,16 +78,13 @@ def plan(
 
 
 def _rows(agents: Sequence[str | Agent]) -> list[Agent]:
-    if isinstance(agents, str):
+    """Names looked up in the catalogue, rows of one's own as they are; each name once."""
+    if isinstance(agents, str) or not all(isinstance(agent, str | Agent) for agent in agents):
         raise InputError("agents", repr(agents), "a list of names or of rows")
-    names = [a if isinstance(a, str) else a.name for a in agents]
-    known = {a.name: a for a in agents if isinstance(a, Agent)}
-    looked_up = (
-        {row.name: row for row in named([n for n in names if n not in known])}
-        if len(known) < len(names)
-        else {}
+    own = {agent.name: agent for agent in agents if isinstance(agent, Agent)}
+    return named(
+        [agent if isinstance(agent, str) else agent.name for agent in agents], rows={**AGENTS, **own}
     )
-    return [known.get(name) or looked_up[name] for name in names]
 
 
 def gather(job: Job, parts: dict[range, dict[str, Array]]) -> Curves:

@@ -40,7 +40,10 @@ class _Player:
         self.setup, self.memory = agents.begin(agent, problem.knowledge(), privilege)
 
     def play(self, problem: Problem, truth: Truth, block: _Block, rounds: int) -> tuple[Ints, Context]:
-        """Walk through the block: the arms (trials, rounds) and the beliefs about the contexts."""
+        """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
+
+        Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
+        """
         agent, features = self.agent, truth.features
         noisy, contexts, draws, normals = map(
             _by_round, (*block.emission[::-1], self.tape.next(BLOCK), block.normals)
@@ -56,7 +59,8 @@ class _Player:
             )
             arms.append(decision.arm)
             beliefs.append(decision.context)
-        return np.stack(arms, 1), _stack(beliefs)
+        last = BLOCK - rounds
+        return np.stack(arms + arms[-1:] * last, 1), _stack(beliefs + beliefs[-1:] * last)
 
 
 def _by_round(values: Array) -> Array:
@@ -95,7 +99,8 @@ def run_trials(
         block = _make_block(problem, truth, world.next(BLOCK))
         for index, player in enumerate(players):
             arms, beliefs = player.play(problem, truth, block, rounds)
-            meter.add(index, first, _losses(truth, block, arms, beliefs, decompose))
+            losses = _losses(truth, block, arms, beliefs, decompose)
+            meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})
             tick(rounds * len(trials))
     return meter.values
 
@@ -116,13 +121,11 @@ def _over_rounds(truth: Truth) -> Truth:
 
 
 def _losses(truth: Truth, block: _Block, arms: Ints, beliefs: Context, decompose: bool) -> dict[str, Array]:
-    rounds = arms.shape[1]
-    played = regret.Tables(*(table[:, :rounds] for table in block.tables))
-    losses = regret.losses(played, arms)
-    if decompose:
-        wide = _over_rounds(truth)
-        losses |= regret.split(played, arms, wide.features.design(beliefs), wide.theta)
-    return losses
+    losses = regret.losses(block.tables, arms)
+    if not decompose:
+        return {name: losses[name] for name in regret.names(decompose)}
+    wide = _over_rounds(truth)
+    return losses | regret.split(block.tables, arms, wide.features.design(beliefs), wide.theta)
 
 
 class _Meter:

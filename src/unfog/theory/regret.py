@@ -20,8 +20,13 @@ from unfog.agents.denoise import known_bias
 from unfog.arrays import Array, Ints, pick
 from unfog.features import Context, Design, FeatureMap
 
-SPLIT = ("cb", "ee1", "ee2")
 PLAIN = ("regret", "regret_true_context", "regret_plug_in")
+SPLIT = ("cb", "ee1", "ee2")
+
+
+def names(decompose: bool) -> tuple[str, ...]:
+    """The losses of a run: all of them, or regret alone."""
+    return (*PLAIN, *SPLIT) if decompose else PLAIN[:1]
 
 
 class Tables(NamedTuple):
@@ -66,6 +71,23 @@ def split(tables: Tables, arm: Ints, own: Design, theta: Array) -> dict[str, Arr
     }
 
 
+def of_round(
+    features: FeatureMap,
+    theta: Array,
+    best: Context,
+    context: Array,
+    noisy: Array,
+    own: Context,
+    arm: Ints,
+    decompose: bool,
+) -> dict[str, Array]:
+    """All losses of a round, or regret alone; `own` is the agent's belief about the context."""
+    if not decompose:
+        return {PLAIN[0]: _gap(features.design(best).scores(theta), arm)}
+    found = tables(features, theta, best, context, noisy)
+    return losses(found, arm) | split(found, arm, features.design(own), theta)
+
+
 class Estimate(NamedTuple):
     """A mean over trials and its standard error."""
 
@@ -78,7 +100,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: Array) -> Estimate:
-    """Mean and standard error over the last axis; one value alone has no standard error (NaN)."""
-    n = values.shape[-1]
+    """Mean and standard error over trials, (trials,); one trial alone has no standard error (NaN)."""
+    [n] = values.shape
     se = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
     return Estimate(float(np.mean(values)), se)

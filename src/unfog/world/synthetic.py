@@ -16,7 +16,7 @@ from unfog.features import FeatureMap, MapBuilder
 from unfog.features.linear import diagonal
 from unfog.features.quadratic import quadratic
 from unfog.gaussian import from_moments
-from unfog.inputs import InputError, Numbers
+from unfog.inputs import Numbers
 from unfog.knowledge import Knowledge
 from unfog.world.problem import Draws, Emission, Truth
 
@@ -33,7 +33,7 @@ class _Roots(NamedTuple):
     prior: Array
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianProblem:
     """A problem with Gaussian contexts, channel, prior and rewards.
 
@@ -63,7 +63,7 @@ class GaussianProblem:
         inputs.one_of("action_law", self.action_law, ACTION_LAWS)
         if not callable(self.features):
             inputs.one_of("features", self.features, tuple(FEATURES))
-        object.__setattr__(self, "_fixed", _fixed_actions(self.actions))
+        object.__setattr__(self, "_fixed", _fixed_actions(self.actions, dim, not callable(self.features)))
         size = self._map(np.zeros(self._action_shape()) if self._fixed is None else self._fixed).size
         known = Knowledge(
             context_mean=inputs.vector("context_mean", self.context_mean, dim),
@@ -127,11 +127,10 @@ class GaussianProblem:
         return expected + float(self._known.reward_var) ** 0.5 * normals[..., -1]
 
 
-def _fixed_actions(actions: object) -> Array | None:
-    """The actions where they are given rather than counted."""
-    if isinstance(actions, int | np.integer):
+def _fixed_actions(actions: object, dim: int, named: bool) -> Array | None:
+    """The actions where they are given rather than counted; maps made in Python may want any shape."""
+    if isinstance(actions, bool | int | float | np.number | str):
         return None
-    array = np.asarray(actions)
-    if array.ndim < 2 or array.dtype.kind not in "iuf" or not np.all(np.isfinite(array)):
-        raise InputError("actions", actions, "a whole number, or a (K, p) array of finite numbers")
-    return array.astype(np.float64)
+    return inputs.rows(
+        "actions", actions, dim if named else None, f"a whole number, or K rows of {dim} numbers"
+    )

@@ -1,0 +1,210 @@
+"""One contract for every row of the catalogue, and the refusal of names that are not in it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.problems import random_problem
+from unfog.agents import agent as agents
+from unfog.agents.agent import Agent, Decision, Memory, Setup
+from unfog.agents.catalogue import AGENTS, named
+from unfog.agents.parts import Privilege
+from unfog.arrays import Array
+from unfog.inputs import InputError
+from unfog.world.problem import Truth
+
+ROUNDS, TRIALS, K, D = 6, 4, 6, 3
+M = 3 * D
+PROBLEM = random_problem(seed=2, dim=D, actions=K)
+EVERY_ROW = pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
+
+
+class Round(NamedTuple):
+    """What one round needs, for all trials."""
+
+    context: Array
+    noisy: Array
+    normals: Array
+    reward: Array
+
+
+def make_world(seed: int = 8) -> tuple[Truth, list[Round]]:
+    rng = np.random.default_rng(seed)
+    normal = rng.standard_normal
+    draws = {"theta": normal((TRIALS, M)), "bias": normal((TRIALS, D)), "actions": normal((TRIALS, K, D))}
+    truth = PROBLEM.truth(draws)
+    emissions = [PROBLEM.emit(truth, normal((TRIALS, 2 * D + 1))) for _ in range(ROUNDS)]
+    return truth, [Round(*emission, normal((TRIALS, M)), rng.normal(1, 2, TRIALS)) for emission in emissions]
+
+
+def one_trial(truth: Truth, rounds: list[Round], i: int) -> tuple[Truth, list[Round]]:
+    features = type(truth.features)(truth.features.table[i])  # type: ignore[attr-defined, call-arg]
+    return Truth(truth.theta[i], truth.bias[i], features), [Round(*(part[i] for part in r)) for r in rounds]
+
+
+def begin(agent: Agent, truth: Truth) -> tuple[Setup, Memory]:
+    return agents.begin(agent, PROBLEM.knowledge(), Privilege(truth.bias) if agent.privileged else None)
+
+
+def play(agent: Agent, truth: Truth, rounds: list[Round]) -> tuple[list[Decision], list[Memory]]:
+    """Walk through the rounds: decisions, and memories from before the first to after the last."""
+    setup, memory = begin(agent, truth)
+    decisions, memories = [], [memory]
+    for r in rounds:
+        decision = agents.decide(agent, setup, memories[-1], truth.features, r.noisy, r.normals)
+        revealed = r.context if agent.reveals else None
+        memories.append(
+            agents.learn(agent, setup, memories[-1], truth.features, decision, r.noisy, r.reward, revealed)
+        )
+        decisions.append(decision)
+    return decisions, memories
+
+
+def leaves(state: Any) -> list[Array]:
+    return [leaf for part in state for leaf in leaves(part)] if isinstance(state, tuple) else [state]
+
+
+@EVERY_ROW
+def test_shapes_types_and_range_hold(agent: Agent) -> None:
+    decisions, memories = play(agent, *make_world())
+    for decision in decisions:
+        assert decision.arm.shape == (TRIALS,)
+        assert np.issubdtype(decision.arm.dtype, np.integer)
+        assert ((decision.arm >= 0) & (decision.arm < K)).all()
+        assert decision.context.mean.shape == (TRIALS, D)
+        assert decision.context.cov.shape in {(D, D), (TRIALS, D, D)}
+        assert decision.row.shape == (TRIALS, M)
+        assert all(leaf.dtype == np.float64 for leaf in (*decision.context, decision.row))
+    for memory in memories[1:]:
+        assert memory.learner.mean.shape == (TRIALS, M)
+        assert memory.learner.root.shape == (TRIALS, M, M)
+        assert all(leaf.dtype == np.float64 and np.isfinite(leaf).all() for leaf in leaves(memory))
+    shapes = [[leaf.shape for leaf in leaves(memory)] for memory in memories[1:]]
+    assert all(shape == shapes[0] for shape in shapes)
+
+
+@EVERY_ROW
+def test_every_round_changes_the_memory_and_leaves_the_old_one_alone(agent: Agent) -> None:
+    truth, rounds = make_world()
+    setup, memory = begin(agent, truth)
+    for r in rounds:
+        copies = [leaf.copy() for leaf in leaves(memory)]
+        decision = agents.decide(agent, setup, memory, truth.features, r.noisy, r.normals)
+        revealed = r.context if agent.reveals else None
+        after = agents.learn(agent, setup, memory, truth.features, decision, r.noisy, r.reward, revealed)
+        assert all(np.array_equal(a, b) for a, b in zip(leaves(memory), copies, strict=True))
+        assert (np.abs(after.learner.mean - memory.learner.mean).max(-1) > 1e-6).all()
+        assert (np.abs(after.learner.root - memory.learner.root).max((-2, -1)) > 1e-6).all()
+        memory = after
+
+
+@EVERY_ROW
+def test_the_denoisers_memory_grows_where_there_is_a_bias_to_learn(agent: Agent) -> None:
+    _, memories = play(agent, *make_world())
+    learns = agent.name.startswith("alg")
+    assert (len(leaves(memories[0].denoiser)) > 0) == learns
+    if learns:
+        assert [float(memory.denoiser.seen) for memory in memories] == list(range(ROUNDS + 1))
+
+
+@EVERY_ROW
+def test_the_row_is_that_of_the_arm_and_belief(agent: Agent) -> None:
+    truth, rounds = make_world()
+    for decision in play(agent, truth, rounds)[0]:
+        again = truth.features.design(decision.context).row(decision.arm)
+        assert np.array_equal(decision.row, again)
+
+
+@EVERY_ROW
+def test_what_is_learnt_from_is_phi_where_the_context_is_revealed(agent: Agent) -> None:
+    truth, rounds = make_world()
+    setup, memory = begin(agent, truth)
+    first = rounds[0]
+    decision = agents.decide(agent, setup, memory, truth.features, first.noisy, first.normals)
+    revealed = first.context if agent.reveals else None
+    after = agents.learn(agent, setup, memory, truth.features, decision, first.noisy, first.reward, revealed)
+    known, prior = PROBLEM.knowledge(), np.linalg.inv(PROBLEM.knowledge().prior_cov)
+    for i in range(TRIALS):
+        action = truth.features.table[i, decision.arm[i], D : 2 * D]  # type: ignore[attr-defined]
+        c = first.context[i]
+        x = np.concatenate([action**2, c**2, action * c]) if agent.reveals else decision.row[i]
+        cov = np.linalg.inv(prior + np.outer(x, x) / known.reward_var)
+        mean = cov @ (prior @ known.prior_mean + x * first.reward[i] / known.reward_var)
+        np.testing.assert_allclose(after.learner.mean[i], mean, rtol=1e-9, atol=1e-11)
+
+
+@EVERY_ROW
+def test_a_batch_of_trials_is_its_trials(agent: Agent) -> None:
+    truth, rounds = make_world()
+    decisions, memories = play(agent, truth, rounds)
+    for i in range(TRIALS):
+        alone, remembered = play(agent, *one_trial(truth, rounds, i))
+        for together, single in zip(decisions, alone, strict=True):
+            assert together.arm[i] == single.arm
+            np.testing.assert_allclose(together.row[i], single.row, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(
+            memories[-1].learner.mean[i], remembered[-1].learner.mean, rtol=1e-11, atol=1e-12
+        )
+
+
+@EVERY_ROW
+def test_privilege_is_for_the_privileged_alone(agent: Agent) -> None:
+    truth, _ = make_world()
+    wrong = None if agent.privileged else Privilege(truth.bias)
+    with pytest.raises(ValueError, match=f"^{agent.name}: privilege must be given to privileged agents"):
+        agents.begin(agent, PROBLEM.knowledge(), wrong)
+    assert agent.privileged == (agent.name == "oracle")
+
+
+@EVERY_ROW
+def test_only_who_is_shown_the_context_needs_it(agent: Agent) -> None:
+    truth, rounds = make_world()
+    setup, memory = begin(agent, truth)
+    noisy, context = rounds[0].noisy, rounds[0].context
+
+    def remember(revealed: Array | None) -> list[Array]:
+        return leaves(agent.denoiser.update(setup.denoiser, memory.denoiser, noisy, revealed))
+
+    if agent.reveals:
+        with pytest.raises(TypeError):
+            remember(None)
+        assert not np.array_equal(remember(context)[1], remember(context + 1)[1])
+    else:
+        for a, b in zip(remember(None), remember(np.full_like(context, np.nan)), strict=True):
+            assert np.array_equal(a, b)
+
+
+def test_the_rows_that_reveal_are_those_of_algorithm_2() -> None:
+    assert [name for name, agent in AGENTS.items() if agent.reveals] == ["alg2", "alg2-exact"]
+
+
+@EVERY_ROW
+def test_every_row_says_what_it_is_and_whence(agent: Agent) -> None:
+    assert AGENTS[agent.name] is agent
+    assert agent.summary
+    assert agent.reference
+
+
+def test_names_give_rows_in_their_order() -> None:
+    assert [agent.name for agent in named(["kk", "alg1"])] == ["kk", "alg1"]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["alg1", "alg9"], "agents: no agent is called 'alg9'; allowed: alg1, alg2, naive"),
+        (["kk", "alg1", "kk"], "agents: 'kk' is named twice; allowed: each agent once"),
+        ([], "agents: none named; allowed: one or more of alg1, alg2"),
+    ],
+    ids=["unknown", "repeated", "none"],
+)
+def test_bad_names_are_refused_by_name(names: list[str], message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        named(names)
+    assert str(refused.value).startswith(message)
+
+
+def test_the_field_is_named_as_asked() -> None:
+    with pytest.raises(InputError, match=r"^run\.agents: no agent is called 'x'"):
+        named(["x"], "run.agents")

@@ -1,0 +1,24 @@
+"""Double precision in JAX, the same hypothesis cases every time, and a problem on which formulas can fail."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from tests.problems import random_knowledge
+from unfog.knowledge import Knowledge
+
+jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.load_profile("fixed")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240711)
+
+
+@pytest.fixture
+def known() -> Knowledge:
+    """Three dimensions, nine features: correlated, anisotropic, not centred."""
+    return random_knowledge(seed=5)

@@ -1,0 +1,107 @@
+"""Random problems (correlated, anisotropic, not centred) and truths worked out the long way."""
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+
+from unfog.arrays import Array
+from unfog.features import Context, Design
+from unfog.knowledge import Knowledge
+from unfog.world.synthetic import GaussianProblem
+
+Phi = Callable[[Array, Array], Array]
+
+
+def spd(rng: np.random.Generator, size: int, least: float = 0.3, most: float = 3.0) -> Array:
+    """A correlated covariance whose eigenvalues run from `least` to `most`."""
+    basis = np.linalg.qr(rng.standard_normal((size, size)))[0]
+    matrix = basis * np.geomspace(least, most, size) @ basis.T
+    return (matrix + matrix.T) / 2
+
+
+def random_knowledge(seed: int, dim: int = 3, size: int = 9) -> Knowledge:
+    rng = np.random.default_rng(seed)
+    return Knowledge(
+        context_mean=rng.normal(1.0, 1.0, dim),
+        context_cov=spd(rng, dim),
+        noise_cov=spd(rng, dim, 0.2, 4.0),
+        bias_cov=spd(rng, dim, 0.5, 5.0),
+        prior_mean=rng.normal(0.3, 0.5, size),
+        prior_cov=spd(rng, size, 0.05, 1.0),
+        reward_var=np.asarray(0.7),
+    )
+
+
+def random_problem(seed: int, dim: int = 3, actions: int = 6) -> GaussianProblem:
+    """The quadratic bandit with a random knowledge."""
+    known = random_knowledge(seed, dim, 3 * dim)
+    return GaussianProblem(
+        dim=dim,
+        actions=actions,
+        context_mean=known.context_mean,
+        context_cov=known.context_cov,
+        noise_cov=known.noise_cov,
+        bias_cov=known.bias_cov,
+        prior_mean=known.prior_mean,
+        prior_cov=known.prior_cov,
+        reward_var=float(known.reward_var),
+    )
+
+
+def inverse(matrix: Array) -> Array:
+    return np.asarray(np.linalg.inv(matrix), np.float64)
+
+
+def given(mean: Array, cov: Array, rows: Array, values: Array) -> tuple[Array, Array]:
+    """Mean and covariance of x ~ N(mean, cov) given rows x = values, by the textbook formula."""
+    gain = cov @ rows.T @ np.linalg.inv(rows @ cov @ rows.T)
+    return mean + gain @ (values - rows @ mean), cov - gain @ rows @ cov
+
+
+def gauss_hermite(mean: Array, cov: Array, order: int) -> tuple[Array, Array]:
+    """Points (n, d) and weights (n,) for N(mean, cov), through its eigenvectors."""
+    nodes, weights = np.polynomial.hermite.hermgauss(order)
+    d = len(mean)
+    grid = np.array(list(product(np.sqrt(2) * nodes, repeat=d)))
+    products = np.array(list(product(weights / np.sqrt(np.pi), repeat=d))).prod(1)
+    values, vectors = np.linalg.eigh(cov)
+    return mean + grid * np.sqrt(values) @ vectors.T, products
+
+
+def feature_moments(phi: Phi, actions: Array, context: Context, order: int = 6) -> tuple[Array, Array]:
+    """E[phi(a, c)], (K, m), and Cov(phi(a, c)), (K, m, m), one arm and one point after the other."""
+    points, weights = gauss_hermite(context.mean, context.cov, order)
+    values = np.array([[phi(action, point) for point in points] for action in actions])
+    rows = np.einsum("n,knm->km", weights, values)
+    centred = values - rows[:, None]
+    return rows, np.einsum("n,knp,knq->kpq", weights, centred, centred)
+
+
+def quadratic_phi(action: Array, context: Array) -> Array:
+    """[a_i^2, c_i^2, a_i c_i], entry by entry."""
+    d = range(len(context))
+    squares = [action[i] ** 2 for i in d] + [context[i] ** 2 for i in d]
+    return np.array(squares + [action[i] * context[i] for i in d])
+
+
+def every_row(design: Design, arms: int) -> Array:
+    """Expected features of all arms of one round, (K, m)."""
+    return np.stack([design.row(np.asarray(arm)) for arm in range(arms)])
+
+
+def every_covariance(design: Design, arms: int) -> Array:
+    """Cov(phi) of all arms of one round, (K, m, m)."""
+    return np.stack([design.covariance(np.asarray(arm)) for arm in range(arms)])
+
+
+def within(found: Array, truth: Array, standard_error: Array, errors: float = 5.0) -> bool:
+    """Whether Monte Carlo is this many standard errors from the truth, or nearer, in every entry."""
+    return bool(np.all(np.abs(found - truth) <= errors * standard_error))
+
+
+def covariance_error(cov: Array, draws: int) -> Array:
+    """Standard error of every entry of a sample covariance of Gaussians."""
+    spread = np.diag(cov)
+    error: Array = np.sqrt((spread[:, None] * spread + cov**2) / draws)
+    return error

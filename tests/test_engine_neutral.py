@@ -1,0 +1,255 @@
+"""One source, two engines: everything numeric run on NumPy, on JAX and on JAX compiled, and compared."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.problems import random_problem, spd
+from unfog import arrays, gaussian
+from unfog.agents import agent as agents
+from unfog.agents.agent import Agent
+from unfog.agents.catalogue import AGENTS
+from unfog.agents.choose import thompson
+from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
+from unfog.agents.learn import conjugate
+from unfog.agents.parts import Denoiser, Privilege
+from unfog.arrays import Array
+from unfog.features import Context, MapBuilder
+from unfog.features.linear import diagonal, linear
+from unfog.features.quadratic import quadratic
+from unfog.features.quadrature import error_estimate, quadrature
+from unfog.gaussian import Gaussian
+from unfog.knowledge import Knowledge
+from unfog.theory import regret
+from unfog.world.synthetic import GaussianProblem
+
+T, N, K, D, M = 3, 4, 5, 3, 9  # trials, rounds, arms, dimensions, features
+PROBLEM = random_problem(seed=21, dim=D, actions=K)
+KNOWN = PROBLEM.knowledge()
+
+Engine = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@pytest.fixture(params=[lambda function: function, jax.jit], ids=["jax", "jax.jit"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return request.param
+
+
+@pytest.fixture
+def trial_draws(rng: np.random.Generator) -> dict[str, Array]:
+    normal = rng.standard_normal
+    return {"theta": normal((T, M)), "bias": normal((T, D)), "actions": normal((T, K, D))}
+
+
+def compare(engine: Engine, function: Callable[..., Any], *inputs: Any) -> None:
+    """Run on both engines; JAX's results must be JAX's own, of the same shapes, types and values."""
+    right = jax.tree.leaves(function(*inputs))
+    found = jax.tree.leaves(engine(function)(*jax.tree.map(jnp.asarray, inputs)))
+    assert len(found) == len(right) > 0
+    for ours, theirs in zip(found, right, strict=True):
+        assert isinstance(ours, jax.Array)
+        assert not isinstance(theirs, jax.Array)
+        assert (ours.shape, ours.dtype) == (np.shape(theirs), np.asarray(theirs).dtype)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-12)
+
+
+def wave_phi(action: Array, context: Array) -> Array:
+    """Features that are no polynomial, for either engine."""
+    xp = context.__array_namespace__()
+    features: Array = xp.concat([xp.sin(action * context), xp.exp(-((action - context) ** 2))], axis=-1)
+    return features
+
+
+def test_arrays(engine: Engine, rng: np.random.Generator) -> None:
+    rows, vector, arm = rng.normal(size=(T, K, M)), rng.normal(size=(T, M)), rng.integers(0, K, T)
+    compare(engine, arrays.matvec, rows, vector)
+    compare(engine, arrays.rowdots, rows, vector)
+    compare(engine, arrays.rowdots, rows[:, None], rng.normal(size=(T, N, M)))
+    compare(engine, arrays.take, rows, arm)
+    compare(engine, arrays.take, rows[:, None], rng.integers(0, K, (T, N)))
+    compare(engine, arrays.pick, rows[..., 0], arm)
+
+
+def test_gaussian(engine: Engine, rng: np.random.Generator) -> None:
+    mean, cov = rng.normal(size=(T, M)), np.stack([spd(rng, M) for _ in range(T)])
+    belief, rows = gaussian.from_moments(mean, cov), rng.normal(size=(T, K, M))
+    compare(engine, gaussian.from_moments, mean, cov)
+    compare(engine, gaussian.covariance, belief)
+    compare(engine, gaussian.condition, belief, rows[:, 0], rng.normal(size=T), np.asarray(0.7))
+    compare(engine, gaussian.sample, belief, rng.standard_normal((T, M)))
+    compare(engine, gaussian.expectation, belief, rows)
+    compare(engine, gaussian.variances, belief, rows)
+
+
+MAPS: dict[str, tuple[MapBuilder, tuple[int, ...], int]] = {
+    "quadratic": (quadratic, (K, D), 3 * D),
+    "linear": (linear, (K, 4, D), 4),
+    "diagonal": (diagonal, (K, D), D),
+    "quadrature": (quadrature(wave_phi, D, 4), (K, D), 2 * D),
+    "degree 5": (quadrature(wave_phi, 7), (K, 7), 14),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_features(name: str, engine: Engine, rng: np.random.Generator) -> None:
+    build, shape, size = MAPS[name]
+    d = shape[-1]
+    context = Context(rng.normal(1.0, 1.0, (T, d)), spd(rng, d))
+    belief, arms = (
+        Gaussian(rng.normal(size=(T, size)), rng.normal(size=(T, size, size))),
+        rng.integers(0, K, T),
+    )
+
+    def one_round(actions: Array, context: Context, belief: Gaussian, arms: Any) -> list[Any]:
+        features = build(actions)
+        designs = [features.design(context), features.at(context.mean)]
+        return [
+            (x.scores(belief.mean), x.row(arms), x.variances(belief), x.covariance(arms)) for x in designs
+        ]
+
+    actions = rng.normal(size=(T, *shape))
+    compare(engine, one_round, actions, context, belief, arms)
+    features = build(jnp.asarray(actions))  # type: ignore[arg-type]
+    assert (features.size, features.arms) == (size, K)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_features_over_rounds(name: str, engine: Engine, rng: np.random.Generator) -> None:
+    build, shape, size = MAPS[name]
+    d = shape[-1]
+    context = Context(rng.normal(1.0, 1.0, (T, N, d)), np.stack([spd(rng, d) for _ in range(N)]))
+
+    def block(actions: Array, context: Context, theta: Array, arms: Any) -> list[Any]:
+        features = build(actions).over_rounds()
+        designs = [features.design(context), features.at(context.mean)]
+        return [(x.scores(theta), x.row(arms), x.covariance(arms)) for x in designs]
+
+    theta, arms = rng.normal(size=(T, 1, size)), rng.integers(0, K, (T, N))
+    compare(engine, block, rng.normal(size=(T, *shape)), context, theta, arms)
+
+
+def test_error_estimate(rng: np.random.Generator) -> None:
+    actions, context = rng.normal(size=(K, D)), Context(rng.normal(size=D), spd(rng, D))
+    right = error_estimate(wave_phi, actions, context)
+    found = error_estimate(wave_phi, *jax.tree.map(jnp.asarray, (actions, context)))
+    assert found == pytest.approx(right, rel=1e-9)
+    assert right > 1e-6
+
+
+@pytest.mark.parametrize(
+    "denoiser",
+    [
+        plugin.from_noisy,
+        plugin.from_pairs,
+        exact.from_noisy,
+        exact.from_pairs,
+        known_bias,
+        prior_only,
+        identity,
+    ],
+    ids=[
+        "plugin noisy",
+        "plugin pairs",
+        "exact noisy",
+        "exact pairs",
+        "known bias",
+        "prior only",
+        "identity",
+    ],
+)
+def test_denoisers(denoiser: Denoiser, engine: Engine, rng: np.random.Generator) -> None:
+    def walk(known: Knowledge, bias: Array, noisy: Array, contexts: Array) -> list[Any]:
+        parameters = denoiser.setup(known, Privilege(bias))
+        state, beliefs = denoiser.start(parameters), []
+        for t in range(N):
+            beliefs.append(denoiser.predict(parameters, state, noisy[t]))
+            state = denoiser.update(parameters, state, noisy[t], contexts[t])
+        return [parameters, beliefs[1:], state]
+
+    def beliefs_only(*inputs: Any) -> list[Any]:
+        # The eigenvectors among the parameters are free in sign, what follows from them is not.
+        return walk(*inputs)[1:]
+
+    bias, noisy, contexts = rng.normal(size=(T, D)), rng.normal(size=(N, T, D)), rng.normal(size=(N, T, D))
+    compare(engine, beliefs_only, KNOWN, bias, noisy, contexts)
+
+
+def test_learner(engine: Engine, rng: np.random.Generator) -> None:
+    def walk(known: Knowledge, rows: Array, rewards: Array) -> Gaussian:
+        parameters, state = conjugate.setup(known), conjugate.start(known)
+        for t in range(N):
+            state = conjugate.update(parameters, state, rows[t], rewards[t])
+        return conjugate.belief(parameters, state)
+
+    compare(engine, walk, KNOWN, rng.normal(size=(N, T, M)), rng.normal(size=(N, T)))
+
+
+def test_chooser(engine: Engine, rng: np.random.Generator) -> None:
+    def choose(actions: Array, context: Context, belief: Gaussian, normals: Array) -> Any:
+        return thompson.choose(quadratic(actions).design(context), belief, normals)
+
+    belief = gaussian.from_moments(KNOWN.prior_mean, KNOWN.prior_cov)
+    context = Context(rng.normal(size=(50, D)), KNOWN.context_cov)
+    compare(engine, choose, rng.normal(size=(50, K, D)), context, belief, rng.standard_normal((50, M)))
+
+
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
+def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
+    def play(known: Knowledge, actions: Array, bias: Array, rounds: tuple[Array, ...]) -> list[Any]:
+        setup, memory = agents.begin(agent, known, Privilege(bias) if agent.privileged else None)
+        features, decisions = quadratic(actions), []
+        for t in range(N):
+            noisy, context, reward, normals = (part[t] for part in rounds)
+            decision = agents.decide(agent, setup, memory, features, noisy, normals)
+            revealed = context if agent.reveals else None
+            memory = agents.learn(agent, setup, memory, features, decision, noisy, reward, revealed)
+            decisions.append(decision)
+        return [decisions, memory]
+
+    rounds = tuple(rng.normal(size=(N, T, *width)) for width in [(D,), (D,), (), (M,)])
+    compare(engine, play, KNOWN, rng.normal(size=(T, K, D)), rng.normal(size=(T, D)), rounds)
+
+
+WORLDS = {
+    "normal": PROBLEM,
+    "uniform": GaussianProblem(dim=D, actions=K, action_law="uniform"),
+    "fixed": GaussianProblem(dim=D, actions=np.arange(6.0).reshape(2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_world(name: str, engine: Engine, trial_draws: dict[str, Array], rng: np.random.Generator) -> None:
+    problem = WORLDS[name]
+
+    def nature(draws: dict[str, Array], normals: Array) -> list[Any]:
+        truth = problem.truth(draws)
+        emission = problem.emit(truth, normals)
+        scores = truth.features.at(emission.context).scores(truth.theta)
+        return [truth, emission, scores, problem.reward(scores[:, 0], normals)]
+
+    compare(engine, nature, trial_draws, rng.standard_normal((T, problem.round_normals())))
+
+
+def test_regret(engine: Engine, rng: np.random.Generator) -> None:
+    def account(
+        known: Knowledge, actions: Array, theta: Array, seen: tuple[Array, ...], arms: Any
+    ) -> list[Any]:
+        noisy, bias, context, own = seen
+        features = quadratic(actions)
+        best = regret.oracle_context(known_bias.shrinkage(known), noisy, bias)
+        tables = regret.tables(features, theta, best, context, noisy)
+        split = regret.split(tables, arms, features.design(Context(own, known.context_cov)), theta)
+        return [best, tables, regret.losses(tables, arms), split]
+
+    seen = tuple(rng.normal(size=(T, D)) for _ in range(4))
+    actions, theta, arms = rng.normal(size=(T, K, D)), rng.normal(size=(T, M)), rng.integers(0, K, T)
+    compare(engine, account, KNOWN, actions, theta, seen, arms)
+
+
+def test_estimate(rng: np.random.Generator) -> None:
+    values = rng.normal(3.0, 2.0, 50)
+    assert regret.estimate(jnp.asarray(values)) == pytest.approx(regret.estimate(values), rel=1e-13)  # type: ignore[arg-type]
