@@ -1,9 +1,13 @@
-"""A progress bar on stderr, shown only to a terminal."""
+"""What a long command says on stderr: which engine was chosen, and a bar where there is a terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from unfog.lab.run import Progress
+import typer
+
+from unfog.inputs import count
+from unfog.lab.run import Progress, settled
+from unfog.lab.spec import Spec
 
 
 @contextmanager
@@ -21,3 +25,12 @@ def bar(name: str) -> Iterator[Progress]:
             display.update(task, completed=done, total=total)
 
         yield advance
+
+
+def choose_engine(spec: Spec, workers: int) -> Spec:
+    """The spec with its engine settled; a choice of ours is said, with its reason."""
+    count("workers", workers)
+    chosen, reason = settled(spec, workers)
+    if spec.run.engine == "auto":
+        typer.echo(f"engine {reason}", err=True)
+    return chosen

@@ -11,6 +11,8 @@ EXAMPLE = "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.to
 Rounds = Annotated[int | None, typer.Option(help="Rounds, instead of the spec's.")]
 Trials = Annotated[int | None, typer.Option(help="Trials, instead of the spec's.")]
 Seed = Annotated[int | None, typer.Option(help="Seed, instead of the spec's.")]
+Engine = Annotated[str | None, typer.Option(help="numpy, jax, chip or auto, instead of the spec's.")]
+Precision = Annotated[str | None, typer.Option(help="float32 or float64, for a compiled engine.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Never changes a result.")
 ]
@@ -22,6 +24,8 @@ def command(
     trials: Trials = None,
     seed: Seed = None,
     agents: Annotated[str | None, typer.Option(help="Names of agents, separated by commas.")] = None,
+    engine: Engine = None,
+    precision: Precision = None,
     workers: Workers = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; runs/NAME-001 and up unless told.")
@@ -29,17 +33,20 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
-    from unfog.cli.progress import bar
+    from unfog.cli.progress import bar, choose_engine
     from unfog.lab import report, store
     from unfog.lab.run import keep, open_run
     from unfog.lab.spec import load
     from unfog.simulate.schedule import cores
 
     names = None if agents is None else [name.strip() for name in agents.split(",") if name.strip()]
-    spec = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed, "agents": names})
+    changes = {"rounds": rounds, "trials": trials, "seed": seed, "agents": names}
+    spec = load(experiment, {**changes, "engine": engine, "precision": precision})
+    workers = cores() if workers is None else workers
+    spec = choose_engine(spec, workers)
     target = store.next_target(Path("runs"), spec) if out is None else out
     with bar(spec.name) as progress:
-        keep(spec, target, workers=cores() if workers is None else workers, progress=progress)
+        keep(spec, target, workers=workers, progress=progress)
     data, seconds = open_run(target), store.seconds(target)
     typer.echo(f"kept in {target}", err=True)
     typer.echo(jsonlib.dumps(report.summary(data, seconds)) if json else report.table(data, seconds))

@@ -57,13 +57,21 @@ def _number(value: float) -> float | None:
 
 def curves(data: xr.Dataset) -> list[Curve]:
     """Mean cumulative regret of every agent with its 95 % band; a single trial has no band."""
-    trials = data.sizes["trial"]
+    width = _quantile(data.sizes["trial"])
     found = []
     for name in data["agent"].values:
-        values = data["regret"].sel(agent=name).values
-        spread = values.std(0, ddof=1) / np.sqrt(trials) if trials > 1 else np.zeros(values.shape[1])
-        found.append(Curve(str(name), data["round"].values, values.mean(0), _quantile(trials) * spread))
+        rounds, mean, se = _curve(data.sel(agent=name))
+        found.append(Curve(str(name), rounds, mean, width * se))
     return found
+
+
+def _curve(data: xr.Dataset) -> tuple[Ints, Array, Array]:
+    """Rounds, means and standard errors: stored as such where trials are many, else from the trials."""
+    if "regret_mean" in data:
+        return data["curve"].values, data["regret_mean"].values, data["regret_se"].values
+    values, trials = data["regret"].values, data.sizes["trial"]
+    se = values.std(0, ddof=1) / np.sqrt(trials) if trials > 1 else np.zeros(values.shape[1])
+    return data["round"].values, values.mean(0), se
 
 
 def _quantile(trials: int) -> float:

@@ -12,8 +12,9 @@ import xarray as xr
 from unfog.inputs import InputError, count
 from unfog.lab import store
 from unfog.lab.spec import Spec, describe, load, parse
-from unfog.simulate import Curves, gather, plan
-from unfog.simulate.schedule import Job, results
+from unfog.simulate import Curves, engines, gather, plan
+from unfog.simulate.job import Job
+from unfog.simulate.schedule import results
 from unfog.version import __version__
 from unfog.world.problem import Problem
 
@@ -37,6 +38,8 @@ def run(
     trials: int | None = None,
     seed: int | None = None,
     agents: Sequence[str] | None = None,
+    engine: str | None = None,
+    precision: str | None = None,
     workers: int = 1,
     out: str | Path | None = None,
     progress: Progress = quiet,
@@ -51,6 +54,8 @@ def run(
         "trials": trials,
         "seed": seed,
         "agents": None if agents is None else list(agents),
+        "engine": engine,
+        "precision": precision,
     }
     count("workers", workers)
     if isinstance(experiment, str | Path):
@@ -89,12 +94,38 @@ def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
 def keep(spec: Spec, target: Path, *, workers: int = 1, progress: Progress = quiet) -> None:
     """Run into a folder."""
     count("workers", workers)
+    spec, _ = settled(spec, workers)
     partial = store.Partial(target, spec)
     partial.open()
     with partial.locked():
         started = time.perf_counter()
         data = _simulate(spec, spec.settings(), workers, progress, partial)
         partial.finish(bytes(data.to_netcdf(engine="scipy")), time.perf_counter() - started)
+
+
+def settled(spec: Spec, workers: int = 1) -> tuple[Spec, str]:
+    """The spec with its engine chosen, and why; a stored spec must say which engine it was."""
+    engine, reason = spec.run.engine, ""
+    for _, problem in spec.settings():  # the last value of a sweep decides: it often is the largest problem
+        job = _plan(spec, problem, workers)[0]._replace(engine=spec.run.engine)
+        engine, reason = engines.resolve(job, spec.run.trials, workers)
+    return with_run(spec, {"engine": engine}), f"{engine}: {reason}"
+
+
+def _plan(spec: Spec, problem: Problem, workers: int) -> tuple[Job, list[range]]:
+    r = spec.run
+    return plan(
+        problem,
+        r.agents,
+        rounds=r.rounds,
+        trials=r.trials,
+        seed=r.seed,
+        points=r.points,
+        decompose=r.decompose,
+        engine=r.engine,
+        precision=r.precision,
+        workers=workers,
+    )
 
 
 def _simulate(
@@ -129,19 +160,9 @@ def _one_setting(
     tick: Callable[[int], None],
     partial: store.Partial | None,
 ) -> Curves:
-    r = spec.run
-    job, batches = plan(
-        problem,
-        r.agents,
-        rounds=r.rounds,
-        trials=r.trials,
-        seed=r.seed,
-        points=r.points,
-        decompose=r.decompose,
-        workers=workers,
-    )
+    job, batches = _plan(spec, problem, workers)
     found = {} if partial is None else _resume(job, index, partial, tick)
-    missing = [t for t in range(r.trials) if not any(t in have for have in found)]
+    missing = [t for t in range(spec.run.trials) if not any(t in have for have in found)]
     pending = [piece for batch in batches for piece in _runs(t for t in missing if t in batch)]
     for trials, curves in results(job, pending, workers, tick):
         if partial is not None:
@@ -180,7 +201,10 @@ def _dataset(curves: Curves, suffix: str) -> xr.Dataset:
         "trial": range(first.shape[1]),
         "round": curves.rounds,
     }
-    return xr.Dataset({name: (dims, values) for name, values in curves.values.items()}, coords)
+    data = xr.Dataset({name: (dims, values) for name, values in curves.values.items()}, coords)
+    for kind, found in (("mean", curves.mean), ("se", curves.se)):
+        data = data.assign({f"{name}_{kind}": (("agent", "curve"), values) for name, values in found.items()})
+    return data.assign_coords(curve=curves.curve) if len(curves.curve) else data
 
 
 def open_run(folder: str | Path) -> xr.Dataset:

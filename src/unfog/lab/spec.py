@@ -24,8 +24,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unfog.agents.catalogue import named
-from unfog.inputs import InputError, count
+from unfog.inputs import InputError, count, one_of
 from unfog.simulate import MOST_SEED
+from unfog.simulate.job import ENGINES, PRECISIONS
 from unfog.world.problem import Problem
 from unfog.world.synthetic import GaussianProblem
 
@@ -49,6 +50,8 @@ class RunSpec(_Strict):
     agents: list[str] = Field(default_factory=lambda: ["alg1", "alg2", "naive", "oracle", "kk"])
     points: int | None = None
     decompose: bool = True
+    engine: str = "numpy"
+    precision: str | None = None
 
 
 class Spec(_Strict):
@@ -109,6 +112,9 @@ def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
     count("run.seed", spec.run.seed, 0, MOST_SEED)
     if spec.run.points is not None:
         count("run.points", spec.run.points)
+    one_of("run.engine", spec.run.engine, (*ENGINES, "auto"))
+    if spec.run.precision is not None:
+        one_of("run.precision", spec.run.precision, PRECISIONS)
     named(spec.run.agents, "run.agents")
     build_problem(spec.problem)
     _check_sweep(spec)

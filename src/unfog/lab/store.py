@@ -44,7 +44,8 @@ def fingerprint() -> str:
 
 def manifest(spec: Spec) -> dict[str, Any]:
     """What identifies a run."""
-    versions = {name: metadata.version(name) for name in ("numpy", "scipy", "xarray")}
+    packages = ["numpy", "scipy", "xarray"] + ["jax"] * (spec.run.engine != "numpy")
+    versions = {name: metadata.version(name) for name in packages}
     return {
         "experiment": spec.name,
         "seed": spec.run.seed,

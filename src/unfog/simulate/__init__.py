@@ -9,18 +9,29 @@ from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, named
 from unfog.arrays import Array, Ints
 from unfog.inputs import InputError, count
-from unfog.simulate.schedule import Job, Tick, batches, results, stored_rounds
+from unfog.simulate import engines
+from unfog.simulate.job import MOMENTS, Job, Part, Tick
+from unfog.simulate.schedule import batches, curve_rounds, results, stored_rounds
+from unfog.theory import regret
 from unfog.world.problem import Problem
 
 MOST_SEED = 2**64 - 1
 
 
 class Curves(NamedTuple):
-    """Cumulative losses of every agent and trial at the stored rounds."""
+    """Cumulative losses of every agent and trial at the stored rounds.
+
+    Where trials are so many that single ones are stored coarsely, `mean` and `se` hold the mean over trials
+    and its standard error at the rounds of `curve`; elsewhere they are empty.
+    """
 
     agents: list[str]
     rounds: Ints  # (P,)
     values: dict[str, Array]  # name -> (agents, trials, P)
+    curve: Ints  # (Q,)
+    mean: dict[str, Array]  # name -> (agents, Q)
+    se: dict[str, Array]  # name -> (agents, Q)
+    engine: str
 
 
 def simulate(
@@ -32,14 +43,20 @@ def simulate(
     seed: int = 0,
     points: int | None = None,
     decompose: bool = True,
+    engine: str = "numpy",
+    precision: str | None = None,
+    tape: str = "device",
     chunk: int | None = None,
     workers: int = 1,
     tick: Tick = lambda _: None,
 ) -> Curves:
     """Run every agent on the same `trials` worlds for `rounds` rounds.
 
-    Agents are names of the catalogue or rows of your own. `points` is how many rounds to store, `chunk` how
-    many trials run side by side; neither it nor `workers` changes a number. `tick` is told of rounds done.
+    Agents are names of the catalogue or rows of your own. `points` is how many rounds to store. `engine` is
+    "numpy", "jax", "chip" (one GPU kernel, for the problems it serves) or "auto", which takes the one that is
+    estimated to finish first; `precision` and `tape` are for compiled engines: float32 or float64, and
+    "numpy" to feed them the NumPy engine's random numbers. `chunk` trials run side by side, in `workers`
+    processes; neither changes a number on the NumPy engine. `tick` is told of rounds done.
     """
     job, parts = plan(
         problem,
@@ -49,6 +66,9 @@ def simulate(
         seed=seed,
         points=points,
         decompose=decompose,
+        engine=engine,
+        precision=precision,
+        tape=tape,
         chunk=chunk,
         workers=workers,
     )
@@ -64,6 +84,9 @@ def plan(
     seed: int,
     points: int | None = None,
     decompose: bool = True,
+    engine: str = "numpy",
+    precision: str | None = None,
+    tape: str = "device",
     chunk: int | None = None,
     workers: int = 1,
 ) -> tuple[Job, list[range]]:
@@ -73,7 +96,9 @@ def plan(
     points = None if points is None else count("points", points)
     rows = _rows(agents)
     grid = stored_rounds(rounds, trials, len(rows), points)
-    job = Job(problem, rows, grid, seed, decompose)
+    curve = curve_rounds(rounds, grid) if points is None else grid[:0]
+    job = Job(problem, rows, grid, curve, seed, decompose, engine, precision, tape)
+    job = job._replace(engine=engines.resolve(job, trials, workers).engine)
     return job, batches(job, trials, workers, None if chunk is None else count("chunk", chunk))
 
 
@@ -87,8 +112,14 @@ def _rows(agents: Sequence[str | Agent]) -> list[Agent]:
     )
 
 
-def gather(job: Job, parts: dict[range, dict[str, Array]]) -> Curves:
+def gather(job: Job, parts: dict[range, Part]) -> Curves:
     """Batches put together in the order of their trials."""
-    ordered = [parts[trials] for trials in sorted(parts, key=lambda trials: trials.start)]
-    values = {name: np.concat([part[name] for part in ordered], 1) for name in ordered[0]}
-    return Curves([agent.name for agent in job.agents], job.grid, values)
+    ordered = sorted(parts, key=lambda trials: trials.start)
+    names = regret.names(job.decompose)
+    values = {name: np.concat([parts[trials][name] for trials in ordered], 1) for name in names}
+    mean, se = {}, {}
+    for name in names if len(job.curve) else ():
+        counts = [len(trials) for trials in ordered]
+        mean[name], se[name] = regret.pooled(counts, [parts[trials][MOMENTS + name] for trials in ordered])
+    names_of_agents = [agent.name for agent in job.agents]
+    return Curves(names_of_agents, job.grid, values, job.curve, mean, se, job.engine)

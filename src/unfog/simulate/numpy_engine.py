@@ -5,7 +5,7 @@ through it round by round, and its losses are read off its trace afterwards, aga
 always have the same length, so the bits of a result do not depend on how trials were batched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from unfog.agents.denoise import known_bias
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array, Ints, pick
 from unfog.features import Context
+from unfog.simulate.job import MOMENTS, Job, Part, Tick
 from unfog.simulate.tape import RoundTape, truth_draws
 from unfog.theory import regret
 from unfog.world.problem import Emission, Problem, Truth
@@ -73,33 +74,22 @@ def _stack(beliefs: Sequence[Context]) -> Context:
     return Context(np.stack([belief.mean for belief in beliefs], -2), cov)
 
 
-def run_trials(
-    problem: Problem,
-    chosen: Sequence[Agent],
-    *,
-    grid: Ints,
-    trials: Sequence[int],
-    seed: int,
-    decompose: bool,
-    tick: Callable[[int], None],
-) -> dict[str, Array]:
-    """Cumulative losses of these trials at the rounds of `grid`: (agents, trials, grid) by name.
-
-    `tick` is called with the number of agent-rounds just done, all trials counted.
-    """
-    known = problem.knowledge()
-    truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
-    world = RoundTape(seed, trials, "rounds", problem.round_normals())
+def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
+    """Cumulative losses of these trials at the rounds of the job's grid."""
+    problem, known = job.problem, job.problem.knowledge()
+    truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
+    world = RoundTape(job.seed, trials, "rounds", problem.round_normals())
     players = [
-        _Player(a, problem, truth, RoundTape(seed, trials, "agent", a.chooser.normals(known))) for a in chosen
+        _Player(a, problem, truth, RoundTape(job.seed, trials, "agent", a.chooser.normals(known)))
+        for a in job.agents
     ]
-    meter = _Meter(len(players), len(trials), grid)
-    for first in range(0, int(grid[-1]), BLOCK):
-        rounds = min(BLOCK, int(grid[-1]) - first)
+    meter = _Meter(job, len(trials))
+    for first in range(0, job.rounds, BLOCK):
+        rounds = min(BLOCK, job.rounds - first)
         block = _make_block(problem, truth, world.next(BLOCK))
         for index, player in enumerate(players):
             arms, beliefs = player.play(problem, truth, block, rounds)
-            losses = _losses(truth, block, arms, beliefs, decompose)
+            losses = _losses(truth, block, arms, beliefs, job.decompose)
             meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})
             tick(rounds * len(trials))
     return meter.values
@@ -129,21 +119,30 @@ def _losses(truth: Truth, block: _Block, arms: Ints, beliefs: Context, decompose
 
 
 class _Meter:
-    """Adds losses up and keeps the totals at the wanted rounds."""
+    """Adds losses up and keeps the totals, and their moments over trials, at the wanted rounds."""
 
-    def __init__(self, players: int, trials: int, grid: Ints) -> None:
-        self._shape, self._grid = (players, trials), grid
-        self.values: dict[str, Array] = {}
-        self._totals: dict[str, Array] = {}
+    def __init__(self, job: Job, trials: int) -> None:
+        self._grid, self._curve = job.grid, job.curve
+        names, players = regret.names(job.decompose), len(job.agents)
+        self.values: Part = {name: np.empty((players, trials, len(job.grid))) for name in names}
+        self._totals = {name: np.zeros((players, trials)) for name in names}
+        if len(job.curve):
+            self.values |= {MOMENTS + name: np.empty((players, len(job.curve), 2)) for name in names}
 
     def add(self, player: int, first: int, losses: dict[str, Array]) -> None:
         """Take in the losses (trials, rounds) of one player from round `first` on."""
         for name, loss in losses.items():
-            if name not in self.values:
-                self.values[name] = np.empty((*self._shape, len(self._grid)))
-                self._totals[name] = np.zeros(self._shape)
             running = self._totals[name][player][:, None] + np.cumsum(loss, 1)
-            last = first + loss.shape[1]
-            lo, hi = np.searchsorted(self._grid, [first, last], side="right")
-            self.values[name][player, :, lo:hi] = running[:, self._grid[lo:hi] - first - 1]
             self._totals[name][player] = running[:, -1]
+            here, at = _within(self._grid, first, loss.shape[1])
+            self.values[name][player, :, here] = running[:, at]
+            here, at = _within(self._curve, first, loss.shape[1])
+            if len(at):
+                spread = np.var(running[:, at], axis=0) * len(running)
+                self.values[MOMENTS + name][player, here] = np.stack([running[:, at].mean(0), spread], -1)
+
+
+def _within(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
+    """Which of the wanted rounds fall into a block, and where in it."""
+    low, high = np.searchsorted(points, [first, first + rounds], side="right")
+    return slice(low, high), points[low:high] - first - 1

@@ -12,6 +12,7 @@ CB + EE1 + EE2 = regret exactly. The other benchmarks put phi(a, c_t) or phi(a, 
 psi(a | gamma*): regret against an agent that sees the true context, or that trusts the noisy one.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -104,3 +105,18 @@ def estimate(values: Array) -> Estimate:
     [n] = values.shape
     se = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
     return Estimate(float(np.mean(values)), se)
+
+
+def pooled(counts: Sequence[int], moments: Sequence[Array]) -> tuple[Array, Array]:
+    """Mean and standard error over all trials, from (mean, squared deviations) (..., 2) of groups of them.
+
+    The pairwise formula of T. F. Chan, G. H. Golub and R. J. LeVeque, *Updating formulae and a pairwise
+    algorithm for computing sample variances*.
+    """
+    n, mean, spread = 0, 0 * moments[0][..., 0], 0 * moments[0][..., 0]
+    for count, group in zip(counts, moments, strict=True):
+        shift = group[..., 0] - mean
+        spread = spread + group[..., 1] + shift**2 * (n * count / (n + count))
+        mean = mean + shift * (count / (n + count))
+        n += count
+    return mean, np.sqrt(spread / max(n - 1, 1) / n)

@@ -37,6 +37,10 @@ class Problem(Protocol):
         """What agents are told."""
         ...
 
+    def arms(self) -> int:
+        """How many actions there are: K."""
+        ...
+
     def truth_draws(self) -> Mapping[str, Draws]:
         """The draws that make one trial's truth, by name."""
         ...

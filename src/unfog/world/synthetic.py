@@ -89,6 +89,10 @@ class GaussianProblem:
         """What agents are told."""
         return self._known
 
+    def arms(self) -> int:
+        """How many actions there are."""
+        return self._action_shape()[0] if self._fixed is None else self._fixed.shape[0]
+
     def truth_draws(self) -> Mapping[str, Draws]:
         """Normals for theta* and gamma*, and the actions where they are drawn."""
         size = self._known.prior_mean.shape[0]

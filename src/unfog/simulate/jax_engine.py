@@ -1,0 +1,148 @@
+"""The engine compiled by JAX, on CPU, GPU or several devices: the same contract as the NumPy engine.
+
+Random numbers are made on the device, one threefry stream per (seed, trial, purpose, round), so they do not
+depend on the batch or on how trials are spread over devices. With `tape="numpy"` the draws of the NumPy
+engine are fed instead: both engines then take the same actions and agree to rounding.
+"""
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from unfog.agents import agent as agents
+from unfog.agents.agent import Agent
+from unfog.agents.denoise import known_bias
+from unfog.agents.parts import Privilege
+from unfog.arrays import Array, Ints
+from unfog.simulate import device_tape
+from unfog.simulate.jax_program import Inputs, Program
+from unfog.simulate.job import MOMENTS, Job, Part, Tick
+from unfog.simulate.tape import RoundTape, truth_draws
+from unfog.theory import regret
+
+STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard
+
+
+def platform() -> str:
+    """Where JAX runs: cpu, gpu, ..."""
+    return str(jax.default_backend())
+
+
+def precision(job: Job) -> str:
+    """The precision of the maths."""
+    return job.precision or ("float32" if platform() == "gpu" else "float64")
+
+
+def keep_compiled_programs() -> None:
+    """Cache compiled programs between processes, unless the user has set a cache of their own."""
+    if jax.config.jax_compilation_cache_dir is None:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "unfog" / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def run_trials(job: Job, trials: range, batch: int, tick: Tick) -> Part:
+    """Cumulative losses of these trials, as the NumPy engine gives them.
+
+    Programs are compiled for `batch` trials: fewer are filled up with others, which are dropped.
+    """
+    keep_compiled_programs()
+    with jax.enable_x64(True):
+        draws = Randomness(job, trials, batch)
+        played = [_play(job, agent, draws, tick) for agent in job.agents]
+    return part(job, played, len(trials))
+
+
+def part(job: Job, played: list[tuple[Array, Array]], trials: int) -> Part:
+    """What each agent gave, totals (points, losses, trials) and moments, under the names of the losses."""
+    names = regret.names(job.decompose)
+    found = {n: np.stack([stored[:, i, :trials].T for stored, _ in played]) for i, n in enumerate(names)}
+    if len(job.curve):
+        found |= {MOMENTS + n: np.stack([m[:, i] for _, m in played]) for i, n in enumerate(names)}
+    return found
+
+
+class Randomness:
+    """The draws of a batch of trials, on the device, trial-last; the same for every agent."""
+
+    def __init__(self, job: Job, trials: range, batch: int) -> None:
+        """Fill the batch up, evenly for all devices."""
+        devices = len(jax.devices())
+        size = -(-max(batch, len(trials)) // devices) * devices
+        self.job, self.trials, self.padded = job, trials, range(trials.start, trials.start + size)
+        self.dtype = precision(job)
+        self.ids = spread(jnp.asarray(self.padded, jnp.uint32))
+        self.active = (self.ids < trials.stop).astype(jnp.float64)
+        self.truth = self._truth()
+        self.world = self.rounds("rounds", job.problem.round_normals())
+
+    def _truth(self) -> dict[str, Array]:
+        """The draws that make the truth: (size, trials) by name."""
+        wanted, seed = self.job.problem.truth_draws(), self.job.seed
+        if self.job.tape == "numpy":
+            taped = truth_draws(seed, self.padded, wanted)
+            return {n: spread(jnp.asarray(x.reshape(len(x), -1).T, self.dtype)) for n, x in taped.items()}
+
+        def one(name: str, law: str, size: int) -> Array:
+            make = device_tape.normals if law == "normal" else device_tape.uniforms
+            return make(device_tape.keys(seed, self.ids, name), jnp.zeros((), jnp.uint32), size, self.dtype)
+
+        return {name: one(name, draws.law, prod(draws.shape)) for name, draws in wanted.items()}
+
+    def rounds(self, purpose: str, width: int) -> Any:
+        """A key per trial, or the tape itself: (rounds, width, trials)."""
+        if self.job.tape == "numpy":
+            tape = RoundTape(self.job.seed, self.padded, purpose, width).next(self.job.rounds)
+            return spread(jnp.asarray(tape.transpose(1, 2, 0), self.dtype))
+        return device_tape.keys(self.job.seed, self.ids, purpose)
+
+
+def spread(values: Array) -> Array:
+    """An array split over all devices along its last axis, the trials."""
+    devices = jax.devices()
+    if len(devices) == 1:
+        return values
+    mesh = jax.sharding.Mesh(np.array(devices), ("trials",))
+    split = jax.sharding.PartitionSpec(*[None] * (values.ndim - 1), "trials")
+    return jax.device_put(values, jax.sharding.NamedSharding(mesh, split))
+
+
+def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
+    """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
+    gpu, tape = platform() == "gpu", job.tape == "numpy"
+    program = _program(job.problem, agent, job.decompose, tape, draws.dtype, gpu)
+    privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged else None
+    setup, memory = program.cast(agents.begin(agent, program.known, privilege))
+    inputs = Inputs(
+        draws=draws.truth,
+        setup=setup,
+        shrinkage=program.cast(known_bias.shrinkage(program.known)),
+        world=draws.world,
+        choices=draws.rounds("agent", agent.chooser.normals(program.known)),
+        active=draws.active,
+        slots=slots(job.grid, job.rounds),
+        curve_slots=slots(job.curve, job.rounds),
+    )
+    carry = program.begin(inputs, memory, points=len(job.grid), curve=len(job.curve))
+    for first in range(0, job.rounds, STRIDE):
+        last = min(first + STRIDE, job.rounds)
+        carry = program.advance(carry, inputs, first, last)
+        jax.block_until_ready(carry.totals)
+        tick((last - first) * len(draws.trials))
+    return np.asarray(carry.stored), np.asarray(carry.moments)
+
+
+def slots(points: Ints, rounds: int) -> Array:
+    """For every round the point that its total is written to: the first at or after it."""
+    return jnp.asarray(np.searchsorted(points, np.arange(1, rounds + 1)), jnp.int32)
+
+
+_program: Callable[..., Program] = lru_cache(maxsize=64)(Program)
+"""The program of an agent on a problem, made once so that it is compiled once."""

@@ -1,0 +1,135 @@
+"""One agent on one problem as a compiled loop over rounds, batched over trials.
+
+A program is compiled for a batch size and not for a horizon: the bounds of the loop are arguments. The maths
+is the agents', worlds' and features' own, unchanged. For a GPU all that is kept between rounds lies
+trial-last, so that neighbouring threads read neighbouring numbers; on a CPU it lies trial-first, as the maths
+is written.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from unfog.agents import agent as agents
+from unfog.agents.agent import Agent
+from unfog.agents.denoise import known_bias
+from unfog.arrays import Array
+from unfog.simulate.device_tape import normals
+from unfog.theory import regret
+from unfog.world.problem import Emission, Problem, Truth
+
+
+class Inputs(NamedTuple):
+    """What a batch of trials starts from; draws lie trial-last."""
+
+    draws: dict[str, Array]  # (size, trials) each: the truth, as standard draws
+    setup: Any  # the agent's parameters
+    shrinkage: known_bias.Shrinkage
+    world: Any  # keys, two words (trials,), or a tape (rounds, w, trials)
+    choices: Any  # likewise for the agent
+    active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
+    slots: Array  # (rounds,) where each round's totals are stored
+    curve_slots: Array  # (rounds,) likewise for the moments
+
+
+class Carry(NamedTuple):
+    """What a round hands to the next."""
+
+    memory: Any
+    totals: Array  # (losses, trials)
+    stored: Any  # (points, losses, trials)
+    moments: Any  # (curve points, losses, 2): mean over trials, sum of squared deviations
+
+
+class Program:
+    """Compiled at first use for each batch size."""
+
+    def __init__(
+        self, problem: Problem, agent: Agent, decompose: bool, tape: bool, precision: str, trial_last: bool
+    ) -> None:
+        """Nothing is compiled yet."""
+        self.problem, self.agent, self.decompose = problem, agent, decompose
+        self.tape, self.precision, self.trial_last = tape, precision, trial_last
+        self.known = problem.knowledge()
+        self.losses = regret.names(decompose)
+        self.begin = jax.jit(self._begin, static_argnames=("points", "curve"))
+        self.advance = jax.jit(self._advance, donate_argnums=0)
+
+    def cast(self, tree: Any) -> Any:
+        """Numbers in the precision of the maths."""
+        return jax.tree.map(lambda x: jnp.asarray(x, self.precision), tree)
+
+    def truth(self, draws: dict[str, Array]) -> Truth:
+        """The truth of every trial, from its draws."""
+        shapes = {name: wanted.shape for name, wanted in self.problem.truth_draws().items()}
+        shaped = {name: x.mT.reshape(x.shape[1], *shapes[name]) for name, x in draws.items()}
+        truth = self.problem.truth(shaped)
+        return truth._replace(theta=self.cast(truth.theta), bias=self.cast(truth.bias))
+
+    def _normals(self, source: Any, t: Array, width: int) -> Array:
+        """Standard normals of a round, (trials, width)."""
+        drawn = source[t] if self.tape else normals(source, t, width, self.precision)
+        return drawn.mT
+
+    def _round(self, inputs: Inputs, truth: Truth, memory: Any, t: Array) -> tuple[Any, Array]:
+        """One round of every trial: the agent's memory after it, and the losses (losses, trials)."""
+        agent = self.agent
+        drawn = self._normals(inputs.world, t, self.problem.round_normals())
+        emission: Emission = self.cast(self.problem.emit(truth, drawn))
+        choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
+        decision = agents.decide(agent, inputs.setup, memory, truth.features, emission.noisy, choice)
+        seen = truth.features.at(emission.context).row(decision.arm)
+        reward = self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
+        revealed = emission.context if agent.reveals else None
+        memory = agents.learn(
+            agent, inputs.setup, memory, truth.features, decision, emission.noisy, reward, revealed
+        )
+        best = regret.oracle_context(inputs.shrinkage, emission.noisy, truth.bias)
+        found = regret.of_round(
+            truth.features, truth.theta, best, *emission, decision.context, decision.arm, self.decompose
+        )
+        # Added up in float64 whatever the precision of the maths: a long run is a sum of many small losses.
+        return self.cast(memory), jnp.stack([found[name] for name in self.losses]).astype(jnp.float64)
+
+    def _begin(self, inputs: Inputs, memory: Any, points: int, curve: int) -> Carry:
+        """The carry before the first round: the first memory, repeated for every trial."""
+        trials, losses = inputs.active.shape[0], len(self.losses)
+        after, _ = jax.eval_shape(
+            lambda: self._round(inputs, self.truth(inputs.draws), memory, jnp.zeros((), jnp.int32))
+        )
+        memory = jax.tree.map(lambda x, y: jnp.broadcast_to(x, y.shape).astype(y.dtype), memory, after)
+        stored, moments = jnp.zeros((points, losses, trials)), jnp.zeros((curve, losses, 2))
+        return Carry(self._pack(memory), jnp.zeros((losses, trials)), stored, moments)
+
+    def _advance(self, carry: Carry, inputs: Inputs, first: Array, last: Array) -> Carry:
+        """Rounds first to last - 1."""
+        kept = self._pack(self.truth(inputs.draws))
+
+        def body(t: Array, carry: Carry) -> Carry:
+            memory, losses = self._round(inputs, self._unpack(kept), self._unpack(carry.memory), t)
+            totals = carry.totals + losses
+            stored = carry.stored.at[inputs.slots[t]].set(totals)
+            moments = carry.moments
+            if moments.shape[0]:
+                moments = moments.at[inputs.curve_slots[t]].set(_moments(totals, inputs.active))
+            return Carry(self._pack(memory), totals, stored, moments)
+
+        return jax.lax.fori_loop(first, last, body, carry)
+
+    def _pack(self, memory: Any) -> Any:
+        return _move(memory, 0, -1) if self.trial_last else memory
+
+    def _unpack(self, memory: Any) -> Any:
+        return _move(memory, -1, 0) if self.trial_last else memory
+
+
+def _move(tree: Any, source: int, target: int) -> Any:
+    """Every array with one axis moved; scalars are shared by all trials and stay, and so do functions."""
+    return jax.tree.map(lambda x: jnp.moveaxis(x, source, target) if getattr(x, "ndim", 0) else x, tree)
+
+
+def _moments(totals: Array, active: Array) -> Array:
+    """Mean and sum of squared deviations over the active trials: (losses, 2)."""
+    mean = (totals * active).sum(-1) / active.sum()
+    return jnp.stack([mean, (active * (totals - mean[:, None]) ** 2).sum(-1)], -1)

@@ -1,0 +1,40 @@
+"""What decides a result, and what an engine gives back."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from unfog.agents.agent import Agent
+from unfog.arrays import Array, Ints
+from unfog.world.problem import Problem
+
+ENGINES = ("numpy", "jax", "chip")
+PRECISIONS = ("float32", "float64")
+TAPES = ("device", "numpy")
+
+Tick: TypeAlias = Callable[[int], None]
+"""Told of agent-rounds done, all trials counted."""
+
+Part: TypeAlias = dict[str, Array]
+"""Cumulative losses of a batch by name, (agents, trials, grid), and under `MOMENTS` + name their mean over
+the trials and sum of squared deviations, (agents, curve, 2), where the job has a curve."""
+
+MOMENTS = "moments_"
+
+
+class Job(NamedTuple):
+    """Everything that decides a result."""
+
+    problem: Problem
+    agents: Sequence[Agent]
+    grid: Ints  # the rounds whose totals are kept for every trial; the last one is the horizon
+    curve: Ints  # the rounds whose totals are kept as moments over trials; none where the grid is fine enough
+    seed: int
+    decompose: bool
+    engine: str = "numpy"
+    precision: str | None = None  # of a compiled engine; float32 on a GPU and float64 elsewhere unless told
+    tape: str = "device"  # where a compiled engine's random numbers come from
+
+    @property
+    def rounds(self) -> int:
+        """The horizon."""
+        return int(self.grid[-1])
