@@ -113,7 +113,7 @@ def test_features(name: str, engine: Engine, rng: np.random.Generator) -> None:
 
     actions = rng.normal(size=(T, *shape))
     compare(engine, one_round, actions, context, belief, arms)
-    features = build(jnp.asarray(actions))  # type: ignore[arg-type]
+    features = build(jnp.asarray(actions))
     assert (features.size, features.arms) == (size, K)
 
 
@@ -252,4 +252,4 @@ def test_regret(engine: Engine, rng: np.random.Generator) -> None:
 
 def test_estimate(rng: np.random.Generator) -> None:
     values = rng.normal(3.0, 2.0, 50)
-    assert regret.estimate(jnp.asarray(values)) == pytest.approx(regret.estimate(values), rel=1e-13)  # type: ignore[arg-type]
+    assert regret.estimate(jnp.asarray(values)) == pytest.approx(regret.estimate(values), rel=1e-13)

@@ -126,26 +126,31 @@ def run_trials(job: Job, trials: range, batch: int, tick: Tick) -> Part:
 
 
 def _play(job: Job, agent: Agent, draws: jax_engine.Randomness, tick: Tick) -> tuple[Array, Array]:
-    problem = job.problem
-    assert isinstance(problem, GaussianProblem)
-    points = np.union1d(job.grid, job.curve)
-    width = problem.round_normals() + agent.chooser.normals(problem.knowledge())
-    stride = max(1, min(job.rounds, jax_engine.STRIDE, STRIDE_BYTES // (4 * width * len(draws.padded))))
+    """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
+    problem: Any = job.problem
+    wide = agent.chooser.normals(problem.knowledge())
+    stride = max(
+        1, min(jax_engine.STRIDE, STRIDE_BYTES // (4 * (problem.round_normals() + wide) * len(draws.ids)))
+    )
     program = _program(problem, agent, job.decompose, job.tape == "numpy", stride)
     truth, belief = program.begin(draws.truth)
-    stored = jnp.zeros((len(points), len(regret.names(job.decompose)), len(draws.padded)), jnp.float32)
-    numbers = gains(problem, agent, job.rounds)
-    schedule = jnp.asarray(np.concatenate([x.reshape(job.rounds, -1) for x in numbers], 1), jnp.float32)
-    source = draws.world, draws.rounds("agent", agent.chooser.normals(problem.knowledge()))
+    numbers = [x.reshape(job.rounds, -1) for x in gains(problem, agent, job.rounds)]
+    # Beyond the horizon the last row is repeated: tables keep their length, and the surplus is never played.
+    whole = np.minimum(np.arange(-(-job.rounds // stride) * stride), job.rounds - 1)
+    schedule = np.concatenate(numbers, 1)[whole].astype(np.float32)
+    source, stored, moments = (draws.world, draws.rounds("agent", wide)), [], []
     for first in range(0, job.rounds, stride):
-        last = min(first + stride, job.rounds)
-        bounds = jnp.asarray([first, last], jnp.int32)
-        belief, stored = program.advance(
-            bounds, source, truth, schedule, jax_engine.slots(points, job.rounds), belief, stored
+        rounds = min(stride, job.rounds - first)
+        belief, totals = program.advance(
+            first, jnp.asarray([rounds], jnp.int32), source, truth, schedule[first : first + stride], belief
         )
-        tick((last - first) * len(draws.trials))
-    at = np.searchsorted(points, job.grid), np.searchsorted(points, job.curve)
-    return np.asarray(stored[at[0]], np.float64), _moments(stored[at[1]][:, :, : len(draws.trials)])
+        at_grid, at_curve = (
+            x[(x > first) & (x <= first + rounds)] - first - 1 for x in (job.grid, job.curve)
+        )
+        stored.append(np.asarray(totals[at_grid], np.float64))
+        moments.append(_moments(totals[at_curve][:, :, : len(draws.trials)]))
+        tick(rounds * len(draws.trials))
+    return np.concatenate(stored), np.concatenate(moments)
 
 
 def _moments(totals: Any) -> Array:
@@ -165,7 +170,7 @@ class _ChipProgram:
         self.losses = len(regret.names(decompose))
         self.truth = Program(problem, agent, decompose, tape, "float32", trial_last=True).truth
         self.begin = jax.jit(self._begin)
-        self.advance = jax.jit(self._advance, donate_argnums=(5, 6))
+        self.advance = jax.jit(self._advance)
 
     def _begin(self, draws: dict[str, Array]) -> tuple[Any, Belief]:
         known, d = self.problem.knowledge(), self.problem.dim
@@ -184,20 +189,18 @@ class _ChipProgram:
         return (actions.astype(jnp.float32), truth.theta.T, truth.bias.T), belief
 
     def _advance(
-        self, bounds: Any, source: Any, truth: Any, schedule: Any, slots: Any, belief: Belief, stored: Any
+        self, first: Any, rounds: Any, source: Any, truth: Any, schedule: Any, belief: Belief
     ) -> Any:
-        rounds = bounds[0] + jnp.arange(self.stride)
+        """A stride from round `first` on."""
+        now = first + jnp.arange(self.stride)
         widths = self.problem.round_normals(), self.agent.chooser.normals(self.problem.knowledge())
-        drawn = [
-            keys[jnp.minimum(rounds, len(keys) - 1)]
-            if self.tape
-            else device_tape.normals(keys, rounds, w, "float32")
-            for keys, w in zip(source, widths, strict=True)
-        ]
+        world, choices = (
+            x[jnp.minimum(now, len(x) - 1)] if self.tape else device_tape.normals(x, now, width, "float32")
+            for x, width in zip(source, widths, strict=True)
+        )
         actions, theta, bias = truth
-        world, choices = drawn
-        streams = Streams(actions, theta, bias, world, choices, schedule, slots)
-        return chip_kernel.advance(self.constants, bounds, streams, belief, stored, interpreted())
+        streams = Streams(actions, theta, bias, world, choices, schedule)
+        return chip_kernel.advance(self.constants, rounds, streams, belief, interpreted())
 
 
 _program = lru_cache(maxsize=64)(_ChipProgram)

@@ -50,8 +50,7 @@ class Streams(NamedTuple):
     bias: Any  # (d, trials)
     world: Any  # (rounds of the stride, 2d + 1, trials) the world's normals
     choices: Any  # (rounds of the stride, m, trials) the agent's
-    schedule: Any  # (rounds, 2d + 2 d^2), no trials: offset, variances, gains on chat and on the total
-    slots: Any  # (rounds,), no trials: where totals are stored
+    schedule: Any  # (rounds of the stride, 2d + 2 d^2), no trials: offset, variances, gains on chat and total
 
 
 class Belief(NamedTuple):
@@ -107,12 +106,12 @@ def condition(root: Matrix, mean: Vector, row: Vector, value: Any, variance: flo
     return new, [old + g * step for old, g in zip(mean, gain, strict=True)]
 
 
-def _round(k: Constants, streams: Streams, truth: Any, first: Any, t: Any, belief: Belief) -> Belief:
+def _round(k: Constants, streams: Streams, truth: Any, t: Any, belief: Belief) -> Belief:
     """One round of the trials of a program."""
     theta, bias = truth
     d, m = len(bias), len(theta)
-    z = [streams.world[t - first, i, :] for i in range(2 * d + 1)]
-    choice = [streams.choices[t - first, i, :] for i in range(m)]
+    z = [streams.world[t, i, :] for i in range(2 * d + 1)]
+    choice = [streams.choices[t, i, :] for i in range(m)]
     context = affine(k.mean, k.context_root, z[:d])
     noisy = affine([c + b for c, b in zip(context, bias, strict=True)], k.noise_root, z[d : 2 * d])
     clean = [x - b for x, b in zip(noisy, bias, strict=True)]
@@ -185,10 +184,10 @@ def _lines(ref: Any, count: int) -> Vector:
     return [ref[i, :] for i in range(count)]
 
 
-def _kernel(k: Constants, m: int, d: int, bounds: Any, *refs: Any) -> None:
-    """The trials of one program, from the first to the last round of a stride."""
-    streams, before, after = Streams(*refs[:7]), Belief(*refs[7:12]), Belief(*refs[13:18])
-    stored, losses = refs[18], 6 if k.decompose else 1
+def _kernel(k: Constants, m: int, d: int, rounds: Any, *refs: Any) -> None:
+    """The trials of one program, in the rounds of a stride."""
+    streams, before, after = Streams(*refs[:6]), Belief(*refs[6:11]), Belief(*refs[11:16])
+    stored, losses = refs[16], 6 if k.decompose else 1
     flat = _lines(before.root, m * (m + 1) // 2)
     root = [[flat[i * (i + 1) // 2 + j] for j in range(i + 1)] for i in range(m)]
     start = Belief(
@@ -197,40 +196,39 @@ def _kernel(k: Constants, m: int, d: int, bounds: Any, *refs: Any) -> None:
     truth = _lines(streams.theta, m), _lines(streams.bias, d)
 
     def step(t: Any, belief: Belief) -> Belief:
-        belief = _round(k, streams, truth, bounds[0], t, belief)
+        belief = _round(k, streams, truth, t, belief)
         for i, total in enumerate(belief.lost):
-            stored[streams.slots[t], i, :] = total
+            stored[t, i, :] = total
         return belief
 
-    end = jax.lax.fori_loop(bounds[0], bounds[1], step, start)
+    end = jax.lax.fori_loop(0, rounds[0], step, start)
     end = end._replace(root=[entry for line in end.root for entry in line])
     for ref, lines in zip(after, end, strict=True):
         for i, line in enumerate(lines):
             ref[i, :] = line
 
 
-def advance(
-    k: Constants, bounds: Array, streams: Streams, belief: Belief, stored: Array, interpret: bool
-) -> Any:
-    """Rounds bounds[0] to bounds[1] - 1 of every trial: the belief after them, and the stored totals."""
-    whole = [bounds, streams.schedule, streams.slots]
+def advance(k: Constants, rounds: Array, streams: Streams, belief: Belief, interpret: bool) -> Any:
+    """Play the first rounds[0] rounds of a stride: the belief after them, and the totals after each.
+
+    The shapes do not depend on how many rounds there are, so that one kernel serves every horizon.
+    """
+    stride, trials = streams.world.shape[0], streams.world.shape[2]
+    totals = jax.ShapeDtypeStruct((stride, *belief.lost.shape), belief.lost.dtype)
 
     def spec(x: Any) -> Any:
-        if any(x is other for other in whole):
-            return pl.BlockSpec(x.shape, lambda _: (0,) * x.ndim)
-        return pl.BlockSpec((*x.shape[:-1], LANES), lambda i: (*[0] * (x.ndim - 1), i))
+        if x is rounds or x is streams.schedule:
+            return pl.BlockSpec(x.shape, lambda _: (0,) * len(x.shape))
+        return pl.BlockSpec((*x.shape[:-1], LANES), lambda i: (*[0] * (len(x.shape) - 1), i))
 
-    given = [bounds, *streams, *belief, stored]
-    out = [*belief, stored]
-    specs = [spec(x) for x in out]
+    given, out = [rounds, *streams, *belief], [*belief, totals]
     m, d = streams.theta.shape[0], streams.bias.shape[0]
     *after, stored = pl.pallas_call(
         lambda *refs: _kernel(k, m, d, *refs),
-        grid=(stored.shape[-1] // LANES,),
+        grid=(trials // LANES,),
         in_specs=[spec(x) for x in given],
-        out_specs=specs,
+        out_specs=[spec(x) for x in out],
         out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in out],
-        input_output_aliases={8 + i: i for i in range(len(out))},
         interpret=interpret,
         **({} if interpret else {"compiler_params": _compiler_parameters()}),
     )(*given)

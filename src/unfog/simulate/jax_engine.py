@@ -22,7 +22,7 @@ from unfog.agents.denoise import known_bias
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array, Ints
 from unfog.simulate import device_tape
-from unfog.simulate.jax_program import Inputs, Program
+from unfog.simulate.jax_program import Inputs, Program, Stretch
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
 from unfog.simulate.tape import RoundTape, truth_draws
 from unfog.theory import regret
@@ -127,21 +127,20 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
         world=draws.world,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),
         active=draws.active,
-        slots=slots(job.grid, job.rounds),
-        curve_slots=slots(job.curve, job.rounds),
     )
     carry = program.begin(inputs, memory, points=len(job.grid), curve=len(job.curve))
     for first in range(0, job.rounds, STRIDE):
         last = min(first + STRIDE, job.rounds)
-        carry = program.advance(carry, inputs, first, last)
+        stretch = Stretch(first, last, _slots(job.grid, first), _slots(job.curve, first))
+        carry = program.advance(carry, inputs, stretch)
         jax.block_until_ready(carry.totals)
         tick((last - first) * len(draws.trials))
     return np.asarray(carry.stored), np.asarray(carry.moments)
 
 
-def slots(points: Ints, rounds: int) -> Array:
-    """For every round the point that its total is written to: the first at or after it."""
-    return jnp.asarray(np.searchsorted(points, np.arange(1, rounds + 1)), jnp.int32)
+def _slots(points: Ints, first: int) -> Array:
+    """For every round of a stretch the point that its total is written to: the first at or after it."""
+    return jnp.asarray(np.searchsorted(points, np.arange(first + 1, first + STRIDE + 1)), jnp.int32)
 
 
 _program: Callable[..., Program] = lru_cache(maxsize=64)(Program)

@@ -1,6 +1,6 @@
 """One agent on one problem as a compiled loop over rounds, batched over trials.
 
-A program is compiled for a batch size and not for a horizon: the bounds of the loop are arguments. The maths
+A program is compiled for a batch size and not for a horizon: the rounds to play are an argument. The maths
 is the agents', worlds' and features' own, unchanged. For a GPU all that is kept between rounds lies
 trial-last, so that neighbouring threads read neighbouring numbers; on a CPU it lies trial-first, as the maths
 is written.
@@ -29,8 +29,15 @@ class Inputs(NamedTuple):
     world: Any  # keys, two words (trials,), or a tape (rounds, w, trials)
     choices: Any  # likewise for the agent
     active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
-    slots: Array  # (rounds,) where each round's totals are stored
-    curve_slots: Array  # (rounds,) likewise for the moments
+
+
+class Stretch(NamedTuple):
+    """Some rounds in a row; its tables always have one length, so that one program serves every horizon."""
+
+    first: Any
+    last: Any  # exclusive
+    slots: Array  # (STRIDE,) where each round's totals are stored
+    curve_slots: Array  # (STRIDE,) likewise for the moments
 
 
 class Carry(NamedTuple):
@@ -102,20 +109,21 @@ class Program:
         stored, moments = jnp.zeros((points, losses, trials)), jnp.zeros((curve, losses, 2))
         return Carry(self._pack(memory), jnp.zeros((losses, trials)), stored, moments)
 
-    def _advance(self, carry: Carry, inputs: Inputs, first: Array, last: Array) -> Carry:
-        """Rounds first to last - 1."""
+    def _advance(self, carry: Carry, inputs: Inputs, stretch: Stretch) -> Carry:
+        """Play the rounds of a stretch."""
         kept = self._pack(self.truth(inputs.draws))
 
         def body(t: Array, carry: Carry) -> Carry:
             memory, losses = self._round(inputs, self._unpack(kept), self._unpack(carry.memory), t)
             totals = carry.totals + losses
-            stored = carry.stored.at[inputs.slots[t]].set(totals)
+            stored = carry.stored.at[stretch.slots[t - stretch.first]].set(totals)
             moments = carry.moments
             if moments.shape[0]:
-                moments = moments.at[inputs.curve_slots[t]].set(_moments(totals, inputs.active))
+                slot = stretch.curve_slots[t - stretch.first]
+                moments = moments.at[slot].set(_moments(totals, inputs.active))
             return Carry(self._pack(memory), totals, stored, moments)
 
-        return jax.lax.fori_loop(first, last, body, carry)
+        return jax.lax.fori_loop(stretch.first, stretch.last, body, carry)
 
     def _pack(self, memory: Any) -> Any:
         return _move(memory, 0, -1) if self.trial_last else memory

@@ -40,7 +40,7 @@ def stored_rounds(rounds: int, trials: int, agents: int, points: int | None = No
 def curve_rounds(rounds: int, grid: Ints) -> Ints:
     """The rounds of the moments over trials: where single trials are stored too coarsely to draw a curve."""
     fine = len(grid) >= min(rounds, FINE_ENOUGH)
-    return grid[:0] if fine else stored_rounds(rounds, 1, 1)
+    return grid[:0] if fine else stored_rounds(rounds, 1, 1, MOST_POINTS)
 
 
 def batches(job: Job, trials: int, workers: int = 1, chunk: int | None = None) -> list[range]:
