@@ -32,6 +32,8 @@ def rowdots(rows: Array, vector: Array) -> Array:
 def take(rows: Array, arm: Ints) -> Array:
     """The chosen row: (..., K, p) and arm (...,) -> (..., p)."""
     xp = rows.__array_namespace__()
+    if rows.ndim == 3 and rows.shape[:1] == arm.shape:  # one batch axis, not shared: plain indexing is faster
+        return rows[xp.arange(rows.shape[0]), arm]
     chosen: Array = xp.take_along_axis(rows, arm[..., None, None], -2)[..., 0, :]
     return chosen
 
@@ -39,5 +41,13 @@ def take(rows: Array, arm: Ints) -> Array:
 def pick(values: Array, arm: Ints) -> Array:
     """The chosen arm's value: (..., K) and arm (...,) -> (...,)."""
     xp = values.__array_namespace__()
+    if values.ndim == 2 and values.shape[:1] == arm.shape:
+        return values[xp.arange(values.shape[0]), arm]
     chosen: Array = xp.take_along_axis(values, arm[..., None], -1)[..., 0]
     return chosen
+
+
+def stretch(x: Array, like: Array) -> Array:
+    """The array with the shape of `like`, to which it must broadcast."""
+    xp = x.__array_namespace__()
+    return x if x.shape == like.shape else xp.broadcast_to(x, like.shape)

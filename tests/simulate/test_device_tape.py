@@ -1,5 +1,7 @@
 """Device random numbers: the published words, the right law, one draw for each trial, purpose and round."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,9 +27,7 @@ def test_threefry_gives_the_published_words(
     assert tuple(int(word[0]) for word in found) == answer
 
 
-def draws(
-    seed: int = 5, trials: int = 2000, counter: int = 9, count: int = 7, purpose: str = "agent"
-) -> object:
+def draws(seed: int = 5, trials: int = 2000, counter: int = 9, count: int = 7, purpose: str = "agent") -> Any:
     ids = np.arange(trials, dtype=np.uint32)
     return device_tape.normals(device_tape.keys(seed, ids, purpose), np.uint32(counter), count, "float64")
 

@@ -7,7 +7,7 @@ Gaussian give Cov(c_i^2, c_j^2) = 2 C_ij^2 + 4 v_i v_j C_ij and Cov(c_i^2, c_j) 
 
 from typing import NamedTuple
 
-from unfog.arrays import Array, Ints, rowdots, take
+from unfog.arrays import Array, Ints, rowdots, stretch, take
 from unfog.features import Context
 from unfog.gaussian import Gaussian
 
@@ -27,16 +27,14 @@ class QuadraticDesign(NamedTuple):
         actions, squares, products = theta[..., :d], theta[..., d : 2 * d], theta[..., 2 * d :]
         products = products * self.mean
         shared = xp.vecdot(self.square, squares)[..., None]
-        return rowdots(
-            self.table, xp.concat([xp.broadcast_to(actions, products.shape), products, shared], axis=-1)
-        )
+        return rowdots(self.table, xp.concat([stretch(actions, products), products, shared], axis=-1))
 
     def row(self, arm: Ints) -> Array:
         """psi(arm)."""
         xp = self.mean.__array_namespace__()
         d = self.mean.shape[-1]
         chosen = take(self.table, arm)
-        squares = xp.broadcast_to(self.square, self.mean.shape)
+        squares = stretch(self.square, self.mean)
         row: Array = xp.concat([chosen[..., :d], squares, chosen[..., d : 2 * d] * self.mean], axis=-1)
         return row
 
@@ -47,7 +45,7 @@ class QuadraticDesign(NamedTuple):
         root = belief.root
         shared = self.square[..., None, :] @ root[..., d : 2 * d, :]
         products = self.mean[..., None] * root[..., 2 * d :, :]
-        actions = xp.broadcast_to(root[..., :d, :], products.shape)
+        actions = stretch(root[..., :d, :], products)
         spread = self.table @ xp.concat([actions, products, shared], axis=-2)
         variances: Array = xp.vecdot(spread, spread)
         return variances

@@ -86,7 +86,7 @@ def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
     meter = _Meter(job, len(trials))
     for first in range(0, job.rounds, BLOCK):
         rounds = min(BLOCK, job.rounds - first)
-        block = _make_block(problem, truth, world.next(BLOCK))
+        block = _make_block(job, truth, world.next(BLOCK))
         for index, player in enumerate(players):
             arms, beliefs = player.play(problem, truth, block, rounds)
             losses = _losses(truth, block, arms, beliefs, job.decompose)
@@ -95,15 +95,14 @@ def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
     return meter.values
 
 
-def _make_block(problem: Problem, truth: Truth, normals: Array) -> _Block:
+def _make_block(job: Job, truth: Truth, normals: Array) -> _Block:
     """Everything of a block that does not depend on the agents."""
-    shrinkage = known_bias.shrinkage(problem.knowledge())
+    shrinkage = known_bias.shrinkage(job.problem.knowledge())
     wide = _over_rounds(truth)
-    emission = problem.emit(wide, normals)
+    emission = job.problem.emit(wide, normals)
     best = regret.oracle_context(shrinkage, emission.noisy, wide.bias)
-    return _Block(
-        emission, normals, regret.tables(wide.features, wide.theta, best, emission.context, emission.noisy)
-    )
+    tables = regret.tables(wide.features, wide.theta, best, *emission, job.decompose)
+    return _Block(emission, normals, tables)
 
 
 def _over_rounds(truth: Truth) -> Truth:

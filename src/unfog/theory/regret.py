@@ -35,7 +35,7 @@ class Tables(NamedTuple):
 
     oracle: Array  # (..., K)  psi(a | gamma*)'theta*
     true_context: Array  # (..., K)  phi(a, c_t)'theta*
-    plug_in: Array  # (..., K)  phi(a, chat_t)'theta*
+    plug_in: Array | None  # (..., K)  phi(a, chat_t)'theta*; not needed for regret alone
 
 
 def oracle_context(shrinkage: known_bias.Shrinkage, noisy: Array, bias: Array) -> Context:
@@ -43,13 +43,12 @@ def oracle_context(shrinkage: known_bias.Shrinkage, noisy: Array, bias: Array) -
     return Context(known_bias.posterior_mean(shrinkage, noisy, bias), shrinkage.cov)
 
 
-def tables(features: FeatureMap, theta: Array, best: Context, context: Array, noisy: Array) -> Tables:
+def tables(
+    features: FeatureMap, theta: Array, best: Context, context: Array, noisy: Array, decompose: bool = True
+) -> Tables:
     """Mean rewards of every arm; `best` is the oracle's belief about the context."""
-    return Tables(
-        features.design(best).scores(theta),
-        features.at(context).scores(theta),
-        features.at(noisy).scores(theta),
-    )
+    plug_in = features.at(noisy).scores(theta) if decompose else None
+    return Tables(features.design(best).scores(theta), features.at(context).scores(theta), plug_in)
 
 
 def _gap(scores: Array, arm: Ints) -> Array:
@@ -58,7 +57,7 @@ def _gap(scores: Array, arm: Ints) -> Array:
 
 def losses(tables: Tables, arm: Ints) -> dict[str, Array]:
     """The regret of the chosen arm against the three benchmarks, (...,) each."""
-    return {name: _gap(table, arm) for name, table in zip(PLAIN, tables, strict=True)}
+    return {name: _gap(table, arm) for name, table in zip(PLAIN, tables, strict=True) if table is not None}
 
 
 def split(tables: Tables, arm: Ints, own: Design, theta: Array) -> dict[str, Array]:
