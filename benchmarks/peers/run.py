@@ -1,4 +1,4 @@
-"""Microseconds per step of other libraries at linear Thompson sampling, next to a plain NumPy loop.
+"""Microseconds per step of linear Thompson sampling: unfog, a plain NumPy loop, other libraries.
 
     bash benchmarks/peers/setup.sh
     benchmarks/out/peers-venv/bin/python benchmarks/peers/run.py --out benchmarks/out/peers.json
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 PEERS = (
+    "unfog",
     "numpy",
     "bayesianbandits",
     "coba",
@@ -49,7 +50,7 @@ def measure(peer: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def _run(command: list[str], seconds: float) -> str | None:
     """None, or why the process did not end well."""
-    environment = os.environ | dict.fromkeys(THREADS, "1")
+    environment = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONPATH": str(ROOT / "src")}
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds, check=False

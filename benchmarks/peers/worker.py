@@ -11,7 +11,7 @@ import json
 import resource
 import sys
 import time
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
@@ -63,13 +63,24 @@ def peak_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
+def version_of(adapter: Adapter) -> str:
+    """As installed; a package that is on the path alone says it itself."""
+    try:
+        return version(adapter.DISTRIBUTION)
+    except PackageNotFoundError:
+        said = getattr(adapter, "VERSION", None)
+        if said is None:
+            raise
+        return str(said)
+
+
 def measure(adapter: Adapter, options: argparse.Namespace) -> dict[str, Any]:
     """A row of the table, less its name."""
     imported = peak_mb()
     problem = draw(rounds=options.rounds, arms=options.arms, size=options.size, seed=SEED)
     times = microseconds(adapter, problem, options.repeats)
     return {
-        "version": version(adapter.DISTRIBUTION),
+        "version": version_of(adapter),
         "model": adapter.MODEL,
         "parameters": adapter.PARAMETERS,
         "us_per_step": {"median": median(times), "min": min(times), "max": max(times)},

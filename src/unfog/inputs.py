@@ -12,6 +12,7 @@ from unfog.arrays import Array
 
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 
+LARGEST = 1e50  # squares of squares of larger numbers overflow
 WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
 
 
@@ -20,7 +21,7 @@ class InputError(ValueError):
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         """Say which field, which value, and what is allowed."""
-        super().__init__(f"{field}: {_short(value)}; allowed: {allowed}")
+        super().__init__(" ".join(f"{field}: {_short(value)}; allowed: {allowed}".split()))
         self.field, self.value, self.allowed = field, value, allowed
 
     @classmethod
@@ -46,6 +47,8 @@ def _numbers(field: str, value: object, allowed: str) -> Array:
     array = raw.astype(np.float64)
     if not np.all(np.isfinite(array)):
         raise InputError(field, f"{_short(value)} has a value that is not finite", allowed)
+    if np.abs(array).max(initial=0.0) > LARGEST:
+        raise InputError(field, f"{_short(value)} has a value beyond {LARGEST:g}", allowed)
     return array
 
 
@@ -115,16 +118,16 @@ def positive(field: str, value: object) -> float:
     return float(array)
 
 
-def count(field: str, value: object, least: int = 1, most: int = 2**63 - 1) -> int:
+def count(field: str, value: object, least: int = 1, most: int = 10**9) -> int:
     """A whole number in a range."""
-    allowed = f"a whole number, at least {least}" + ("" if most == 2**63 - 1 else f" and at most {most}")
+    allowed = f"a whole number, at least {least} and at most {most}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise InputError(field, value, allowed)
+        raise InputError(field, repr(value), allowed)
     return int(value)
 
 
 def one_of(field: str, value: object, names: Sequence[str]) -> str:
     """One of these names."""
     if not isinstance(value, str) or value not in names:
-        raise InputError(field, value, ", ".join(names))
+        raise InputError(field, repr(value), ", ".join(names))
     return value

@@ -1,8 +1,12 @@
 """The commands as a user meets them: output, exit codes, and what lands on disk."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ import pytest
 from unfog.agents.catalogue import AGENTS
 from unfog.cli import main
 from unfog.lab.spec import catalog
+from unfog.version import __version__
 
 Capture = pytest.CaptureFixture[str]
 
@@ -104,7 +109,7 @@ def test_runs_are_numbered_never_overwritten(capsys: Capture) -> None:
 def test_a_stored_spec_can_be_run_again(capsys: Capture) -> None:
     unfog(capsys, "run", "fig-actions", *SMALL, "--out", "first")
     unfog(capsys, "run", "first/spec.toml", "--out", "second", "--workers", "2")
-    assert Path("first/curves.nc").read_bytes() != b""
+    assert Path("first/curves.nc").read_bytes() == Path("second/curves.nc").read_bytes()
     first, second = (json.loads(unfog(capsys, "show", run, "--json")[1]) for run in ("first", "second"))
     assert first["agents"] == second["agents"]
     assert list(first["agents"]) == [f"alg1 actions={k}" for k in (10, 20, 40, 80)]
@@ -130,7 +135,7 @@ BAD_SPECS = {
     "negative variance": ("reward_var = -2.0", "problem.reward_var", "-2.0"),
     "zero covariance": ("noise_cov = 0.0", "problem.noise_cov", "0.0"),
     "boolean": ("noise_cov = true", "problem.noise_cov", "True"),
-    "text": ('dim = "5"', "problem.dim", "5"),
+    "text": ('dim = "5"', "problem.dim", "'5'"),
     "fraction": ("actions = 2.5", "problem.actions", "2.5"),
     "unknown field": ("noise = 1.0", "problem.noise", "unknown field"),
     "unknown law": ('action_law = "cauchy"', "problem.action_law", "cauchy"),
@@ -144,6 +149,9 @@ BAD_SPECS = {
     "negative seed": ("[run]\nseed = -1", "run.seed", "-1"),
     "swept nonsense": ("[sweep]\nactions = [10, 0]", "sweep.actions", "0"),
     "two sweeps": ("[sweep]\nactions = [1]\ndim = [2]", "sweep", "actions, dim"),
+    "huge": ("context_mean = 1e200", "problem.context_mean", "1e+200"),
+    "too many actions": ("actions = 1000000000000", "problem.actions", "at most 1000000"),
+    "too many rounds": ("[run]\nrounds = 1000000000000000000000", "run.rounds", "at most"),
     "unknown table": ("[runs]\ntrials = 3", "runs", "unknown field"),
 }
 
@@ -180,6 +188,71 @@ def test_bad_calls_are_refused_in_one_line(case: str, capsys: Capture) -> None:
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert value in err
     assert not any(Path().iterdir())
+
+
+def test_a_bad_option_is_one_line(capsys: Capture) -> None:
+    code, out, err = unfog(capsys, "run", "fig1-gaussian", "--rounds", "abc")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--rounds" in err
+    assert unfog(capsys, "frobnicate")[0] == 2
+
+
+def test_version(capsys: Capture) -> None:
+    assert unfog(capsys, "--version")[:2] == (0, f"unfog {__version__}\n")
+
+
+RUN = """
+import sys
+from unfog.cli import main
+main(["run", "fig1-gaussian", "--trials", "4000", "--workers", sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_interrupt_is_heard_and_leaves_no_process(workers: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, workers], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    _wait_for(lambda: any(Path().glob("runs/*.partial/lock")))
+    time.sleep(1.5)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "unfog: interrupted; the same command goes on where it stopped\n"
+    _wait_for(lambda: not _alive(process.pid))
+
+
+def test_workers_do_not_outlive_a_killed_parent() -> None:
+    process = subprocess.Popen([sys.executable, "-c", RUN, "2"], start_new_session=True)
+    _wait_for(lambda: any(Path().glob("runs/*.partial/lock")))
+    time.sleep(1.5)
+    process.kill()
+    process.wait()
+    _wait_for(lambda: not _alive(process.pid))
+
+
+def _wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    code = "from unfog.cli import main; main(['list'])"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, err = process.communicate()
+    assert (process.returncode, err) == (0, b"")
 
 
 def test_not_toml(capsys: Capture) -> None:

@@ -10,6 +10,7 @@ from scipy import stats
 
 import unfog
 from unfog.lab import figures, report
+from unfog.lab.spec import parse
 
 AGENTS = ["alg1", "oracle", "naive"]
 
@@ -82,9 +83,75 @@ def _rgb(line: Line2D) -> tuple[float, float, float]:
     return to_rgb(line.get_color())
 
 
+def test_bands_dashes_and_the_order_of_the_legend(data: xr.Dataset) -> None:
+    [axes] = figures.figure(data).axes
+    for line, band, curve in zip(axes.get_lines(), axes.collections, report.curves(data), strict=True):
+        heights = np.asarray(band.get_paths()[0].vertices)[:, 1]
+        assert heights.max() == pytest.approx((curve.mean + curve.half_width).max())
+        assert (curve.half_width[-1]) > 0
+        assert np.array_equal(np.asarray(line.get_ydata()), curve.mean)
+    # matplotlib keeps a dash pattern in a private field; a solid line has none
+    assert len({str(line._dash_pattern) for line in axes.get_lines()}) == 3  # type: ignore[attr-defined]
+    ends = dict(
+        zip(["Algorithm 1", "TS oracle", "TS naive"], [c.mean[-1] for c in report.curves(data)], strict=True)
+    )
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == sorted(ends, key=lambda name: -ends[name])
+
+
+def test_an_agent_looks_the_same_in_every_figure(data: xr.Dataset) -> None:
+    other = unfog.run("fig1-gaussian", rounds=3, trials=2, agents=["naive", "kk", "alg1"])
+    styles = [
+        {
+            line.get_label(): (line.get_color(), str(line.get_linestyle()))
+            for line in figures.figure(d).axes[0].get_lines()
+        }
+        for d in (data, other)
+    ]
+    assert styles[0]["Algorithm 1"] == styles[1]["Algorithm 1"]
+    assert styles[0]["TS naive"] == styles[1]["TS naive"]
+
+
+def test_columns_of_the_table_stand_under_their_names(data: xr.Dataset) -> None:
+    lines = unfog.table(data).splitlines()
+    row = next(line for line in lines if line.startswith("alg1"))
+    facts = unfog.summary(data)["agents"]["alg1"]
+    titles = {
+        "cb": "cb",
+        "ee1": "ee1",
+        "ee2": "ee2",
+        "regret_true_context": "true-context",
+        "regret_plug_in": "plug-in",
+    }
+    for loss, title in titles.items():
+        end = lines[1].index(f" {title}") + 1 + len(title)
+        assert float(row[:end].split()[-1]) == pytest.approx(facts[loss], abs=0.051)
+
+
+def test_odd_titles_single_rounds_and_many_curves_can_be_drawn() -> None:
+    one = unfog.run("fig1-gaussian", rounds=1, trials=2, agents=["alg1"])
+    chart = figures.figure(one, title="$\\frac{$ " + "long " * 40)
+    chart.draw_without_rendering()
+    spec = parse(
+        {
+            "problem": {"kind": "gaussian", "dim": 1},
+            "run": {"rounds": 3, "trials": 2},
+            "sweep": {"actions": [2, 3, 4]},
+        }
+    )
+    many = figures.figure(unfog.run(spec))
+    many.draw_without_rendering()
+    assert many.axes[0].get_position().width > 0.4
+    assert len(many.axes[0].get_lines()) == 15
+
+
 def test_the_sweep_has_a_curve_for_each_value() -> None:
     swept = unfog.run("fig-actions", rounds=5, trials=2)
     [axes] = figures.figure(swept).axes
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [f"K = {k}" for k in (10, 20, 40, 80)]
     assert _legend(axes) == {f"K = {k}" for k in (10, 20, 40, 80)}
 
 

@@ -6,17 +6,20 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import unfog
 from unfog.inputs import InputError
+from unfog.lab import run as lab_run
 from unfog.lab import store
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
-from unfog.simulate import schedule
+from unfog.simulate import numpy_engine, schedule
 
 
 def small(**changes: object) -> Spec:
@@ -85,7 +88,18 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
     assert not (tmp_path / "broken").exists()
     assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
     monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 5))  # cut otherwise than before
-    keep(small(), tmp_path / "broken")
+    played: list[int] = []
+    engine = numpy_engine.run_trials
+
+    def watched(job: Any, trials: Any, tick: Any) -> Any:
+        played.extend(trials)
+        return engine(job, trials, tick)
+
+    monkeypatch.setattr(numpy_engine, "run_trials", watched)
+    done: list[tuple[int, int]] = []
+    keep(small(), tmp_path / "broken", progress=lambda now, total: done.append((now, total)))
+    assert played == list(range(3 * finished, 12))
+    assert done[-1] == (2 * 40 * 12,) * 2
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
     assert not (tmp_path / "broken.partial").exists()
 
@@ -103,6 +117,7 @@ def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "killed").exists()
+    assert len(list(tmp_path.glob("killed.partial/batch-*.npz"))) >= 2
     spec = load("fig1-gaussian", {"rounds": 300, "trials": 40})
     keep(spec, tmp_path / "killed")
     keep(spec, tmp_path / "whole")
@@ -133,6 +148,77 @@ def test_a_damaged_batch_is_run_again(tmp_path: Path, monkeypatch: pytest.Monkey
     assert contents(tmp_path / "hurt") == contents(tmp_path / "whole")
 
 
+def test_a_stray_file_among_the_batches_is_left_alone(tmp_path: Path) -> None:
+    with store.claimed(small(), tmp_path / "run", tmp_path) as partial:
+        (partial.folder / "batch-0-foo-bar.npz").write_bytes(b"?")
+        assert partial.finished(0) == []
+
+
+def test_an_edited_spec_is_refused(tmp_path: Path) -> None:
+    keep(small(), tmp_path / "run")
+    spec = tmp_path / "run/spec.toml"
+    spec.write_text(spec.read_text().replace("rounds = 40", "rounds = 41"))
+    with pytest.raises(InputError, match=r"spec\.toml.* is damaged"):
+        open_run(tmp_path / "run")
+
+
+def test_an_unfinished_run_is_called_so(tmp_path: Path) -> None:
+    with (
+        store.claimed(small(), tmp_path / "run", tmp_path) as partial,
+        pytest.raises(InputError, match="unfinished"),
+    ):
+        open_run(partial.folder)
+
+
+def test_a_stored_spec_repeats_the_run_to_the_byte(tmp_path: Path) -> None:
+    keep(small(), tmp_path / "first")
+    keep(load(tmp_path / "first/spec.toml"), tmp_path / "second")
+    assert contents(tmp_path / "first") == contents(tmp_path / "second")
+
+
+@pytest.mark.parametrize("out", [".", "", "/", "afile/x", "x" * 300, "afile"])
+def test_folders_that_cannot_be_made_are_refused(
+    out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("afile").write_text("here")
+    with pytest.raises(InputError, match=r"^out: "):
+        keep(small(), Path(out))
+    assert [p.name for p in tmp_path.iterdir()] == ["afile"]
+
+
+@pytest.mark.parametrize("name", ["../evil", "/abs", "", "a b", ".hidden", "a\x00b", "x" * 81])
+def test_names_that_are_paths_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"^name: "):
+        parse({"name": name, "problem": {"kind": "gaussian"}})
+
+
+def test_a_title_of_any_characters_survives(tmp_path: Path) -> None:
+    title = 'Größe "π" \x7f \\ $\\frac{$ 日本'
+    spec = parse({"title": title, "problem": {"kind": "gaussian"}})
+    (tmp_path / "again.toml").write_text(to_toml(spec), "utf-8")
+    assert load(tmp_path / "again.toml").title == title
+
+
+def test_a_sweep_shares_the_storage() -> None:
+    sweep = {"actions": [2, 3, 4, 5]}
+    spec = parse(
+        {"problem": {"kind": "gaussian", "dim": 1}, "run": {"trials": 3000, "rounds": 1000}, "sweep": sweep}
+    )
+    job, _ = lab_run._plan(spec, spec.settings()[0][1], 1)
+    assert len(job.grid) * 3000 * 5 * 4 * schedule.CURVES <= schedule.MOST_CELLS
+
+
+def test_losses_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    def odd(action: np.ndarray, context: np.ndarray) -> np.ndarray:
+        return np.where(action > 1.5, np.nan, action * context)
+
+    with pytest.raises(InputError, match="not finite"):
+        unfog.run(
+            unfog.GaussianProblem(dim=1, actions=30, features=unfog.quadrature(odd, 1)), rounds=20, trials=5
+        )
+
+
 def test_damaged_results_are_refused(tmp_path: Path) -> None:
     keep(small(), tmp_path / "run")
     curves = tmp_path / "run/curves.nc"
@@ -149,15 +235,40 @@ def test_damaged_results_are_refused(tmp_path: Path) -> None:
         open_run(tmp_path / "run")
 
 
+def claim(folder: Path, spec: Spec) -> Path:
+    with store.claimed(spec, None, folder) as partial:
+        return partial.target
+
+
 def test_other_code_or_spec_never_mixes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = store.next_target(tmp_path, small())
-    store.Partial(target, small()).open()
-    assert store.next_target(tmp_path, small()) == target
-    assert store.next_target(tmp_path, small(seed=1)) == tmp_path / "small-002"
+    target = claim(tmp_path, small())
+    assert claim(tmp_path, small()) == target == tmp_path / "small-001"
+    assert claim(tmp_path, small(seed=1)) == tmp_path / "small-002"
     monkeypatch.setattr(store, "fingerprint", lambda: "other code")
-    assert store.next_target(tmp_path, small()) == tmp_path / "small-002"
+    assert claim(tmp_path, small()) == tmp_path / "small-003"
     with pytest.raises(InputError, match="another unfinished run"):
         keep(small(), target)
+
+
+def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = store.fingerprint()
+    for name in store.NUMERIC:
+        monkeypatch.setattr(store, "NUMERIC", tuple(other for other in store.NUMERIC if other != name))
+        assert store.fingerprint() != whole
+        monkeypatch.undo()
+    missing = {p.name for p in Path(str(resources.files("unfog"))).iterdir() if p.name[0] not in "_."}
+    assert missing - set(store.NUMERIC) == {"cli", "lab", "extras.py", "inputs.py", "version.py", "py.typed"}
+
+
+def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:
+    with store.claimed(small(), None, tmp_path) as first, store.claimed(small(), None, tmp_path) as second:
+        assert (first.target.name, second.target.name) == ("small-001", "small-002")
+    code = "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '20', '--rounds', '50'])"
+    started = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(3)]
+    assert [process.wait() for process in started] == [0, 0, 0]
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [
+        f"fig1-gaussian-00{n}" for n in (1, 2, 3)
+    ]
 
 
 def test_a_second_writer_is_kept_out(tmp_path: Path) -> None:
@@ -194,3 +305,16 @@ def test_problems_made_in_python(tmp_path: Path) -> None:
     assert same.drop_attrs().equals(kept.drop_attrs())
     with pytest.raises(InputError, match="out"):
         unfog.run(odd, out=tmp_path / "other")
+
+
+def test_agents_of_ones_own(tmp_path: Path) -> None:
+    mine = unfog.AGENTS["alg1"]._replace(name="mine")
+    data = unfog.run(small(), agents=[mine, "naive"])
+    same = unfog.run(small())
+    assert list(data["agent"].values) == ["mine", "naive"]
+    assert np.array_equal(data["regret"].values, same["regret"].values)
+    assert "mine" in unfog.table(data)
+    with pytest.raises(InputError, match="out"):
+        unfog.run(small(), agents=[mine], out=tmp_path / "run")
+    with pytest.raises(InputError, match="a list of names or of rows"):
+        unfog.run(small(), agents="alg1")

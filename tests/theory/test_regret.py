@@ -64,6 +64,7 @@ def test_tables_are_mean_rewards_of_every_arm(played: Played) -> None:
             action, theta = played.actions[i, arm], played.theta[i]
             true, naive = quadratic_phi(action, played.context[i]), quadratic_phi(action, played.noisy[i])
             assert played.tables.true_context[i, arm] == pytest.approx(true @ theta, rel=1e-11, abs=1e-11)
+            assert played.tables.plug_in is not None
             assert played.tables.plug_in[i, arm] == pytest.approx(naive @ theta, rel=1e-11, abs=1e-11)
 
 
@@ -71,6 +72,7 @@ def test_losses_are_gaps_to_the_best_arm(played: Played) -> None:
     losses = regret.losses(played.tables, played.arms)
     assert tuple(losses) == ("regret", "regret_true_context", "regret_plug_in")
     for name, table in zip(losses, played.tables, strict=True):
+        assert table is not None
         for i in range(TRIALS):
             right = max(table[i]) - table[i][played.arms[i]]
             assert losses[name][i] == pytest.approx(right, abs=1e-13)
@@ -78,6 +80,7 @@ def test_losses_are_gaps_to_the_best_arm(played: Played) -> None:
 
 def test_regret_is_never_negative_and_nothing_for_the_best_arm(played: Played) -> None:
     for name, table in zip(regret.PLAIN, played.tables, strict=True):
+        assert table is not None
         best = table.argmax(-1)
         for arm in range(K):
             loss = regret.losses(played.tables, np.full(TRIALS, arm))[name]

@@ -288,5 +288,37 @@ def test_truth_values_among_numbers_are_refused() -> None:
         GaussianProblem(context_mean=[True, 0, 0, 0, 0.5])
 
 
-def test_a_huge_covariance_stays_finite() -> None:
-    assert np.all(np.isfinite(GaussianProblem(context_cov=1e308).knowledge().context_cov))
+@pytest.mark.parametrize("field", ["context_cov", "context_mean", "prior_mean"])
+def test_numbers_that_would_overflow_are_refused(field: str) -> None:
+    settings: Any = {field: 1e200}
+    with pytest.raises(InputError, match=rf"^{field}: .* beyond 1e\+50"):
+        GaussianProblem(**settings)
+
+
+def gives(value: Any) -> Any:
+    return lambda _, __: value
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        quadrature(gives(1.0), 2),
+        quadrature(gives([1.0]), 2),
+        quadrature(quadratic_phi, 3),
+        lambda _: 1 / 0,
+        linear,
+    ],
+)
+def test_maps_that_do_not_fit_are_refused_at_the_door(features: Any) -> None:
+    with pytest.raises(InputError, match=r"^features: "):
+        GaussianProblem(dim=2, actions=4, features=features)
+
+
+def test_a_covariance_singular_to_double_precision_is_refused() -> None:
+    for gap, fine in ((1e-13, True), (3e-16, False)):
+        cov = [[1.0, 1.0 - gap], [1.0 - gap, 1.0]]
+        if fine:
+            GaussianProblem(dim=2, noise_cov=cov)
+        else:
+            with pytest.raises(InputError, match=r"^noise_cov: .* is singular"):
+                GaussianProblem(dim=2, noise_cov=cov)

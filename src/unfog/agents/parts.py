@@ -1,7 +1,8 @@
 """The contracts of the three parts of an agent. A part is a module: a few pure functions over a state.
 
-Every part has `setup`, which does all factorisations once, and `start`, which gives the first state; the rest
-is called once a round. Parameters and states are NamedTuples of arrays, so either engine can carry them.
+Every part has `setup`, which does once what depends on the problem alone, and `start`, which gives the first
+state; the rest is called once a round. Parameters and states are NamedTuples of arrays, so that either kind
+of engine can carry them.
 """
 
 from typing import Any, NamedTuple, Protocol, TypeAlias

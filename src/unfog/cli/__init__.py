@@ -1,28 +1,31 @@
 """The command line. One file a command; no numerics; heavy imports wait until a command needs them."""
 
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
-BAD_INPUT, INTERRUPTED = 2, 130
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; bad input is one line on stderr and exit code 2."""
-    from unfog.cli.app import app
-    from unfog.extras import hint
-
+    """Run a command; what goes wrong is one line on stderr and an exit code: 2 for bad input."""
     try:
-        app(arguments)
+        sys.exit(_run(arguments))
     except KeyboardInterrupt:
         _leave("interrupted; the same command goes on where it stopped", INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         sys.exit(0)
     except ModuleNotFoundError as error:
+        from unfog.extras import hint
+
         message = hint(error)
         if message is None:
             raise
         _leave(message, BAD_INPUT)
+    except OSError as error:
+        _leave(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
     except ValueError as error:
         from unfog.inputs import InputError
 
@@ -31,6 +34,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _leave(str(error), BAD_INPUT)
 
 
-def _leave(message: str, code: int) -> None:
+def _run(arguments: Sequence[str] | None) -> int:
+    """The command itself; complaints about the command line are made short."""
+    import typer
+
+    from unfog.cli.app import app
+
+    try:
+        code = int(app(arguments, standalone_mode=False) or 0)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except SystemExit:  # how typer leaves when whoever read our output has enough of it
+        raise BrokenPipeError from None
+    except Exception as error:
+        if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
+            raise
+        _leave(f"{' '.join(error.format_message().split())} (see --help)", BAD_INPUT)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return code
+
+
+def _leave(message: str, code: int) -> NoReturn:
     print(f"unfog: {message}", file=sys.stderr)
     sys.exit(code)

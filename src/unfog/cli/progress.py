@@ -13,6 +13,7 @@ from unfog.lab.spec import Spec
 @contextmanager
 def bar(name: str) -> Iterator[Progress]:
     """A bar that fills with the agent-rounds done."""
+    # rich comes with typer
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 

@@ -29,15 +29,14 @@ def command(
     from unfog.lab import figures, report, store
     from unfog.lab.run import keep, open_run
     from unfog.lab.spec import load
-    from unfog.simulate.schedule import cores
+    from unfog.simulate.workers import cores
 
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}
     workers = cores() if workers is None else workers
     specs = [choose_engine(load(name, changes), workers) for name in names or DEFAULT]
     for spec in specs:
-        target = store.next_target(runs, spec)
         with bar(spec.name) as progress:
-            keep(spec, target, workers=workers, progress=progress)
+            target = keep(spec, runs=runs, workers=workers, progress=progress)
         data = open_run(target)
         paths = figures.save(figures.figure(data), out, spec.name)
         typer.echo(report.table(data, store.seconds(target)))

@@ -1,10 +1,11 @@
 """`unfog run`: one experiment into a run folder."""
 
-import json as jsonlib
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from unfog.cli.show import say
 
 EXAMPLE = "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
 
@@ -34,19 +35,18 @@ def command(
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
     from unfog.cli.progress import bar, choose_engine
-    from unfog.lab import report, store
+    from unfog.lab import store
     from unfog.lab.run import keep, open_run
     from unfog.lab.spec import load
-    from unfog.simulate.schedule import cores
+    from unfog.simulate.workers import cores
 
     names = None if agents is None else [name.strip() for name in agents.split(",") if name.strip()]
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "agents": names}
     spec = load(experiment, {**changes, "engine": engine, "precision": precision})
     workers = cores() if workers is None else workers
     spec = choose_engine(spec, workers)
-    target = store.next_target(Path("runs"), spec) if out is None else out
     with bar(spec.name) as progress:
-        keep(spec, target, workers=workers, progress=progress)
+        target = keep(spec, out, workers=workers, progress=progress)
     data, seconds = open_run(target), store.seconds(target)
     typer.echo(f"kept in {target}", err=True)
-    typer.echo(jsonlib.dumps(report.summary(data, seconds)) if json else report.table(data, seconds))
+    say(data, seconds, json)

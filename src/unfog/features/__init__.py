@@ -51,6 +51,11 @@ class FeatureMap(Protocol):
         """How many actions: K."""
         ...
 
+    @property
+    def cells(self) -> int:
+        """Numbers that one design keeps in memory for a moment, beyond a few for each arm."""
+        ...
+
     def design(self, context: Context) -> Design:
         """The expected features of every arm under this belief about the context."""
         ...

@@ -64,6 +64,11 @@ class Linear(NamedTuple):
         """How many actions: K."""
         return self.matrices.shape[-3]
 
+    @property
+    def cells(self) -> int:
+        """The structure needs no room of its own."""
+        return 0
+
     def design(self, context: Context) -> LinearDesign:
         """Expected features of every arm."""
         return LinearDesign(self.matrices, context.mean, context.cov)

@@ -80,6 +80,11 @@ class Quadratic(NamedTuple):
         """How many actions: K."""
         return self.table.shape[-2]
 
+    @property
+    def cells(self) -> int:
+        """The structure needs no room of its own."""
+        return 0
+
     def design(self, context: Context) -> QuadraticDesign:
         """Expected features of every arm."""
         xp = context.mean.__array_namespace__()

@@ -8,13 +8,13 @@ With c = v + L z, C = L L', z ~ N(0, I): E[phi(a, c)] = sum_i w_i phi(a, v + L z
   rule has too many nodes.
 
 `error_estimate` states the accuracy for a phi that is no polynomial. Unlike the other maps this one builds
-the (K, m) matrix, and for a moment (n, K, m): phi has no structure to use.
+the (K, m) matrix, and for a moment several of them: phi has no structure to use.
 """
 
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations, product
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ Function: TypeAlias = Callable[[Array, Array], Array]
 """phi: an action (..., p) and a context (..., d), broadcast against each other, to features (..., m)."""
 
 MOST_NODES = 20_000
+GROUP = 8  # nodes at which phi is evaluated together
 AUTOMATIC_PRODUCT_DIM = 6  # 3^6 = 729 nodes; beyond, the degree-5 rule
 
 
@@ -98,10 +99,20 @@ class Quadrature(NamedTuple):
         """How many actions: K."""
         return self.actions.shape[-2]
 
+    @property
+    def cells(self) -> int:
+        """The features of all arms at a few nodes: (GROUP, K, m), and as much again to weigh them."""
+        return 2 * GROUP * self.arms * self.size
+
     def _expect(self, points: Array, weights: Array) -> QuadratureDesign:
-        values = self.function(self.actions[..., None, :, :], points[..., :, None, :])
-        rows = (weights[:, None, None] * values).sum(-3)
+        # A few nodes at a time: all at once would be a thousand times the memory of everything else.
+        rows = sum(self._weighed(points, weights, first) for first in range(0, weights.shape[0], GROUP))
         return QuadratureDesign(rows, self.function, self.actions, points, weights)
+
+    def _weighed(self, points: Array, weights: Array, first: int) -> Any:
+        some = points[..., first : first + GROUP, None, :]
+        values = self.function(self.actions[..., None, :, :], some)
+        return (weights[first : first + GROUP, None, None] * values).sum(-3)
 
     def design(self, context: Context) -> QuadratureDesign:
         """Expected features of every arm."""
@@ -125,6 +136,8 @@ def quadrature(function: Function, dim: int, order: int | None = None) -> Callab
 
     `order` is that of the product rule; left out, it is 3 up to dimension 6 and the degree-5 rule beyond.
     """
+    if not callable(function):
+        raise InputError("function", repr(function), "a function of an action and a context")
     dim = count("dim", dim)
     if order is None and dim > AUTOMATIC_PRODUCT_DIM:
         nodes, weights = degree5_rule(dim)

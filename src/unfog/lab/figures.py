@@ -1,5 +1,6 @@
 """Figures as publications print them. They hold no statistics: `report.curves` does."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -8,21 +9,22 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from unfog.agents.catalogue import AGENTS
 from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
 
-# Okabe and Ito's colours, ordered so that neighbours differ in lightness, with a dash of their own each:
-# curves stay apart for colour-blind readers and in grey print.
+# Okabe and Ito's colours, with a dash of its own each: curves stay apart for colour-blind readers and in grey
+# print. An agent of the catalogue has the same style in every figure.
 _COLOURS = ["#0072B2", "#E69F00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F"]
-_DASHES = [
+_DASHES: list[Any] = [
     "-",
     (0, (5, 1.5)),
     (0, (1, 1)),
     (0, (6, 1.5, 1, 1.5)),
     (0, (3, 1, 1, 1, 1, 1)),
-    (0, (8, 2)),
+    (0, (10, 2)),
     (0, (2, 2)),
-    "-",
+    (0, (8, 1, 2, 1)),
 ]
 _NAMES = {
     "alg1": "Algorithm 1",
@@ -30,7 +32,10 @@ _NAMES = {
     "naive": "TS naive",
     "oracle": "TS oracle",
     "kk": "TS kk",
+    "alg1-exact": "Algorithm 1, exact",
+    "alg2-exact": "Algorithm 2, exact",
 }
+MOST_INSIDE = 8  # curves whose legend fits into the axes
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "sans-serif",
@@ -47,12 +52,15 @@ FORMATS = ("svg", "pdf", "png")
 def figure(data: xr.Dataset, title: str | None = None) -> Figure:
     """Mean cumulative regret over rounds, one curve an agent, with 95 % bands."""
     spec = Spec.model_validate_json(data.attrs["spec"])
+    lines, trials = curves(data), data.sizes["trial"]
     with mpl.rc_context(_STYLE):
-        chart = Figure(figsize=(5.2, 3.6), layout="constrained")
+        chart = Figure(figsize=(5.2, 3.6) if len(lines) <= MOST_INSIDE else (8.4, 4.2), layout="constrained")
         axes = chart.subplots()
-        draw(axes, curves(data), _label_of(spec))
-        axes.set_title(spec.title if title is None else title, fontsize=9, loc="left")
-        note = f"mean of {data.sizes['trial']} trials, bands: 95 % intervals, seed {spec.run.seed}"
+        draw(axes, lines, _label_of(spec), swept=bool(spec.sweep))
+        heading = textwrap.fill(spec.title if title is None else title, 70)
+        axes.set_title(heading, fontsize=9, loc="left", parse_math=False)
+        bands = "bands: 95 % intervals, " if trials > 1 else ""
+        note = f"mean of {trials} trial{'s'[: trials > 1]}, {bands}seed {spec.run.seed}"
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart
 
@@ -71,20 +79,41 @@ def _label_of(spec: Spec) -> dict[str, str]:
     }
 
 
-def draw(axes: Axes, lines: list[Curve], labels: dict[str, str]) -> None:
-    """The curves on given axes, the legend in the order of their ends."""
+def draw(axes: Axes, lines: list[Curve], labels: dict[str, str], swept: bool = False) -> None:
+    """The curves on given axes; the legend in the order of their ends, or of the values swept."""
     for index, line in enumerate(lines):
-        colour, dash = _COLOURS[index % len(_COLOURS)], _DASHES[index % len(_DASHES)]
-        label = labels.get(line.label, line.label)
-        axes.plot(line.rounds, line.mean, color=colour, linestyle=dash, linewidth=1.4, label=label)
+        colour, dash = _style(line.label, index)
+        label, alone = labels.get(line.label, line.label), len(line.rounds) == 1
+        axes.plot(
+            line.rounds,
+            line.mean,
+            color=colour,
+            linestyle=dash,
+            linewidth=1.4,
+            label=label,
+            marker="o" if alone else "",
+        )
         low, high = line.mean - line.half_width, line.mean + line.half_width
         axes.fill_between(line.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
     handles, names = axes.get_legend_handles_labels()
-    order = sorted(range(len(lines)), key=lambda i: -lines[i].mean[-1])
-    axes.legend([handles[i] for i in order], [names[i] for i in order], loc="upper left", handlelength=2.8)
+    order = list(range(len(lines)))
+    if not swept:
+        order.sort(key=lambda i: -lines[i].mean[-1])
+    place: dict[str, Any] = {"loc": "upper left"}
+    if len(lines) > MOST_INSIDE:
+        place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "fontsize": 7}
+    axes.legend([handles[i] for i in order], [names[i] for i in order], handlelength=2.8, **place)
     axes.set(xlabel="round t", ylabel="cumulative Bayesian regret")
     axes.set_xlim(0, lines[0].rounds[-1])
     axes.set_ylim(bottom=0)
+
+
+def _style(label: str, index: int) -> tuple[str, Any]:
+    """Colour and dash: an agent's own, or by position; past eight the dashes shift against the colours."""
+    known = list(AGENTS)
+    place = known.index(label) if label in known else index
+    size = len(_COLOURS)
+    return _COLOURS[place % size], _DASHES[(place + place // size) % size]
 
 
 def save(chart: Figure, folder: Path, stem: str, formats: tuple[str, ...] = FORMATS) -> list[Path]:

@@ -1,18 +1,19 @@
 """Run an experiment: from a spec to a Dataset of curves, kept in a run folder if one is asked for."""
 
 import io
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import xarray as xr
 
+from unfog.agents.agent import Agent
+from unfog.agents.catalogue import AGENTS
 from unfog.inputs import InputError, count
 from unfog.lab import store
 from unfog.lab.spec import Spec, describe, load, parse
-from unfog.simulate import Curves, engines, gather, plan
+from unfog.simulate import MOST_SEED, Curves, engines, gather, plan
 from unfog.simulate.job import Job
 from unfog.simulate.schedule import results
 from unfog.version import __version__
@@ -37,7 +38,7 @@ def run(
     rounds: int | None = None,
     trials: int | None = None,
     seed: int | None = None,
-    agents: Sequence[str] | None = None,
+    agents: Sequence[str | Agent] | None = None,
     engine: str | None = None,
     precision: str | None = None,
     workers: int = 1,
@@ -48,59 +49,86 @@ def run(
 
     `experiment` is a name of the catalog, a TOML file, a spec or a problem. With `out` the result is also
     kept in that folder, which must not exist yet; an interrupted run of the same spec is resumed there.
+    Agents are names of the catalogue or, without `out`, rows of your own.
     """
+    count("workers", workers)
+    names, rows = _named_rows(agents, out)
     changes = {
-        "rounds": rounds,
-        "trials": trials,
-        "seed": seed,
-        "agents": None if agents is None else list(agents),
+        "rounds": None if rounds is None else count("rounds", rounds),
+        "trials": None if trials is None else count("trials", trials),
+        "seed": None if seed is None else count("seed", seed, 0, MOST_SEED),
+        "agents": names,
         "engine": engine,
         "precision": precision,
     }
-    count("workers", workers)
     if isinstance(experiment, str | Path):
-        spec = load(experiment, changes)
+        spec = load(experiment, changes, rows)
     elif isinstance(experiment, Spec):
-        spec = with_run(experiment, changes)
+        spec = with_run(experiment, changes, rows)
     else:
-        return _run_problem(experiment, changes, workers, out, progress)
+        fields = describe(experiment)
+        if fields is None:
+            return _run_indescribable(experiment, changes, rows, workers, out, progress)
+        spec = with_run(Spec(problem=fields), changes, rows)
     if out is None:
-        return _simulate(spec, spec.settings(), workers, progress, None)
+        return _simulate(spec, spec.settings(), workers, progress, None, rows)
     keep(spec, Path(out), workers=workers, progress=progress)
     return open_run(out)
 
 
-def _run_problem(
-    problem: Problem, changes: Mapping[str, Any], workers: int, out: str | Path | None, progress: Progress
+def _named_rows(
+    agents: Sequence[str | Agent] | None, out: str | Path | None
+) -> tuple[list[str] | None, dict[str, Agent]]:
+    """The names of the agents, and the catalogue with rows of one's own added."""
+    if agents is None:
+        return None, AGENTS
+    if isinstance(agents, str) or not all(isinstance(agent, str | Agent) for agent in agents):
+        raise InputError("agents", repr(agents), "a list of names or of rows")
+    own = {agent.name: agent for agent in agents if isinstance(agent, Agent)}
+    if own and out is not None:
+        raise InputError("out", str(out), "nothing, for agents that are not in the catalogue")
+    return [agent if isinstance(agent, str) else agent.name for agent in agents], {**AGENTS, **own}
+
+
+def _run_indescribable(
+    problem: Problem,
+    changes: Mapping[str, Any],
+    rows: Mapping[str, Agent],
+    workers: int,
+    out: str | Path | None,
+    progress: Progress,
 ) -> xr.Dataset:
-    """Run a problem made in Python; only one that a spec can describe can be kept and resumed."""
-    fields = describe(problem)
-    if fields is not None:
-        return run(with_run(Spec(problem=fields), changes), workers=workers, out=out, progress=progress)
+    """Run a problem that no spec can describe: it cannot be kept or resumed."""
     if out is not None:
         raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
-    spec = with_run(Spec(problem={"kind": "gaussian"}), changes)
+    spec = with_run(Spec(problem={"kind": "gaussian"}), changes, rows)
     told = spec.model_copy(update={"problem": {"kind": "python", "problem": repr(problem)}})
-    return _simulate(told, [("", problem)], workers, progress, None)
+    return _simulate(told, [("", problem)], workers, progress, None, rows)
 
 
-def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
+def with_run(spec: Spec, changes: Mapping[str, Any], rows: Mapping[str, Agent] = AGENTS) -> Spec:
     """The spec with fields of [run] changed; None leaves a field as it is."""
     changed = {field: value for field, value in changes.items() if value is not None}
     data = spec.model_dump(exclude={"name"})
-    return parse({**data, "run": {**data["run"], **changed}}, spec.name)
+    return parse({**data, "run": {**data["run"], **changed}}, spec.name, rows)
 
 
-def keep(spec: Spec, target: Path, *, workers: int = 1, progress: Progress = quiet) -> None:
-    """Run into a folder."""
+def keep(
+    spec: Spec,
+    target: Path | None = None,
+    *,
+    runs: Path = Path("runs"),
+    workers: int = 1,
+    progress: Progress = quiet,
+) -> Path:
+    """Run into a folder: the one asked for, or the next free one under `runs`."""
     count("workers", workers)
     spec, _ = settled(spec, workers)
-    partial = store.Partial(target, spec)
-    partial.open()
-    with partial.locked():
+    with store.claimed(spec, target, runs) as partial:
         started = time.perf_counter()
         data = _simulate(spec, spec.settings(), workers, progress, partial)
         partial.finish(bytes(data.to_netcdf(engine="scipy")), time.perf_counter() - started)
+        return partial.target
 
 
 def settled(spec: Spec, workers: int = 1) -> tuple[Spec, str]:
@@ -112,11 +140,13 @@ def settled(spec: Spec, workers: int = 1) -> tuple[Spec, str]:
     return with_run(spec, {"engine": engine}), f"{engine}: {reason}"
 
 
-def _plan(spec: Spec, problem: Problem, workers: int) -> tuple[Job, list[range]]:
+def _plan(
+    spec: Spec, problem: Problem, workers: int, rows: Mapping[str, Agent] = AGENTS
+) -> tuple[Job, list[range]]:
     r = spec.run
     return plan(
         problem,
-        r.agents,
+        [rows[name] for name in r.agents],
         rounds=r.rounds,
         trials=r.trials,
         seed=r.seed,
@@ -125,6 +155,7 @@ def _plan(spec: Spec, problem: Problem, workers: int) -> tuple[Job, list[range]]
         engine=r.engine,
         precision=r.precision,
         workers=workers,
+        settings=sum(map(len, spec.sweep.values())) or 1,
     )
 
 
@@ -134,6 +165,7 @@ def _simulate(
     workers: int,
     progress: Progress,
     partial: store.Partial | None,
+    rows: Mapping[str, Agent] = AGENTS,
 ) -> xr.Dataset:
     total = len(settings) * len(spec.run.agents) * spec.run.rounds * spec.run.trials
     done = 0
@@ -145,7 +177,7 @@ def _simulate(
 
     parts = []
     for index, (suffix, problem) in enumerate(settings):
-        curves = _one_setting(spec, index, problem, workers, tick, partial)
+        curves = _one_setting(spec, index, problem, workers, tick, partial, rows)
         parts.append(_dataset(curves, suffix))
     data = xr.concat(parts, "agent") if len(parts) > 1 else parts[0]
     data.attrs = {"experiment": spec.name, "spec": spec.model_dump_json(), "unfog": __version__}
@@ -159,11 +191,11 @@ def _one_setting(
     workers: int,
     tick: Callable[[int], None],
     partial: store.Partial | None,
+    rows: Mapping[str, Agent],
 ) -> Curves:
-    job, batches = _plan(spec, problem, workers)
+    job, batches = _plan(spec, problem, workers, rows)
     found = {} if partial is None else _resume(job, index, partial, tick)
-    missing = [t for t in range(spec.run.trials) if not any(t in have for have in found)]
-    pending = [piece for batch in batches for piece in _runs(t for t in missing if t in batch)]
+    pending = [piece for batch in batches for piece in _without(batch, found)]
     for trials, curves in results(job, pending, workers, tick):
         if partial is not None:
             partial.save(index, trials, curves)
@@ -182,15 +214,14 @@ def _resume(job: Job, index: int, partial: store.Partial, tick: Callable[[int], 
     return found
 
 
-def _runs(numbers: Any) -> list[range]:
-    """Consecutive numbers as ranges."""
-    pieces: list[range] = []
-    for n in numbers:
-        if pieces and pieces[-1].stop == n:
-            pieces[-1] = range(pieces[-1].start, n + 1)
-        else:
-            pieces.append(range(n, n + 1))
-    return pieces
+def _without(batch: range, found: Iterable[range]) -> list[range]:
+    """What of a batch of trials is still to be done."""
+    pieces, start = [], batch.start
+    for have in sorted(found, key=lambda trials: trials.start):
+        if have.stop > start and have.start < batch.stop:
+            pieces.append(range(start, have.start))
+            start = have.stop
+    return [piece for piece in [*pieces, range(start, batch.stop)] if len(piece)]
 
 
 def _dataset(curves: Curves, suffix: str) -> xr.Dataset:
@@ -212,9 +243,3 @@ def open_run(folder: str | Path) -> xr.Dataset:
     _, curves = store.read(Path(folder))
     data = xr.load_dataset(io.BytesIO(curves), engine="scipy")
     return data.assign_coords(agent=data["agent"].astype(str))
-
-
-def spec_of(data: xr.Dataset) -> Spec:
-    """The spec a Dataset was made from."""
-    stored = json.loads(data.attrs["spec"])
-    return parse({k: v for k, v in stored.items() if k != "name"}, stored["name"])

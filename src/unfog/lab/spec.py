@@ -14,8 +14,9 @@ actions = [10, 20, 40, 80]
 
 import dataclasses
 import json
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from unfog.agents.catalogue import named
+from unfog.agents.agent import Agent
+from unfog.agents.catalogue import AGENTS, named
 from unfog.inputs import InputError, count, one_of
-from unfog.simulate import MOST_SEED
+from unfog.simulate import MOST_SEED, MOST_TRIALS
 from unfog.simulate.job import ENGINES, PRECISIONS
+from unfog.simulate.schedule import MOST_POINTS
 from unfog.world.problem import Problem
 from unfog.world.synthetic import GaussianProblem
 
@@ -68,25 +71,27 @@ class Spec(_Strict):
         if not self.sweep:
             return [("", build_problem(self.problem))]
         [(field, values)] = self.sweep.items()
-        problems = [build_problem({**self.problem, field: value}, "sweep") for value in values]
+        problems = [build_problem({**self.problem, field: value}, [field]) for value in values]
         return [(f" {field}={value}", problem) for value, problem in zip(values, problems, strict=True)]
 
 
-def build_problem(fields: Mapping[str, Any], table: str = "problem") -> Problem:
-    """The world these fields describe; complaints name the table they came from."""
+def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Problem:
+    """The world these fields describe; complaints name the table that a field came from."""
     rest = dict(fields)
     kind = rest.pop("kind", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError("problem.kind", "missing" if kind is None else repr(kind), ", ".join(KINDS))
     for field, value in rest.items():
         if field not in DEFAULTS[kind]:
             raise InputError(f"problem.{field}", "unknown field", ", ".join(["kind", *DEFAULTS[kind]]))
         if field in ("features", "action_law") and not isinstance(value, str):
-            raise InputError(f"problem.{field}", value, "a name in quotes")
+            raise InputError(
+                f"{'sweep' if field in swept else 'problem'}.{field}", repr(value), "a name in quotes"
+            )
     try:
         return KINDS[kind](**rest)
     except InputError as error:
-        raise InputError.prefixed(table, error) from None
+        raise InputError.prefixed("sweep" if error.field in swept else "problem", error) from None
 
 
 def describe(problem: Problem) -> dict[str, Any] | None:
@@ -101,21 +106,25 @@ def describe(problem: Problem) -> dict[str, Any] | None:
     return None
 
 
-def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
-    """A checked spec from plain data."""
+def parse(data: Mapping[str, Any], name: str = "experiment", rows: Mapping[str, Agent] = AGENTS) -> Spec:
+    """A checked spec from plain data; one without a name takes the one given here."""
     try:
         spec = Spec.model_validate({"name": name, **data})
     except ValidationError as error:
         raise _explain(error) from None
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,79}", spec.name):
+        raise InputError(
+            "name", repr(spec.name), "letters, digits, '.', '_' and '-', at most 80, no leading '.' or '-'"
+        )
     count("run.rounds", spec.run.rounds)
-    count("run.trials", spec.run.trials)
+    count("run.trials", spec.run.trials, most=MOST_TRIALS)
     count("run.seed", spec.run.seed, 0, MOST_SEED)
     if spec.run.points is not None:
-        count("run.points", spec.run.points)
+        count("run.points", spec.run.points, most=MOST_POINTS)
     one_of("run.engine", spec.run.engine, (*ENGINES, "auto"))
     if spec.run.precision is not None:
         one_of("run.precision", spec.run.precision, PRECISIONS)
-    named(spec.run.agents, "run.agents")
+    named(spec.run.agents, "run.agents", rows)
     build_problem(spec.problem)
     _check_sweep(spec)
     spec.settings()
@@ -142,10 +151,11 @@ def _explain(error: ValidationError) -> InputError:
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         owner = RunSpec if first["loc"][0] == "run" else Spec
-        return InputError(where, "unknown field", ", ".join(f for f in owner.model_fields if f != "name"))
+        return InputError(where, "unknown field", ", ".join(owner.model_fields))
     if first["type"] == "missing":
         return InputError(where, "missing", f"a table: [{where}]")
     allowed = first["msg"].removeprefix("Input should be ").replace("a valid dictionary", "a table")
+    allowed = allowed.replace(" or instance of RunSpec", "")
     return InputError(where, repr(first["input"]), allowed)
 
 
@@ -157,7 +167,9 @@ def catalog() -> dict[str, Spec]:
     return {name: parse(tomllib.loads(file.read_text("utf-8")), name) for name, file in names}
 
 
-def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
+def load(
+    source: str | Path, overrides: Mapping[str, Any] | None = None, rows: Mapping[str, Agent] = AGENTS
+) -> Spec:
     """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
     data, name = _read(source)
     changes = {field: value for field, value in (overrides or {}).items() if value is not None}
@@ -166,7 +178,7 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec
         if not isinstance(run, dict):
             raise InputError("run", run, "a table: [run]")
         data = {**data, "run": {**run, **changes}}
-    return parse(data, name)
+    return parse(data, name, rows)
 
 
 def _read(source: str | Path) -> tuple[dict[str, Any], str]:
@@ -180,7 +192,9 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
             "experiment", f"{text!r} is neither known nor a file", f"{', '.join(known)} or a .toml file"
         )
     try:
-        return tomllib.loads(path.read_text("utf-8")), path.stem
+        return tomllib.loads(path.read_text("utf-8")), re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip(
+            ".-"
+        ) or "spec"
     except FileNotFoundError:
         raise InputError("experiment", f"no file {text!r}", f"{', '.join(known)} or a .toml file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -193,8 +207,8 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
 
 def to_toml(spec: Spec) -> str:
     """The spec as a file that `unfog run` takes. JSON's numbers, strings and lists are TOML's too."""
-    data = spec.model_dump(exclude={"name"}, exclude_none=True)
-    lines = [f"title = {json.dumps(data.pop('title'), ensure_ascii=False)}"]
+    data = spec.model_dump(exclude_none=True)
+    lines = [f"{field} = {_quoted(data.pop(field))}" for field in ("name", "title")]
     for table, fields in data.items():
         if fields:
             lines += [
@@ -203,3 +217,8 @@ def to_toml(spec: Spec) -> str:
                 *(f"{field} = {json.dumps(value)}" for field, value in fields.items()),
             ]
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: JSON's, with the one control character that JSON leaves bare."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

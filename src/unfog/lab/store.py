@@ -10,13 +10,16 @@ rename. A run that was interrupted goes on from its batches if spec and code are
 """
 
 import hashlib
+import itertools
 import json
+import math
 import os
 import platform
+import re
 import shutil
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
@@ -82,24 +85,34 @@ def _json(data: Any) -> bytes:
     return (json.dumps(data, indent=2, sort_keys=True) + "\n").encode()
 
 
+class BeingWrittenError(InputError):
+    """Another process holds the folder."""
+
+
 class Partial:
     """A run in progress."""
 
     def __init__(self, target: Path, spec: Spec) -> None:
         """Open NAME.partial, keeping the batches in it if they belong to this very run."""
         self.target, self.spec = target, spec
-        self.folder = target.with_name(target.name + ".partial")
+        self.folder = target.parent / f"{target.name}.partial"
         self.identity = manifest(spec)
 
     def open(self) -> None:
         """Make the folder, or take it over."""
-        if self.target.exists():
-            raise InputError(
-                "out", f"{str(self.target)!r} exists already", "a folder that does not exist yet"
-            )
+        try:
+            self._open()
+        except OSError as error:
+            problem = f"{str(self.target)!r} cannot be made ({error.strerror})"
+            raise InputError("out", problem, "a folder that can be made") from None
+
+    def _open(self) -> None:
+        if not self.target.name or self.target.exists() or self.target.is_symlink():
+            problem = f"{str(self.target)!r} exists already"
+            raise InputError("out", problem, "a folder that does not exist yet")
         if self.folder.exists() and not self.matches():
-            allowed = "another folder, or remove the unfinished run"
-            raise InputError("out", f"{str(self.folder)!r} holds another unfinished run", allowed)
+            problem = f"{str(self.folder)!r} holds another unfinished run"
+            raise InputError("out", problem, "another folder, or remove the unfinished run")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / "run.json").exists():
             write_atomically(self.folder / "run.json", _json(self.identity))
@@ -118,8 +131,11 @@ class Partial:
         """Keep a second process out; the lock dies with its holder."""
         with open(self.folder / "lock", "wb") as lock:
             if not _lock(lock.fileno()):
-                allowed = "another folder, or wait for the process that is writing it"
-                raise InputError("out", f"{str(self.folder)!r} is being written", allowed)
+                raise BeingWrittenError(
+                    "out",
+                    f"{str(self.folder)!r} is being written",
+                    "another folder, or wait for it to be done",
+                )
             yield
 
     def _chunk(self, setting: int, trials: range) -> Path:
@@ -127,8 +143,11 @@ class Partial:
 
     def finished(self, setting: int) -> list[range]:
         """The batches of trials already there."""
-        names = [path.stem.split("-") for path in self.folder.glob(f"batch-{setting}-*.npz")]
-        return sorted((range(int(n[2]), int(n[3])) for n in names), key=lambda trials: trials.start)
+        names = [
+            re.fullmatch(rf"batch-{setting}-(\d+)-(\d+)\.npz", path.name) for path in self.folder.iterdir()
+        ]
+        found = [range(int(name[1]), int(name[2])) for name in names if name]
+        return sorted(found, key=lambda trials: trials.start)
 
     def save(self, setting: int, trials: range, curves: dict[str, Array]) -> None:
         """Keep one batch."""
@@ -179,15 +198,37 @@ def _lock(handle: int) -> bool:
     return True
 
 
-def next_target(folder: Path, spec: Spec) -> Path:
-    """NAME-001, NAME-002, ...: an unfinished run of this very spec, else the next free number."""
-    number = 1
-    while True:
-        target = folder / f"{spec.name}-{number:03d}"
-        partial = Partial(target, spec)
-        if not target.exists() and (not partial.folder.exists() or partial.matches()):
-            return target
-        number += 1
+@contextmanager
+def claimed(spec: Spec, target: Path | None, runs: Path) -> Iterator[Partial]:
+    """The folder of a run, held: the one asked for, or the first free one of runs/NAME-001, -002, ...
+
+    An unfinished run of this very spec is taken up again, unless another process is at it.
+    """
+    with ExitStack() as held:
+        if target is not None:
+            partial = Partial(target, spec)
+            partial.open()
+            held.enter_context(partial.locked())
+        else:
+            numbered = (Partial(runs / f"{spec.name}-{number:03d}", spec) for number in itertools.count(1))
+            partial = next(found for found in numbered if _free(found, held))
+        yield partial
+
+
+def _free(partial: Partial, held: ExitStack) -> bool:
+    """Whether this folder could be taken; another process may take or finish it at any moment."""
+    if partial.target.exists() or (partial.folder.exists() and not partial.matches()):
+        return False
+    try:
+        partial.open()
+        held.enter_context(partial.locked())
+    except (BeingWrittenError, FileNotFoundError):
+        return False
+    except InputError:
+        if partial.target.exists() or partial.folder.exists():
+            return False
+        raise
+    return not partial.target.exists()
 
 
 def read(folder: Path) -> tuple[dict[str, Any], bytes]:
@@ -196,22 +237,28 @@ def read(folder: Path) -> tuple[dict[str, Any], bytes]:
     allowed = "a folder made by `unfog run`"
     if not folder.is_dir():
         raise InputError("run", f"no folder {str(folder)!r}", allowed)
+    if folder.name.endswith(".partial"):
+        raise InputError(
+            "run", f"{str(folder)!r} is unfinished", allowed + "; the same command goes on with it"
+        )
     try:
         identity = json.loads(run.read_bytes())
-        curves = (folder / "curves.nc").read_bytes()
-        expected = identity["curves"]
+        curves, spec = ((folder / name).read_bytes() for name in ("curves.nc", "spec.toml"))
+        expected = {"curves.nc": identity["curves"], "spec.toml": identity["spec"]}
     except FileNotFoundError as error:
         raise InputError("run", f"{str(folder)!r} has no {Path(error.filename).name}", allowed) from None
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         raise InputError("run", f"{str(run)!r} is damaged", allowed) from None
-    if hashlib.sha256(curves).hexdigest() != expected:
-        raise InputError("run", f"{str(folder / 'curves.nc')!r} is damaged: its hash differs", allowed)
+    for name, content in (("curves.nc", curves), ("spec.toml", spec)):
+        if hashlib.sha256(content).hexdigest() != expected[name]:
+            raise InputError("run", f"{str(folder / name)!r} is damaged: its hash differs", allowed)
     return identity, curves
 
 
 def seconds(folder: Path) -> float | None:
     """How long the run took, where that is known."""
     try:
-        return float(json.loads((folder / "timing.json").read_bytes())["seconds"])
+        found = float(json.loads((folder / "timing.json").read_bytes())["seconds"])
+        return found if math.isfinite(found) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

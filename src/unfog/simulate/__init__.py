@@ -11,11 +11,12 @@ from unfog.arrays import Array, Ints
 from unfog.inputs import InputError, count
 from unfog.simulate import engines
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
-from unfog.simulate.schedule import batches, curve_rounds, results, stored_rounds
+from unfog.simulate.schedule import MOST_POINTS, batches, curve_rounds, results, stored_rounds
 from unfog.theory import regret
 from unfog.world.problem import Problem
 
 MOST_SEED = 2**64 - 1
+MOST_TRIALS = 10**8
 
 
 class Curves(NamedTuple):
@@ -89,13 +90,14 @@ def plan(
     tape: str = "device",
     chunk: int | None = None,
     workers: int = 1,
+    settings: int = 1,
 ) -> tuple[Job, list[range]]:
-    """Check everything, and cut the work into batches of trials."""
-    rounds, trials = count("rounds", rounds), count("trials", trials)
+    """Check everything, and cut the work into batches of trials; `settings` such jobs share the storage."""
+    rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
     seed, workers = count("seed", seed, 0, MOST_SEED), count("workers", workers)
-    points = None if points is None else count("points", points)
+    points = None if points is None else count("points", points, most=MOST_POINTS)
     rows = _rows(agents)
-    grid = stored_rounds(rounds, trials, len(rows), points)
+    grid = stored_rounds(rounds, trials, settings * len(rows), points)
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
     job = Job(problem, rows, grid, curve, seed, decompose, engine, precision, tape)
     job = job._replace(engine=engines.resolve(job, trials, workers).engine)

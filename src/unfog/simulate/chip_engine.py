@@ -147,10 +147,11 @@ def _play(job: Job, agent: Agent, draws: jax_engine.Randomness, tick: Tick) -> t
         at_grid, at_curve = (
             x[(x > first) & (x <= first + rounds)] - first - 1 for x in (job.grid, job.curve)
         )
-        stored.append(np.asarray(totals[at_grid], np.float64))
-        moments.append(_moments(totals[at_curve][:, :, : len(draws.trials)]))
+        # Nothing is fetched from the device, or waited for, that is not wanted.
+        stored += [np.asarray(totals[at_grid], np.float64)] if len(at_grid) else []
+        moments += [_moments(totals[at_curve][:, :, : len(draws.trials)])] if len(at_curve) else []
         tick(rounds * len(draws.trials))
-    return np.concatenate(stored), np.concatenate(moments)
+    return np.concatenate(stored), np.concatenate(moments) if moments else np.empty((0, program.losses, 2))
 
 
 def _moments(totals: Any) -> Array:

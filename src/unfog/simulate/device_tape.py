@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unfog.arrays import Array
-from unfog.simulate.tape import PURPOSES
+from unfog.simulate.tape import purpose_number
 
 Words: TypeAlias = Any
 """An array of unsigned 32-bit numbers."""
@@ -33,7 +33,7 @@ def threefry(key: tuple[Words, Words], first: Words, second: Words) -> tuple[Wor
 def keys(seed: int, trials: Words, purpose: str) -> tuple[Words, Words]:
     """A key per trial for one purpose: trials (n,) unsigned -> two words (n,) each."""
     whole = np.uint32(seed >> 32), np.uint32(seed & 0xFFFFFFFF)
-    return threefry(whole, trials, np.uint32(PURPOSES.index(purpose)) + 0 * trials)
+    return threefry(whole, trials, np.uint32(purpose_number(purpose)) + 0 * trials)
 
 
 def _pairs(key: tuple[Words, Words], counter: Words, count: int, dtype: str) -> tuple[Array, Array]:

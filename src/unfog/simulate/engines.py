@@ -1,8 +1,8 @@
 """Which engine runs a job: as told, or the one that is estimated to finish first.
 
 The estimate is linear: seconds = start + rounds (call + trials (each + root m^2 + arm K m)) for every agent.
-Its coefficients were measured with `benchmarks/costs.py` on one machine of each kind (docs/benchmarks.md says
-which); they need to be right only to the factor that separates the engines.
+Its coefficients were measured with `benchmarks/compare.py` and `benchmarks/gpu.py` (docs/benchmarks.md says
+on which machines); they need to be right only to the factor that separates the engines.
 """
 
 from importlib import import_module

@@ -4,21 +4,17 @@ None of it changes a result: a trial's numbers depend on (seed, trial) alone, so
 number of processes, give the same bits.
 """
 
-import multiprocessing
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from unfog.agents.catalogue import AGENTS
 from unfog.arrays import Ints
 from unfog.inputs import InputError
 from unfog.simulate import numpy_engine
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.numpy_engine import BLOCK
+from unfog.simulate.workers import run_in_processes
 
 MOST_POINTS = 1000
 MOST_CELLS = 32_000_000  # stored numbers in a run: 256 MB
@@ -49,10 +45,10 @@ def batches(job: Job, trials: int, workers: int = 1, chunk: int | None = None) -
         chunk = _compiled_batch(job, trials)
     if chunk is None:
         known = job.problem.knowledge()
-        arms = job.problem.arms()
+        arms, cells = job.problem.arms(), job.problem.cells()
         m, d = known.prior_mean.shape[0], known.context_mean.shape[0]
         curves = len(job.agents) * CURVES * len(job.grid)
-        each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m) + 4 * arms * m + 4 * m * m + curves)
+        each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
         least, most = BATCH_TRIALS
         chunk = max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
     return [range(first, min(first + chunk, trials)) for first in range(0, trials, chunk)]
@@ -71,12 +67,14 @@ def _compiled_batch(job: Job, trials: int) -> int:
 
 def results(job: Job, pending: Sequence[range], workers: int, tick: Tick) -> Iterator[tuple[range, Part]]:
     """Each batch with its curves, as they finish. A compiled engine uses its device whole: one process."""
-    if workers == 1 or len(pending) <= 1 or job.engine != "numpy":
-        batch = max(map(len, pending), default=0)
-        for trials in pending:
-            yield trials, _run(job, trials, batch, tick)
+    if workers > 1 and len(pending) > 1 and job.engine == "numpy":
+        found = run_in_processes(job, pending, min(workers, len(pending)), tick)
     else:
-        yield from _in_processes(job, pending, min(workers, len(pending)), tick)
+        batch = max(map(len, pending), default=0)
+        found = ((trials, _run(job, trials, batch, tick)) for trials in pending)
+    for trials, part in found:
+        _refuse_overflow(part)
+        yield trials, part
 
 
 def _run(job: Job, trials: range, batch: int, tick: Tick) -> Part:
@@ -87,48 +85,10 @@ def _run(job: Job, trials: range, batch: int, tick: Tick) -> Part:
     return found
 
 
-def _in_processes(
-    job: Job, pending: Sequence[range], workers: int, tick: Tick
-) -> Iterator[tuple[range, Part]]:
-    names = [agent.name for agent in job.agents]
-    if any(AGENTS.get(agent.name) is not agent for agent in job.agents):
-        raise InputError("workers", workers, "1 for agents that are not in the catalogue")
-    context = multiprocessing.get_context("spawn")
-    done, seen = context.Value("q", 0), 0
-    with ProcessPoolExecutor(workers, context, _enlist, (done,)) as pool:
-        bare = job._replace(agents=())
-        waiting: dict[Future[Part], range] = {
-            pool.submit(_serve, bare, names, trials): trials for trials in pending
-        }
-        try:
-            while waiting:
-                finished, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
-                total = done.value
-                tick(total - seen)
-                seen = total
-                for future in finished:
-                    yield waiting.pop(future), future.result()
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-_done: Any = None  # set in worker processes only: the rounds done, shared with the parent
-
-
-def _enlist(done: Any) -> None:
-    global _done
-    _done = done
-
-
-def _serve(bare: Job, names: Sequence[str], trials: range) -> Part:
-    def tick(rounds: int) -> None:
-        with _done.get_lock():
-            _done.value += rounds
-
-    return numpy_engine.run_trials(bare._replace(agents=[AGENTS[name] for name in names]), trials, tick)
-
-
-def cores() -> int:
-    """The processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _refuse_overflow(part: Part) -> None:
+    """A loss that is no number is a result of nothing: the problem's numbers are too large, or phi's are."""
+    for name, values in part.items():
+        if not np.all(np.isfinite(values)):
+            raise InputError(
+                "problem", f"its {name} is not finite", "numbers and features that do not overflow"
+            )

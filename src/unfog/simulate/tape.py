@@ -6,6 +6,7 @@ runs in, the number of workers, or which agents run beside it. Agents that need 
 same ones, so that their differences are paired as closely as can be.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -16,10 +17,15 @@ from unfog.world.problem import Draws
 PURPOSES = ("theta", "bias", "actions", "rounds", "agent")
 
 
+def purpose_number(purpose: str) -> int:
+    """A number for a purpose; a world's own purposes, beyond those known here, get one from their name."""
+    return PURPOSES.index(purpose) if purpose in PURPOSES else zlib.crc32(purpose.encode()) | 2**31
+
+
 def generator(seed: int, trial: int, purpose: str) -> np.random.Generator:
     """The stream of one trial for one purpose."""
     key = np.array([seed, trial], dtype=np.uint64)
-    counter = np.array([0, 0, 0, PURPOSES.index(purpose)], dtype=np.uint64)
+    counter = np.array([0, 0, 0, purpose_number(purpose)], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 

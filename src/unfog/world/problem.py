@@ -41,6 +41,10 @@ class Problem(Protocol):
         """How many actions there are: K."""
         ...
 
+    def cells(self) -> int:
+        """Numbers that the features of one round keep in memory for a moment."""
+        ...
+
     def truth_draws(self) -> Mapping[str, Draws]:
         """The draws that make one trial's truth, by name."""
         ...

@@ -4,7 +4,7 @@ The paper's first experiment (Fig. 1 left). It does not say how actions are draw
 actions are drawn once per trial, normal or uniform on [-1, 1], and mu_c is zero unless given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,16 +12,18 @@ import numpy as np
 
 from unfog import inputs
 from unfog.arrays import Array, matvec
-from unfog.features import FeatureMap, MapBuilder
+from unfog.features import Context, FeatureMap, MapBuilder
 from unfog.features.linear import diagonal
 from unfog.features.quadratic import quadratic
 from unfog.gaussian import from_moments
-from unfog.inputs import Numbers
+from unfog.inputs import InputError, Numbers
 from unfog.knowledge import Knowledge
 from unfog.world.problem import Draws, Emission, Truth
 
 FEATURES: dict[str, MapBuilder] = {"quadratic": quadratic, "linear": diagonal}
 ACTION_LAWS = ("normal", "uniform")
+MOST_DIM, MOST_ACTIONS = 1000, 10**6
+ALLOWED = "a map of K actions (..., K, p) and contexts (..., d) to m features (..., K, m)"
 
 
 class _Roots(NamedTuple):
@@ -59,12 +61,12 @@ class GaussianProblem:
 
     def __post_init__(self) -> None:
         """Check every field, and factorise the covariances."""
-        dim = inputs.count("dim", self.dim)
+        dim = inputs.count("dim", self.dim, most=MOST_DIM)
         inputs.one_of("action_law", self.action_law, ACTION_LAWS)
         if not callable(self.features):
             inputs.one_of("features", self.features, tuple(FEATURES))
         object.__setattr__(self, "_fixed", _fixed_actions(self.actions, dim, not callable(self.features)))
-        size = self._map(np.zeros(self._action_shape()) if self._fixed is None else self._fixed).size
+        size = _checked_size(self._one_map, dim, self.arms())
         known = Knowledge(
             context_mean=inputs.vector("context_mean", self.context_mean, dim),
             context_cov=inputs.covariance("context_cov", self.context_cov, dim),
@@ -83,7 +85,11 @@ class GaussianProblem:
         return build(actions)
 
     def _action_shape(self) -> tuple[int, int]:
-        return inputs.count("actions", self.actions), self.dim
+        return inputs.count("actions", self.actions, most=MOST_ACTIONS), self.dim
+
+    def _one_map(self) -> FeatureMap:
+        """The features of one set of actions: those given, or all zero."""
+        return self._map(np.zeros(self._action_shape()) if self._fixed is None else self._fixed)
 
     def knowledge(self) -> Knowledge:
         """What agents are told."""
@@ -92,6 +98,10 @@ class GaussianProblem:
     def arms(self) -> int:
         """How many actions there are."""
         return self._action_shape()[0] if self._fixed is None else self._fixed.shape[0]
+
+    def cells(self) -> int:
+        """Numbers that the features of one round keep in memory for a moment."""
+        return self._one_map().cells
 
     def truth_draws(self) -> Mapping[str, Draws]:
         """Normals for theta* and gamma*, and the actions where they are drawn."""
@@ -129,6 +139,24 @@ class GaussianProblem:
     def reward(self, expected: Array, normals: Array) -> Array:
         """The mean reward plus N(0, sigma^2)."""
         return expected + float(self._known.reward_var) ** 0.5 * normals[..., -1]
+
+
+def _checked_size(build: Callable[[], FeatureMap], dim: int, arms: int) -> int:
+    """How many features there are, after one look at what a map made in Python gives back."""
+    try:
+        features = build()
+        size = features.size
+        designs = features.design(Context(np.zeros(dim), np.eye(dim))), features.at(np.zeros(dim))
+        found = [(d.scores(np.zeros(size)).shape, d.row(np.zeros((), np.intp)).shape) for d in designs]
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            "features", f"fail on {arms} actions and a context of {dim} ({error!r})", ALLOWED
+        ) from error
+    if set(found) != {((arms,), (size,))}:
+        raise InputError("features", f"give scores and rows of shapes {found[0]}", ALLOWED)
+    return size
 
 
 def _fixed_actions(actions: object, dim: int, named: bool) -> Array | None:

@@ -1,0 +1,68 @@
+"""unfog itself, live: its learner and its chooser on the rows that every library here is given.
+
+One theta for all arms, exact. The posterior is kept as a square root of the covariance, which a reward
+changes by a rank-one formula: no inverse and no factorisation. Denoising is left out, because the others
+have none; the normals of a round are drawn in that round. Needs NumPy and the package's `src` on the path.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+import unfog
+from benchmarks.peers.peer import Array, Peer
+from unfog import gaussian
+from unfog.agents.choose import thompson
+from unfog.agents.learn import conjugate
+from unfog.arrays import Ints
+from unfog.gaussian import Gaussian
+from unfog.knowledge import Knowledge
+
+DISTRIBUTION = "unfog"
+VERSION = unfog.__version__
+MODEL = "learn.conjugate + choose.thompson"
+PARAMETERS = "shared"
+
+
+class _Rows(NamedTuple):
+    """The design of a round whose features are given: no belief about a context stands between."""
+
+    rows: Array  # (K, m)
+
+    def scores(self, theta: Array) -> Array:
+        return self.rows @ theta
+
+    def row(self, arm: Ints) -> Array:
+        return self.rows[arm]
+
+    def variances(self, belief: Gaussian) -> Array:
+        return gaussian.variances(belief, self.rows)
+
+    def covariance(self, arm: Ints) -> Array:
+        return np.zeros((*np.shape(arm), *2 * self.rows.shape[-1:]))
+
+
+class _Agent:
+    def __init__(self, features: Array, seed: int) -> None:
+        self._designs = [_Rows(rows) for rows in features]
+        self._rng, known = np.random.default_rng(seed), _knowledge(features.shape[-1])
+        self._parameters, self._state = conjugate.setup(known), conjugate.start(known)
+        self._normals = thompson.normals(known)
+
+    def decide(self, t: int) -> int:
+        belief = conjugate.belief(self._parameters, self._state)
+        return int(thompson.choose(self._designs[t], belief, self._rng.standard_normal(self._normals)))
+
+    def update(self, t: int, arm: int, reward: float) -> None:
+        row = self._designs[t].row(np.asarray(arm))
+        self._state = conjugate.update(self._parameters, self._state, row, np.asarray(reward))
+
+
+def _knowledge(size: int) -> Knowledge:
+    """Prior N(0, I) and unit noise; contexts are not used."""
+    none, nothing = np.zeros(0), np.zeros((0, 0))
+    return Knowledge(none, nothing, nothing, nothing, np.zeros(size), np.eye(size), np.asarray(1.0))
+
+
+def make(features: Array, seed: int) -> Peer:
+    return _Agent(features, seed)
