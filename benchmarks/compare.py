@@ -91,9 +91,7 @@ def _ends(case: Case) -> bool:
 
 def measure(case: Case) -> dict[str, Any]:
     """The row of a case; a failure ends the benchmark, with the worker's own words."""
-    sizes = [
-        f"--{name}={getattr(case, name)}" for name in ("agent", "trials", "rounds", "dim", "arms", "repeats")
-    ]
+    sizes = [f"--{name}={getattr(case, name)}" for name in SETTINGS]
     flags = ["--decompose"] if case.decompose else []
     command = [sys.executable, "-m", "benchmarks.engine_worker", case.engine, *sizes, *flags]
     row: dict[str, Any] = json.loads(_output(command))

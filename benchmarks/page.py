@@ -262,9 +262,9 @@ def break_even(cpu: Row) -> str:
     if gain <= 0:
         return said("Here JAX is no faster than NumPy, so compiling does not pay on this machine.")
     rounds = jax["compile_s"] / gain
-    return said(f"""On one core, at {jax["trials"]:,} trials, JAX is {times(speed(jax) / speed(numpy))} as fast
-        as NumPy and takes {short(jax["peak_mb"] / numpy["peak_mb"], 2)} times the memory. Compiling takes
-        {short(jax["compile_s"], 2)} s for an agent, so without a warm cache it pays from about
+    return said(f"""On one core, at {jax["trials"]:,} trials, JAX is {times(speed(jax) / speed(numpy))} as
+        fast as NumPy and takes {short(jax["peak_mb"] / numpy["peak_mb"], 2)} times the memory. Compiling
+        takes {short(jax["compile_s"], 2)} s for an agent, so without a warm cache it pays from about
         {short(rounds / 1e6, 2)} million trial-rounds on.""")
 
 
@@ -410,7 +410,7 @@ def picture(cpu: Row, gpu: Row | None) -> Figure:
         draw_growth(right, cpu["dim"], "dim")
         left.set(title="Growth with arms", xlabel="arms K", ylabel=PACE)
         right.set(title="Growth with dimensions", xlabel="context dimensions d (features m = 3d)")
-        right.legend(loc="upper right", bbox_to_anchor=(1.0, 0.62))
+        right.legend(loc="center left", bbox_to_anchor=(0.0, 0.46))
     return chart
 
 
@@ -424,7 +424,7 @@ def bars(cpu: Row) -> list[tuple[str, float, str]]:
         found.append((label, float(row["us_per_step"]["median"]), COLOURS["numpy" if ours else "peer"]))
     for engine in ("numpy", "jax"):
         row = batch(cpu, engine)
-        label = f"unfog, {row['trials']:,} trials, {NAMES[engine]}"
+        label = f"unfog, batch of {row['trials']:,}, {NAMES[engine]}"
         found.append((label, 1e6 / speed(row), COLOURS[engine]))
     return sorted(found, key=lambda bar: -bar[1])
 
@@ -440,6 +440,8 @@ def draw_peers(axes: Axes, cpu: Row) -> None:
     axes.tick_params(axis="y", length=0)
     axes.set(xscale="log", xlabel="time per step (µs)", title="One step of linear Thompson sampling")
     axes.set_xlim(min(values) / 2, max(values) * 3.5)
+    note = "in colour: unfog\n(batches simulate\nthe world as well)"
+    axes.text(0.99, 0.97, note, transform=axes.transAxes, ha="right", va="top", fontsize=7, color="0.35")
 
 
 def line(axes: Axes, rows: list[Row], field: str, label: str, dash: str = "-") -> None:
@@ -465,11 +467,11 @@ def draw_trials(axes: Axes, cpu: Row, gpu: Row | None) -> None:
     axes.set(
         xscale="log",
         yscale="log",
-        xlabel="trials side by side",
+        xlabel="trials",
         ylabel=PACE,
         title="Throughput of Algorithm 1",
     )
-    axes.legend(loc="upper left" if gpu else "lower right")
+    axes.legend(**({"loc": "upper left"} if gpu else {"loc": "lower right", "bbox_to_anchor": (1.0, 0.08)}))
 
 
 def draw_gpu(axes: Axes, gpu: Row, engine: str) -> None:

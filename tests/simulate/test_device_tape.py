@@ -29,7 +29,9 @@ def test_threefry_gives_the_published_words(
 
 def draws(seed: int = 5, trials: int = 2000, counter: int = 9, count: int = 7, purpose: str = "agent") -> Any:
     ids = np.arange(trials, dtype=np.uint32)
-    return device_tape.normals(device_tape.keys(seed, ids, purpose), np.uint32(counter), count, "float64")
+    return device_tape.normals(
+        device_tape.keys(device_tape.seed_words(seed), ids, purpose), np.uint32(counter), count, "float64"
+    )
 
 
 def test_normals_are_normal_and_independent() -> None:
@@ -43,7 +45,9 @@ def test_normals_are_normal_and_independent() -> None:
 
 def test_uniforms_are_uniform_and_never_0_or_1() -> None:
     ids = np.arange(20_000, dtype=np.uint32)
-    found = device_tape.uniforms(device_tape.keys(1, ids, "actions"), np.uint32(0), 5, "float64")
+    found = device_tape.uniforms(
+        device_tape.keys(device_tape.seed_words(1), ids, "actions"), np.uint32(0), 5, "float64"
+    )
     assert found.shape == (5, 20_000)
     assert kstest(found.ravel(), "uniform").pvalue > 1e-4
     assert 0 < found.min() < found.max() < 1
@@ -58,14 +62,16 @@ def test_a_draw_depends_on_seed_trial_purpose_round_and_nothing_else() -> None:
         assert not np.any(np.asarray(other) == base)
     rounds = np.arange(8, 12, dtype=np.uint32)
     ids = np.arange(2000, dtype=np.uint32)
-    block = device_tape.normals(device_tape.keys(5, ids, "agent"), rounds, 7, "float64")
+    block = device_tape.normals(
+        device_tape.keys(device_tape.seed_words(5), ids, "agent"), rounds, 7, "float64"
+    )
     assert block.shape == (4, 7, 2000)
     assert np.array_equal(block[1], base)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-12), ("float32", 1e-4)])
 def test_jax_makes_the_same_numbers(dtype: str, error: float) -> None:
-    keys = device_tape.keys(5, jnp.arange(2000, dtype=jnp.uint32), "agent")
+    keys = device_tape.keys(device_tape.seed_words(5), jnp.arange(2000, dtype=jnp.uint32), "agent")
     found = device_tape.normals(keys, jnp.uint32(9), 7, dtype)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, draws(), atol=error)

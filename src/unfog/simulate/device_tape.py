@@ -30,10 +30,14 @@ def threefry(key: tuple[Words, Words], first: Words, second: Words) -> tuple[Wor
     return a, b
 
 
-def keys(seed: int, trials: Words, purpose: str) -> tuple[Words, Words]:
+def seed_words(seed: int) -> tuple[Words, Words]:
+    """A seed as two words."""
+    return np.uint32(seed >> 32), np.uint32(seed & 0xFFFFFFFF)
+
+
+def keys(seed: tuple[Words, Words], trials: Words, purpose: str) -> tuple[Words, Words]:
     """A key per trial for one purpose: trials (n,) unsigned -> two words (n,) each."""
-    whole = np.uint32(seed >> 32), np.uint32(seed & 0xFFFFFFFF)
-    return threefry(whole, trials, np.uint32(purpose_number(purpose)) + 0 * trials)
+    return threefry(seed, trials, np.uint32(purpose_number(purpose)) + 0 * trials)
 
 
 def _pairs(key: tuple[Words, Words], counter: Words, count: int, dtype: str) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ engine are fed instead: both engines then take the same actions and agree to rou
 
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -90,18 +90,29 @@ class Randomness:
             taped = truth_draws(seed, self.padded, wanted)
             return {n: spread(jnp.asarray(x.reshape(len(x), -1).T, self.dtype)) for n, x in taped.items()}
 
-        def one(name: str, law: str, size: int) -> Array:
-            make = device_tape.normals if law == "normal" else device_tape.uniforms
-            return make(device_tape.keys(seed, self.ids, name), jnp.zeros((), jnp.uint32), size, self.dtype)
-
-        return {name: one(name, draws.law, prod(draws.shape)) for name, draws in wanted.items()}
+        shapes = tuple((name, draws.law, prod(draws.shape)) for name, draws in wanted.items())
+        return _draws(device_tape.seed_words(seed), self.ids, shapes, self.dtype)
 
     def rounds(self, purpose: str, width: int) -> Any:
         """A key per trial, or the tape itself: (rounds, width, trials)."""
         if self.job.tape == "numpy":
             tape = RoundTape(self.job.seed, self.padded, purpose, width).next(self.job.rounds)
             return spread(jnp.asarray(tape.transpose(1, 2, 0), self.dtype))
-        return device_tape.keys(self.job.seed, self.ids, purpose)
+        return _keys(device_tape.seed_words(self.job.seed), self.ids, purpose)
+
+
+# Compiled, because hundreds of small steps one by one would take longer than a batch of rounds.
+_keys = jax.jit(device_tape.keys, static_argnames="purpose")
+
+
+@partial(jax.jit, static_argnames=("shapes", "dtype"))
+def _draws(seed: Any, trials: Any, shapes: tuple[tuple[str, str, int], ...], dtype: str) -> dict[str, Array]:
+    """The draws that make the truth: (size, trials) by name."""
+    make = {"normal": device_tape.normals, "uniform": device_tape.uniforms}
+    zero = jnp.zeros((), jnp.uint32)
+    return {
+        name: make[law](device_tape.keys(seed, trials, name), zero, size, dtype) for name, law, size in shapes
+    }
 
 
 def spread(values: Array) -> Array:
