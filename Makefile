@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup reproduce test lint types contract pytest bench pin clean
+.PHONY: help setup reproduce test lint types contract pytest bench compare pin clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,10 @@ pytest: setup
 
 bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop, in one run
 	@$(BIN)/python benchmarks/rounds.py
+
+compare: setup  ## engines and other libraries in one run, then docs/benchmarks.md and its picture
+	@$(BIN)/python benchmarks/compare.py
+	@$(BIN)/python benchmarks/page.py
 
 pin: $(VENV)/dev.stamp  ## make the pinned, hashed requirements files anew
 	@$(PIP) uv

@@ -19,7 +19,8 @@ from unfog.agents.learn import conjugate
 from unfog.agents.parts import Denoiser, Privilege
 from unfog.arrays import Array
 from unfog.features import Context, MapBuilder
-from unfog.features.linear import diagonal, linear
+from unfog.features.diagonal import diagonal
+from unfog.features.linear import linear
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import error_estimate, quadrature
 from unfog.gaussian import Gaussian

@@ -7,7 +7,8 @@ from tests.problems import every_covariance, every_row, feature_moments, spd
 from unfog import gaussian
 from unfog.arrays import Array
 from unfog.features import Context
-from unfog.features.linear import diagonal, linear
+from unfog.features.diagonal import diagonal
+from unfog.features.linear import linear
 from unfog.gaussian import Gaussian
 
 K, D = 4, 3
@@ -100,3 +101,25 @@ def test_a_block_of_rounds_is_its_rounds(rounds: int, rng: np.random.Generator) 
         np.testing.assert_allclose(block.row(arms)[i, t], rows[arms[i, t]], rtol=1e-10, atol=1e-12)
         found = block.covariance(arms)[i, t]
         np.testing.assert_allclose(found, covariances[arms[i, t]], rtol=1e-10, atol=1e-11)
+
+
+def test_the_diagonal_map_is_the_linear_one_with_diagonal_matrices() -> None:
+    rng = np.random.default_rng(8)
+    actions, context = rng.normal(size=(4, 6, 3)), Context(rng.normal(size=(4, 3)), spd(rng, 3))
+    theta, arm = rng.normal(size=(4, 3)), np.array([5, 0, 2, 2])
+    belief = gaussian.from_moments(np.zeros(3), spd(rng, 3))
+    short, full = (
+        build(actions).design(context) for build in (diagonal, lambda a: linear(a[..., None] * np.eye(3)))
+    )
+    np.testing.assert_allclose(short.scores(theta), full.scores(theta), rtol=1e-12)
+    np.testing.assert_allclose(short.row(arm), full.row(arm), rtol=1e-12)
+    np.testing.assert_allclose(short.variances(belief), full.variances(belief), rtol=1e-12)
+    np.testing.assert_allclose(short.covariance(arm), full.covariance(arm), rtol=1e-12, atol=1e-15)
+    wide = diagonal(actions).over_rounds()
+    block = Context(rng.normal(size=(4, 5, 3)), context.cov)
+    found = wide.design(block).scores(theta[:, None])
+    right = [diagonal(actions).design(Context(block.mean[:, t], context.cov)).scores(theta) for t in range(5)]
+    np.testing.assert_allclose(found, np.stack(right, 1), rtol=1e-12)
+    certain = diagonal(actions).at(context.mean)
+    np.testing.assert_allclose(certain.row(arm), actions[np.arange(4), arm] * context.mean, rtol=1e-15)
+    assert not np.any(certain.covariance(arm))

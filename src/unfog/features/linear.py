@@ -50,7 +50,7 @@ class LinearDesign(NamedTuple):
 
 
 class Linear(NamedTuple):
-    """The map with given matrices G(a); `linear` and `diagonal` build it."""
+    """The map with given matrices G(a); `linear` builds it."""
 
     matrices: Array  # (..., K, m, d)
 
@@ -87,9 +87,3 @@ class Linear(NamedTuple):
 def linear(matrices: Array) -> Linear:
     """The map whose actions are the matrices G(a) themselves: (..., K, m, d)."""
     return Linear(matrices)
-
-
-def diagonal(actions: Array) -> Linear:
-    """The map with G(a) = diag(a), so that phi = a * c: actions (..., K, d)."""
-    xp = actions.__array_namespace__()
-    return Linear(actions[..., None] * xp.eye(actions.shape[-1], dtype=actions.dtype))

@@ -35,9 +35,9 @@ class Cost(NamedTuple):
 
 
 COSTS = {
-    "numpy": Cost(start=0.0, call=8e-5, each=6e-7, root=4.4e-9, arm=1.7e-9),
-    "jax on cpu": Cost(start=3.0, call=2e-5, each=3e-7, root=2.7e-9, arm=0.9e-9),
-    "jax on gpu": Cost(start=3.0, call=6e-5, each=1e-10, root=5e-12, arm=2e-12),
+    "numpy": Cost(start=0.0, call=8e-5, each=1.1e-6, root=1.6e-9, arm=0.8e-9),
+    "jax on cpu": Cost(start=3.0, call=2e-5, each=0.5e-6, root=2.4e-9, arm=0.9e-9),
+    "jax on gpu": Cost(start=3.0, call=6e-5, each=1e-10, root=8e-12, arm=2e-12),
 }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from unfog import inputs
 from unfog.arrays import Array, matvec
 from unfog.features import Context, FeatureMap, MapBuilder
-from unfog.features.linear import diagonal
+from unfog.features.diagonal import diagonal
 from unfog.features.quadratic import quadratic
 from unfog.gaussian import from_moments
 from unfog.inputs import InputError, Numbers

@@ -1,0 +1,78 @@
+"""Features linear in the context, entry by entry: phi(a, c) = a * c, that is G(a) = diag(a), m = d.
+
+E[phi] = a * v and Cov(phi) = diag(a) C diag(a). The score is a'(v * theta): one (K, d) product for all arms.
+"""
+
+from typing import NamedTuple
+
+from unfog.arrays import Array, Ints, rowdots, take
+from unfog.features import Context
+from unfog.gaussian import Gaussian
+
+
+class DiagonalDesign(NamedTuple):
+    """Expected features under N(mean, cov)."""
+
+    actions: Array  # (..., K, d)
+    mean: Array  # (..., d)
+    cov: Array  # (..., d, d)
+
+    def scores(self, theta: Array) -> Array:
+        """psi(a)'theta of every arm."""
+        return rowdots(self.actions, self.mean * theta)
+
+    def row(self, arm: Ints) -> Array:
+        """psi(arm)."""
+        return take(self.actions, arm) * self.mean
+
+    def variances(self, belief: Gaussian) -> Array:
+        """Variance of every arm's score under a belief about theta."""
+        xp = self.mean.__array_namespace__()
+        spread = self.actions @ (self.mean[..., None] * belief.root)
+        variances: Array = xp.vecdot(spread, spread)
+        return variances
+
+    def covariance(self, arm: Ints) -> Array:
+        """Cov(phi(arm, c))."""
+        action = take(self.actions, arm)
+        return action[..., :, None] * self.cov * action[..., None, :]
+
+
+class Diagonal(NamedTuple):
+    """The map for one set of actions; build it with `diagonal(actions)`."""
+
+    actions: Array  # (..., K, d)
+
+    @property
+    def size(self) -> int:
+        """How many features: m = d."""
+        return self.actions.shape[-1]
+
+    @property
+    def arms(self) -> int:
+        """How many actions: K."""
+        return self.actions.shape[-2]
+
+    @property
+    def cells(self) -> int:
+        """The structure needs no room of its own."""
+        return 0
+
+    def design(self, context: Context) -> DiagonalDesign:
+        """Expected features of every arm."""
+        return DiagonalDesign(self.actions, context.mean, context.cov)
+
+    def at(self, context: Array) -> DiagonalDesign:
+        """Features of every arm at a known context."""
+        xp = context.__array_namespace__()
+        certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
+        return DiagonalDesign(self.actions, context, certain)
+
+    def over_rounds(self) -> "Diagonal":
+        """The same map, ready for a block of rounds."""
+        return Diagonal(self.actions[..., None, :, :])
+
+
+def diagonal(actions: Array) -> Diagonal:
+    """The map of these actions (..., K, d)."""
+    return Diagonal(actions)
