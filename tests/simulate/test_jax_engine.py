@@ -15,7 +15,7 @@ from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
-from unfog.simulate import Curves, jax_engine, schedule, simulate
+from unfog.simulate import Curves, jax_engine, plan, schedule, simulate
 from unfog.theory.regret import PLAIN, SPLIT
 from unfog.world.synthetic import GaussianProblem
 
@@ -178,8 +178,6 @@ def test_a_million_trials_keep_memory_bounded() -> None:
 
 
 def schedule_of(trials: int, engine: str) -> Any:
-    from unfog.simulate import plan
-
     return plan(GaussianProblem(), ["alg1"], rounds=1000, trials=trials, seed=0, engine=engine)
 
 
@@ -196,3 +194,22 @@ def test_results_are_float64_whatever_the_maths() -> None:
     values = run(agents=["alg1"], engine="jax", precision="float32").values["regret"]
     assert values.dtype == np.float64
     assert jnp.zeros(1).dtype == np.float64  # as the suite set it, whatever the engine did meanwhile
+
+
+def test_a_function_that_cannot_be_compiled_is_refused_with_advice() -> None:
+    plain = GaussianProblem(
+        dim=2, actions=3, features=quadrature(lambda a, c: np.sin(np.asarray(a) * np.asarray(c)), 2)
+    )
+    run(plain, ["alg1"], rounds=3)
+    with pytest.raises(
+        InputError, match=r"^engine: jax cannot compile the problem .*; allowed: numpy, or functions"
+    ):
+        run(plain, ["alg1"], rounds=3, engine="jax")
+
+
+def test_what_is_left_of_a_job_runs_in_the_batch_of_the_whole() -> None:
+    job, parts = plan(PROBLEM, ["alg1"], rounds=30, trials=7, seed=0, engine="jax", chunk=4)
+    assert [len(part) for part in parts] == [4, 3]
+    whole, rest = (dict(schedule.results(job, some, 1, lambda _: None)) for some in (parts, parts[1:]))
+    assert np.array_equal(whole[parts[1]]["regret"], rest[parts[1]]["regret"])
+    assert job.batch == 4

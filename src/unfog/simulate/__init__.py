@@ -101,7 +101,8 @@ def plan(
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
     job = Job(problem, rows, grid, curve, seed, decompose, engine, precision, tape)
     job = job._replace(engine=engines.resolve(job, trials, workers).engine)
-    return job, batches(job, trials, workers, None if chunk is None else count("chunk", chunk))
+    parts = batches(job, trials, workers, None if chunk is None else count("chunk", chunk))
+    return job._replace(batch=len(parts[0])), parts
 
 
 def _rows(agents: Sequence[str | Agent]) -> list[Agent]:

@@ -114,10 +114,10 @@ def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Consta
     )
 
 
-def run_trials(job: Job, trials: range, batch: int, tick: Tick) -> Part:
+def run_trials(job: Job, trials: range, tick: Tick) -> Part:
     """Cumulative losses of these trials, as the other engines give them."""
     jax_engine.keep_compiled_programs()
-    whole = -(-max(batch, len(trials)) // LANES) * LANES
+    whole = -(-max(job.batch, len(trials)) // LANES) * LANES
     single = job._replace(precision="float32")
     with jax.enable_x64(True):
         draws = jax_engine.Randomness(single, trials, whole)

@@ -21,6 +21,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.denoise import known_bias
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array, Ints
+from unfog.inputs import InputError
 from unfog.simulate import device_tape
 from unfog.simulate.jax_program import Inputs, Program, Stretch
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
@@ -48,15 +49,20 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
-def run_trials(job: Job, trials: range, batch: int, tick: Tick) -> Part:
+def run_trials(job: Job, trials: range, tick: Tick) -> Part:
     """Cumulative losses of these trials, as the NumPy engine gives them.
 
-    Programs are compiled for `batch` trials: fewer are filled up with others, which are dropped.
+    Programs are compiled for the job's batch of trials: fewer are filled up with others, which are dropped.
     """
     keep_compiled_programs()
-    with jax.enable_x64(True):
-        draws = Randomness(job, trials, batch)
-        played = [_play(job, agent, draws, tick) for agent in job.agents]
+    try:
+        with jax.enable_x64(True):
+            draws = Randomness(job, trials, job.batch)
+            played = [_play(job, agent, draws, tick) for agent in job.agents]
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        first = str(error).splitlines()[0]
+        allowed = "numpy, or functions that take their library from their arguments: x.__array_namespace__()"
+        raise InputError("engine", f"{job.engine} cannot compile the problem ({first})", allowed) from error
     return part(job, played, len(trials))
 
 

@@ -33,6 +33,9 @@ class Job(NamedTuple):
     engine: str = "numpy"
     precision: str | None = None  # of a compiled engine; float32 on a GPU and float64 elsewhere unless told
     tape: str = "device"  # where a compiled engine's random numbers come from
+    batch: int = (
+        0  # trials that a compiled program runs side by side; the same after a resume, for equal bits
+    )
 
     @property
     def rounds(self) -> int:

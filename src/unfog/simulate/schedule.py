@@ -70,18 +70,17 @@ def results(job: Job, pending: Sequence[range], workers: int, tick: Tick) -> Ite
     if workers > 1 and len(pending) > 1 and job.engine == "numpy":
         found = run_in_processes(job, pending, min(workers, len(pending)), tick)
     else:
-        batch = max(map(len, pending), default=0)
-        found = ((trials, _run(job, trials, batch, tick)) for trials in pending)
+        found = ((trials, _run(job, trials, tick)) for trials in pending)
     for trials, part in found:
         _refuse_overflow(part)
         yield trials, part
 
 
-def _run(job: Job, trials: range, batch: int, tick: Tick) -> Part:
+def _run(job: Job, trials: range, tick: Tick) -> Part:
     if job.engine == "numpy":
         return numpy_engine.run_trials(job, trials, tick)
     engine = import_module(f"unfog.simulate.{job.engine}_engine")
-    found: Part = engine.run_trials(job, trials, batch, tick)
+    found: Part = engine.run_trials(job, trials, tick)
     return found
 
 
