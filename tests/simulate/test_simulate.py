@@ -69,6 +69,12 @@ def test_equal_seeds_give_equal_runs(seed: int) -> None:
     assert same_bits(run(["alg1"], seed=seed), run(["alg1"], seed=seed))
 
 
+def test_no_seed_is_a_new_one_that_the_result_names() -> None:
+    one, other = run(["alg1"], seed=None), run(["alg1"], seed=None)
+    assert one.seed != other.seed
+    assert same_bits(one, run(["alg1"], seed=one.seed))
+
+
 def test_different_seeds_give_different_runs() -> None:
     finals = [run(["alg1"], seed=seed).values["regret"][0, :, -1] for seed in (0, 1, 2, 2**32)]
     assert len(np.unique(np.concatenate(finals))) == 4 * 9

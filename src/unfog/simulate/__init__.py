@@ -1,5 +1,6 @@
 """The only loop: world, agent, world, for many trials at once."""
 
+import secrets
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ class Curves(NamedTuple):
     mean: dict[str, Array]  # name -> (agents, Q)
     se: dict[str, Array]  # name -> (agents, Q)
     engine: str
+    seed: int
 
 
 def simulate(
@@ -41,7 +43,7 @@ def simulate(
     *,
     rounds: int = 1000,
     trials: int = 100,
-    seed: int = 0,
+    seed: int | None = 0,
     points: int | None = None,
     decompose: bool = True,
     engine: str = "numpy",
@@ -53,11 +55,12 @@ def simulate(
 ) -> Curves:
     """Run every agent on the same `trials` worlds for `rounds` rounds.
 
-    Agents are names of the catalogue or rows of your own. `points` is how many rounds to store. `engine` is
-    "numpy", "jax", "chip" (one GPU kernel, for the problems it serves) or "auto", which takes the one that is
-    estimated to finish first; `precision` and `tape` are for compiled engines: float32 or float64, and
-    "numpy" to feed them the NumPy engine's random numbers. `chunk` trials run side by side, in `workers`
-    processes; neither changes a number on the NumPy engine. `tick` is told of rounds done.
+    Agents are names of the catalogue or rows of your own. A `seed` of None is drawn anew; the result says it.
+    `points` is how many rounds to store. `engine` is "numpy", "jax", "chip" (one GPU kernel, for the problems
+    it serves) or "auto", which takes the one estimated to finish first; `precision` and `tape` are for
+    compiled engines: float32 or float64, and "numpy" to feed them the NumPy engine's random numbers. `chunk`
+    trials run side by side, in `workers` processes; neither changes a number on the NumPy engine. `tick` is
+    told of rounds done.
     """
     job, parts = plan(
         problem,
@@ -82,7 +85,7 @@ def plan(
     *,
     rounds: int,
     trials: int,
-    seed: int,
+    seed: int | None,
     points: int | None = None,
     decompose: bool = True,
     engine: str = "numpy",
@@ -94,7 +97,8 @@ def plan(
 ) -> tuple[Job, list[range]]:
     """Check everything, and cut the work into batches of trials; `settings` such jobs share the storage."""
     rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
-    seed, workers = count("seed", seed, 0, MOST_SEED), count("workers", workers)
+    seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
+    workers = count("workers", workers)
     points = None if points is None else count("points", points, most=MOST_POINTS)
     rows = _rows(agents)
     grid = stored_rounds(rounds, trials, settings * len(rows), points)
@@ -125,4 +129,4 @@ def gather(job: Job, parts: dict[range, Part]) -> Curves:
         counts = [len(trials) for trials in ordered]
         mean[name], se[name] = regret.pooled(counts, [parts[trials][MOMENTS + name] for trials in ordered])
     names_of_agents = [agent.name for agent in job.agents]
-    return Curves(names_of_agents, job.grid, values, job.curve, mean, se, job.engine)
+    return Curves(names_of_agents, job.grid, values, job.curve, mean, se, job.engine, job.seed)
