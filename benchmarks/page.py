@@ -240,7 +240,7 @@ def gpu_section(cpu: Row, gpu: Row | None) -> list[str]:
 
     def cells(row: Row) -> list[str]:
         found = gpu_speeds(row)
-        about = [f"`{row['agent']}`", NAMES[row["engine"]], row.get("precision") or "–"]
+        about = [f"`{row['agent']}`", NAMES[row["engine"]], row.get("precision") or "float32"]
         sizes = ["split" if row["decompose"] else "whole", f"{row['trials']:,}", f"{row['rounds']:,}"]
         pace = [short(found["median"]), spread(found), short(row["compile_s"], 2)]
         return [*about, *sizes, *pace, times(found["median"] * 1e6 / plain(cpu))]
@@ -261,7 +261,8 @@ def gpu_notes(gpu: Row) -> list[str]:
     notes = []
     if share := gpu.get("scan_share_of_bandwidth"):
         notes.append(
-            f"The scan of Algorithm 1 moves {share:.0%} of the bytes a second that a large copy does."
+            f"""By a count of what it must move (the root five times a round, the actions and the draws twice)
+            the scan of Algorithm 1 uses {share:.0%} of the bandwidth of a large copy."""
         )
     if found := gpu.get("precision"):
         gap, se = found["float32_minus_float64"], found["se"]
@@ -270,8 +271,8 @@ def gpu_notes(gpu: Row) -> list[str]:
             {found["same_to_1e-3"]:.0%} of
             the trials end the same to 0.001.""")
     notes += [
-        f"""A million trials of 1000 rounds on {NAMES[row["engine"]]}: {row["seconds"]} s with compiling, a
-            curve of {row["curve"]} points, {row["stored_MB"]} MB stored."""
+        f"""A million trials of 1000 rounds on {NAMES[row["engine"]]}: {row["seconds"]} s with
+            its programs compiled or kept from the rows above, a curve of {row["curve"]} points, {row["stored_MB"]} MB stored."""
         for row in gpu.get("million_trials", [])
     ]
     return ["\n".join(map(item, notes))] if notes else []

@@ -16,7 +16,7 @@ from unfog.agents.parts import Privilege
 from unfog.arrays import Array
 from unfog.gaussian import Gaussian
 from unfog.inputs import InputError
-from unfog.simulate import chip_engine, chip_kernel, simulate
+from unfog.simulate import chip_engine, chip_kernel, schedule, simulate
 from unfog.world.synthetic import GaussianProblem
 
 PROBLEM = random_problem(seed=4, dim=2, actions=5)
@@ -103,6 +103,12 @@ def test_its_own_draws_strides_and_moments(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(chip_engine, "STRIDE_BYTES", 4 * 11 * 128 * 7)
     short = simulate(PROBLEM, ["alg1"], **settings)
     np.testing.assert_allclose(short.values["regret"], whole.values["regret"], rtol=1e-5)
+    monkeypatch.setattr(schedule, "MOST_CELLS", 6 * 200 * 2)
+    coarse = simulate(PROBLEM, ["alg1"], **settings)
+    assert (list(coarse.rounds), len(coarse.curve)) == ([15, 30], 30)
+    np.testing.assert_allclose(coarse.mean["regret"], short.values["regret"].mean(1), rtol=1e-6)
+    se = short.values["regret"].std(1, ddof=1) / np.sqrt(200)
+    np.testing.assert_allclose(coarse.se["regret"], se, rtol=1e-6)
     # A z test at level 1e-4 of the mean final regret against the NumPy engine's.
     numpy = simulate(PROBLEM, ["alg1"], rounds=30, trials=400).values["regret"][0, :, -1]
     final = whole.values["regret"][0, :, -1]

@@ -1,11 +1,17 @@
 """The choice of an engine, and what each of them says when it cannot run."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import unfog
 from unfog.inputs import InputError
+from unfog.lab.run import settled
+from unfog.lab.spec import parse
 from unfog.simulate import engines, jax_engine, plan, simulate
 from unfog.simulate.job import Job
 from unfog.world.synthetic import GaussianProblem
@@ -23,11 +29,10 @@ def test_small_jobs_stay_with_numpy_and_large_ones_compile() -> None:
     assert engines.resolve(job(), 100_000, workers=1).engine == "jax"
 
 
-def test_a_gpu_is_taken_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    trials = 3000
-    assert engines.resolve(job(), trials, workers=8).engine == "numpy"
+@pytest.mark.parametrize("workers", [1, 16, 64])
+def test_a_gpu_is_taken_for_a_million_trials(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
-    choice = engines.resolve(job(), 100 * trials, workers=8)
+    choice = engines.resolve(job(), 10**6, workers)
     assert choice.engine == "jax"
     assert "jax on gpu about" in choice.reason
 
@@ -38,11 +43,86 @@ def test_the_estimate_follows_the_work() -> None:
     assert cost.seconds(job(), 2000) == pytest.approx(2 * base)
     assert cost.seconds(job(rounds=3000), 1000) == pytest.approx(3 * base)
     assert cost.seconds(job(), 1000, processes=2) == pytest.approx(base / 2)
+    assert cost.seconds(job(), 50, processes=64) == pytest.approx(cost.seconds(job(), 50))
+
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+
+
+def measured() -> list[Any]:
+    """Engine, agent, trials, d, K and measured seconds for a round, of every row of the committed results."""
+    cpu, gpu = (json.loads((RESULTS / name).read_text()) for name in ("cpu.json", "gpu.json"))
+    rows = [
+        row
+        for table in ("engines", "agents", "arms", "dim")
+        for row in cpu[table]
+        if row["engine"] != "plain"
+    ]
+    found = [
+        (
+            f"{row['engine']} on cpu".replace("numpy on cpu", "numpy"),
+            row["trials"],
+            row["dim"],
+            row["arms"],
+            pace(row),
+        )
+        for row in rows
+    ]
+    fast = [row for row in gpu["rows"] if row.get("precision") == "float32"]
+    return found + [("jax on gpu", row["trials"], 5, 40, 1e6 * row["M_rounds_per_s"][1]) for row in fast]
+
+
+def pace(row: Any) -> float:
+    return float(row["rounds_per_s"]["median"])
+
+
+@pytest.mark.parametrize(("cost", "trials", "dim", "arms", "speed"), measured())
+def test_the_estimate_is_within_a_factor_of_three_of_what_was_measured(
+    cost: str, trials: int, dim: int, arms: int, speed: float
+) -> None:
+    planned, _ = plan(GaussianProblem(dim=dim, actions=arms), ["alg1"], rounds=1000, trials=trials, seed=0)
+    warm = engines.COSTS[cost]._replace(start=0.0)
+    assert 1 / 3 < warm.seconds(planned, trials) / (1000 * trials / speed) < 3
+
+
+def test_one_engine_serves_a_whole_sweep_and_the_spec_names_it() -> None:
+    sweep = {"problem": {"kind": "gaussian", "dim": 1}, "sweep": {"actions": [2, 300]}}
+    spec = parse({**sweep, "run": {"rounds": 4, "trials": 2, "agents": ["alg1"], "engine": "auto"}})
+    data = unfog.run(spec)
+    assert json.loads(data.attrs["spec"])["run"]["engine"] == "numpy"
+    assert data.attrs["engine"].startswith("numpy: numpy would take about")
+
+
+def test_float32_is_asked_of_jax() -> None:
+    choice = engines.resolve(job()._replace(precision="float32"), 3, workers=1)
+    assert choice == ("jax", "numpy has no float32")
+
+
+def test_the_precision_that_runs_is_stored() -> None:
+    spec, _ = settled(parse({"problem": {"kind": "gaussian"}, "run": {"engine": "jax"}}))
+    assert spec.run.precision == "float64"
+
+
+def test_more_than_two_gigabytes_are_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"^trials: 1000000 with 1000 stored rounds of 1 agents; allowed: at most 44739"
+    ):
+        plan(GaussianProblem(), ["alg1"], rounds=1000, trials=10**6, seed=0, points=1000)
+
+
+def test_a_compiled_batch_fits_whatever_the_features() -> None:
+    for dim in (5, 100):
+        planned, parts = plan(
+            GaussianProblem(dim=dim, actions=10), ["alg1"], rounds=2, trials=10**5, seed=0, engine="jax"
+        )
+        assert 8 * 4 * (3 * dim) ** 2 * len(parts[0]) <= 2**29
+        assert planned.batch == len(parts[0])
 
 
 def test_auto_says_what_it_took() -> None:
     curves = simulate(GaussianProblem(dim=2, actions=3), ["alg1"], rounds=5, trials=3, engine="auto")
     assert curves.engine == "numpy"
+    assert "jax on cpu about" in curves.why
 
 
 def test_without_jax_auto_takes_numpy_and_jax_names_the_extra() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS
+from unfog.agents.learn import conjugate
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.simulate import Curves, jax_engine, plan, schedule, simulate
@@ -213,3 +214,27 @@ def test_what_is_left_of_a_job_runs_in_the_batch_of_the_whole() -> None:
     whole, rest = (dict(schedule.results(job, some, 1, lambda _: None)) for some in (parts, parts[1:]))
     assert np.array_equal(whole[parts[1]]["regret"], rest[parts[1]]["regret"])
     assert job.batch == 4
+
+
+class Scaled:
+    """A learner with a setting that can change, and that cannot be hashed."""
+
+    __hash__ = None  # type: ignore[assignment]
+    setup = staticmethod(conjugate.setup)
+    start = staticmethod(conjugate.start)
+    belief = staticmethod(conjugate.belief)
+
+    def __init__(self) -> None:
+        self.scale = 1.0
+
+    def update(self, parameters: Any, state: Any, row: Any, reward: Any) -> Any:
+        return conjugate.update(parameters, state, row * self.scale, reward)
+
+
+def test_an_agent_of_ones_own_that_changes_is_compiled_anew() -> None:
+    learner = Scaled()
+    mine = AGENTS["alg1"]._replace(name="mine", learner=learner)
+    for scale in (1.0, 0.3):
+        learner.scale = scale
+        numpy, jax = (run(agents=[mine], engine=e, tape="numpy").values["regret"] for e in ("numpy", "jax"))
+        np.testing.assert_allclose(jax, numpy, rtol=1e-9, atol=1e-9)

@@ -8,7 +8,8 @@ from scipy.stats import kstest
 
 from tests.problems import covariance_error, quadratic_phi, random_problem, spd, within
 from unfog.arrays import Array
-from unfog.features.linear import Linear, linear
+from unfog.features.diagonal import Diagonal
+from unfog.features.linear import linear
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.world.problem import Draws, Truth
@@ -126,10 +127,9 @@ def test_any_phi_makes_a_world(rng: np.random.Generator) -> None:
 
 def test_the_linear_name_multiplies_action_and_context(rng: np.random.Generator) -> None:
     truth = draw_truth(GaussianProblem(dim=3, actions=4, features="linear"), rng, 2)
-    assert isinstance(truth.features, Linear)
-    actions = np.diagonal(truth.features.matrices, axis1=-2, axis2=-1)
+    assert isinstance(truth.features, Diagonal)
     context = rng.normal(size=(2, 3))
-    right = np.einsum("td,tkd,td->tk", truth.theta, actions, context)
+    right = np.einsum("td,tkd,td->tk", truth.theta, truth.features.actions, context)
     np.testing.assert_allclose(truth.features.at(context).scores(truth.theta), right, rtol=1e-12)
 
 

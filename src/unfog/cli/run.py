@@ -15,7 +15,7 @@ Seed = Annotated[int | None, typer.Option(help="Seed, instead of the spec's.")]
 Engine = Annotated[str | None, typer.Option(help="numpy, jax, chip or auto, instead of the spec's.")]
 Precision = Annotated[str | None, typer.Option(help="float32 or float64, for a compiled engine.")]
 Workers = Annotated[
-    int | None, typer.Option(help="Processes; all cores unless told. Never changes a result.")
+    int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
 ]
 
 

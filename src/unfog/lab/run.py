@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -131,13 +132,21 @@ def keep(
         return partial.target
 
 
-def settled(spec: Spec, workers: int = 1) -> tuple[Spec, str]:
-    """The spec with its engine chosen, and why; a stored spec must say which engine it was."""
-    engine, reason = spec.run.engine, ""
-    for _, problem in spec.settings():  # the last value of a sweep decides: it often is the largest problem
-        job = _plan(spec, problem, workers)[0]._replace(engine=spec.run.engine)
-        engine, reason = engines.resolve(job, spec.run.trials, workers)
-    return with_run(spec, {"engine": engine}), f"{engine}: {reason}"
+def settled(
+    spec: Spec,
+    workers: int = 1,
+    rows: Mapping[str, Agent] = AGENTS,
+    settings: Sequence[tuple[str, Problem]] | None = None,
+) -> tuple[Spec, str]:
+    """The spec with its engine and precision chosen, and why: a stored spec must say what it was."""
+    problems = [problem for _, problem in settings or spec.settings()]
+    jobs = [_plan(spec, problem, workers, rows)[0]._replace(engine=spec.run.engine) for problem in problems]
+    engine, reason = engines.resolve_all(jobs, spec.run.trials, workers)
+    precision = spec.run.precision
+    if engine != "numpy" and precision is None:
+        precision = import_module("unfog.simulate.jax_engine").precision(jobs[0])
+    run = spec.run.model_copy(update={"engine": engine, "precision": precision})
+    return spec.model_copy(update={"run": run}), f"{engine}: {reason}"
 
 
 def _plan(
@@ -167,6 +176,7 @@ def _simulate(
     partial: store.Partial | None,
     rows: Mapping[str, Agent] = AGENTS,
 ) -> xr.Dataset:
+    spec, why = settled(spec, workers, rows, settings)
     total = len(settings) * len(spec.run.agents) * spec.run.rounds * spec.run.trials
     done = 0
 
@@ -180,7 +190,12 @@ def _simulate(
         curves = _one_setting(spec, index, problem, workers, tick, partial, rows)
         parts.append(_dataset(curves, suffix))
     data = xr.concat(parts, "agent") if len(parts) > 1 else parts[0]
-    data.attrs = {"experiment": spec.name, "spec": spec.model_dump_json(), "unfog": __version__}
+    data.attrs = {
+        "experiment": spec.name,
+        "spec": spec.model_dump_json(),
+        "unfog": __version__,
+        "engine": why,
+    }
     return data
 
 

@@ -12,7 +12,15 @@ from unfog.arrays import Array, Ints
 from unfog.inputs import InputError, count
 from unfog.simulate import engines
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
-from unfog.simulate.schedule import MOST_POINTS, batches, curve_rounds, results, stored_rounds
+from unfog.simulate.schedule import (
+    CHIP_TRIALS,
+    MOST_POINTS,
+    batches,
+    curve_rounds,
+    refuse_too_much,
+    results,
+    stored_rounds,
+)
 from unfog.theory import regret
 from unfog.world.problem import Problem
 
@@ -34,6 +42,7 @@ class Curves(NamedTuple):
     mean: dict[str, Array]  # name -> (agents, Q)
     se: dict[str, Array]  # name -> (agents, Q)
     engine: str
+    why: str  # this engine
     seed: int
 
 
@@ -103,10 +112,13 @@ def plan(
     rows = _rows(agents)
     grid = stored_rounds(rounds, trials, settings * len(rows), points)
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
-    job = Job(problem, rows, grid, curve, seed, decompose, engine, precision, tape)
-    job = job._replace(engine=engines.resolve(job, trials, workers).engine)
+    refuse_too_much(grid, trials, settings * len(rows))
+    job = Job(problem, rows, grid, curve, seed, decompose, engine, precision=precision, tape=tape)
+    choice = engines.resolve(job, trials, workers)
+    job = job._replace(engine=choice.engine, why=choice.reason)
     parts = batches(job, trials, workers, None if chunk is None else count("chunk", chunk))
-    return job._replace(batch=len(parts[0])), parts
+    whole = CHIP_TRIALS if job.engine == "chip" and chunk is None else len(parts[0])
+    return job._replace(batch=whole), parts
 
 
 def _rows(agents: Sequence[str | Agent]) -> list[Agent]:
@@ -129,4 +141,4 @@ def gather(job: Job, parts: dict[range, Part]) -> Curves:
         counts = [len(trials) for trials in ordered]
         mean[name], se[name] = regret.pooled(counts, [parts[trials][MOMENTS + name] for trials in ordered])
     names_of_agents = [agent.name for agent in job.agents]
-    return Curves(names_of_agents, job.grid, values, job.curve, mean, se, job.engine, job.seed)
+    return Curves(names_of_agents, job.grid, values, job.curve, mean, se, job.engine, job.why, job.seed)

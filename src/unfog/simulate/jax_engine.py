@@ -18,6 +18,7 @@ import numpy as np
 
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent
+from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise import known_bias
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array, Ints
@@ -134,7 +135,9 @@ def spread(values: Array) -> Array:
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     gpu, tape = platform() == "gpu", job.tape == "numpy"
-    program = _program(job.problem, agent, job.decompose, tape, draws.dtype, gpu)
+    # Only rows of the catalogue are sure not to change; others get a program of their own each time.
+    make = _program if AGENTS.get(agent.name) is agent else Program
+    program = make(job.problem, agent, job.decompose, tape, draws.dtype, gpu)
     privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged else None
     setup, memory = program.cast(agents.begin(agent, program.known, privilege))
     inputs = Inputs(

@@ -31,6 +31,7 @@ class Job(NamedTuple):
     seed: int
     decompose: bool
     engine: str = "numpy"
+    why: str = "as told"
     precision: str | None = None  # of a compiled engine; float32 on a GPU and float64 elsewhere unless told
     tape: str = "device"  # where a compiled engine's random numbers come from
     batch: int = (

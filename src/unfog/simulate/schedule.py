@@ -1,7 +1,8 @@
 """Which rounds are stored, how trials are cut into batches, and who runs them.
 
-None of it changes a result: a trial's numbers depend on (seed, trial) alone, so batches of any size, in any
-number of processes, give the same bits.
+On the NumPy engine none of it changes a result: a trial's numbers depend on (seed, trial) alone, so batches
+of any size, in any number of processes, give the same bits. Compiled engines round differently for other
+batch sizes; a job has one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from unfog.simulate.workers import run_in_processes
 
 MOST_POINTS = 1000
 MOST_CELLS = 32_000_000  # stored numbers in a run: 256 MB
+MOST_STORED = 2**28  # 2 GB, where points are asked for
 FINE_ENOUGH = 100  # points that make a curve
 BATCH_BYTES = 64_000_000
 BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
@@ -31,6 +33,14 @@ def stored_rounds(rounds: int, trials: int, agents: int, points: int | None = No
         points = min(MOST_POINTS, max(1, MOST_CELLS // (CURVES * trials * agents)))
     points = min(points, rounds)
     return np.unique(np.ceil(np.arange(1, points + 1) * (rounds / points) - 1e-9).astype(np.intp))
+
+
+def refuse_too_much(grid: Ints, trials: int, agents: int) -> None:
+    """No run stores more than two gigabytes, not even one that is told how many points to keep."""
+    each = CURVES * len(grid) * agents
+    if each * trials > MOST_STORED:
+        where = f"{trials} with {len(grid)} stored rounds of {agents} agents"
+        raise InputError("trials", where, f"at most {MOST_STORED // each}, or fewer points")
 
 
 def curve_rounds(rounds: int, grid: Ints) -> Ints:
@@ -61,7 +71,9 @@ def _compiled_batch(job: Job, trials: int) -> int:
     if job.engine == "chip":  # a kernel takes minutes to compile: one size serves all
         return CHIP_TRIALS
     most, room = (2**17, 2**33) if jax_engine.platform() == "gpu" else (2**12, 2**29)
-    each = 8 * CURVES * len(job.grid) + 8 * job.rounds * 64 * (job.tape == "numpy")
+    m, arms = job.problem.knowledge().prior_mean.shape[0], job.problem.arms()
+    tape = job.rounds * (job.problem.round_normals() + m) * (job.tape == "numpy")
+    each = 8 * (CURVES * len(job.grid) + 4 * m * m + 4 * arms * m + job.problem.cells() + tape)
     return -(-trials // -(-trials // max(1, min(most, room // each))))
 
 
