@@ -272,7 +272,8 @@ def gpu_notes(gpu: Row) -> list[str]:
             the trials end the same to 0.001.""")
     notes += [
         f"""A million trials of 1000 rounds on {NAMES[row["engine"]]}: {row["seconds"]} s with
-            its programs compiled or kept from the rows above, a curve of {row["curve"]} points, {row["stored_MB"]} MB stored."""
+            its programs compiled or kept from the rows above, a
+            curve of {row["curve"]} points, {row["stored_MB"]} MB stored."""
         for row in gpu.get("million_trials", [])
     ]
     return ["\n".join(map(item, notes))] if notes else []

@@ -1,8 +1,8 @@
 """Which engine runs a job: as told, or the one that is estimated to finish first.
 
 The estimate is linear: an agent takes start + rounds (call batches + trials (each + root m^2 + arm K m))
-seconds. Its coefficients were fitted by hand to benchmarks/results, and a test holds them to a factor of three
-of every measurement there: they need to be right only to the factor that separates the engines.
+seconds. Its coefficients were fitted by hand to benchmarks/results, and a test holds them to a factor of
+three of every measurement there: they need to be right only to the factor that separates the engines.
 """
 
 from collections.abc import Sequence
