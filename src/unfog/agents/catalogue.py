@@ -1,6 +1,6 @@
 """Every named algorithm: one row each, naming its three parts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
@@ -48,3 +48,11 @@ def named(names: Iterable[str], field: str = "agents", rows: Mapping[str, Agent]
         if name in chosen[:position]:
             raise InputError(field, f"{name!r} is named twice", "each agent once")
     return [rows[name] for name in chosen]
+
+
+def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], dict[str, Agent]]:
+    """The names of these agents, and the catalogue with those among them that are rows of one's own."""
+    if isinstance(agents, str) or not all(isinstance(agent, str | Agent) for agent in agents):
+        raise InputError("agents", repr(agents), "a list of names or of rows")
+    own = {agent.name: agent for agent in agents if isinstance(agent, Agent)}
+    return [agent if isinstance(agent, str) else agent.name for agent in agents], {**AGENTS, **own}

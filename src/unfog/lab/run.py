@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import xarray as xr
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import AGENTS, with_own
 from unfog.inputs import InputError, count
 from unfog.lab import store
 from unfog.lab.spec import Spec, describe, load, parse
@@ -53,7 +53,9 @@ def run(
     Agents are names of the catalogue or, without `out`, rows of your own.
     """
     count("workers", workers)
-    names, rows = _named_rows(agents, out)
+    names, rows = (None, AGENTS) if agents is None else with_own(agents)
+    if out is not None and any(rows[name] is not AGENTS.get(name) for name in names or () if name in rows):
+        raise InputError("out", str(out), "nothing, for agents that are not in the catalogue")
     changes = {
         "rounds": None if rounds is None else count("rounds", rounds),
         "trials": None if trials is None else count("trials", trials),
@@ -75,20 +77,6 @@ def run(
         return _simulate(spec, spec.settings(), workers, progress, None, rows)
     keep(spec, Path(out), workers=workers, progress=progress)
     return open_run(out)
-
-
-def _named_rows(
-    agents: Sequence[str | Agent] | None, out: str | Path | None
-) -> tuple[list[str] | None, dict[str, Agent]]:
-    """The names of the agents, and the catalogue with rows of one's own added."""
-    if agents is None:
-        return None, AGENTS
-    if isinstance(agents, str) or not all(isinstance(agent, str | Agent) for agent in agents):
-        raise InputError("agents", repr(agents), "a list of names or of rows")
-    own = {agent.name: agent for agent in agents if isinstance(agent, Agent)}
-    if own and out is not None:
-        raise InputError("out", str(out), "nothing, for agents that are not in the catalogue")
-    return [agent if isinstance(agent, str) else agent.name for agent in agents], {**AGENTS, **own}
 
 
 def _run_indescribable(

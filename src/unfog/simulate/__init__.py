@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS, named
+from unfog.agents.catalogue import named, with_own
 from unfog.arrays import Array, Ints
-from unfog.inputs import InputError, count
+from unfog.inputs import count
 from unfog.simulate import engines
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
 from unfog.simulate.schedule import (
@@ -109,7 +109,8 @@ def plan(
     seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
     workers = count("workers", workers)
     points = None if points is None else count("points", points, most=MOST_POINTS)
-    rows = _rows(agents)
+    names, known = with_own(agents)
+    rows = named(names, rows=known)
     grid = stored_rounds(rounds, trials, settings * len(rows), points)
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
     refuse_too_much(grid, trials, settings * len(rows))
@@ -119,16 +120,6 @@ def plan(
     parts = batches(job, trials, workers, None if chunk is None else count("chunk", chunk))
     whole = CHIP_TRIALS if job.engine == "chip" and chunk is None else len(parts[0])
     return job._replace(batch=whole), parts
-
-
-def _rows(agents: Sequence[str | Agent]) -> list[Agent]:
-    """Names looked up in the catalogue, rows of one's own as they are; each name once."""
-    if isinstance(agents, str) or not all(isinstance(agent, str | Agent) for agent in agents):
-        raise InputError("agents", repr(agents), "a list of names or of rows")
-    own = {agent.name: agent for agent in agents if isinstance(agent, Agent)}
-    return named(
-        [agent if isinstance(agent, str) else agent.name for agent in agents], rows={**AGENTS, **own}
-    )
 
 
 def gather(job: Job, parts: dict[range, Part]) -> Curves:
