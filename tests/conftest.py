@@ -1,5 +1,7 @@
 """Double precision in JAX, the same hypothesis cases every time, and a problem on which formulas can fail."""
 
+from collections.abc import Iterator
+
 import jax
 import numpy as np
 import pytest
@@ -22,3 +24,11 @@ def rng() -> np.random.Generator:
 def known() -> Knowledge:
     """Three dimensions, nine features: correlated, anisotropic, not centred."""
     return random_knowledge(seed=5)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_programs_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that the tests compile do not go into the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
