@@ -257,7 +257,7 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
         assert store.fingerprint() != whole
         monkeypatch.undo()
     missing = {p.name for p in Path(str(resources.files("unfog"))).iterdir() if p.name[0] not in "_."}
-    assert missing - set(store.NUMERIC) == {"cli", "lab", "extras.py", "inputs.py", "version.py", "py.typed"}
+    assert missing - set(store.NUMERIC) == {"cli", "lab", "extras.py", "version.py", "py.typed"}
 
 
 def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:

@@ -121,6 +121,17 @@ def test_what_it_cannot_run_is_refused_by_name() -> None:
         simulate(linear, ["alg1"], engine="chip", rounds=3, trials=2)
     with pytest.raises(InputError, match=r"^precision: float64; allowed: float32"):
         simulate(PROBLEM, ["alg1"], engine="chip", precision="float64", rounds=3, trials=2)
+    twin = AGENTS["alg1"]._replace(name="twin")
+    with pytest.raises(InputError, match=r"^engine: chip cannot run twin; allowed: numpy, jax, auto"):
+        simulate(PROBLEM, [twin], engine="chip", rounds=3, trials=2)
     odd = AGENTS["alg1"]._replace(name="odd", learner=Triangular())
     with pytest.raises(InputError, match=r"^engine: chip cannot run odd; allowed: numpy, jax, auto"):
         simulate(PROBLEM, [odd], engine="chip", rounds=3, trials=2)
+
+
+def test_several_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jax.devices", lambda: [0, 1])
+    with pytest.raises(
+        InputError, match=r"^engine: chip runs on one device, not 2; allowed: numpy, jax, auto"
+    ):
+        simulate(PROBLEM, ["alg1"], engine="chip", rounds=3, trials=2)

@@ -44,8 +44,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = int(app(arguments, standalone_mode=False) or 0)
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except SystemExit:  # how typer leaves when whoever read our output has enough of it
-        raise BrokenPipeError from None
+    except SystemExit as leaving:  # typer's way out when whoever read our output has enough of it
+        if isinstance(leaving.__context__, BrokenPipeError):
+            raise BrokenPipeError from None
+        raise
     except Exception as error:
         if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
             raise

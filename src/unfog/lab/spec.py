@@ -1,5 +1,6 @@
 """An experiment as a TOML file, checked field by field.
 
+name = "mine"                    # optional: the file's name unless told
 title = "..."                    # optional
 [problem]                        # the fields of the world named by `kind`
 kind = "gaussian"
@@ -192,9 +193,7 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
             "experiment", f"{text!r} is neither known nor a file", f"{', '.join(known)} or a .toml file"
         )
     try:
-        return tomllib.loads(path.read_text("utf-8")), re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip(
-            ".-"
-        ) or "spec"
+        data = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise InputError("experiment", f"no file {text!r}", f"{', '.join(known)} or a .toml file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -203,6 +202,7 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise InputError("experiment", f"{text!r} is not TOML ({error})", "a TOML file") from None
+    return data, re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip(".-") or "spec"
 
 
 def to_toml(spec: Spec) -> str:

@@ -31,7 +31,17 @@ from unfog.inputs import InputError
 from unfog.lab.spec import Spec, to_toml
 from unfog.version import __version__
 
-NUMERIC = ("arrays.py", "gaussian.py", "knowledge.py", "features", "agents", "world", "simulate", "theory")
+NUMERIC = (
+    "arrays.py",
+    "gaussian.py",
+    "inputs.py",
+    "knowledge.py",
+    "features",
+    "agents",
+    "world",
+    "simulate",
+    "theory",
+)
 
 
 def fingerprint() -> str:
@@ -228,7 +238,10 @@ def _free(partial: Partial, held: ExitStack) -> bool:
         if partial.target.exists() or partial.folder.exists():
             return False
         raise
-    return not partial.target.exists()
+    if partial.target.exists():  # finished by another just before the lock was ours: what we made is empty
+        shutil.rmtree(partial.folder, ignore_errors=True)
+        return False
+    return True
 
 
 def read(folder: Path) -> tuple[dict[str, Any], bytes]:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from unfog.agents.agent import Agent
+from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import thompson
 from unfog.agents.denoise import known_bias
 from unfog.agents.denoise.bias import Tally
@@ -30,9 +31,15 @@ STRIDE_BYTES = 2**31  # of draws made at once
 
 
 def refuse_what_it_cannot(job: Job) -> None:
-    """Only a GPU, float32, the quadratic Gaussian problem and agents whose denoiser is affine."""
+    """Only one GPU, float32, the quadratic Gaussian problem, and rows of the catalogue that it knows.
+
+    Rows of one's own are refused even where their parts look right: that a denoiser is affine, and stays as
+    it is, can be tested for the catalogue alone.
+    """
     if jax_engine.platform() != "gpu" and not interpreted():
         raise InputError("engine", "chip needs a GPU", "numpy, jax, auto")
+    if len(jax.devices()) > 1:
+        raise InputError("engine", f"chip runs on one device, not {len(jax.devices())}", "numpy, jax, auto")
     if job.precision == "float64":
         raise InputError("precision", job.precision, "float32 on the chip engine")
     if not isinstance(job.problem, GaussianProblem) or job.problem.features != "quadratic":
@@ -41,7 +48,7 @@ def refuse_what_it_cannot(job: Job) -> None:
         )
     for agent in job.agents:
         _, first = _denoiser(job.problem, agent)
-        affine = first == () or isinstance(first, Tally)
+        affine = AGENTS.get(agent.name) is agent and (first == () or isinstance(first, Tally))
         if not affine or agent.learner is not conjugate or agent.chooser is not thompson:
             raise InputError("engine", f"chip cannot run {agent.name}", "numpy, jax, auto")
 

@@ -6,7 +6,7 @@ actions are drawn once per trial, normal or uniform on [-1, 1], and mu_c is zero
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -108,8 +108,8 @@ class GaussianProblem:
         size = self._known.prior_mean.shape[0]
         draws = {"theta": Draws("normal", (size,)), "bias": Draws("normal", (self.dim,))}
         if self._fixed is None:
-            law: Draws = Draws("uniform" if self.action_law == "uniform" else "normal", self._action_shape())
-            draws["actions"] = law
+            law: Literal["normal", "uniform"] = "uniform" if self.action_law == "uniform" else "normal"
+            draws["actions"] = Draws(law, self._action_shape())
         return draws
 
     def truth(self, draws: Mapping[str, Array]) -> Truth:
