@@ -8,7 +8,7 @@ import numpy as np
 from unfog.arrays import Array
 from unfog.features import Context, Design
 from unfog.knowledge import Knowledge
-from unfog.world.synthetic import GaussianProblem
+from unfog.world.gaussian import GaussianProblem
 
 Phi = Callable[[Array, Array], Array]
 
@@ -45,7 +45,7 @@ def random_problem(seed: int, dim: int = 3, actions: int = 6) -> GaussianProblem
         bias_cov=known.bias_cov,
         prior_mean=known.prior_mean,
         prior_cov=known.prior_cov,
-        reward_var=float(known.reward_var),
+        reward_var=float(np.asarray(known.reward_var)),
     )
 
 

@@ -25,8 +25,9 @@ from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import error_estimate, quadrature
 from unfog.gaussian import Gaussian
 from unfog.knowledge import Knowledge
+from unfog.rewards import Identity, Rewards, Sigmoid
 from unfog.theory import regret
-from unfog.world.synthetic import GaussianProblem
+from unfog.world.gaussian import GaussianProblem
 
 T, N, K, D, M = 3, 4, 5, 3, 9  # trials, rounds, arms, dimensions, features
 PROBLEM = random_problem(seed=21, dim=D, actions=K)
@@ -181,9 +182,9 @@ def test_denoisers(denoiser: Denoiser, engine: Engine, rng: np.random.Generator)
 
 def test_learner(engine: Engine, rng: np.random.Generator) -> None:
     def walk(known: Knowledge, rows: Array, rewards: Array) -> Gaussian:
-        parameters, state = conjugate.setup(known), conjugate.start(known)
+        parameters, state = conjugate.setup(known), conjugate.start(known, None)
         for t in range(N):
-            state = conjugate.update(parameters, state, rows[t], rewards[t])
+            state = conjugate.update(parameters, state, rows[t], None, rewards[t])
         return conjugate.belief(parameters, state)
 
     compare(engine, walk, KNOWN, rng.normal(size=(N, T, M)), rng.normal(size=(N, T)))
@@ -235,16 +236,17 @@ def test_world(name: str, engine: Engine, trial_draws: dict[str, Array], rng: np
     compare(engine, nature, trial_draws, rng.standard_normal((T, problem.round_normals())))
 
 
-def test_regret(engine: Engine, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("rewards", [Identity(), Sigmoid()], ids=lambda rewards: rewards.kind)
+def test_regret(rewards: Rewards, engine: Engine, rng: np.random.Generator) -> None:
     def account(
         known: Knowledge, actions: Array, theta: Array, seen: tuple[Array, ...], arms: Any
     ) -> list[Any]:
         noisy, bias, context, own = seen
         features = quadratic(actions)
         best = regret.oracle_context(known_bias.shrinkage(known), noisy, bias)
-        tables = regret.tables(features, theta, best, context, noisy)
-        split = regret.split(tables, arms, features.design(Context(own, known.context_cov)), theta)
-        return [best, tables, regret.losses(tables, arms), split]
+        tables = regret.tables(rewards, features, theta, best, context, noisy)
+        design = features.design(Context(own, known.context_cov))
+        return [best, *tables[:3], tables.top, tables.best, regret.losses(rewards, tables, arms, design, theta)]
 
     seen = tuple(rng.normal(size=(T, D)) for _ in range(4))
     actions, theta, arms = rng.normal(size=(T, K, D)), rng.normal(size=(T, M)), rng.integers(0, K, T)

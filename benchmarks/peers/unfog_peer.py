@@ -15,6 +15,7 @@ from unfog import gaussian
 from unfog.agents.choose import thompson
 from unfog.agents.learn import conjugate
 from unfog.arrays import Ints
+from unfog.features.law import Laws
 from unfog.gaussian import Gaussian
 from unfog.knowledge import Knowledge
 
@@ -41,12 +42,15 @@ class _Rows(NamedTuple):
     def covariance(self, arm: Ints) -> Array:
         return np.zeros((*np.shape(arm), *2 * self.rows.shape[-1:]))
 
+    def laws(self, theta: Array) -> Laws:
+        raise NotImplementedError("features that are given are known for certain")
+
 
 class _Agent:
     def __init__(self, features: Array, seed: int) -> None:
         self._designs = [_Rows(rows) for rows in features]
         self._rng, known = np.random.default_rng(seed), _knowledge(features.shape[-1])
-        self._parameters, self._state = conjugate.setup(known), conjugate.start(known)
+        self._parameters, self._state = conjugate.setup(known), conjugate.start(known, None)
         self._normals = thompson.normals(known)
 
     def decide(self, t: int) -> int:
@@ -55,7 +59,7 @@ class _Agent:
 
     def update(self, t: int, arm: int, reward: float) -> None:
         row = self._designs[t].row(np.asarray(arm))
-        self._state = conjugate.update(self._parameters, self._state, row, np.asarray(reward))
+        self._state = conjugate.update(self._parameters, self._state, row, None, np.asarray(reward))
 
 
 def _knowledge(size: int) -> Knowledge:

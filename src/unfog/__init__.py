@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
-    from unfog.world.synthetic import GaussianProblem
+    from unfog.world.gaussian import GaussianProblem
+    from unfog.world.logistic import LogisticProblem
 
 _HOME = {
     "AGENTS": "agents.catalogue",
     "Agent": "agents.agent",
-    "GaussianProblem": "world.synthetic",
+    "GaussianProblem": "world.gaussian",
     "InputError": "inputs",
+    "LogisticProblem": "world.logistic",
     "figure": "lab.figures",
     "linear": "features.linear",
     "open_run": "lab.run",
@@ -40,6 +42,7 @@ __all__ = [
     "Agent",
     "GaussianProblem",
     "InputError",
+    "LogisticProblem",
     "__version__",
     "figure",
     "linear",

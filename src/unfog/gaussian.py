@@ -29,6 +29,21 @@ def from_moments(mean: Array, cov: Array) -> Gaussian:
     return Gaussian(mean, xp.linalg.cholesky(cov))
 
 
+def certain(mean: Array) -> Gaussian:
+    """The belief that is sure of its mean: every draw from it is the mean."""
+    xp = mean.__array_namespace__()
+    return Gaussian(mean, xp.zeros((mean.shape[-1],) * 2, dtype=mean.dtype))
+
+
+def square_root(cov: Array) -> Array:
+    """Cholesky's factor of a covariance that may be zero."""
+    xp = cov.__array_namespace__()
+    # The smallest normal number lets a zero be factorised.
+    floor = xp.finfo(cov.dtype).tiny * xp.eye(cov.shape[-1], dtype=cov.dtype)
+    root: Array = xp.linalg.cholesky(cov + floor)
+    return root
+
+
 def covariance(belief: Gaussian) -> Array:
     """The covariance matrix, (..., m, m)."""
     return belief.root @ belief.root.mT

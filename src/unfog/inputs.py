@@ -118,12 +118,27 @@ def positive(field: str, value: object) -> float:
     return float(array)
 
 
+def not_negative(field: str, value: object) -> float:
+    """Zero or a positive finite number."""
+    array = _numbers(field, value, "zero or a positive number")
+    if array.ndim != 0 or array < 0:
+        raise InputError(field, value, "zero or a positive number")
+    return float(array)
+
+
 def count(field: str, value: object, least: int = 1, most: int = 10**9) -> int:
     """A whole number in a range."""
     allowed = f"a whole number, at least {least} and at most {most}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
         raise InputError(field, repr(value), allowed)
     return int(value)
+
+
+def flag(field: str, value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise InputError(field, repr(value), "True or False")
+    return value
 
 
 def one_of(field: str, value: object, names: Sequence[str]) -> str:

@@ -14,4 +14,4 @@ class Knowledge(NamedTuple):
     bias_cov: Array  # (d, d)   Sigma_gamma
     prior_mean: Array  # (m,)     of theta
     prior_cov: Array  # (m, m)   of theta
-    reward_var: Array  # ()       sigma^2
+    reward_var: Array | None = None  # ()  sigma^2, where rewards have one variance

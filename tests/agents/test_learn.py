@@ -12,17 +12,15 @@ from unfog.knowledge import Knowledge
 
 def posterior(known: Knowledge, rows: Array, rewards: Array) -> tuple[Array, Array]:
     """Mean and covariance of theta, by explicit inverses."""
-    prior = np.linalg.inv(known.prior_cov)
-    precision = prior + sum(np.outer(x, x) for x in rows) / known.reward_var
-    pull = (
-        prior @ known.prior_mean + sum(r * x for r, x in zip(rewards, rows, strict=True)) / known.reward_var
-    )
+    prior, variance = np.linalg.inv(known.prior_cov), np.asarray(known.reward_var, np.float64)
+    precision = prior + sum(np.outer(x, x) for x in rows) / variance
+    pull = prior @ known.prior_mean + sum(r * x for r, x in zip(rewards, rows, strict=True)) / variance
     cov = inverse(precision)
     return cov @ pull, cov
 
 
 def test_it_starts_from_the_prior(known: Knowledge) -> None:
-    belief = conjugate.belief(conjugate.setup(known), conjugate.start(known))
+    belief = conjugate.belief(conjugate.setup(known), conjugate.start(known, None))
     assert np.array_equal(belief.mean, known.prior_mean)
     np.testing.assert_allclose(gaussian.covariance(belief), known.prior_cov, rtol=1e-12, atol=1e-14)
 
@@ -31,9 +29,9 @@ def test_it_starts_from_the_prior(known: Knowledge) -> None:
 def test_it_is_the_precision_form(seed: int, rng: np.random.Generator) -> None:
     known = random_knowledge(seed)
     rows, rewards = rng.normal(0.5, 1.0, (60, 9)), rng.normal(2.0, 3.0, 60)
-    parameters, state = conjugate.setup(known), conjugate.start(known)
+    parameters, state = conjugate.setup(known), conjugate.start(known, None)
     for n, (row, reward) in enumerate(zip(rows, rewards, strict=True), 1):
-        state = conjugate.update(parameters, state, row, reward)
+        state = conjugate.update(parameters, state, row, None, reward)
         mean, cov = posterior(known, rows[:n], rewards[:n])
         belief = conjugate.belief(parameters, state)
         np.testing.assert_allclose(belief.mean, mean, rtol=1e-9, atol=1e-11)
@@ -46,9 +44,9 @@ def test_the_papers_prior_gives_the_papers_posterior(rng: np.random.Generator) -
         prior_mean=np.zeros(size), prior_cov=prior_var * np.eye(size), reward_var=np.asarray(variance)
     )
     rows, rewards = rng.normal(0.5, 4.0, (30, size)), rng.normal(2.0, 3.0, 30)
-    parameters, state = conjugate.setup(known), conjugate.start(known)
+    parameters, state = conjugate.setup(known), conjugate.start(known, None)
     for row, reward in zip(rows, rewards, strict=True):
-        state = conjugate.update(parameters, state, row, reward)
+        state = conjugate.update(parameters, state, row, None, reward)
     precision = np.eye(size) / prior_var + rows.T @ rows / variance
     np.testing.assert_allclose(np.linalg.inv(gaussian.covariance(state)), precision, rtol=1e-10)
     np.testing.assert_allclose(
@@ -58,9 +56,9 @@ def test_the_papers_prior_gives_the_papers_posterior(rng: np.random.Generator) -
 
 def test_trials_learn_apart(known: Knowledge, rng: np.random.Generator) -> None:
     rows, rewards = rng.normal(0.5, 1.0, (20, 3, 9)), rng.normal(2.0, 3.0, (20, 3))
-    parameters, state = conjugate.setup(known), conjugate.start(known)
+    parameters, state = conjugate.setup(known), conjugate.start(known, None)
     for row, reward in zip(rows, rewards, strict=True):
-        state = conjugate.update(parameters, state, row, reward)
+        state = conjugate.update(parameters, state, row, None, reward)
     for i in range(3):
         mean, cov = posterior(known, rows[:, i], rewards[:, i])
         np.testing.assert_allclose(state.mean[i], mean, rtol=1e-9, atol=1e-11)

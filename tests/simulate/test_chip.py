@@ -17,7 +17,7 @@ from unfog.arrays import Array
 from unfog.gaussian import Gaussian
 from unfog.inputs import InputError
 from unfog.simulate import chip_engine, chip_kernel, schedule, simulate
-from unfog.world.synthetic import GaussianProblem
+from unfog.world.gaussian import GaussianProblem
 
 PROBLEM = random_problem(seed=4, dim=2, actions=5)
 
@@ -69,13 +69,16 @@ def test_gains_are_what_the_denoiser_does(name: str) -> None:
 class Triangular:
     """The conjugate learner with its root made triangular anew every round, as the kernel keeps it."""
 
+    kind, chain, spread = conjugate.kind, conjugate.chain, conjugate.spread
     setup = staticmethod(conjugate.setup)
     start = staticmethod(conjugate.start)
     belief = staticmethod(conjugate.belief)
 
     @staticmethod
-    def update(parameters: Array, state: Gaussian, row: Array, reward: Array) -> Gaussian:
-        new = conjugate.update(parameters, state, row, reward)
+    def update(
+        parameters: Array, state: Gaussian, row: Array, spread: Array | None, reward: Array
+    ) -> Gaussian:
+        new = conjugate.update(parameters, state, row, spread, reward)
         return gaussian.from_moments(new.mean, gaussian.covariance(new))
 
 

@@ -14,7 +14,7 @@ from unfog.lab.run import settled
 from unfog.lab.spec import parse
 from unfog.simulate import engines, jax_engine, plan, simulate
 from unfog.simulate.job import Job
-from unfog.world.synthetic import GaussianProblem
+from unfog.world.gaussian import GaussianProblem
 
 
 def job(trials: int = 100, rounds: int = 1000, engine: str = "auto") -> Job:
@@ -128,7 +128,7 @@ def test_auto_says_what_it_took() -> None:
 def test_without_jax_auto_takes_numpy_and_jax_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['jax'] = None\n"
-        "from unfog.simulate import simulate\nfrom unfog.world.synthetic import GaussianProblem\n"
+        "from unfog.simulate import simulate\nfrom unfog.world.gaussian import GaussianProblem\n"
         "p = GaussianProblem(dim=2, actions=3)\n"
         "assert simulate(p, ['alg1'], rounds=5, trials=3, engine='auto').engine == 'numpy'\n"
         "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '1', '--engine', 'jax'])"
@@ -147,7 +147,7 @@ def test_the_numeric_core_runs_with_numpy_alone() -> None:
         "        if top in ('pydantic', 'typer', 'rich', 'scipy', 'xarray', 'matplotlib', 'sklearn'):\n"
         "            raise ImportError(f'{name} is not allowed here')\n"
         "sys.meta_path.insert(0, Only())\n"
-        "from unfog.simulate import simulate\nfrom unfog.world.synthetic import GaussianProblem\n"
+        "from unfog.simulate import simulate\nfrom unfog.world.gaussian import GaussianProblem\n"
         "p = GaussianProblem(dim=2, actions=3)\n"
         "for engine in ('numpy', 'jax'):\n"
         "    simulate(p, ['alg1'], rounds=3, trials=2, engine=engine)\n"

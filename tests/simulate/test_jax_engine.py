@@ -18,7 +18,7 @@ from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.simulate import Curves, jax_engine, plan, schedule, simulate
 from unfog.theory.regret import PLAIN, SPLIT
-from unfog.world.synthetic import GaussianProblem
+from unfog.world.gaussian import GaussianProblem
 
 EVERY = list(AGENTS)
 PROBLEM = random_problem(seed=12, dim=3, actions=5)
@@ -120,7 +120,7 @@ def test_one_program_serves_every_horizon_and_seed() -> None:
     cache.cache_clear()
     for rounds, seed in ((40, 0), (90, 1), (61, 2)):
         run(agents=["alg1"], engine="jax", rounds=rounds, seed=seed, points=1)
-    program = jax_engine._program(PROBLEM, AGENTS["alg1"], True, False, "float64", False)
+    program = jax_engine._program(PROBLEM, AGENTS["alg1"], True, False, "float64", False, None)
     assert program.begin._cache_size() == program.advance._cache_size() == 1
     run(agents=["alg1"], engine="jax", trials=6, points=1)
     assert program.advance._cache_size() == 2
@@ -131,7 +131,7 @@ import json, sys, jax
 hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
 from unfog.simulate import simulate
-from unfog.world.synthetic import GaussianProblem
+from unfog.world.gaussian import GaussianProblem
 curves = simulate(GaussianProblem(dim=2, actions=3), ["alg1", "oracle"], rounds=30, trials=7, engine="jax")
 asked = hits.count("/jax/compilation_cache/compile_requests_use_cache")
 found = hits.count("/jax/compilation_cache/cache_hits")
@@ -220,6 +220,7 @@ class Scaled:
     """A learner with a setting that can change, and that cannot be hashed."""
 
     __hash__ = None  # type: ignore[assignment]
+    kind, chain, spread = conjugate.kind, conjugate.chain, conjugate.spread
     setup = staticmethod(conjugate.setup)
     start = staticmethod(conjugate.start)
     belief = staticmethod(conjugate.belief)
@@ -227,8 +228,8 @@ class Scaled:
     def __init__(self) -> None:
         self.scale = 1.0
 
-    def update(self, parameters: Any, state: Any, row: Any, reward: Any) -> Any:
-        return conjugate.update(parameters, state, row * self.scale, reward)
+    def update(self, parameters: Any, state: Any, row: Any, spread: Any, reward: Any) -> Any:
+        return conjugate.update(parameters, state, row * self.scale, spread, reward)
 
 
 def test_an_agent_of_ones_own_that_changes_is_compiled_anew() -> None:

@@ -22,7 +22,7 @@ from unfog.simulate.numpy_engine import BLOCK
 from unfog.simulate.schedule import MOST_CELLS, stored_rounds
 from unfog.simulate.tape import PURPOSES, RoundTape, generator
 from unfog.theory.regret import PLAIN, SPLIT, estimate
-from unfog.world.synthetic import GaussianProblem
+from unfog.world.gaussian import GaussianProblem
 
 D, K = 3, 5
 PROBLEM = random_problem(seed=12, dim=D, actions=K)
@@ -257,7 +257,7 @@ def make_world(known: Knowledge, trial: int) -> World:
         actions=normals("actions", K, D),
         contexts=contexts,
         noisy=contexts + bias + rounds[:, D : 2 * D] @ cholesky(known.noise_cov).T,
-        reward_noise=np.sqrt(known.reward_var) * rounds[:, 2 * D],
+        reward_noise=np.sqrt(np.asarray(known.reward_var)) * rounds[:, 2 * D],
     )
 
 
@@ -342,7 +342,7 @@ def reference(name: str, trial: int) -> Array:
         row = truly if name.startswith("alg2") else rows[arm]
         precision = precision + np.outer(row, row) / known.reward_var
         pull = pull + row * reward / known.reward_var
-        follower = gaussian.condition(follower, row, reward, known.reward_var)
+        follower = gaussian.condition(follower, row, reward, np.asarray(known.reward_var))
         found.append(losses(world, t, rows, arm))
     return np.cumsum(found, 0).T
 

@@ -10,9 +10,11 @@ from unfog.agents.denoise import known_bias
 from unfog.arrays import Array, Ints
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
+from unfog.rewards import Identity
 from unfog.theory import regret
 
 TRIALS, K, D = 40, 5, 3
+SCORES = Identity()
 
 
 class Played(NamedTuple):
@@ -38,7 +40,7 @@ def played(rng: np.random.Generator) -> Played:
     noisy = context + bias + draw(zero, known.noise_cov, TRIALS)
     own = Context(rng.normal(1.0, 1.0, (TRIALS, D)), spd(rng, D))
     best = regret.oracle_context(known_bias.shrinkage(known), noisy, bias)
-    tables = regret.tables(quadratic(actions), theta, best, context, noisy)
+    tables = regret.tables(SCORES, quadratic(actions), theta, best, context, noisy)
     return Played(actions, theta, bias, context, noisy, own, rng.integers(0, K, TRIALS), tables)
 
 
@@ -68,10 +70,15 @@ def test_tables_are_mean_rewards_of_every_arm(played: Played) -> None:
             assert played.tables.plug_in[i, arm] == pytest.approx(naive @ theta, rel=1e-11, abs=1e-11)
 
 
+def losses_of(played: Played, arms: Ints, own: Context | None = None) -> dict[str, Array]:
+    design = quadratic(played.actions).design(played.own if own is None else own)
+    return regret.losses(SCORES, played.tables, arms, design, played.theta)
+
+
 def test_losses_are_gaps_to_the_best_arm(played: Played) -> None:
-    losses = regret.losses(played.tables, played.arms)
-    assert tuple(losses) == ("regret", "regret_true_context", "regret_plug_in")
-    for name, table in zip(losses, played.tables, strict=True):
+    losses = losses_of(played, played.arms)
+    assert tuple(losses) == ("regret", "regret_true_context", "regret_plug_in", "cb", "ee1", "ee2")
+    for name, table in zip(regret.PLAIN, played.tables[:3], strict=True):
         assert table is not None
         for i in range(TRIALS):
             right = max(table[i]) - table[i][played.arms[i]]
@@ -79,20 +86,17 @@ def test_losses_are_gaps_to_the_best_arm(played: Played) -> None:
 
 
 def test_regret_is_never_negative_and_nothing_for_the_best_arm(played: Played) -> None:
-    for name, table in zip(regret.PLAIN, played.tables, strict=True):
+    for name, table in zip(regret.PLAIN, played.tables[:3], strict=True):
         assert table is not None
         best = table.argmax(-1)
         for arm in range(K):
-            loss = regret.losses(played.tables, np.full(TRIALS, arm))[name]
+            loss = losses_of(played, np.full(TRIALS, arm))[name]
             assert (loss >= 0).all()
             assert np.array_equal(loss == 0, best == arm)
 
 
 def test_the_split_is_its_definition(played: Played) -> None:
-    split = regret.split(
-        played.tables, played.arms, quadratic(played.actions).design(played.own), played.theta
-    )
-    assert tuple(split) == ("cb", "ee1", "ee2")
+    split = losses_of(played, played.arms)
     for i, arm in enumerate(played.arms):
         own, oracle = own_scores(played, i), oracle_scores(played, i)
         hat, star = own.argmax(), oracle.argmax()
@@ -102,23 +106,25 @@ def test_the_split_is_its_definition(played: Played) -> None:
 
 
 def test_the_split_adds_up_to_the_regret(played: Played) -> None:
-    own = quadratic(played.actions).design(played.own)
     for arm in range(K):
-        arms = np.full(TRIALS, arm)
-        split = regret.split(played.tables, arms, own, played.theta)
+        split = losses_of(played, np.full(TRIALS, arm))
         total = split["cb"] + split["ee1"] + split["ee2"]
-        np.testing.assert_allclose(total, regret.losses(played.tables, arms)["regret"], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(total, split["regret"], rtol=0, atol=1e-9)
         assert (split["cb"] >= 0).all()
 
 
 def test_an_agent_with_the_oracles_belief_pays_for_learning_alone(played: Played) -> None:
     best = regret.oracle_context(known_bias.shrinkage(random_knowledge(6)), played.noisy, played.bias)
-    own = quadratic(played.actions).design(best)
-    split = regret.split(played.tables, played.arms, own, played.theta)
-    losses = regret.losses(played.tables, played.arms)
-    assert np.array_equal(split["cb"], losses["regret"])
+    split = losses_of(played, played.arms, best)
+    assert np.array_equal(split["cb"], split["regret"])
     assert not split["ee1"].any()
     assert not split["ee2"].any()
+
+
+def test_regret_alone_needs_no_design(played: Played) -> None:
+    found = regret.losses(SCORES, played.tables, played.arms, None, played.theta)
+    assert list(found) == ["regret"]
+    assert np.array_equal(found["regret"], losses_of(played, played.arms)["regret"])
 
 
 def test_the_estimate_is_mean_and_standard_error(rng: np.random.Generator) -> None:

@@ -12,8 +12,8 @@ from unfog.features.diagonal import Diagonal
 from unfog.features.linear import linear
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
+from unfog.world.gaussian import GaussianProblem
 from unfog.world.problem import Draws, Truth
-from unfog.world.synthetic import GaussianProblem
 
 N = 100_000
 PROBLEM = random_problem(seed=4, dim=3, actions=4)
@@ -138,7 +138,7 @@ def test_numbers_and_lists_stand_for_vectors_and_matrices() -> None:
     assert known.context_mean.tolist() == [2, 2, 2]
     assert known.noise_cov.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3]]
     assert known.bias_cov.tolist() == [[0.5, 0, 0], [0, 0.5, 0], [0, 0, 0.5]]
-    assert all(part.dtype == np.float64 for part in known)
+    assert all(part is not None and part.dtype == np.float64 for part in known)
 
 
 def test_the_defaults_are_the_papers() -> None:

@@ -41,14 +41,27 @@ class Decision(NamedTuple):
     arm: Ints  # (...,)
     context: Context
     row: Array  # (..., m) expected features of the arm
+    spread: Array | None  # (..., m, m) their covariance, where the learner asks for it
 
 
-def begin(agent: Agent, known: Knowledge, privilege: Privilege | None = None) -> tuple[Setup, Memory]:
-    """Set up the parts. Only a privileged agent may be shown the truth."""
+def begin(
+    agent: Agent, known: Knowledge, privilege: Privilege | None = None, rounds: int | None = None
+) -> tuple[Setup, Memory]:
+    """Set up the parts. Only a privileged agent may be shown the truth.
+
+    With `rounds` the memory of past rounds has that fixed size, as compiled programs need it; else it grows.
+    """
     if agent.privileged != (privilege is not None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
     setup = Setup(agent.denoiser.setup(known, privilege), agent.learner.setup(known))
-    return setup, Memory(agent.denoiser.start(setup.denoiser), agent.learner.start(known))
+    return setup, Memory(agent.denoiser.start(setup.denoiser), agent.learner.start(known, rounds))
+
+
+def think(agent: Agent, setup: Setup, memory: Memory, normals: Array) -> Memory:
+    """One step of the learner's chain: normals (..., n). A round's steps come before its decision."""
+    if agent.learner.chain is None:
+        raise ValueError(f"{agent.name}: its learner has no steps to take")
+    return memory._replace(learner=agent.learner.chain.step(setup.learner, memory.learner, normals))
 
 
 def decide(
@@ -58,7 +71,8 @@ def decide(
     context = agent.denoiser.predict(setup.denoiser, memory.denoiser, noisy)
     design = features.design(context)
     arm = agent.chooser.choose(design, agent.learner.belief(setup.learner, memory.learner), normals)
-    return Decision(arm, context, design.row(arm))
+    spread = design.covariance(arm) if agent.learner.spread else None
+    return Decision(arm, context, design.row(arm), spread)
 
 
 def learn(
@@ -76,8 +90,11 @@ def learn(
         raise ValueError(
             f"{agent.name}: the context must be revealed to agents that take it, and to no others"
         )
-    row = decision.row if revealed is None else features.at(revealed).row(decision.arm)
+    row, spread = decision.row, decision.spread
+    if revealed is not None:
+        row = features.at(revealed).row(decision.arm)
+        spread = None if spread is None else 0 * spread
     return Memory(
         agent.denoiser.update(setup.denoiser, memory.denoiser, noisy, revealed),
-        agent.learner.update(setup.learner, memory.learner, row, reward),
+        agent.learner.update(setup.learner, memory.learner, row, spread, reward),
     )

@@ -1,11 +1,18 @@
-"""Every named algorithm: one row each, naming its three parts."""
+"""Every named algorithm: one row each, naming its three parts.
 
-from collections.abc import Iterable, Mapping, Sequence
+The learner of a row is that of rewards with Gaussian noise. For rewards of 0 or 1 the same names mean the
+paper's learner for these, Langevin Monte Carlo, and others follow from a row's name and a learner's: see
+agents/recipes.py.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
 from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
 from unfog.agents.learn import conjugate
+from unfog.agents.recipes import LEARNERS, spelled_out
 from unfog.inputs import InputError
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
@@ -37,22 +44,64 @@ _ROWS = [
 AGENTS = {row.name: row for row in _ROWS}
 
 
-def named(names: Iterable[str], field: str = "agents", rows: Mapping[str, Agent] = AGENTS) -> list[Agent]:
+class Catalogue(Mapping[str, Agent]):
+    """The agents for one kind of rewards by name, with rows of one's own if there are any."""
+
+    def __init__(self, kind: str = "gaussian", own: Iterable[Agent] = ()) -> None:
+        """For a kind of rewards."""
+        self.kind, self.own = kind, {row.name: row for row in own}
+
+    def __iter__(self) -> Iterator[str]:
+        """The names to list; a name that spells out a learner is known too."""
+        return iter({**AGENTS, **self.own})
+
+    def __len__(self) -> int:
+        return len({**AGENTS, **self.own})
+
+    def __getitem__(self, name: str) -> Agent:
+        return self.own[name] if name in self.own else _row(self.kind, name)
+
+    def knows(self, agent: Agent) -> bool:
+        """Whether the agent's name says all there is to say of it."""
+        try:
+            return _row(self.kind, agent.name) is agent
+        except (KeyError, InputError):
+            return False
+
+    def allowed(self) -> str:
+        """What may be named, in words."""
+        more = f"; each also with -{', -'.join(LEARNERS)}" if self.kind == "bernoulli" else ""
+        return ", ".join(self) + more
+
+
+@cache
+def _row(kind: str, name: str) -> Agent:
+    return AGENTS[name] if kind == "gaussian" else spelled_out(AGENTS, name)
+
+
+def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = None) -> list[Agent]:
     """The rows with these names, in this order; unknown and repeated names are refused."""
-    chosen = list(names)
+    rows, chosen, found = rows or Catalogue(), list(names), []
     if not chosen:
-        raise InputError(field, "none named", f"one or more of {', '.join(rows)}")
+        raise InputError(field, "none named", f"one or more of {rows.allowed()}")
     for position, name in enumerate(chosen):
-        if name not in rows:
-            raise InputError(field, f"no agent is called {name!r}", ", ".join(rows))
         if name in chosen[:position]:
             raise InputError(field, f"{name!r} is named twice", "each agent once")
-    return [rows[name] for name in chosen]
+        try:
+            found.append(rows[name])
+        except KeyError:
+            raise InputError(field, f"no agent is called {name!r}", rows.allowed()) from None
+        except InputError as error:
+            raise InputError.prefixed(field, error) from None
+        if found[-1].learner.kind != rows.kind:
+            problem = f"{name!r} learns from {found[-1].learner.kind} rewards"
+            raise InputError(field, problem, f"agents for {rows.kind} rewards")
+    return found
 
 
-def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], dict[str, Agent]]:
-    """The names of these agents, and the catalogue with those among them that are rows of one's own."""
+def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:
+    """The names of these agents, and those among them that are given as rows."""
     if isinstance(agents, str) or not all(isinstance(agent, str | Agent) for agent in agents):
         raise InputError("agents", repr(agents), "a list of names or of rows")
-    own = {agent.name: agent for agent in agents if isinstance(agent, Agent)}
-    return [agent if isinstance(agent, str) else agent.name for agent in agents], {**AGENTS, **own}
+    names = [agent if isinstance(agent, str) else agent.name for agent in agents]
+    return names, [agent for agent in agents if isinstance(agent, Agent)]

@@ -42,23 +42,57 @@ class Denoiser(Protocol):
         ...
 
 
+class Chain(Protocol):
+    """What a learner does before every decision, step by step, where its belief has no closed form."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps a round takes."""
+        ...
+
+    def normals(self, known: Knowledge, seen: int) -> int:
+        """How many standard normals a step takes with so many rounds remembered."""
+        ...
+
+    def step(self, parameters: Parameters, state: State, normals: Array) -> State:
+        """One step: normals (..., n)."""
+        ...
+
+
 class Learner(Protocol):
     """From expected features and rewards to a belief about theta."""
+
+    @property
+    def kind(self) -> str:
+        """The rewards it is for: one of `unfog.rewards.KINDS`."""
+        ...
+
+    @property
+    def chain(self) -> Chain | None:
+        """Its steps before every decision, or None where `update` does all there is to do."""
+        ...
+
+    @property
+    def spread(self) -> bool:
+        """Whether `update` is to be shown Cov(phi) of the chosen arm."""
+        ...
 
     def setup(self, known: Knowledge) -> Parameters:
         """Everything that depends on the problem alone."""
         ...
 
-    def start(self, known: Knowledge) -> State:
-        """The belief before the first round."""
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """The state before the first round; with room for so many, or growing, where past rounds are kept."""
         ...
 
     def belief(self, parameters: Parameters, state: State) -> Gaussian:
-        """The current belief about theta."""
+        """The current belief about theta; a sampler's is certain of its current sample."""
         ...
 
-    def update(self, parameters: Parameters, state: State, row: Array, reward: Array) -> State:
-        """The state after a reward: row (..., m), reward (...,)."""
+    def update(
+        self, parameters: Parameters, state: State, row: Array, spread: Array | None, reward: Array
+    ) -> State:
+        """The state after a reward: row (..., m), spread (..., m, m) or None, reward (...,)."""
         ...
 
 

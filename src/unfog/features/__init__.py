@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
 
 from unfog.arrays import Array, Ints
+from unfog.features.law import Laws
 from unfog.gaussian import Gaussian
 
 
@@ -35,6 +36,10 @@ class Design(Protocol):
 
     def covariance(self, arm: Ints) -> Array:
         """Cov(phi(arm, c)) under the belief about the context: (..., m, m)."""
+        ...
+
+    def laws(self, theta: Array) -> Laws:
+        """The laws of the scores phi(a, c)'theta under the belief about the context: theta (..., m)."""
         ...
 
 

@@ -5,8 +5,9 @@ E[phi] = a * v and Cov(phi) = diag(a) C diag(a). The score is a'(v * theta): one
 
 from typing import NamedTuple
 
-from unfog.arrays import Array, Ints, rowdots, take
+from unfog.arrays import Array, Ints, matvec, rowdots, take
 from unfog.features import Context
+from unfog.features.law import Form
 from unfog.gaussian import Gaussian
 
 
@@ -36,6 +37,24 @@ class DiagonalDesign(NamedTuple):
         """Cov(phi(arm, c))."""
         action = take(self.actions, arm)
         return action[..., :, None] * self.cov * action[..., None, :]
+
+    def laws(self, theta: Array) -> "DiagonalLaws":
+        """The laws of the scores: Gaussian."""
+        return DiagonalLaws(self, theta)
+
+
+class DiagonalLaws(NamedTuple):
+    """a'(c * theta) with c ~ N(mean, cov)."""
+
+    design: DiagonalDesign
+    theta: Array  # (..., d)
+
+    def of(self, arm: Ints) -> Form:
+        """The law of the chosen arm's score."""
+        xp = self.theta.__array_namespace__()
+        weight = take(self.design.actions, arm) * self.theta
+        spread = xp.sqrt(xp.vecdot(weight, matvec(self.design.cov, weight)))[..., None]
+        return Form(xp.vecdot(weight, self.design.mean), spread, xp.zeros_like(spread))
 
 
 class Diagonal(NamedTuple):

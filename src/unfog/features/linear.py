@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from unfog.arrays import Array, Ints, matvec, rowdots, take
 from unfog.features import Context
+from unfog.features.law import Form
 from unfog.gaussian import Gaussian
 
 
@@ -23,7 +24,8 @@ class LinearDesign(NamedTuple):
     mean: Array  # (..., d)
     cov: Array  # (..., d, d)
 
-    def _matrix(self, arm: Ints) -> Array:
+    def matrix(self, arm: Ints) -> Array:
+        """G(arm): (..., m, d)."""
         chosen = take(_flat(self.matrices), arm)
         return chosen.reshape(*chosen.shape[:-1], *self.matrices.shape[-2:])
 
@@ -33,7 +35,7 @@ class LinearDesign(NamedTuple):
 
     def row(self, arm: Ints) -> Array:
         """psi(arm)."""
-        return matvec(self._matrix(arm), self.mean)
+        return matvec(self.matrix(arm), self.mean)
 
     def variances(self, belief: Gaussian) -> Array:
         """Variance of every arm's score under a belief about theta."""
@@ -45,8 +47,26 @@ class LinearDesign(NamedTuple):
 
     def covariance(self, arm: Ints) -> Array:
         """Cov(phi(arm, c))."""
-        matrix = self._matrix(arm)
+        matrix = self.matrix(arm)
         return matrix @ self.cov @ matrix.mT
+
+    def laws(self, theta: Array) -> "LinearLaws":
+        """The laws of the scores: Gaussian."""
+        return LinearLaws(self, theta)
+
+
+class LinearLaws(NamedTuple):
+    """theta'G(a) c with c ~ N(mean, cov)."""
+
+    design: LinearDesign
+    theta: Array  # (..., m)
+
+    def of(self, arm: Ints) -> Form:
+        """The law of the chosen arm's score."""
+        xp = self.theta.__array_namespace__()
+        weight = matvec(self.design.matrix(arm).mT, self.theta)
+        spread = xp.sqrt(xp.vecdot(weight, matvec(self.design.cov, weight)))[..., None]
+        return Form(xp.vecdot(weight, self.design.mean), spread, xp.zeros_like(spread))
 
 
 class Linear(NamedTuple):

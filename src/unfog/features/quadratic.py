@@ -7,9 +7,10 @@ Gaussian give Cov(c_i^2, c_j^2) = 2 C_ij^2 + 4 v_i v_j C_ij and Cov(c_i^2, c_j) 
 
 from typing import NamedTuple
 
-from unfog.arrays import Array, Ints, rowdots, stretch, take
+from unfog.arrays import Array, Ints, matvec, rowdots, stretch, take
 from unfog.features import Context
-from unfog.gaussian import Gaussian
+from unfog.features.law import Form
+from unfog.gaussian import Gaussian, square_root
 
 
 class QuadraticDesign(NamedTuple):
@@ -63,6 +64,35 @@ class QuadraticDesign(NamedTuple):
         rows = [[blank, blank, blank], [blank, squares, cross], [blank, cross.mT, linear]]
         joint: Array = xp.concat([xp.concat(row, axis=-1) for row in rows], axis=-2)
         return joint
+
+    def laws(self, theta: Array) -> "QuadraticLaws":
+        """The laws of the scores: their curvature in c is diag(theta_2), the same for every arm."""
+        xp = self.mean.__array_namespace__()
+        d = self.mean.shape[-1]
+        root = square_root(self.cov)
+        curvature, basis = xp.linalg.eigh(root.mT @ (theta[..., d : 2 * d, None] * root))
+        return QuadraticLaws(self, theta, curvature, root @ basis)
+
+
+class QuadraticLaws(NamedTuple):
+    """With c = mean + axes z, z ~ N(0, I): no two z are multiplied."""
+
+    design: QuadraticDesign
+    theta: Array  # (..., m)
+    curvature: Array  # (..., d)
+    axes: Array  # (..., d, d)
+
+    def of(self, arm: Ints) -> Form:
+        """The law of the chosen arm's score."""
+        xp = self.theta.__array_namespace__()
+        mean, theta = self.design.mean, self.theta
+        d = mean.shape[-1]
+        chosen = take(self.design.table, arm)
+        linear = chosen[..., d : 2 * d] * theta[..., 2 * d :]
+        squares = theta[..., d : 2 * d]
+        shift = xp.vecdot(chosen[..., :d], theta[..., :d]) + xp.vecdot(mean, linear + squares * mean)
+        slope = matvec(self.axes.mT, linear + 2 * squares * mean)
+        return Form(shift, slope, stretch(self.curvature, slope))
 
 
 class Quadratic(NamedTuple):

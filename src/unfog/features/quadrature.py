@@ -20,7 +20,8 @@ import numpy as np
 
 from unfog.arrays import Array, Ints, rowdots, take
 from unfog.features import Context
-from unfog.gaussian import Gaussian, variances
+from unfog.features.law import Weighed
+from unfog.gaussian import Gaussian, square_root, variances
 from unfog.inputs import InputError, count
 
 Function: TypeAlias = Callable[[Array, Array], Array]
@@ -78,6 +79,23 @@ class QuadratureDesign(NamedTuple):
         centred = values - self.row(arm)[..., None, :]
         return centred.mT @ (self.weights[:, None] * centred)
 
+    def laws(self, theta: Array) -> "QuadratureLaws":
+        """The laws of the scores, known at the nodes."""
+        return QuadratureLaws(self, theta)
+
+
+class QuadratureLaws(NamedTuple):
+    """Scores at the nodes of the rule."""
+
+    design: QuadratureDesign
+    theta: Array  # (..., m)
+
+    def of(self, arm: Ints) -> Weighed:
+        """The law of the chosen arm's score."""
+        design = self.design
+        values = design.function(take(design.actions, arm)[..., None, :], design.points)
+        return Weighed(rowdots(values, self.theta), design.weights)
+
 
 class Quadrature(NamedTuple):
     """The map phi for one set of actions; build it with `quadrature(phi, dim)(actions)`."""
@@ -116,10 +134,7 @@ class Quadrature(NamedTuple):
 
     def design(self, context: Context) -> QuadratureDesign:
         """Expected features of every arm."""
-        xp = context.mean.__array_namespace__()
-        # A context known for certain has covariance zero; the smallest normal number lets it be factorised.
-        floor = xp.finfo(context.cov.dtype).tiny * xp.eye(context.cov.shape[-1], dtype=context.cov.dtype)
-        root = xp.linalg.cholesky(context.cov + floor)
+        root = square_root(context.cov)
         return self._expect(context.mean[..., None, :] + self.nodes @ root.mT, self.weights)
 
     def at(self, context: Array) -> QuadratureDesign:

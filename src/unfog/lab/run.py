@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import xarray as xr
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS, with_own
+from unfog.agents.catalogue import Catalogue, with_own
 from unfog.inputs import InputError, count
 from unfog.lab import store
 from unfog.lab.spec import Spec, describe, load, parse
@@ -53,9 +53,7 @@ def run(
     Agents are names of the catalogue or, without `out`, rows of your own.
     """
     count("workers", workers)
-    names, rows = (None, AGENTS) if agents is None else with_own(agents)
-    if out is not None and any(rows[name] is not AGENTS.get(name) for name in names or () if name in rows):
-        raise InputError("out", str(out), "nothing, for agents that are not in the catalogue")
+    names, own = (None, []) if agents is None else with_own(agents)
     changes = {
         "rounds": None if rounds is None else count("rounds", rounds),
         "trials": None if trials is None else count("trials", trials),
@@ -65,16 +63,19 @@ def run(
         "precision": precision,
     }
     if isinstance(experiment, str | Path):
-        spec = load(experiment, changes, rows)
+        spec = load(experiment, changes, own)
     elif isinstance(experiment, Spec):
-        spec = with_run(experiment, changes, rows)
+        spec = with_run(experiment, changes, own)
     else:
         fields = describe(experiment)
         if fields is None:
-            return _run_indescribable(experiment, changes, rows, workers, out, progress)
-        spec = with_run(Spec(problem=fields), changes, rows)
+            return _run_indescribable(experiment, changes, own, workers, out, progress)
+        spec = with_run(Spec(problem=fields), changes, own)
     if out is None:
-        return _simulate(spec, spec.settings(), workers, progress, None, rows)
+        return _simulate(spec, spec.settings(), workers, progress, None, own)
+    known = Catalogue(spec.settings()[0][1].rewards.kind)
+    if not all(known.knows(agent) for agent in own):
+        raise InputError("out", str(out), "nothing, for agents that are not in the catalogue")
     keep(spec, Path(out), workers=workers, progress=progress)
     return open_run(out)
 
@@ -82,7 +83,7 @@ def run(
 def _run_indescribable(
     problem: Problem,
     changes: Mapping[str, Any],
-    rows: Mapping[str, Agent],
+    own: Sequence[Agent],
     workers: int,
     out: str | Path | None,
     progress: Progress,
@@ -90,16 +91,17 @@ def _run_indescribable(
     """Run a problem that no spec can describe: it cannot be kept or resumed."""
     if out is not None:
         raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
-    spec = with_run(Spec(problem={"kind": "gaussian"}), changes, rows)
+    alike = "gaussian" if problem.rewards.kind == "gaussian" else "logistic"  # to check the agents by
+    spec = with_run(Spec(problem={"kind": alike}), changes, own)
     told = spec.model_copy(update={"problem": {"kind": "python", "problem": repr(problem)}})
-    return _simulate(told, [("", problem)], workers, progress, None, rows)
+    return _simulate(told, [("", problem)], workers, progress, None, own)
 
 
-def with_run(spec: Spec, changes: Mapping[str, Any], rows: Mapping[str, Agent] = AGENTS) -> Spec:
+def with_run(spec: Spec, changes: Mapping[str, Any], own: Sequence[Agent] = ()) -> Spec:
     """The spec with fields of [run] changed; None leaves a field as it is."""
     changed = {field: value for field, value in changes.items() if value is not None}
     data = spec.model_dump(exclude={"name"})
-    return parse({**data, "run": {**data["run"], **changed}}, spec.name, rows)
+    return parse({**data, "run": {**data["run"], **changed}}, spec.name, own)
 
 
 def keep(
@@ -123,12 +125,12 @@ def keep(
 def settled(
     spec: Spec,
     workers: int = 1,
-    rows: Mapping[str, Agent] = AGENTS,
+    own: Sequence[Agent] = (),
     settings: Sequence[tuple[str, Problem]] | None = None,
 ) -> tuple[Spec, str]:
     """The spec with its engine and precision chosen, and why: a stored spec must say what it was."""
     problems = [problem for _, problem in settings or spec.settings()]
-    jobs = [_plan(spec, problem, workers, rows)[0]._replace(engine=spec.run.engine) for problem in problems]
+    jobs = [_plan(spec, problem, workers, own)[0]._replace(engine=spec.run.engine) for problem in problems]
     engine, reason = engines.resolve_all(jobs, spec.run.trials, workers)
     precision = spec.run.precision
     if engine != "numpy" and precision is None:
@@ -137,10 +139,8 @@ def settled(
     return spec.model_copy(update={"run": run}), f"{engine}: {reason}"
 
 
-def _plan(
-    spec: Spec, problem: Problem, workers: int, rows: Mapping[str, Agent] = AGENTS
-) -> tuple[Job, list[range]]:
-    r = spec.run
+def _plan(spec: Spec, problem: Problem, workers: int, own: Sequence[Agent] = ()) -> tuple[Job, list[range]]:
+    r, rows = spec.run, Catalogue(problem.rewards.kind, own)
     return plan(
         problem,
         [rows[name] for name in r.agents],
@@ -162,9 +162,9 @@ def _simulate(
     workers: int,
     progress: Progress,
     partial: store.Partial | None,
-    rows: Mapping[str, Agent] = AGENTS,
+    own: Sequence[Agent] = (),
 ) -> xr.Dataset:
-    spec, why = settled(spec, workers, rows, settings)
+    spec, why = settled(spec, workers, own, settings)
     total = len(settings) * len(spec.run.agents) * spec.run.rounds * spec.run.trials
     done = 0
 
@@ -175,7 +175,7 @@ def _simulate(
 
     parts = []
     for index, (suffix, problem) in enumerate(settings):
-        curves = _one_setting(spec, index, problem, workers, tick, partial, rows)
+        curves = _one_setting(spec, index, problem, workers, tick, partial, own)
         parts.append(_dataset(curves, suffix))
     data = xr.concat(parts, "agent") if len(parts) > 1 else parts[0]
     data.attrs = {
@@ -194,9 +194,9 @@ def _one_setting(
     workers: int,
     tick: Callable[[int], None],
     partial: store.Partial | None,
-    rows: Mapping[str, Agent],
+    own: Sequence[Agent],
 ) -> Curves:
-    job, batches = _plan(spec, problem, workers, rows)
+    job, batches = _plan(spec, problem, workers, own)
     found = {} if partial is None else _resume(job, index, partial, tick)
     pending = [piece for batch in batches for piece in _without(batch, found)]
     for trials, curves in results(job, pending, workers, tick):

@@ -26,15 +26,19 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS, named
+from unfog.agents.catalogue import Catalogue, named
 from unfog.inputs import InputError, count, one_of
 from unfog.simulate import MOST_SEED, MOST_TRIALS
 from unfog.simulate.job import ENGINES, PRECISIONS
 from unfog.simulate.schedule import MOST_POINTS
+from unfog.world.gaussian import GaussianProblem
+from unfog.world.logistic import LogisticProblem
 from unfog.world.problem import Problem
-from unfog.world.synthetic import GaussianProblem
 
-KINDS: dict[str, type[GaussianProblem]] = {"gaussian": GaussianProblem}
+KINDS: dict[str, type[GaussianProblem | LogisticProblem]] = {
+    "gaussian": GaussianProblem,
+    "logistic": LogisticProblem,
+}
 DEFAULTS = {
     kind: {field.name: field.default for field in dataclasses.fields(world) if field.init}
     for kind, world in KINDS.items()
@@ -107,7 +111,7 @@ def describe(problem: Problem) -> dict[str, Any] | None:
     return None
 
 
-def parse(data: Mapping[str, Any], name: str = "experiment", rows: Mapping[str, Agent] = AGENTS) -> Spec:
+def parse(data: Mapping[str, Any], name: str = "experiment", own: Sequence[Agent] = ()) -> Spec:
     """A checked spec from plain data; one without a name takes the one given here."""
     try:
         spec = Spec.model_validate({"name": name, **data})
@@ -125,8 +129,8 @@ def parse(data: Mapping[str, Any], name: str = "experiment", rows: Mapping[str, 
     one_of("run.engine", spec.run.engine, (*ENGINES, "auto"))
     if spec.run.precision is not None:
         one_of("run.precision", spec.run.precision, PRECISIONS)
-    named(spec.run.agents, "run.agents", rows)
-    build_problem(spec.problem)
+    kind = build_problem(spec.problem).rewards.kind
+    named(spec.run.agents, "run.agents", Catalogue(kind, own))
     _check_sweep(spec)
     spec.settings()
     # Defaults are written out, so that a stored spec says everything even when defaults change.
@@ -168,9 +172,7 @@ def catalog() -> dict[str, Spec]:
     return {name: parse(tomllib.loads(file.read_text("utf-8")), name) for name, file in names}
 
 
-def load(
-    source: str | Path, overrides: Mapping[str, Any] | None = None, rows: Mapping[str, Agent] = AGENTS
-) -> Spec:
+def load(source: str | Path, overrides: Mapping[str, Any] | None = None, own: Sequence[Agent] = ()) -> Spec:
     """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
     data, name = _read(source)
     changes = {field: value for field, value in (overrides or {}).items() if value is not None}
@@ -179,7 +181,7 @@ def load(
         if not isinstance(run, dict):
             raise InputError("run", run, "a table: [run]")
         data = {**data, "run": {**run, **changes}}
-    return parse(data, name, rows)
+    return parse(data, name, own)
 
 
 def _read(source: str | Path) -> tuple[dict[str, Any], str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import named, with_own
+from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.arrays import Array, Ints
 from unfog.inputs import count
 from unfog.simulate import engines
@@ -109,8 +109,8 @@ def plan(
     seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
     workers = count("workers", workers)
     points = None if points is None else count("points", points, most=MOST_POINTS)
-    names, known = with_own(agents)
-    rows = named(names, rows=known)
+    names, own = with_own(agents)
+    rows = named(names, rows=Catalogue(problem.rewards.kind, own))
     grid = stored_rounds(rounds, trials, settings * len(rows), points)
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
     refuse_too_much(grid, trials, settings * len(rows))
@@ -125,7 +125,7 @@ def plan(
 def gather(job: Job, parts: dict[range, Part]) -> Curves:
     """Batches put together in the order of their trials."""
     ordered = sorted(parts, key=lambda trials: trials.start)
-    names = regret.names(job.decompose)
+    names = job.losses
     values = {name: np.concat([parts[trials][name] for trials in ordered], 1) for name in names}
     mean, se = {}, {}
     for name in names if len(job.curve) else ():

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import Catalogue
 from unfog.agents.choose import thompson
 from unfog.agents.denoise import known_bias
 from unfog.agents.denoise.bias import Tally
@@ -25,7 +25,7 @@ from unfog.simulate.chip_kernel import LANES, Belief, Constants, Streams
 from unfog.simulate.jax_program import Program
 from unfog.simulate.job import Job, Part, Tick
 from unfog.theory import regret
-from unfog.world.synthetic import GaussianProblem
+from unfog.world.gaussian import GaussianProblem
 
 STRIDE_BYTES = 2**31  # of draws made at once
 
@@ -48,7 +48,7 @@ def refuse_what_it_cannot(job: Job) -> None:
         )
     for agent in job.agents:
         _, first = _denoiser(job.problem, agent)
-        affine = AGENTS.get(agent.name) is agent and (first == () or isinstance(first, Tally))
+        affine = Catalogue().knows(agent) and (first == () or isinstance(first, Tally))
         if not affine or agent.learner is not conjugate or agent.chooser is not thompson:
             raise InputError("engine", f"chip cannot run {agent.name}", "numpy, jax, auto")
 
@@ -107,7 +107,7 @@ def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Consta
         mean=known.context_mean.tolist(),
         context_root=np.linalg.cholesky(known.context_cov).tolist(),
         noise_root=np.linalg.cholesky(known.noise_cov).tolist(),
-        reward_var=float(known.reward_var),
+        reward_var=float(problem.reward_var),
         gain=shrinkage.gain.tolist(),
         centre=(shrinkage.mean - shrinkage.gain @ shrinkage.mean).tolist(),
         left=np.diagonal(shrinkage.cov).tolist(),

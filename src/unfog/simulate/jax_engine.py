@@ -18,7 +18,7 @@ import numpy as np
 
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import Catalogue
 from unfog.agents.denoise import known_bias
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array, Ints
@@ -26,8 +26,7 @@ from unfog.inputs import InputError
 from unfog.simulate import device_tape
 from unfog.simulate.jax_program import Inputs, Program, Stretch
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
-from unfog.simulate.tape import RoundTape, truth_draws
-from unfog.theory import regret
+from unfog.simulate.tape import RoundTape, StepTape, truth_draws
 
 STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard
 
@@ -69,7 +68,7 @@ def run_trials(job: Job, trials: range, tick: Tick) -> Part:
 
 def part(job: Job, played: list[tuple[Array, Array]], trials: int) -> Part:
     """What each agent gave, totals (points, losses, trials) and moments, under the names of the losses."""
-    names = regret.names(job.decompose)
+    names = job.losses
     found = {n: np.stack([stored[:, i, :trials].T for stored, _ in played]) for i, n in enumerate(names)}
     if len(job.curve):
         found |= {MOMENTS + n: np.stack([m[:, i] for _, m in played]) for i, n in enumerate(names)}
@@ -107,6 +106,21 @@ class Randomness:
             return spread(jnp.asarray(tape.transpose(1, 2, 0), self.dtype))
         return _keys(device_tape.seed_words(self.job.seed), self.ids, purpose)
 
+    def steps(self, agent: Agent) -> Any:
+        """A key per trial for the learner's chain, or its tape: (rounds, steps, width, trials)."""
+        job, chain = self.job, agent.learner.chain
+        if chain is None:
+            return ()
+        if job.tape == "device":
+            return _keys(device_tape.seed_words(job.seed), self.ids, "learner")
+        known = job.problem.knowledge()
+        shape = job.rounds, chain.steps, chain.normals(known, job.rounds), len(self.padded)
+        whole, tape = np.zeros(shape, self.dtype), StepTape(job.seed, self.padded, chain, known)
+        for seen in range(job.rounds):
+            drawn = tape.next(seen).transpose(0, 2, 1)
+            whole[seen, :, : drawn.shape[1]] = drawn
+        return spread(jnp.asarray(whole))
+
 
 # Compiled, because hundreds of small steps one by one would take longer than a batch of rounds.
 _keys = jax.jit(device_tape.keys, static_argnames="purpose")
@@ -136,16 +150,18 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     gpu, tape = platform() == "gpu", job.tape == "numpy"
     # Only rows of the catalogue are sure not to change; others get a program of their own each time.
-    make = _program if AGENTS.get(agent.name) is agent else Program
-    program = make(job.problem, agent, job.decompose, tape, draws.dtype, gpu)
+    make = _program if Catalogue(job.problem.rewards.kind).knows(agent) else Program
+    room = None if agent.learner.chain is None else job.rounds
+    program = make(job.problem, agent, job.decompose, tape, draws.dtype, gpu, room)
     privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged else None
-    setup, memory = program.cast(agents.begin(agent, program.known, privilege))
+    setup, memory = program.cast(agents.begin(agent, program.known, privilege, room))
     inputs = Inputs(
         draws=draws.truth,
         setup=setup,
         shrinkage=program.cast(known_bias.shrinkage(program.known)),
         world=draws.world,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),
+        steps=draws.steps(agent),
         active=draws.active,
     )
     carry = program.begin(inputs, memory, points=len(job.grid), curve=len(job.curve))

@@ -1,6 +1,7 @@
 """One agent on one problem as a compiled loop over rounds, batched over trials.
 
-A program is compiled for a batch size and not for a horizon: the rounds to play are an argument. The maths
+A program is compiled for a batch size and not for a horizon, except where the learner keeps all past rounds:
+the rounds to play are an argument. The maths
 is the agents', worlds' and features' own, unchanged. For a GPU all that is kept between rounds lies
 trial-last, so that neighbouring threads read neighbouring numbers; on a CPU it lies trial-first, as the maths
 is written.
@@ -28,6 +29,7 @@ class Inputs(NamedTuple):
     shrinkage: known_bias.Shrinkage
     world: Any  # keys, two words (trials,), or a tape (rounds, w, trials)
     choices: Any  # likewise for the agent
+    steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
     active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
 
 
@@ -53,13 +55,20 @@ class Program:
     """Compiled at first use for each batch size."""
 
     def __init__(
-        self, problem: Problem, agent: Agent, decompose: bool, tape: bool, precision: str, trial_last: bool
+        self,
+        problem: Problem,
+        agent: Agent,
+        decompose: bool,
+        tape: bool,
+        precision: str,
+        trial_last: bool,
+        room: int | None = None,
     ) -> None:
-        """Nothing is compiled yet."""
+        """Nothing is compiled yet. `room` is how many rounds a learner can remember that keeps them."""
         self.problem, self.agent, self.decompose = problem, agent, decompose
         self.tape, self.precision, self.trial_last = tape, precision, trial_last
-        self.known = problem.knowledge()
-        self.losses = regret.names(decompose)
+        self.known, self.room = problem.knowledge(), room
+        self.losses = regret.names(decompose, problem.rewards.kind)
         self.begin = jax.jit(self._begin, static_argnames=("points", "curve"))
         self.advance = jax.jit(self._advance, donate_argnums=0)
 
@@ -79,11 +88,31 @@ class Program:
         drawn = source[t] if self.tape else normals(source, t, width, self.precision)
         return drawn.mT
 
+    def _think(self, inputs: Inputs, memory: Any, t: Array) -> Any:
+        """Walk the learner's chain, where it has one."""
+        chain = self.agent.learner.chain
+        if chain is None or self.room is None:
+            return memory
+        width = chain.normals(self.known, self.room)
+
+        def step(number: Any, memory: Any) -> Any:
+            counter = t * chain.steps + number
+            drawn = (
+                inputs.steps[t, number]
+                if self.tape
+                else normals(inputs.steps, counter, width, self.precision)
+            )
+            return self.cast(agents.think(self.agent, inputs.setup, memory, drawn.mT))
+
+        memory = _shaped(memory, jax.eval_shape(step, 0, memory))
+        return jax.lax.fori_loop(0, chain.steps, step, memory)
+
     def _round(self, inputs: Inputs, truth: Truth, memory: Any, t: Array) -> tuple[Any, Array]:
         """One round of every trial: the agent's memory after it, and the losses (losses, trials)."""
         agent = self.agent
         drawn = self._normals(inputs.world, t, self.problem.round_normals())
         emission: Emission = self.cast(self.problem.emit(truth, drawn))
+        memory = self._think(inputs, memory, t)
         choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
         decision = agents.decide(agent, inputs.setup, memory, truth.features, emission.noisy, choice)
         seen = truth.features.at(emission.context).row(decision.arm)
@@ -94,7 +123,14 @@ class Program:
         )
         best = regret.oracle_context(inputs.shrinkage, emission.noisy, truth.bias)
         found = regret.of_round(
-            truth.features, truth.theta, best, *emission, decision.context, decision.arm, self.decompose
+            self.problem.rewards,
+            truth.features,
+            truth.theta,
+            best,
+            *emission,
+            decision.context,
+            decision.arm,
+            self.decompose,
         )
         # Added up in float64 whatever the precision of the maths: a long run is a sum of many small losses.
         return self.cast(memory), jnp.stack([found[name] for name in self.losses]).astype(jnp.float64)
@@ -102,10 +138,13 @@ class Program:
     def _begin(self, inputs: Inputs, memory: Any, points: int, curve: int) -> Carry:
         """The carry before the first round: the first memory, repeated for every trial."""
         trials, losses = inputs.active.shape[0], len(self.losses)
-        after, _ = jax.eval_shape(
-            lambda: self._round(inputs, self.truth(inputs.draws), memory, jnp.zeros((), jnp.int32))
-        )
-        memory = jax.tree.map(lambda x, y: jnp.broadcast_to(x, y.shape).astype(y.dtype), memory, after)
+
+        def after(memory: Any) -> Any:
+            first = jnp.zeros((), jnp.int32)
+            return self._round(inputs, self.truth(inputs.draws), memory, first)[0]
+
+        for _ in range(2):  # a part that is still the same for all trials after one round is not after two
+            memory = _shaped(memory, jax.eval_shape(after, memory))
         stored, moments = jnp.zeros((points, losses, trials)), jnp.zeros((curve, losses, 2))
         return Carry(self._pack(memory), jnp.zeros((losses, trials)), stored, moments)
 
@@ -130,6 +169,11 @@ class Program:
 
     def _unpack(self, memory: Any) -> Any:
         return _move(memory, -1, 0) if self.trial_last else memory
+
+
+def _shaped(tree: Any, like: Any) -> Any:
+    """Every array repeated to the shape of its like."""
+    return jax.tree.map(lambda x, y: jnp.broadcast_to(x, y.shape).astype(y.dtype), tree, like)
 
 
 def _move(tree: Any, source: int, target: int) -> Any:

@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from unfog.agents.agent import Agent
 from unfog.arrays import Array, Ints
+from unfog.theory import regret
 from unfog.world.problem import Problem
 
 ENGINES = ("numpy", "jax", "chip")
@@ -37,6 +38,11 @@ class Job(NamedTuple):
     batch: int = (
         0  # trials that a compiled program runs side by side; the same after a resume, for equal bits
     )
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What is added up."""
+        return regret.names(self.decompose, self.problem.rewards.kind)
 
     @property
     def rounds(self) -> int:

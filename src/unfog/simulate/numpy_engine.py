@@ -17,7 +17,7 @@ from unfog.agents.parts import Privilege
 from unfog.arrays import Array, Ints, pick
 from unfog.features import Context
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
-from unfog.simulate.tape import RoundTape, truth_draws
+from unfog.simulate.tape import RoundTape, StepTape, truth_draws
 from unfog.theory import regret
 from unfog.world.problem import Emission, Problem, Truth
 
@@ -35,10 +35,19 @@ class _Block(NamedTuple):
 class _Player:
     """One agent in the middle of its run."""
 
-    def __init__(self, agent: Agent, problem: Problem, truth: Truth, tape: RoundTape) -> None:
+    def __init__(self, agent: Agent, job: Job, truth: Truth, trials: Sequence[int]) -> None:
+        known = job.problem.knowledge()
         privilege = Privilege(truth.bias) if agent.privileged else None
-        self.agent, self.tape = agent, tape
-        self.setup, self.memory = agents.begin(agent, problem.knowledge(), privilege)
+        self.agent, self.seen = agent, 0
+        self.setup, self.memory = agents.begin(agent, known, privilege)
+        self.tape = RoundTape(job.seed, trials, "agent", agent.chooser.normals(known))
+        self.steps = StepTape(job.seed, trials, agent.learner.chain, known)
+
+    def think(self) -> None:
+        """Walk the learner's chain, where it has one."""
+        for normals in self.steps.next(self.seen):
+            self.memory = agents.think(self.agent, self.setup, self.memory, normals)
+        self.seen += 1
 
     def play(self, problem: Problem, truth: Truth, block: _Block, rounds: int) -> tuple[Ints, Context]:
         """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
@@ -51,9 +60,10 @@ class _Player:
         )
         arms, beliefs = [], []
         for t in range(rounds):
+            self.think()
             decision = agents.decide(agent, self.setup, self.memory, features, noisy[t], draws[t])
-            expected = pick(block.tables.true_context[:, t], decision.arm)
-            reward = problem.reward(expected, normals[t])
+            score = pick(block.tables.true_context[:, t], decision.arm)
+            reward = problem.reward(score, normals[t])
             revealed = contexts[t] if agent.reveals else None
             self.memory = agents.learn(
                 agent, self.setup, self.memory, features, decision, noisy[t], reward, revealed
@@ -76,20 +86,17 @@ def _stack(beliefs: Sequence[Context]) -> Context:
 
 def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
     """Cumulative losses of these trials at the rounds of the job's grid."""
-    problem, known = job.problem, job.problem.knowledge()
+    problem = job.problem
     truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
     world = RoundTape(job.seed, trials, "rounds", problem.round_normals())
-    players = [
-        _Player(a, problem, truth, RoundTape(job.seed, trials, "agent", a.chooser.normals(known)))
-        for a in job.agents
-    ]
+    players = [_Player(agent, job, truth, trials) for agent in job.agents]
     meter = _Meter(job, len(trials))
     for first in range(0, job.rounds, BLOCK):
         rounds = min(BLOCK, job.rounds - first)
         block = _make_block(job, truth, world.next(BLOCK))
         for index, player in enumerate(players):
             arms, beliefs = player.play(problem, truth, block, rounds)
-            losses = _losses(truth, block, arms, beliefs, job.decompose)
+            losses = _losses(job, truth, block, arms, beliefs)
             meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})
             tick(rounds * len(trials))
     return meter.values
@@ -101,7 +108,7 @@ def _make_block(job: Job, truth: Truth, normals: Array) -> _Block:
     wide = _over_rounds(truth)
     emission = job.problem.emit(wide, normals)
     best = regret.oracle_context(shrinkage, emission.noisy, wide.bias)
-    tables = regret.tables(wide.features, wide.theta, best, *emission, job.decompose)
+    tables = regret.tables(job.problem.rewards, wide.features, wide.theta, best, *emission, job.decompose)
     return _Block(emission, normals, tables)
 
 
@@ -109,12 +116,10 @@ def _over_rounds(truth: Truth) -> Truth:
     return Truth(truth.theta[:, None], truth.bias[:, None], truth.features.over_rounds())
 
 
-def _losses(truth: Truth, block: _Block, arms: Ints, beliefs: Context, decompose: bool) -> dict[str, Array]:
-    losses = regret.losses(block.tables, arms)
-    if not decompose:
-        return {name: losses[name] for name in regret.names(decompose)}
+def _losses(job: Job, truth: Truth, block: _Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
     wide = _over_rounds(truth)
-    return losses | regret.split(block.tables, arms, wide.features.design(beliefs), wide.theta)
+    own = wide.features.design(beliefs) if job.decompose else None
+    return regret.losses(job.problem.rewards, block.tables, arms, own, wide.theta)
 
 
 class _Meter:
@@ -122,7 +127,7 @@ class _Meter:
 
     def __init__(self, job: Job, trials: int) -> None:
         self._grid, self._curve = job.grid, job.curve
-        names, players = regret.names(job.decompose), len(job.agents)
+        names, players = job.losses, len(job.agents)
         self.values: Part = {name: np.empty((players, trials, len(job.grid))) for name in names}
         self._totals = {name: np.zeros((players, trials)) for name in names}
         if len(job.curve):

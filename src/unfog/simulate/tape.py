@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from unfog.agents.parts import Chain
 from unfog.arrays import Array
+from unfog.knowledge import Knowledge
 from unfog.world.problem import Draws
 
-PURPOSES = ("theta", "bias", "actions", "rounds", "agent")
+PURPOSES = ("theta", "bias", "actions", "rounds", "agent", "learner")
 
 
 def purpose_number(purpose: str) -> int:
@@ -53,3 +55,22 @@ class RoundTape:
         for row, source in zip(block, self._sources, strict=True):
             source.standard_normal(out=row)
         return block
+
+
+class StepTape:
+    """Standard normals for the steps of a learner's chain, one round after the other.
+
+    They may be many and grow with the rounds remembered, so they are made when they are needed.
+    """
+
+    def __init__(self, seed: int, trials: Sequence[int], chain: Chain | None, known: Knowledge) -> None:
+        """Wind to the first round."""
+        self._chain, self._known, self._trials = chain, known, trials
+        self._sources = [] if chain is None else [generator(seed, trial, "learner") for trial in trials]
+
+    def next(self, seen: int) -> Array:
+        """The next round's, with so many remembered: (steps, trials, n)."""
+        if self._chain is None:
+            return np.empty((0, len(self._trials), 0))
+        shape = self._chain.steps, self._chain.normals(self._known, seen)
+        return np.stack([source.standard_normal(shape) for source in self._sources], 1)

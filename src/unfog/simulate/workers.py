@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import Catalogue
 from unfog.inputs import InputError
 from unfog.simulate import numpy_engine
 from unfog.simulate.job import Job, Part, Tick
@@ -46,7 +46,8 @@ def run_in_processes(
 
 
 def _refuse_what_cannot_travel(job: Job, bare: Job, workers: int) -> None:
-    if any(AGENTS.get(agent.name) is not agent for agent in job.agents):
+    known = Catalogue(job.problem.rewards.kind)
+    if not all(known.knows(agent) for agent in job.agents):
         raise InputError("workers", workers, "1 for agents that are not in the catalogue")
     try:
         pickle.dumps(bare)
@@ -88,7 +89,8 @@ def _serve(bare: Job, names: Sequence[str], trials: range) -> Part:
         with _done.get_lock():
             _done.value += rounds
 
-    return numpy_engine.run_trials(bare._replace(agents=[AGENTS[name] for name in names]), trials, tick)
+    known = Catalogue(bare.problem.rewards.kind)
+    return numpy_engine.run_trials(bare._replace(agents=[known[name] for name in names]), trials, tick)
 
 
 def cores() -> int:

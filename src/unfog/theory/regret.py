@@ -1,15 +1,20 @@
 """Regret of a round, its split into CB + EE1 + EE2, and two benchmarks other papers use.
 
 With psi(a | gamma*) the expected features given chat_t and the true bias, psi_H those of the agent's own
-belief, a* = argmax psi(a | gamma*)'theta* and ahat = argmax psi_H(a)'theta*:
+belief, a* = argmax psi(a | gamma*)'theta* (the paper's oracle) and ahat = argmax psi_H(a)'theta*, and with
+mu(a) and mu_H(a) the mean rewards under the same two beliefs about the context:
 
-    regret = psi(a* | gamma*)'theta* - psi(a_t | gamma*)'theta*          never negative
-    CB     = psi_H(ahat)'theta* - psi_H(a_t)'theta*                      what learning theta costs
-    EE1    = psi(a* | gamma*)'theta* - psi_H(ahat)'theta*                what the wrong features cost:
-    EE2    = psi_H(a_t)'theta* - psi(a_t | gamma*)'theta*                on the best arm, on the chosen one
+    regret = mu(a*) - mu(a_t)
+    CB     = mu_H(ahat) - mu_H(a_t)       what learning theta costs
+    EE1    = mu(a*) - mu_H(ahat)          what the wrong features cost: on the best arm,
+    EE2    = mu_H(a_t) - mu(a_t)          on the chosen one
 
-CB + EE1 + EE2 = regret exactly. The other benchmarks put phi(a, c_t) or phi(a, chat_t) in place of
-psi(a | gamma*): regret against an agent that sees the true context, or that trusts the noisy one.
+CB + EE1 + EE2 = regret exactly. Where mean rewards are scores, mu(a) = psi(a | gamma*)'theta* and neither
+regret nor CB is ever negative. Where they are sigmoids of scores, mu(a) is the mean of the sigmoid over the
+context, of which the paper's oracle is not the exact maximiser: a round's regret may then be negative.
+`regret_realised` is mu at the context that was drawn instead of over all it might have been: the same mean,
+more noise. The other benchmarks put phi(a, c_t) or phi(a, chat_t) in place of psi(a | gamma*), for the best
+arm too: regret against an agent that sees the true context, or that trusts the noisy one.
 """
 
 from collections.abc import Sequence
@@ -20,22 +25,29 @@ import numpy as np
 from unfog.agents.denoise import known_bias
 from unfog.arrays import Array, Ints, pick
 from unfog.features import Context, Design, FeatureMap
+from unfog.rewards import Rewards, Values
 
 PLAIN = ("regret", "regret_true_context", "regret_plug_in")
 SPLIT = ("cb", "ee1", "ee2")
+REALISED = "regret_realised"
 
 
-def names(decompose: bool) -> tuple[str, ...]:
-    """The losses of a run: all of them, or regret alone."""
-    return (*PLAIN, *SPLIT) if decompose else PLAIN[:1]
+def names(decompose: bool, kind: str = "gaussian") -> tuple[str, ...]:
+    """The losses of a run: all of them, or regret alone. A realised one where rewards are not linear."""
+    if not decompose:
+        return PLAIN[:1]
+    return (*PLAIN, *SPLIT) if kind == "gaussian" else (*PLAIN, REALISED, *SPLIT)
 
 
 class Tables(NamedTuple):
-    """The mean reward of every arm, under three views of the context."""
+    """The score of every arm, under three views of the context; the oracle's arm and its worth."""
 
     oracle: Array  # (..., K)  psi(a | gamma*)'theta*
     true_context: Array  # (..., K)  phi(a, c_t)'theta*
     plug_in: Array | None  # (..., K)  phi(a, chat_t)'theta*; not needed for regret alone
+    values: Values  # mean rewards, given chat_t and the bias
+    top: Ints  # (...,)  a*
+    best: Array  # (...,)  its mean reward
 
 
 def oracle_context(shrinkage: known_bias.Shrinkage, noisy: Array, bias: Array) -> Context:
@@ -44,34 +56,45 @@ def oracle_context(shrinkage: known_bias.Shrinkage, noisy: Array, bias: Array) -
 
 
 def tables(
-    features: FeatureMap, theta: Array, best: Context, context: Array, noisy: Array, decompose: bool = True
+    rewards: Rewards,
+    features: FeatureMap,
+    theta: Array,
+    best: Context,
+    context: Array,
+    noisy: Array,
+    decompose: bool = True,
 ) -> Tables:
-    """Mean rewards of every arm; `best` is the oracle's belief about the context."""
+    """Scores of every arm; `best` is the oracle's belief about the context."""
     plug_in = features.at(noisy).scores(theta) if decompose else None
-    return Tables(features.design(best).scores(theta), features.at(context).scores(theta), plug_in)
+    design = features.design(best)
+    scores = design.scores(theta)
+    values, top = rewards.values(design, theta, scores), scores.argmax(-1)
+    return Tables(scores, features.at(context).scores(theta), plug_in, values, top, values(top))
 
 
-def _gap(scores: Array, arm: Ints) -> Array:
-    return scores.max(-1) - pick(scores, arm)
+def _gap(rewards: Rewards, scores: Array, arm: Ints) -> Array:
+    return rewards.mean(scores.max(-1)) - rewards.mean(pick(scores, arm))
 
 
-def losses(tables: Tables, arm: Ints) -> dict[str, Array]:
-    """The regret of the chosen arm against the three benchmarks, (...,) each."""
-    return {name: _gap(table, arm) for name, table in zip(PLAIN, tables, strict=True) if table is not None}
-
-
-def split(tables: Tables, arm: Ints, own: Design, theta: Array) -> dict[str, Array]:
-    """CB, EE1 and EE2, given the agent's own expected features."""
+def losses(rewards: Rewards, tables: Tables, arm: Ints, own: Design | None, theta: Array) -> dict[str, Array]:
+    """All losses of the chosen arm, (...,) each; regret alone where the agent's own design is not given."""
+    worth = tables.values(arm)
+    found = {"regret": tables.best - worth}
+    if own is None or tables.plug_in is None:
+        return found
+    found["regret_true_context"] = _gap(rewards, tables.true_context, arm)
+    found["regret_plug_in"] = _gap(rewards, tables.plug_in, arm)
+    if REALISED in names(True, rewards.kind):
+        seen = tables.true_context
+        found[REALISED] = rewards.mean(pick(seen, tables.top)) - rewards.mean(pick(seen, arm))
     scores = own.scores(theta)
-    best, chosen = scores.max(-1), pick(scores, arm)
-    return {
-        "cb": best - chosen,
-        "ee1": tables.oracle.max(-1) - best,
-        "ee2": chosen - pick(tables.oracle, arm),
-    }
+    values = rewards.values(own, theta, scores)
+    best, chosen = values(scores.argmax(-1)), values(arm)
+    return found | {"cb": best - chosen, "ee1": tables.best - best, "ee2": chosen - worth}
 
 
 def of_round(
+    rewards: Rewards,
     features: FeatureMap,
     theta: Array,
     best: Context,
@@ -82,10 +105,8 @@ def of_round(
     decompose: bool,
 ) -> dict[str, Array]:
     """All losses of a round, or regret alone; `own` is the agent's belief about the context."""
-    if not decompose:
-        return {PLAIN[0]: _gap(features.design(best).scores(theta), arm)}
-    found = tables(features, theta, best, context, noisy)
-    return losses(found, arm) | split(found, arm, features.design(own), theta)
+    found = tables(rewards, features, theta, best, context, noisy, decompose)
+    return losses(rewards, found, arm, features.design(own) if decompose else None, theta)
 
 
 class Estimate(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 from unfog.arrays import Array
 from unfog.features import FeatureMap
 from unfog.knowledge import Knowledge
+from unfog.rewards import Rewards
 
 
 class Truth(NamedTuple):
@@ -37,6 +38,11 @@ class Problem(Protocol):
         """What agents are told."""
         ...
 
+    @property
+    def rewards(self) -> Rewards:
+        """How rewards hang on scores."""
+        ...
+
     def arms(self) -> int:
         """How many actions there are: K."""
         ...
@@ -61,6 +67,6 @@ class Problem(Protocol):
         """A round's context and its measurement: normals (..., w)."""
         ...
 
-    def reward(self, expected: Array, normals: Array) -> Array:
-        """A round's reward, from its mean (...,) and the round's normals (..., w)."""
+    def reward(self, score: Array, normals: Array) -> Array:
+        """A round's reward, from phi(a, c)'theta* (...,) and the round's normals (..., w)."""
         ...

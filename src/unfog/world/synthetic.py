@@ -1,7 +1,8 @@
-"""The synthetic Gaussian bandit: c ~ N(mu_c, Sigma_c), chat = c + gamma* + n, r = phi(a, c)'theta* + xi.
+"""What the synthetic bandits share: c ~ N(mu_c, Sigma_c), chat = c + gamma* + n, scores phi(a, c)'theta*.
 
-The paper's first experiment (Fig. 1 left). It does not say how actions are drawn, mu_c, or the horizon: here
-actions are drawn once per trial, normal or uniform on [-1, 1], and mu_c is zero unless given.
+The paper does not say how actions are drawn, mu_c, or the horizon: here actions are drawn once per trial,
+normal or uniform on [-1, 1], and mu_c is zero unless given. What a score pays is for the worlds built on
+this one: world/gaussian.py, world/logistic.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,8 +37,8 @@ class _Roots(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GaussianProblem:
-    """A problem with Gaussian contexts, channel, prior and rewards.
+class Synthetic:
+    """Gaussian contexts, channel and prior.
 
     Covariances are a number (times I), a list (the diagonal) or a matrix; means a number or a list. `actions`
     is how many to draw, or the actions themselves, (K, p). `features` is a name or, from Python, a builder
@@ -51,7 +52,6 @@ class GaussianProblem:
     context_cov: Numbers = 1.0
     noise_cov: Numbers = 1.1
     bias_cov: Numbers = 1.1
-    reward_var: float = 2.0
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.01
     features: str | MapBuilder = "quadratic"
@@ -74,11 +74,15 @@ class GaussianProblem:
             bias_cov=inputs.covariance("bias_cov", self.bias_cov, dim),
             prior_mean=inputs.vector("prior_mean", self.prior_mean, size),
             prior_cov=inputs.covariance("prior_cov", self.prior_cov, size),
-            reward_var=np.asarray(inputs.positive("reward_var", self.reward_var)),
+            reward_var=self._reward_var(),
         )
         covs = (known.context_cov, known.noise_cov, known.bias_cov, known.prior_cov)
         object.__setattr__(self, "_known", known)
         object.__setattr__(self, "_roots", _Roots(*(from_moments(cov[0], cov).root for cov in covs)))
+
+    def _reward_var(self) -> Array | None:
+        """The variance of a reward given its score, where that is one number."""
+        return None
 
     def _map(self, actions: Array) -> FeatureMap:
         build = FEATURES[self.features] if isinstance(self.features, str) else self.features
@@ -123,22 +127,14 @@ class GaussianProblem:
             actions = draws["actions"] if self.action_law == "normal" else 2 * draws["actions"] - 1
         return Truth(theta, bias, self._map(actions))
 
-    def round_normals(self) -> int:
-        """A context, its noise, and the reward's noise: 2d + 1."""
-        return 2 * self.dim + 1
-
     def emit(self, truth: Truth, normals: Array) -> Emission:
-        """A context and its measurement."""
+        """A context and its measurement, from the first 2d of the round's normals."""
         xp = normals.__array_namespace__()
         d = self.dim
         mean, root = xp.asarray(self._known.context_mean), xp.asarray(self._roots.context)
         context = mean + matvec(root, normals[..., :d])
         noise = matvec(xp.asarray(self._roots.noise), normals[..., d : 2 * d])
         return Emission(context, context + truth.bias + noise)
-
-    def reward(self, expected: Array, normals: Array) -> Array:
-        """The mean reward plus N(0, sigma^2)."""
-        return expected + float(self._known.reward_var) ** 0.5 * normals[..., -1]
 
 
 def _checked_size(build: Callable[[], FeatureMap], dim: int, arms: int) -> int:

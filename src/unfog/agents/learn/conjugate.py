@@ -11,13 +11,19 @@ from unfog.arrays import Array
 from unfog.gaussian import Gaussian
 from unfog.knowledge import Knowledge
 
+kind = "gaussian"
+chain = None
+spread = False
+
 
 def setup(known: Knowledge) -> Array:
     """The variance of a reward given its features."""
+    if known.reward_var is None:
+        raise ValueError("the conjugate learner is for rewards with Gaussian noise")
     return known.reward_var
 
 
-def start(known: Knowledge) -> Gaussian:
+def start(known: Knowledge, rounds: int | None) -> Gaussian:
     """The prior."""
     return gaussian.from_moments(known.prior_mean, known.prior_cov)
 
@@ -27,6 +33,6 @@ def belief(parameters: Array, state: Gaussian) -> Gaussian:
     return state
 
 
-def update(parameters: Array, state: Gaussian, row: Array, reward: Array) -> Gaussian:
+def update(parameters: Array, state: Gaussian, row: Array, spread: Array | None, reward: Array) -> Gaussian:
     """The posterior after one more reward."""
     return gaussian.condition(state, row, reward, parameters)

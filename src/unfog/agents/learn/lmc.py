@@ -1,0 +1,52 @@
+"""Langevin Monte Carlo: the logistic learner of the paper, a chain that walks down U with noise added.
+
+    theta <- theta - eta_t U'(theta) + sqrt(2 eta_t / beta) normals,      eta_t = rate / t^decay
+
+`steps` times before the decision of round t, from where the last round left off, first from the prior mean.
+P. Xu, H. Zheng, E. V. Mazumdar, K. Azizzadenesheli and A. Anandkumar, *Langevin Monte Carlo for Contextual
+Bandits*. The paper has 50 steps, eta_t = 0.2 / t and 1/beta = 0.001, which it calls posterior sampling; at
+this temperature the samples have about 3 % of the posterior's spread, and 1/beta = 1 is what aims at it.
+"""
+
+from dataclasses import dataclass
+
+from unfog import inputs
+from unfog.agents.learn.posterior import Prior, gradient
+from unfog.agents.learn.walker import MOST_STEPS, State, Walker
+from unfog.arrays import Array
+from unfog.knowledge import Knowledge
+
+
+@dataclass(frozen=True)
+class LMC(Walker):
+    """Its settings: `temperature` is 1/beta; `marginal` averages the context out of the likelihood."""
+
+    temperature: float = 0.001
+    steps: int = 50
+    rate: float = 0.2
+    decay: float = 1.0
+    marginal: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        inputs.not_negative("temperature", self.temperature)
+        inputs.count("steps", self.steps, most=MOST_STEPS)
+        inputs.positive("rate", self.rate)
+        inputs.not_negative("decay", self.decay)
+        inputs.flag("marginal", self.marginal)
+
+    @property
+    def spread(self) -> bool:
+        """Averaging needs Cov(phi)."""
+        return self.marginal
+
+    def normals(self, known: Knowledge, seen: int) -> int:
+        """One for each coordinate of theta."""
+        return known.prior_mean.shape[-1]
+
+    def step(self, parameters: Prior, state: State, normals: Array) -> State:
+        """One step down U, with noise."""
+        xp = normals.__array_namespace__()
+        rate = self.rate / (state.past.seen + 1) ** self.decay
+        drift = rate * gradient(parameters, state.past, state.theta)
+        return state._replace(theta=state.theta - drift + xp.sqrt(2 * rate * self.temperature) * normals)

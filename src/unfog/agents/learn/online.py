@@ -1,0 +1,115 @@
+"""Assumed-density filtering: a Gaussian belief about theta, moved to the moments of its own posterior.
+
+A reward r in {0, 1} sees theta through the score s = x'theta alone, which is N(a, v) under the belief. Its
+posterior, proportional to N(s; a, v) sigmoid(s)^r (1 - sigmoid(s))^(1 - r), has a mean a' and a variance v'
+that one integral over a line gives; the Gaussian with these moments is what the rank-one update by a made-up
+measurement of variance 1 / (1/v' - 1/v) yields. The work of a round does not grow with the rounds before.
+M. Opper, *A Bayesian approach to on-line learning*; T. P. Minka, *A family of algorithms for approximate
+Bayesian inference*.
+
+The integral is a sum over points about the mode, dense there and sparse far off, s = mode + w sinh(x): a
+reward that was thought all but impossible is taken in as exactly as any other.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unfog import gaussian, inputs
+from unfog.agents.learn.history import PROBIT
+from unfog.arrays import Array, matvec
+from unfog.gaussian import Gaussian
+from unfog.knowledge import Knowledge
+from unfog.logistic import sigmoid, softplus
+
+NODES = np.linspace(-1.0, 1.0, 48)
+REACH = 6.5  # prior standard deviations from the mode: the posterior falls at least as fast as the prior
+NEWTON = 6
+
+
+@dataclass(frozen=True)
+class Online:
+    """Its settings: `marginal` averages the context out of the likelihood."""
+
+    marginal: bool = False
+
+    kind = "bernoulli"
+    chain = None
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        inputs.flag("marginal", self.marginal)
+
+    @property
+    def spread(self) -> bool:
+        """Averaging needs Cov(phi)."""
+        return self.marginal
+
+    def setup(self, known: Knowledge) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def start(self, known: Knowledge, rounds: int | None) -> Gaussian:
+        """The prior."""
+        return gaussian.from_moments(known.prior_mean, known.prior_cov)
+
+    def belief(self, parameters: tuple[()], state: Gaussian) -> Gaussian:
+        """The state itself."""
+        return state
+
+    def update(
+        self, parameters: tuple[()], state: Gaussian, row: Array, spread: Array | None, reward: Array
+    ) -> Gaussian:
+        """The belief with the moments of the posterior after one more reward."""
+        xp = row.__array_namespace__()
+        half = matvec(state.root.mT, row)
+        mean, variance = xp.vecdot(row, state.mean), xp.vecdot(half, half)
+        scale = 1.0 if spread is None else 1 / xp.sqrt(1 + PROBIT * _noise(state, spread))
+        sign = scale * (2 * reward - 1)
+        value, error = _measurement(sign * mean, sign**2 * variance)
+        return gaussian.condition(state, row, value / sign, error / sign**2)
+
+
+def _noise(state: Gaussian, spread: Array) -> Array:
+    """E[theta'Cov(phi)theta] under the belief: what not knowing the context adds to a score's variance."""
+    xp = spread.__array_namespace__()
+    certain = xp.vecdot(state.mean, matvec(spread, state.mean))
+    found: Array = certain + ((spread @ state.root) * state.root).sum((-2, -1))
+    return found
+
+
+def _measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Value and variance of the measurement that moves N(mean, variance) to the moments of its posterior.
+
+    The posterior is proportional to N(s; mean, variance) sigmoid(s).
+    """
+    xp = mean.__array_namespace__()
+    mode, deviation = _mode(mean, variance), xp.sqrt(variance)
+    narrow = 1 / xp.sqrt(1 + variance * sigmoid(mode) * sigmoid(-mode))
+    stretch = xp.log(REACH / narrow + xp.sqrt((REACH / narrow) ** 2 + 1))  # its sinh reaches REACH
+    turn = stretch[..., None] * xp.asarray(NODES, dtype=mean.dtype)
+    beside = narrow[..., None] * xp.sinh(turn)
+    pulled = ((mode - mean) / deviation)[..., None]
+    away = pulled + beside
+    at = mode[..., None] + deviation[..., None] * beside
+    heights = xp.exp(softplus(-mode)[..., None] - softplus(-at) - 0.5 * (away**2 - pulled**2))
+    weights = xp.cosh(turn) * heights
+    weights = weights / weights.sum(-1)[..., None]
+    shift = xp.vecdot(weights, away)
+    left = xp.vecdot(weights, (away - shift[..., None]) ** 2)
+    gain = xp.maximum(1 - left, xp.finfo(left.dtype).eps)  # what cannot be told from nothing is nothing
+    return mean + xp.sqrt(variance) * shift / gain, variance * left / gain
+
+
+def _mode(mean: Array, variance: Array) -> Array:
+    """Where N(s; mean, variance) sigmoid(s) is largest: s = mean + variance sigmoid(-s), by safe steps."""
+    xp = mean.__array_namespace__()
+    low, high = mean, mean + variance
+    at = mean + variance * sigmoid(-mean) / (1 + variance * 0.25)
+    for _ in range(NEWTON):
+        chance = sigmoid(-at)
+        excess = at - mean - variance * chance
+        low, high = xp.where(excess < 0, at, low), xp.where(excess < 0, high, at)
+        step = at - excess / (1 + variance * chance * (1 - chance))
+        at = xp.where((step > low) & (step < high), step, 0.5 * (low + high))
+    return at

@@ -1,0 +1,50 @@
+"""Polya-Gamma Gibbs sampling: the logistic posterior itself, for any prior N(mu, P^-1).
+
+A sweep draws a latent omega_i ~ PG(1, x_i'theta) for every past round, given which theta is Gaussian:
+
+    theta ~ N(Q^-1 (P mu + sum_i (r_i - 1/2) x_i), Q^-1),      Q = P + sum_i omega_i x_i x_i'
+
+(N. G. Polson, J. G. Scott and J. Windle, *Bayesian Inference for Logistic Models Using Polya-Gamma Latent
+Variables*). `sweeps` of them are made before every decision, from where the last round left off.
+"""
+
+from dataclasses import dataclass
+
+from unfog import inputs, polya_gamma
+from unfog.agents.learn.history import logits
+from unfog.agents.learn.posterior import Prior
+from unfog.agents.learn.walker import MOST_STEPS, State, Walker
+from unfog.arrays import Array, matvec
+from unfog.knowledge import Knowledge
+
+
+@dataclass(frozen=True)
+class PG(Walker):
+    """Its settings: sweeps before a decision."""
+
+    sweeps: int = 5
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        inputs.count("sweeps", self.sweeps, most=MOST_STEPS)
+
+    @property
+    def steps(self) -> int:
+        """Sweeps."""
+        return self.sweeps
+
+    def normals(self, known: Knowledge, seen: int) -> int:
+        """One for each coordinate of theta, then those of every round's omega."""
+        return known.prior_mean.shape[-1] + seen * polya_gamma.normals()
+
+    def step(self, parameters: Prior, state: State, normals: Array) -> State:
+        """One sweep."""
+        xp = normals.__array_namespace__()
+        m, past = parameters.mean.shape[-1], state.past
+        latent = normals[..., m:].reshape(*normals.shape[:-1], -1, polya_gamma.normals())
+        omega = polya_gamma.draw(logits(past, state.theta).value, latent)
+        precision = parameters.precision + (past.rows * omega[..., None, :]) @ past.rows.mT
+        pull = matvec(parameters.precision, parameters.mean) + matvec(past.rows, past.rewards - 0.5)
+        # Q^-1 (pull + L z) with Q = L L' has the mean and the covariance wanted.
+        drawn = pull + matvec(xp.linalg.cholesky(precision), normals[..., :m])
+        return state._replace(theta=xp.linalg.solve(precision, drawn[..., None])[..., 0])

@@ -1,0 +1,81 @@
+"""The law of a score phi(a, c)'theta when the context is only believed, for one theta and a chosen arm.
+
+Rewards that are not linear in the score need more of it than its mean. A score that is linear or quadratic in
+a Gaussian context is, after one rotation, `shift + sum_k (slope_k z_k + curvature_k z_k^2)` with independent
+standard normals z; any other one is known at the points of a quadrature rule.
+"""
+
+from typing import NamedTuple, Protocol
+
+from unfog.arrays import Array, Ints
+from unfog.logistic import NODES, expected_sigmoid, sigmoid
+
+
+class Law(Protocol):
+    """The law of one score."""
+
+    def expected_sigmoid(self, nodes: int = NODES) -> Array:
+        """E[sigmoid(score)], (...,)."""
+        ...
+
+    def mean(self) -> Array:
+        """E[score], (...,)."""
+        ...
+
+    def variance(self) -> Array:
+        """Var(score), (...,)."""
+        ...
+
+
+class Laws(Protocol):
+    """The laws of all arms' scores; what they share is worked out once."""
+
+    def of(self, arm: Ints) -> Law:
+        """The law of the chosen arm's score."""
+        ...
+
+
+class Form(NamedTuple):
+    """A quadratic form of independent standard normals."""
+
+    shift: Array  # (...,)
+    slope: Array  # (..., k)
+    curvature: Array  # (..., k)
+
+    def expected_sigmoid(self, nodes: int = NODES) -> Array:
+        """E[sigmoid(score)]."""
+        return expected_sigmoid(*self, nodes)
+
+    def mean(self) -> Array:
+        """E[score]."""
+        return self.shift + self.curvature.sum(-1)
+
+    def variance(self) -> Array:
+        """Var(score)."""
+        found: Array = (self.slope**2 + 2 * self.curvature**2).sum(-1)
+        return found
+
+
+class Weighed(NamedTuple):
+    """A score at the points of a rule, with their weights."""
+
+    values: Array  # (..., n)
+    weights: Array  # (n,)
+
+    def expected_sigmoid(self, nodes: int = NODES) -> Array:  # noqa: ARG002
+        """E[sigmoid(score)], as exact as the rule is."""
+        xp = self.values.__array_namespace__()
+        found: Array = xp.vecdot(sigmoid(self.values), self.weights)
+        return found
+
+    def mean(self) -> Array:
+        """E[score]."""
+        xp = self.values.__array_namespace__()
+        found: Array = xp.vecdot(self.values, self.weights)
+        return found
+
+    def variance(self) -> Array:
+        """Var(score)."""
+        xp = self.values.__array_namespace__()
+        found: Array = xp.vecdot((self.values - self.mean()[..., None]) ** 2, self.weights)
+        return found
