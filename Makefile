@@ -43,8 +43,9 @@ contract: setup
 pytest: setup
 	@$(BIN)/python -m pytest
 
-bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop, in one run
+bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop; learners of the logistic bandit
 	@$(BIN)/python benchmarks/rounds.py
+	@$(BIN)/python benchmarks/logistic.py
 
 compare: setup  ## engines and other libraries in one run, then docs/benchmarks.md and its picture
 	@$(BIN)/python benchmarks/compare.py

@@ -246,7 +246,8 @@ def test_regret(rewards: Rewards, engine: Engine, rng: np.random.Generator) -> N
         best = regret.oracle_context(known_bias.shrinkage(known), noisy, bias)
         tables = regret.tables(rewards, features, theta, best, context, noisy)
         design = features.design(Context(own, known.context_cov))
-        return [best, *tables[:3], tables.top, tables.best, regret.losses(rewards, tables, arms, design, theta)]
+        losses = regret.losses(rewards, tables, arms, design, theta)
+        return [best, *tables[:3], tables.top, tables.best, losses]
 
     seen = tuple(rng.normal(size=(T, D)) for _ in range(4))
     actions, theta, arms = rng.normal(size=(T, K, D)), rng.normal(size=(T, M)), rng.integers(0, K, T)

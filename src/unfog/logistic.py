@@ -18,11 +18,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from unfog.arrays import Array
+from unfog.arrays import Array, rowdots
 
 LAST = 3.8
 NODES = 64
-FLAT, TAIL = 13.0, 14.0  # sigmoid(13) = 1 - 2e-6; a quadratic form beyond 14 standard deviations: below 1e-4
+FLAT = 13.0  # sigmoid(13) = 1 - 2e-6
+RARE = 11.5  # exp(-11.5) = 1e-5
 
 
 def sigmoid(score: Array) -> Array:
@@ -46,18 +47,50 @@ def _rule(nodes: int) -> tuple[Array, Array]:
 
 
 def expected_sigmoid(shift: Array, slope: Array, curvature: Array, nodes: int = NODES) -> Array:
-    """E[sigmoid(shift + slope'z + z'diag(curvature)z)]: (...,), (..., d) and (..., d) -> (...,)."""
+    """E[sigmoid(shift + slope'z + z'diag(curvature)z)]: (...,), (..., d) and (..., d) -> (...,).
+
+    A curvature that many share, (..., 1, d), is worked on once.
+    """
+    xp = shift.__array_namespace__()
+    if shift.ndim < 2:
+        return _integral(shift, slope, curvature, nodes)
+    # One trial at a time: all at once would not fit into the processor's cache.
+    return xp.stack(
+        [
+            expected_sigmoid(_of(shift, i), _of(slope, i), _of(curvature, i), nodes)
+            for i in range(shift.shape[0])
+        ]
+    )
+
+
+def _of(values: Array, trial: int) -> Array:
+    """A trial's own, or what all share."""
+    return values[trial if values.shape[0] > 1 else 0]
+
+
+def _integral(shift: Array, slope: Array, curvature: Array, nodes: int) -> Array:
     xp = shift.__array_namespace__()
     points, weights = (xp.asarray(x, dtype=shift.dtype) for x in _rule(nodes))
-    bend = curvature.sum(-1)
-    limit = FLAT + TAIL * xp.sqrt((2 * curvature**2 + slope**2).sum(-1))
-    near = xp.clip(shift + bend, -limit, limit) - bend
-    phase, decay = near[..., None] * points, 0.0 * points
-    for k in range(slope.shape[-1]):  # one coordinate at a time: d arrays (..., n) are never held together
-        turn = 2 * curvature[..., k, None] * points
-        size = 1 + turn**2
-        pull = 0.5 * (slope[..., k, None] * points) ** 2 / size
-        phase = phase + (0.5 * xp.atan(turn) - pull * turn)
-        decay = decay + (0.25 * xp.log(size) + pull)
+    near = _nearer(shift, slope, curvature)
+    turn = 2 * curvature[..., None] * points
+    size = 1 + turn**2
+    pull = 0.5 * points**2 / size
+    decay = 0.25 * xp.log(size).sum(-2) + rowdots(pull.mT, slope**2)
+    phase = near[..., None] * points + 0.5 * xp.atan(turn).sum(-2) - rowdots((pull * turn).mT, slope**2)
     mean: Array = 0.5 + xp.vecdot(xp.exp(-decay) * xp.sin(phase), weights)
     return mean
+
+
+def _nearer(shift: Array, slope: Array, curvature: Array) -> Array:
+    """The shift, moved where the score is beyond +-FLAT all the same, but for one case in exp(RARE).
+
+    A quadratic form is below its mean by more than sqrt(2 x variance) + 2 x max(-curvature, 0) with
+    probability exp(-x) at most: B. Laurent and P. Massart, *Adaptive estimation of a quadratic functional by
+    model selection*.
+    """
+    xp = shift.__array_namespace__()
+    wide = FLAT + xp.sqrt(2 * RARE * (2 * curvature**2 + slope**2).sum(-1))
+    high = wide + 2 * RARE * xp.maximum((-curvature).max(-1), 0.0)
+    low = wide + 2 * RARE * xp.maximum(curvature.max(-1), 0.0)
+    bend = curvature.sum(-1)
+    return xp.clip(shift + bend, -low, high) - bend

@@ -26,11 +26,6 @@ class Rewards(Protocol):
         """One of KINDS."""
         ...
 
-    @property
-    def cells(self) -> int:
-        """Numbers that one round's `values` keep in memory for a moment."""
-        ...
-
     def mean(self, scores: Array) -> Array:
         """The mean reward at a known context; it grows with the score."""
         ...
@@ -44,7 +39,6 @@ class Identity(NamedTuple):
     """The mean reward is the score, so that its expectation is the expected score."""
 
     kind: str = "gaussian"
-    cells: int = 0
 
     def mean(self, scores: Array) -> Array:
         """The score itself."""
@@ -60,11 +54,6 @@ class Sigmoid(NamedTuple):
 
     kind: str = "bernoulli"
     nodes: int = NODES
-
-    @property
-    def cells(self) -> int:
-        """A few arrays over the nodes of the integral."""
-        return 6 * self.nodes
 
     def mean(self, scores: Array) -> Array:
         """The probability of a reward."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from unfog.agents.catalogue import AGENTS
+from unfog.agents.recipes import LEARNERS
 from unfog.cli import main
 from unfog.lab.spec import catalog
 from unfog.version import __version__
@@ -51,8 +52,17 @@ def test_list_names_everything(capsys: Capture) -> None:
     code, out, _ = unfog(capsys, "list")
     assert code == 0
     lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
-    assert set(lines) == set(AGENTS) | set(catalog())
+    assert set(lines) == set(AGENTS) | set(catalog()) | set(LEARNERS)
     assert all(lines.values())
+    assert "(temperature=0.001, steps=50, rate=0.2, decay=1.0, marginal=false)" in out
+
+
+def test_a_group_of_commands_alone_shows_its_help(capsys: Capture) -> None:
+    for words in ((), ("check",)):
+        code, out, err = unfog(capsys, *words)
+        assert (code, out) == (2, "")
+        assert err.startswith("Usage: ")
+        assert len(err.splitlines()) > 8
 
 
 def test_json_is_all_there_is_on_stdout(capsys: Capture) -> None:

@@ -58,6 +58,10 @@ class Chain(Protocol):
         """One step: normals (..., n)."""
         ...
 
+    def work(self, known: Knowledge) -> int:
+        """Multiplications of a step for each round remembered, or what takes as long: an estimate."""
+        ...
+
 
 class Learner(Protocol):
     """From expected features and rewards to a belief about theta."""

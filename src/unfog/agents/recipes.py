@@ -34,20 +34,25 @@ def spelled_out(rows: Mapping[str, Agent], name: str) -> Agent:
     base, _, suffix = (whole, "", PAPERS) if whole in rows else whole.rpartition("-")
     row, learner = rows[base], LEARNERS[suffix]
     try:
-        made = learner(**_settings(learner, settings))
+        made = learner(**_settings(suffix, settings))
     except InputError as error:
         raise InputError.prefixed(whole, error) from None
     return row._replace(name=name, learner=made, summary=f"{row.summary}; {NOTES[suffix]}")
 
 
-def _settings(learner: Any, given: Sequence[str]) -> dict[str, Any]:
+def settings_of(learner: str) -> list[str]:
+    """A learner's settings and their defaults, as they are written in a name."""
+    return [f"{field.name}={str(field.default).lower()}" for field in fields(LEARNERS[learner])]
+
+
+def _settings(suffix: str, given: Sequence[str]) -> dict[str, Any]:
     """Settings written as field=value; the learner itself checks what they say."""
-    defaults = {field.name: field.default for field in fields(learner)}
+    defaults = {field.name: field.default for field in fields(LEARNERS[suffix])}
     found: dict[str, Any] = {}
     for setting in given:
         field, equals, text = setting.partition("=")
         if field not in defaults or not equals:
-            raise InputError(field, "no such setting", ", ".join(f"{name}=..." for name in defaults))
+            raise InputError(field, "no such setting", ", ".join(settings_of(suffix)))
         if field in found:
             raise InputError(field, "given twice", "each setting once")
         found[field] = _value(field, text, defaults[field])

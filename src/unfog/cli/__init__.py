@@ -13,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
-        _leave("interrupted; the same command goes on where it stopped", INTERRUPTED)
+        _leave("interrupted" + _resumes(sys.argv[1:] if arguments is None else arguments), INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         sys.exit(0)
@@ -49,12 +49,20 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise BrokenPipeError from None
         raise
     except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group of commands without one: its help, as it is
+            print(error, file=sys.stderr)
+            return BAD_INPUT
         if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
             raise
         _leave(f"{' '.join(error.format_message().split())} (see --help)", BAD_INPUT)
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
+
+
+def _resumes(arguments: Sequence[str]) -> str:
+    """What becomes of an interrupted command: runs are kept."""
+    return "; the same command goes on where it stopped" if arguments[:1] in (["run"], ["reproduce"]) else ""
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from unfog.cli import check, plot, reproduce, run, show
 from unfog.cli import list as list_command
-from unfog.cli import plot, reproduce, run, show
 from unfog.version import __version__
 
 app = typer.Typer(
@@ -38,3 +38,4 @@ app.command("run", epilog=run.EXAMPLE)(run.command)
 app.command("show", epilog=show.EXAMPLE)(show.command)
 app.command("plot", epilog=plot.EXAMPLE)(plot.command)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)
+app.add_typer(check.app, name="check")

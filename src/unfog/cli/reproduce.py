@@ -8,7 +8,7 @@ import typer
 from unfog.cli.run import Engine, Precision, Rounds, Seed, Trials, Workers
 
 EXAMPLE = "Examples: unfog reproduce   |   unfog reproduce fig1-gaussian --trials 400"
-DEFAULT = ("fig1-gaussian", "fig-actions")
+DEFAULT = ("fig1-gaussian", "fig1-logistic", "fig-actions")
 
 
 def command(

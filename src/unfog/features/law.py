@@ -40,7 +40,7 @@ class Form(NamedTuple):
 
     shift: Array  # (...,)
     slope: Array  # (..., k)
-    curvature: Array  # (..., k)
+    curvature: Array  # (..., k), its batch axes may be 1 where they share it
 
     def expected_sigmoid(self, nodes: int = NODES) -> Array:
         """E[sigmoid(score)]."""

@@ -92,7 +92,7 @@ class QuadraticLaws(NamedTuple):
         squares = theta[..., d : 2 * d]
         shift = xp.vecdot(chosen[..., :d], theta[..., :d]) + xp.vecdot(mean, linear + squares * mean)
         slope = matvec(self.axes.mT, linear + 2 * squares * mean)
-        return Form(shift, slope, stretch(self.curvature, slope))
+        return Form(shift, slope, self.curvature)
 
 
 class Quadratic(NamedTuple):

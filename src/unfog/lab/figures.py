@@ -1,5 +1,6 @@
 """Figures as publications print them. They hold no statistics: `report.curves` does."""
 
+import itertools
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -68,21 +69,29 @@ def figure(data: xr.Dataset, title: str | None = None) -> Figure:
 def _label_of(spec: Spec) -> dict[str, str]:
     """What a curve is called: the agent, or in a sweep of one agent the value that is swept."""
     if not spec.sweep:
-        return {name: _NAMES.get(name, name) for name in spec.run.agents}
+        return {name: _called(name) for name in spec.run.agents}
     [(field, values)] = spec.sweep.items()
     symbol = {"actions": "K", "dim": "d"}.get(field, field)
     many = len(spec.run.agents) > 1
     return {
-        f"{name} {field}={value}": f"{_NAMES.get(name, name) + ', ' if many else ''}{symbol} = {value}"
+        f"{name} {field}={value}": f"{_called(name) + ', ' if many else ''}{symbol} = {value}"
         for name in spec.run.agents
         for value in values
     }
 
 
+def _called(name: str) -> str:
+    """An agent's name in a legend: the row's, and the learner where that is named too."""
+    row = max((row for row in _NAMES if name == row or name.startswith(f"{row}-")), key=len, default=None)
+    if row is None:
+        return name
+    return _NAMES[row] if name == row else f"{_NAMES[row]}, {name.removeprefix(f'{row}-')}"
+
+
 def draw(axes: Axes, lines: list[Curve], labels: dict[str, str], swept: bool = False) -> None:
     """The curves on given axes; the legend in the order of their ends, or of the values swept."""
-    for index, line in enumerate(lines):
-        colour, dash = _style(line.label, index)
+    for place, line in zip(_places([line.label for line in lines]), lines, strict=True):
+        colour, dash = _style(place)
         label, alone = labels.get(line.label, line.label), len(line.rounds) == 1
         axes.plot(
             line.rounds,
@@ -99,19 +108,25 @@ def draw(axes: Axes, lines: list[Curve], labels: dict[str, str], swept: bool = F
     order = list(range(len(lines)))
     if not swept:
         order.sort(key=lambda i: -lines[i].mean[-1])
-    place: dict[str, Any] = {"loc": "upper left"}
+    where: dict[str, Any] = {"loc": "upper left"}
     if len(lines) > MOST_INSIDE:
-        place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "fontsize": 7}
-    axes.legend([handles[i] for i in order], [names[i] for i in order], handlelength=2.8, **place)
+        where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "fontsize": 7}
+    axes.legend([handles[i] for i in order], [names[i] for i in order], handlelength=2.8, **where)
     axes.set(xlabel="round t", ylabel="cumulative Bayesian regret")
     axes.set_xlim(0, lines[0].rounds[-1])
     axes.set_ylim(bottom=0)
 
 
-def _style(label: str, index: int) -> tuple[str, Any]:
-    """Colour and dash: an agent's own, or by position; past eight the dashes shift against the colours."""
+def _places(labels: list[str]) -> list[int]:
+    """A place in the list of styles for each label: a row's own, or the next that is free."""
     known = list(AGENTS)
-    place = known.index(label) if label in known else index
+    taken = {known.index(label) for label in labels if label in known}
+    free = (place for place in itertools.count() if place not in taken)
+    return [known.index(label) if label in known else next(free) for label in labels]
+
+
+def _style(place: int) -> tuple[str, Any]:
+    """Colour and dash; past eight the dashes shift against the colours."""
     size = len(_COLOURS)
     return _COLOURS[place % size], _DASHES[(place + place // size) % size]
 

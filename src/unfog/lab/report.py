@@ -9,9 +9,9 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from unfog.arrays import Array, Ints
-from unfog.theory.regret import PLAIN, SPLIT, estimate
+from unfog.theory.regret import PLAIN, REALISED, SPLIT, estimate
 
-LOSSES = ("regret", *SPLIT, *PLAIN[1:])
+LOSSES = ("regret", *SPLIT, REALISED, *PLAIN[1:])
 REFERENCE = "oracle"  # differences are shown against it where it played
 
 
@@ -85,7 +85,7 @@ def table(data: xr.Dataset, seconds: float | None = None) -> str:
     names = list(facts["agents"])
     against = REFERENCE if REFERENCE in names else names[0]
     parts = [name for name in LOSSES[1:] if name in data]
-    titles = {"regret_true_context": "true-context", "regret_plug_in": "plug-in"}
+    titles = {REALISED: "realised", "regret_true_context": "true-context", "regret_plug_in": "plug-in"}
     head = ["agent", "regret", f"minus {against}", *(titles.get(part, part) for part in parts)]
     rows = [head]
     for name in names:
@@ -93,12 +93,12 @@ def table(data: xr.Dataset, seconds: float | None = None) -> str:
         width = _quantile(facts["trials"])
         gap = _paired(facts["pairs"], name, against, width)
         rows.append(
-            [name, _pm(row["regret"], row["se"], width), gap, *(f"{row[part]:.1f}" for part in parts)]
+            [name, _pm(row["regret"], row["se"], width), gap, *(f"{row[part]:z.1f}" for part in parts)]
         )
     took = "" if seconds is None else f", {seconds:.1f} s"
     note = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
     legend = "mean cumulative regret at the last round ± 95 % half-width; differences are paired"
-    return "\n".join([f"{facts['experiment']}: {note}", *_align(rows), legend])
+    return "\n".join([f"{facts['experiment']}: {note}", *align(rows), legend])
 
 
 def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str:
@@ -111,10 +111,10 @@ def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str
 
 def _pm(mean: float, se: float | None, width: float, sign: str = "") -> str:
     spread = "" if se is None else f" ± {width * se:.1f}"
-    return f"{mean:{sign}.1f}{spread}"
+    return f"{mean:{sign}z.1f}{spread}"
 
 
-def _align(rows: list[list[str]]) -> list[str]:
+def align(rows: list[list[str]]) -> list[str]:
     """Columns padded to the same width, the first to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [

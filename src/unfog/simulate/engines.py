@@ -1,8 +1,10 @@
 """Which engine runs a job: as told, or the one that is estimated to finish first.
 
 The estimate is linear: an agent takes start + rounds (call batches + trials (each + root m^2 + arm K m))
-seconds. Its coefficients were fitted by hand to benchmarks/results, and a test holds them to a factor of
-three of every measurement there: they need to be right only to the factor that separates the engines.
+seconds, and where its learner keeps all past rounds, `past` for every multiplication of its steps, which on
+compiled engines work on the whole history from the first round on. The coefficients were fitted by hand to
+benchmarks/results, and a test holds them to a factor of three of every measurement there: they need to be
+right only to the factor that separates the engines.
 """
 
 from collections.abc import Sequence
@@ -10,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from unfog.agents.agent import Agent
 from unfog.inputs import InputError, one_of
 from unfog.simulate.job import ENGINES, PRECISIONS, TAPES, Job
 
@@ -23,21 +26,29 @@ class Cost(NamedTuple):
     each: float
     root: float  # times m^2
     arm: float  # times K m
+    past: float  # times the multiplications of a learner's steps
+    share: float  # of the rounds of the run that its steps work on, on average
 
     def seconds(self, job: Job, trials: int, processes: int = 1) -> float:
         """The estimate for a job; processes beyond the number of batches have nothing to do."""
-        m, arms = job.problem.knowledge().prior_mean.shape[0], job.problem.arms()
-        batches = -(-trials // self.batch)
-        trial = self.each + self.root * m * m + self.arm * arms * m
-        work = job.rounds * (self.call * batches + trials * trial)
-        return len(job.agents) * (self.start + work / min(processes, batches))
+        return sum(self._agent(job, agent, trials, processes) for agent in job.agents)
+
+    def _agent(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
+        known, chain = job.problem.knowledge(), agent.learner.chain
+        m, arms, batches = known.prior_mean.shape[0], job.problem.arms(), -(-trials // self.batch)
+        trial, call = self.each + self.root * m * m + self.arm * arms * m, self.call
+        if chain is not None:
+            trial += self.past * chain.steps * chain.work(known) * self.share * job.rounds
+            call *= 1 + chain.steps / STEPS_A_CALL
+        return self.start + job.rounds * (call * batches + trials * trial) / min(processes, batches)
 
 
 COSTS = {
-    "numpy": Cost(batch=250, start=0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9),
-    "jax on cpu": Cost(batch=2**12, start=2.5, call=5e-6, each=0.35e-6, root=2.3e-9, arm=0.95e-9),
-    "jax on gpu": Cost(batch=2**17, start=3.0, call=6e-5, each=3e-10, root=6e-12, arm=1.7e-12),
+    "numpy": Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5),
+    "jax on cpu": Cost(2**12, 2.5, call=5e-6, each=3.5e-7, root=2.3e-9, arm=9.5e-10, past=2e-10, share=1.0),
+    "jax on gpu": Cost(2**17, 3.0, call=6e-5, each=3e-10, root=6e-12, arm=1.7e-12, past=1e-12, share=1.0),
 }
+STEPS_A_CALL = 4  # a step of a learner takes as long to call as a fourth of a round without
 
 
 class Choice(NamedTuple):

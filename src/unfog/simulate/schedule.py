@@ -10,6 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
+from unfog.agents.agent import Agent
 from unfog.arrays import Ints
 from unfog.inputs import InputError
 from unfog.simulate import numpy_engine
@@ -23,6 +24,7 @@ MOST_STORED = 2**28  # 2 GB, where points are asked for
 FINE_ENOUGH = 100  # points that make a curve
 BATCH_BYTES = 64_000_000
 BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
+BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
 CHIP_TRIALS = 2**17
 CURVES = 6
 
@@ -59,9 +61,21 @@ def batches(job: Job, trials: int, workers: int = 1, chunk: int | None = None) -
         m, d = known.prior_mean.shape[0], known.context_mean.shape[0]
         curves = len(job.agents) * CURVES * len(job.grid)
         each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
-        least, most = BATCH_TRIALS
+        each += 8 * max(_history(agent, job) for agent in job.agents)
+        keeps_history = any(agent.learner.chain is not None for agent in job.agents)
+        least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         chunk = max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
     return [range(first, min(first + chunk, trials)) for first in range(0, trials, chunk)]
+
+
+def _history(agent: Agent, job: Job) -> int:
+    """Numbers that an agent keeps for a trial, and needs for a step, where its learner keeps past rounds."""
+    known, learner, rounds = job.problem.knowledge(), agent.learner, job.rounds
+    if learner.chain is None:
+        return 0
+    m = known.prior_mean.shape[0]
+    normals = learner.chain.normals(known, rounds) * learner.chain.steps
+    return 4 * rounds * m * (m if learner.spread else 1) + 2 * normals
 
 
 def _compiled_batch(job: Job, trials: int) -> int:
@@ -73,7 +87,8 @@ def _compiled_batch(job: Job, trials: int) -> int:
     most, room = (2**17, 2**33) if jax_engine.platform() == "gpu" else (2**12, 2**29)
     m, arms = job.problem.knowledge().prior_mean.shape[0], job.problem.arms()
     tape = job.rounds * (job.problem.round_normals() + m) * (job.tape == "numpy")
-    each = 8 * (CURVES * len(job.grid) + 4 * m * m + 4 * arms * m + job.problem.cells() + tape)
+    past = max(_history(agent, job) * (job.rounds if tape else 1) for agent in job.agents)
+    each = 8 * (CURVES * len(job.grid) + 4 * m * m + 4 * arms * m + job.problem.cells() + tape + past)
     return -(-trials // -(-trials // max(1, min(most, room // each))))
 
 

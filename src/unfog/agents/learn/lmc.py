@@ -44,6 +44,11 @@ class LMC(Walker):
         """One for each coordinate of theta."""
         return known.prior_mean.shape[-1]
 
+    def work(self, known: Knowledge) -> int:
+        """The logit and the gradient, and a sigmoid."""
+        m = known.prior_mean.shape[-1]
+        return 2 * m * (1 + m * self.marginal) + 4
+
     def step(self, parameters: Prior, state: State, normals: Array) -> State:
         """One step down U, with noise."""
         xp = normals.__array_namespace__()

@@ -37,6 +37,10 @@ class PG(Walker):
         """One for each coordinate of theta, then those of every round's omega."""
         return known.prior_mean.shape[-1] + seen * polya_gamma.normals()
 
+    def work(self, known: Knowledge) -> int:
+        """The precision matrix, and the making of normals and omega."""
+        return known.prior_mean.shape[-1] ** 2 + 40 * polya_gamma.normals()
+
     def step(self, parameters: Prior, state: State, normals: Array) -> State:
         """One sweep."""
         xp = normals.__array_namespace__()

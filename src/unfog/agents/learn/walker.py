@@ -51,6 +51,10 @@ class Walker:
         """One step."""
         raise NotImplementedError
 
+    def work(self, known: Knowledge) -> int:
+        """How much a step does for each round remembered."""
+        raise NotImplementedError
+
     def setup(self, known: Knowledge) -> Prior:
         """The prior."""
         return prior(known)

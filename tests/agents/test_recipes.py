@@ -1,0 +1,178 @@
+"""Agents spelled out by name, the same one every time, and everything else refused with its reason."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from unfog.agents.catalogue import AGENTS, Catalogue, named
+from unfog.agents.learn import conjugate
+from unfog.agents.learn.laplace import Laplace
+from unfog.agents.learn.lmc import LMC
+from unfog.agents.learn.online import Online
+from unfog.agents.learn.pg import PG
+from unfog.agents.recipes import LEARNERS, NOTES, PAPERS, settings_of, spelled_out
+from unfog.inputs import InputError
+from unfog.lab.spec import parse
+from unfog.simulate import simulate
+from unfog.world.gaussian import GaussianProblem
+from unfog.world.logistic import LogisticProblem
+
+ROWS = Catalogue("bernoulli")
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_plain_name_is_the_row_with_the_papers_learner(name: str) -> None:
+    row, plain = ROWS[name], AGENTS[name]
+    assert row.learner == LMC()
+    assert (row.denoiser, row.chooser) == (plain.denoiser, plain.chooser)
+    assert (row.reveals, row.privileged, row.reference) == (plain.reveals, plain.privileged, plain.reference)
+    assert row.name == name
+    assert plain.learner is conjugate
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "learner"),
+    [
+        ("alg1-lmc", "alg1", LMC()),
+        ("alg1-pg", "alg1", PG()),
+        ("kk-laplace", "kk", Laplace()),
+        ("alg2-online", "alg2", Online()),
+        ("alg1-exact", "alg1-exact", LMC()),
+        ("alg1-exact-online", "alg1-exact", Online()),
+        ("alg2-exact-pg", "alg2-exact", PG()),
+        ("alg1:steps=7", "alg1", LMC(steps=7)),
+        ("alg1-exact:temperature=1", "alg1-exact", LMC(temperature=1.0)),
+        ("alg1-lmc:temperature=1:steps=20", "alg1", LMC(temperature=1.0, steps=20)),
+        ("alg1-lmc:steps=20:temperature=1", "alg1", LMC(temperature=1.0, steps=20)),
+        ("alg1-lmc:temperature=1e-3:rate=.5:decay=0.5", "alg1", LMC(rate=0.5, decay=0.5)),
+        ("oracle-lmc:marginal=true", "oracle", LMC(marginal=True)),
+        ("oracle-lmc:marginal=false", "oracle", LMC()),
+        ("naive-pg:sweeps=1", "naive", PG(sweeps=1)),
+        ("alg1-laplace:steps=9:marginal=true", "alg1", Laplace(9, True)),
+        ("alg1-online:marginal=true", "alg1", Online(True)),
+    ],
+)
+def test_a_name_spells_out_row_learner_and_settings(name: str, base: str, learner: Any) -> None:
+    row = ROWS[name]
+    assert row.learner == learner
+    assert (row.name, row.denoiser) == (name, AGENTS[base].denoiser)
+    assert row.reveals == AGENTS[base].reveals
+    assert row.summary.startswith(AGENTS[base].summary)
+
+
+def test_every_learner_has_a_name_and_a_note() -> None:
+    assert list(LEARNERS) == list(NOTES) == ["lmc", "pg", "laplace", "online"]
+    assert PAPERS == "lmc"
+    for name, note in NOTES.items():
+        assert ROWS[f"kk-{name}"].summary.endswith(note)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_settings_are_told_as_they_are_written(name: str) -> None:
+    told = settings_of(name)
+    assert ROWS[":".join([f"kk-{name}", *told])].learner == LEARNERS[name]()
+    assert len(told) == len(set(told)) >= 1
+
+
+@pytest.mark.parametrize("name", ["alg1", "alg1-pg", "alg1-lmc:temperature=1:steps=20"])
+def test_the_same_name_is_the_same_agent(name: str) -> None:
+    assert Catalogue("bernoulli")[name] is Catalogue("bernoulli")[name]
+    assert named([name], rows=ROWS)[0] is ROWS[name]
+    assert ROWS.knows(ROWS[name])
+    assert not Catalogue().knows(ROWS[name])
+    assert not ROWS.knows(ROWS[name]._replace(summary="mine"))
+    assert not ROWS.knows(spelled_out(AGENTS, name))  # equal, but made elsewhere
+
+
+def test_names_of_ones_own_are_not_known() -> None:
+    for name in ("mine", "alg1-mine", "alg1-lmc:steps=0"):
+        assert not ROWS.knows(ROWS["alg1"]._replace(name=name))
+    mine = ROWS["alg1-pg"]._replace(name="alg1")
+    assert Catalogue("bernoulli", [mine])["alg1"] is mine
+    assert list(Catalogue("bernoulli", [mine._replace(name="mine")])) == [*AGENTS, "mine"]
+
+
+def test_learners_survive_the_way_to_another_process() -> None:
+    for name in ("alg1", "alg1-pg:sweeps=2", "alg1-laplace", "alg1-online:marginal=true"):
+        learner = ROWS[name].learner
+        assert pickle.loads(pickle.dumps(learner)) == learner  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("alg9", "agents: no agent is called 'alg9'; allowed: alg1, alg2, naive"),
+        ("alg1-gibbs", "agents: no agent is called 'alg1-gibbs'; allowed: alg1, alg2, naive"),
+        ("alg9-pg", "agents: no agent is called 'alg9-pg'"),
+        ("pg", "agents: no agent is called 'pg'"),
+        ("-pg", "agents: no agent is called '-pg'"),
+        ("alg1-", "agents: no agent is called 'alg1-'"),
+        ("alg1-pg-pg", "agents: no agent is called 'alg1-pg-pg'"),
+        ("", "agents: no agent is called ''"),
+        ("ALG1", "agents: no agent is called 'ALG1'"),
+        ("alg1-lmc:sweeps=3", "agents.alg1-lmc.sweeps: no such setting; allowed: temperature="),
+        ("alg1-pg:steps=3", "agents.alg1-pg.steps: no such setting; allowed: sweeps="),
+        ("alg1-pg:sweeps", "agents.alg1-pg.sweeps: no such setting; allowed: sweeps="),
+        ("alg1-pg:", "agents.alg1-pg.: no such setting"),
+        ("alg1-pg:kind=3", "agents.alg1-pg.kind: no such setting"),
+        ("alg1:steps=2:steps=3", "agents.alg1.steps: given twice; allowed: each setting once"),
+        ("alg1:steps=many", "agents.alg1.steps: 'many'; allowed: a number, such as 50"),
+        ("alg1:steps=2.5", "agents.alg1.steps: '2.5'; allowed: a number, such as 50"),
+        ("alg1:steps=", "agents.alg1.steps: ''; allowed: a number, such as 50"),
+        ("alg1:steps=0", "agents.alg1.steps: 0; allowed: a whole number, at least 1 and at most 10000"),
+        ("alg1:steps=10001", "agents.alg1.steps: 10001; allowed: a whole number, at least 1"),
+        ("alg1-pg:sweeps=-1", "agents.alg1-pg.sweeps: -1; allowed: a whole number, at least 1"),
+        ("alg1:temperature=-1", "agents.alg1.temperature: -1.0; allowed: zero or a positive number"),
+        ("alg1:temperature=nan", "agents.alg1.temperature: nan has a value that is not finite"),
+        ("alg1:temperature=hot", "agents.alg1.temperature: 'hot'; allowed: a number, such as 0.001"),
+        ("alg1:rate=0", "agents.alg1.rate: 0.0; allowed: a positive number"),
+        ("alg1:decay=-2", "agents.alg1.decay: -2.0; allowed: zero or a positive number"),
+        ("alg1:marginal=yes", "agents.alg1.marginal: 'yes'; allowed: true, false"),
+        ("alg1:marginal=True", "agents.alg1.marginal: 'True'; allowed: true, false"),
+    ],
+)
+def test_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        named(["naive", name], rows=ROWS)
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_learners_are_among_what_is_allowed() -> None:
+    assert ROWS.allowed().endswith("; each also with -lmc, -pg, -laplace, -online")
+    assert Catalogue().allowed() == ", ".join(AGENTS)
+
+
+def test_agents_of_the_other_kind_are_refused() -> None:
+    small: Any = {"rounds": 3, "trials": 2}
+    message = r"^agents: 'alg1' learns from gaussian rewards; allowed: agents for bernoulli rewards"
+    with pytest.raises(InputError, match=message):
+        simulate(LogisticProblem(dim=2), [AGENTS["alg1"]], **small)
+    message = r"^agents: 'alg1-pg' learns from bernoulli rewards; allowed: agents for gaussian rewards"
+    with pytest.raises(InputError, match=message):
+        simulate(GaussianProblem(dim=2), [ROWS["alg1-pg"]], **small)
+    with pytest.raises(InputError, match=r"^agents: no agent is called 'alg1-pg'; allowed: alg1, alg2"):
+        simulate(GaussianProblem(dim=2), ["alg1-pg"], **small)
+    with pytest.raises(InputError, match=r"^agents: no agent is called 'alg1:steps=3'"):
+        simulate(GaussianProblem(dim=2), ["alg1:steps=3"], **small)
+
+
+def test_a_spec_takes_and_refuses_the_same_names() -> None:
+    def spec(kind: str, *names: str) -> Any:
+        return parse({"problem": {"kind": kind}, "run": {"agents": list(names)}})
+
+    names = ["alg1", "alg1-pg", "alg1-lmc:temperature=1:steps=20"]
+    assert spec("logistic", *names).run.agents == names
+    with pytest.raises(InputError, match=r"^run\.agents: no agent is called 'alg1-pg'"):
+        spec("gaussian", "alg1-pg")
+    with pytest.raises(InputError, match=r"^run\.agents\.alg1\.steps: 0; allowed"):
+        spec("logistic", "alg1:steps=0")
+    with pytest.raises(InputError, match=r"^run\.agents: 'alg1-pg' is named twice"):
+        spec("logistic", "alg1-pg", "alg1-pg")
+
+
+def test_the_gaussian_catalogue_is_as_it_was() -> None:
+    for name, row in AGENTS.items():
+        assert Catalogue()[name] is row
+        assert row.learner.kind == "gaussian"

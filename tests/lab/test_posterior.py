@@ -1,0 +1,289 @@
+"""The posterior check: NUTS against an integral, numbers against numbers by hand, learners against NUTS."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.problems import covariance_error, spd, within
+from unfog.agents.agent import Agent
+from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.learn.online import Online
+from unfog.agents.parts import Learner
+from unfog.arrays import Array
+from unfog.gaussian import covariance
+from unfog.inputs import InputError
+from unfog.lab import nuts, posterior
+from unfog.lab.nuts import Comparison, Moments, Reference, Target
+from unfog.lab.posterior import Check, Data, check, learner_named, play, walks
+from unfog.simulate import numpy_engine, plan
+from unfog.world.gaussian import GaussianProblem
+from unfog.world.logistic import LogisticProblem
+
+SMALL = LogisticProblem(dim=2, actions=8, prior_mean=0.2, prior_cov=np.linspace(0.5, 1.5, 6))
+
+
+def by_hand(target: Target, theta: Array) -> float:
+    """The logarithm of the posterior's density, one round after the other, up to a constant."""
+    away = theta - target.prior_mean
+    total = -0.5 * away @ np.linalg.inv(target.prior_cov) @ away
+    for i, (row, reward) in enumerate(zip(target.rows, target.rewards, strict=True)):
+        score = row @ theta
+        if target.spreads is not None:
+            score = score / np.sqrt(1 + np.pi * (theta @ target.spreads[i] @ theta) / 8)
+        chance = 1 / (1 + np.exp(-score))
+        total += np.log(chance if reward == 1 else 1 - chance)
+    return float(total)
+
+
+def random_target(rng: np.random.Generator, size: int, rounds: int) -> Target:
+    rows = rng.normal(0.3, 1.0, (rounds, size))
+    rewards = (rng.random(rounds) < 0.7).astype(float)
+    return Target(rows, rewards, rng.normal(0.2, 0.5, size), spd(rng, size))
+
+
+@pytest.mark.parametrize("marginal", [False, True])
+def test_the_density_is_the_one_written_out(marginal: bool, rng: np.random.Generator) -> None:
+    target = random_target(rng, 4, 15)
+    if marginal:
+        target = target._replace(spreads=np.stack([spd(rng, 4) for _ in range(15)]))
+    thetas = rng.standard_normal((5, 4))
+    found = np.array([float(nuts.log_density(target, theta)) for theta in thetas])
+    truth = np.array([by_hand(target, theta) for theta in thetas])
+    np.testing.assert_allclose(found - found[0], truth - truth[0], rtol=1e-10, atol=1e-10)
+
+
+def grid_moments(target: Target, points: int = 90, reach: float = 6.5) -> tuple[Array, Array]:
+    """Mean and covariance of a posterior of three coordinates, by a sum over a grid."""
+    scale = np.sqrt(np.diag(target.prior_cov))
+    lines = [
+        mean + reach * sd * np.linspace(-1, 1, points)
+        for mean, sd in zip(target.prior_mean, scale, strict=True)
+    ]
+    grid = np.stack(np.meshgrid(*lines, indexing="ij"), -1).reshape(-1, 3)
+    away = grid - target.prior_mean
+    logs = -0.5 * np.einsum("ni,ij,nj->n", away, np.linalg.inv(target.prior_cov), away)
+    for row, reward in zip(target.rows, target.rewards, strict=True):
+        logs -= np.logaddexp(0, -(2 * reward - 1) * (grid @ row))
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    mean = weights @ grid
+    return mean, (grid - mean).T @ (weights[:, None] * (grid - mean))
+
+
+def test_nuts_is_the_integral() -> None:
+    """18 entries within 4 standard errors: a right sampler fails in about 1 of 1000 seeds."""
+    rng = np.random.default_rng(3)
+    target = random_target(rng, 3, 40)
+    found = nuts.reference(target, rng, chains=16, draws=1000)
+    mean, cov = grid_moments(target)
+    upper = np.triu_indices(3)
+    turned = found.axes.T @ cov @ found.axes
+    truth = np.concat([mean, mean @ found.axes, cov[upper], turned[upper]])
+    assert within(found.moments.entries, truth, found.moments.errors, 4.0)
+    assert np.all(found.moments.errors < 0.02)
+    assert found.draws.shape == (16, 1000, 3)
+    assert (found.rhat < 1.01, found.ess > 4000, found.divergences) == (True, True, 0)
+    np.testing.assert_allclose(found.moments.mean, found.draws.mean((0, 1)), rtol=1e-9)
+
+
+def test_errors_are_those_of_independent_draws(rng: np.random.Generator) -> None:
+    """Errors of 4000 draws are themselves known to about 2 %, those of products to about 5 %."""
+    cov, axes = spd(rng, 3), np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    draws = rng.standard_normal((4000, 1, 3)) @ np.linalg.cholesky(cov).T
+    upper, turned = np.triu_indices(3), axes.T @ cov @ axes
+    wanted = [
+        np.sqrt(np.diag(cov) / 4000),
+        np.sqrt(np.diag(turned) / 4000),
+        covariance_error(cov, 4000)[upper],
+        covariance_error(turned, 4000)[upper],
+    ]
+    found = nuts.moments(draws, axes)
+    np.testing.assert_allclose(found.errors, np.concat(wanted), rtol=0.2)
+    repeated = nuts.moments(np.repeat(draws, 7, 1), axes)  # the same seven times over says nothing new
+    np.testing.assert_allclose(repeated.errors, found.errors, rtol=1e-9)
+
+
+def test_a_comparison_by_hand() -> None:
+    """NUTS: N((1, 2), diag(4, 1)). The learner: mean (2, 2), variances 1 and 0.25, correlation zero."""
+    axes = np.array([[0.0, 1.0], [1.0, 0.0]])
+    entries = np.array([1.0, 2.0, 2.0, 1.0, 4.0, 0.0, 1.0, 1.0, 0.0, 4.0])
+    truth = Moments(np.array([1.0, 2.0]), np.diag([4.0, 1.0]), entries, np.full(10, 0.1))
+    against = Reference(np.zeros((1, 1, 2)), axes, truth, 1.0, 1.0, 0)
+    draws = np.array([[3.0, 2.5], [3.0, 1.5], [1.0, 2.5], [1.0, 1.5]])
+    found = nuts.compare("made up", against, draws, np.tile(draws[:, None], (1, 3, 1)))
+    np.testing.assert_allclose(found.shifts, [0.5, 0.0])
+    np.testing.assert_allclose(found.spreads, [0.5, 0.5])
+    np.testing.assert_allclose(found.along, [0.5, 0.5])
+    assert found.volume == pytest.approx(0.5)
+    # A variance of 1 where NUTS has 4, and all four draws agree on it, is 3 / 0.1 errors away.
+    assert found.z == pytest.approx(30.0)
+    assert found.z_long == pytest.approx(30.0)
+    numbers = found.numbers()
+    assert numbers["mean_rms"] == pytest.approx(np.sqrt(0.125))
+    assert (numbers["mean_max"], numbers["spread"]) == pytest.approx((0.5, 0.5))
+
+
+class Recorder:
+    """The learner `online`, told to write down what it is shown."""
+
+    kind, chain, spread = "bernoulli", None, True
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[Array, Array, Array]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(Online(), name)
+
+    def update(self, parameters: Any, state: Any, row: Array, spread: Array | None, reward: Array) -> Any:
+        assert spread is not None
+        self.shown.append((row[0], spread[0], reward[0]))
+        return Online().update(parameters, state, row, None, reward)
+
+
+@pytest.mark.parametrize("name", ["alg1", "alg2", "oracle", "naive"])
+def test_the_data_are_what_the_engine_shows(name: str) -> None:
+    recorder: Any = Recorder()
+    row: Agent = AGENTS[name]._replace(name="recorded", learner=recorder)
+    job, _ = plan(SMALL, [row], rounds=150, trials=1, seed=11)
+    numpy_engine.run_trials(job, [0], lambda _: None)
+    data = play(SMALL, Catalogue("bernoulli")[f"{name}-online"], 150, 11)
+    for kept, shown in zip(
+        (data.rows, data.spreads, data.rewards), zip(*recorder.shown, strict=True), strict=True
+    ):
+        np.testing.assert_allclose(kept, np.stack(shown), rtol=1e-9, atol=1e-12)
+    assert set(data.rewards) == {0.0, 1.0}
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    return play(SMALL, Catalogue("bernoulli")["alg1-online"], 40, 4)
+
+
+def test_a_chain_steps_before_every_decision(data: Data) -> None:
+    """Without noise Langevin's walk is plain descent: here with the rounds of each decision, by loops."""
+    few = data._replace(rows=data.rows[:4], spreads=data.spreads[:4], rewards=data.rewards[:4])
+    found, _ = walks(learner_named("alg1", "lmc:temperature=0:steps=3:rate=0.1"), few, 0, 50)
+    theta, precision = data.known.prior_mean, np.linalg.inv(data.known.prior_cov)
+    for t in range(5):
+        for _ in range(3):
+            slope = precision @ (theta - data.known.prior_mean)
+            for row, reward in zip(few.rows[:t], few.rewards[:t], strict=True):
+                slope = slope + (1 / (1 + np.exp(-row @ theta)) - reward) * row
+            theta = theta - 0.1 / (t + 1) * slope
+    np.testing.assert_allclose(found, np.broadcast_to(theta, (50, 6)), rtol=1e-9, atol=1e-12)
+
+
+def test_a_gaussian_belief_is_drawn_from(data: Data) -> None:
+    """27 entries within 5 standard errors: chance 2e-5."""
+    learner = Online()
+    state = learner.start(data.known, None)
+    for row, reward in zip(data.rows[:, None], data.rewards[:, None], strict=True):
+        state = learner.update((), state, row, None, reward)
+    draws, long = walks(learner, data, 0, 4000)
+    assert long is None
+    cov = covariance(state)[0]
+    assert within(draws.mean(0), state.mean[0], np.sqrt(np.diag(cov) / 4000))
+    assert within(np.cov(draws.T), cov, covariance_error(cov, 4000))
+
+
+def test_numbers_hang_on_the_seed_alone(data: Data) -> None:
+    learner = learner_named("alg1", "lmc")
+    first, long = walks(learner, data, 0, 130)
+    again, _ = walks(learner, data, 0, 130)
+    other, _ = walks(learner, data, 1, 130)
+    fewer, _ = walks(learner, data, 0, 50)
+    assert np.array_equal(first, again)
+    assert np.array_equal(first[:50], fewer)
+    assert not np.any(np.all(first == other, 1))
+    assert len(np.unique(first, axis=0)) == 130
+    assert long is not None
+    assert long.shape == (posterior.PIECE, posterior.LONG_ROUNDS * posterior.LONG_KEPT, 6)
+
+
+@pytest.fixture(scope="module")
+def found() -> Check:
+    return check(SMALL, learners=["lmc", "lmc:temperature=1", "pg"], rounds=40, seed=4, chains=500)
+
+
+def of(found: Check, name: str) -> Comparison:
+    return next(one for one in found.comparisons if one.learner == name)
+
+
+def test_the_papers_temperature_is_all_but_greedy(found: Check) -> None:
+    """sqrt(1/beta) = 0.032 of the posterior's spread; with 1/beta = 1 the spread itself."""
+    papers, hot = of(found, "lmc"), of(found, "lmc:temperature=1")
+    assert np.all(papers.spreads < 0.1)
+    assert 0.01 < papers.volume < 0.06
+    assert np.all((hot.spreads > 0.7) & (hot.spreads < 1.3))
+
+
+def test_pg_cannot_be_told_from_nuts(found: Check) -> None:
+    """54 entries, as used and in a long run, within 4 standard errors: chance 1 % if right.
+
+    (Errors are themselves estimated, from 500 and 125 replicas: Student's t.)
+    """
+    pg = of(found, "pg")
+    assert pg.z_long is not None
+    assert pg.z <= 4
+    assert pg.z_long <= 4
+    assert np.all(np.abs(pg.shifts) < 0.2)
+    assert np.all(np.abs(np.log(pg.spreads)) < 0.15)
+
+
+def test_a_posterior_a_little_too_wide_is_told_from_nuts(found: Check, data: Data) -> None:
+    _, long = walks(learner_named("alg1", "pg"), data, 4, 50)
+    assert long is not None
+    [reference] = found.references
+    centre = long.mean((0, 1))
+    assert (
+        nuts.largest_z(nuts.moments(centre + 1.08 * (long - centre), reference.axes), reference.moments) > 4
+    )
+    shifted = long + 0.15 * np.sqrt(np.diag(reference.moments.cov))
+    assert nuts.largest_z(nuts.moments(shifted, reference.axes), reference.moments) > 4
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown learner": ({"learners": ["nuts"]}, "learners: 'nuts'"),
+    "a row for a learner": ({"learners": ["exact"]}, "learners: 'exact'"),
+    "bad setting": ({"learners": ["lmc:rate=0"]}, "rate: 0.0"),
+    "twice": ({"learners": ["pg", "pg"]}, "learners: pg, pg"),
+    "none": ({"learners": []}, "learners: none"),
+    "agent": ({"agent": "alg1-pg"}, "agent: 'alg1-pg'"),
+    "rounds": ({"rounds": 0}, "rounds: 0"),
+    "chains": ({"chains": 5}, "chains: 5"),
+    "draws": ({"draws": 10}, "draws: 10"),
+    "seed": ({"seed": -1}, "seed: -1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_makes_no_sense_is_refused(case: str) -> None:
+    fields, said = BAD[case]
+    with pytest.raises(InputError) as refused:
+        check(SMALL, **fields)
+    assert said in str(refused.value)
+
+
+def test_other_rewards_are_refused() -> None:
+    with pytest.raises(InputError, match="gaussian rewards"):
+        check(GaussianProblem())  # type: ignore[arg-type, unused-ignore]
+
+
+def test_a_chain_that_runs_away_is_named() -> None:
+    with pytest.raises(InputError, match="'lmc:rate=1000' runs off"):
+        posterior._finite(
+            "lmc:rate=1000",
+            *walks(
+                learner_named("alg1", "lmc:rate=1000"),
+                play(SMALL, Catalogue("bernoulli")["alg1-online"], 5, 0),
+                0,
+                50,
+            ),
+        )
+
+
+def test_a_learner_is_looked_up_with_its_settings() -> None:
+    learner: Learner = learner_named("kk", "pg:sweeps=2")
+    assert learner.chain is not None
+    assert learner.chain.steps == 2

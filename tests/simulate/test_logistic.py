@@ -1,0 +1,315 @@
+"""Logistic runs: what must not change a bit, two engines on one tape, and a plain loop to compare with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.linalg import cholesky
+from scipy.special import expit
+
+import unfog
+from tests.problems import inverse, random_knowledge
+from unfog.agents.catalogue import Catalogue
+from unfog.arrays import Array
+from unfog.inputs import InputError
+from unfog.knowledge import Knowledge
+from unfog.lab import store
+from unfog.lab.report import summary
+from unfog.lab.run import keep
+from unfog.lab.spec import Spec, describe, parse
+from unfog.polya_gamma import normals as latent_normals
+from unfog.simulate import Curves, schedule, simulate
+from unfog.simulate.tape import StepTape, generator
+from unfog.theory.regret import names
+from unfog.world.logistic import LogisticProblem
+
+D, K = 2, 6
+ROUNDS, TRIALS, SEED = 24, 4, 3
+
+
+def random_logistic(seed: int, **changes: Any) -> LogisticProblem:
+    fields = random_knowledge(seed, D, 3 * D)._asdict()
+    del fields["reward_var"]
+    return LogisticProblem(dim=D, actions=K, **fields | changes)
+
+
+PROBLEM = random_logistic(12)
+AGENTS = [
+    "alg1:steps=10",
+    "alg2-lmc:temperature=1:steps=5",
+    "oracle-lmc:marginal=true:steps=5",
+    "naive-pg:sweeps=2",
+    "alg1-exact-pg:sweeps=2",
+    "kk-laplace",
+    "alg1-laplace:marginal=true",
+    "alg2-online",
+    "alg2-exact-online:marginal=true",
+    "alg1-online:marginal=true",
+]
+COMPILED = [AGENTS[i] for i in (0, 2, 4, 6, 7)]  # a program takes seconds to compile: one a learner
+LOSSES = names(True, "bernoulli")
+
+
+def run(agents: Any = AGENTS, problem: LogisticProblem = PROBLEM, **settings: Any) -> Curves:
+    return simulate(problem, agents, **{"rounds": ROUNDS, "trials": TRIALS, "seed": SEED} | settings)
+
+
+def same_bits(one: Curves, other: Curves) -> bool:
+    return (
+        one.agents == other.agents
+        and tuple(one.values) == tuple(other.values) == LOSSES
+        and all(np.array_equal(one.values[name], other.values[name]) for name in one.values)
+    )
+
+
+@pytest.fixture(scope="module")
+def curves() -> Curves:
+    return run()
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_the_size_of_a_batch_changes_no_bit(chunk: int, curves: Curves) -> None:
+    assert same_bits(run(chunk=chunk), curves)
+
+
+def test_two_processes_change_no_bit_and_count_all_rounds(curves: Curves) -> None:
+    done: list[int] = []
+    assert same_bits(run(chunk=3, workers=2, tick=done.append), curves)
+    assert sum(done) == ROUNDS * TRIALS * len(AGENTS)
+
+
+@pytest.mark.parametrize("rounds", [1, 9, ROUNDS - 1])
+def test_a_shorter_run_is_the_beginning_of_a_longer_one(rounds: int, curves: Curves) -> None:
+    short = run(rounds=rounds)
+    for name, values in short.values.items():
+        assert np.array_equal(values, curves.values[name][:, :, :rounds]), name
+
+
+def test_so_is_one_that_ends_about_a_block() -> None:
+    agents = ["alg1:steps=2", "alg1-pg:sweeps=1", "alg1-online"]
+    short, long = (run(agents, rounds=rounds, trials=2) for rounds in (128, 131))
+    for name, values in short.values.items():
+        assert np.array_equal(values, long.values[name][:, :, :128]), name
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agents_result_does_not_depend_on_its_company(name: str, curves: Curves) -> None:
+    alone, beside = run([name]), run(["kk-online", name])
+    for quantity, values in curves.values.items():
+        assert np.array_equal(alone.values[quantity][0], values[AGENTS.index(name)])
+        assert np.array_equal(beside.values[quantity][1], values[AGENTS.index(name)])
+
+
+def test_fewer_trials_are_the_first_of_more_and_seeds_decide(curves: Curves) -> None:
+    few, other = run(trials=2), run(seed=SEED + 1)
+    assert all(np.array_equal(few.values[name], values[:, :2]) for name, values in curves.values.items())
+    # Contexts and truths are continuous: no two trials of any seed have the same measurements to regret by.
+    finals = [part.values["regret_plug_in"][AGENTS.index("alg2-online"), :, -1] for part in (curves, other)]
+    assert len(np.unique(finals)) == 2 * TRIALS
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_both_engines_agree_on_one_tape(name: str, curves: Curves) -> None:
+    found = run([name], engine="jax", tape="numpy")
+    for loss, values in curves.values.items():
+        right = values[AGENTS.index(name)]
+        np.testing.assert_allclose(found.values[loss][0], right, rtol=1e-9, atol=1e-9, err_msg=loss)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        random_logistic(3, prior_cov=1.0, prior_mean=0.0, features="linear", action_law="uniform"),
+        LogisticProblem(
+            dim=2, actions=np.random.default_rng(0).normal(size=(3, 4, 2)), features=unfog.linear
+        ),
+    ],
+    ids=["diagonal, uniform", "linear, fixed actions"],
+)
+def test_other_features_agree_on_both_engines(problem: LogisticProblem) -> None:
+    numpy, jax = (
+        run(["alg1-pg:sweeps=1"], problem, engine=engine, tape="numpy").values for engine in ("numpy", "jax")
+    )
+    for loss, values in numpy.items():
+        np.testing.assert_allclose(jax[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
+
+
+def test_on_its_own_draws_the_compiled_engine_has_the_same_law() -> None:
+    settings: Any = {"rounds": 12, "trials": 600, "decompose": False}
+    one, other = (
+        run(["alg1-pg:sweeps=1"], engine=engine, **settings).values["regret"][0, :, -1]
+        for engine in ("numpy", "jax")
+    )
+    # A z test of the mean regret at level 1e-3.
+    assert abs(one.mean() - other.mean()) < 3.3 * np.sqrt((one.var() + other.var()) / 600)
+
+
+def test_single_precision_is_finite_and_near() -> None:
+    agents = ["alg1-online:marginal=true"]
+    settings: Any = {"trials": 100, "rounds": 12, "decompose": False}
+    double = run(agents, **settings).values["regret"][:, :, -1]
+    single = run(agents, engine="jax", tape="numpy", precision="float32", **settings).values["regret"][
+        :, :, -1
+    ]
+    assert np.isfinite(single).all()
+    # Rounding turns a close decision or a close reward now and then; nine trials in ten see none of it.
+    assert np.mean(np.abs(single - double) < 1e-3) > 0.9
+    assert np.abs(single - double).max() > 0
+
+
+def test_the_split_adds_up_and_can_be_left_out(curves: Curves) -> None:
+    assert tuple(curves.values) == LOSSES
+    total = curves.values["cb"] + curves.values["ee1"] + curves.values["ee2"]
+    np.testing.assert_allclose(total, curves.values["regret"], rtol=0, atol=1e-12 * ROUNDS)
+    plain = run(decompose=False)
+    assert list(plain.values) == ["regret"]
+    assert np.array_equal(plain.values["regret"], curves.values["regret"])
+
+
+def test_losses_are_gaps_between_probabilities(curves: Curves) -> None:
+    for name, values in curves.values.items():
+        steps = np.diff(values, axis=-1, prepend=0)
+        assert np.abs(steps).max() <= 1 + 1e-5, name
+    for name in ("regret_true_context", "regret_plug_in"):
+        assert np.diff(curves.values[name], axis=-1, prepend=0).min() >= 0
+
+
+def test_steps_take_their_draws_from_a_stream_of_their_own() -> None:
+    known, rows = PROBLEM.knowledge(), Catalogue("bernoulli")
+    tape = StepTape(5, [0, 3], rows["alg1-pg:sweeps=2"].learner.chain, known)
+    first, second = tape.next(0), tape.next(1)
+    assert (first.shape, second.shape) == ((2, 2, 6), (2, 2, 6 + latent_normals()))
+    for i, trial in enumerate((0, 3)):
+        source = generator(5, trial, "learner")
+        assert np.array_equal(first[:, i], source.standard_normal((2, 6)))
+        assert np.array_equal(second[:, i], source.standard_normal(second.shape[::2]))
+    assert StepTape(5, [0, 3], rows["alg1-online"].learner.chain, known).next(4).shape == (0, 2, 0)
+
+
+# The plain loop: one trial and one round at a time, every posterior by explicit inverses.
+
+
+class World:
+    """All that nature draws in one trial."""
+
+    def __init__(self, known: Knowledge, trial: int) -> None:
+        def draw(purpose: str, *shape: int) -> Array:
+            return generator(SEED, trial, purpose).standard_normal(shape)
+
+        rounds = draw("rounds", ROUNDS, 2 * D + 2)
+        self.theta = known.prior_mean + cholesky(known.prior_cov) @ draw("theta", 3 * D)
+        self.bias = cholesky(known.bias_cov) @ draw("bias", D)
+        self.actions = draw("actions", K, D)
+        self.contexts = known.context_mean + rounds[:, :D] @ cholesky(known.context_cov).T
+        self.noisy = self.contexts + self.bias + rounds[:, D : 2 * D] @ cholesky(known.noise_cov).T
+        self.uniforms = np.exp(-(rounds[:, -2] ** 2 + rounds[:, -1] ** 2) / 2)
+
+
+def psi(actions: Array, mean: Array, cov: Array) -> Array:
+    squares = mean**2 + np.diag(cov)
+    return np.array([[*(a**2), *squares, *(a * mean)] for a in actions])
+
+
+def realised_regret(trial: int, steps: int) -> Array:
+    """The paper's Algorithm 1 for logistic bandits, and what it lost at the contexts that were drawn."""
+    known = PROBLEM.knowledge()
+    world, source = World(known, trial), generator(SEED, trial, "learner")
+    c, n, prior = (inverse(cov) for cov in (known.context_cov, known.noise_cov, known.prior_cov))
+    spread, seen = inverse(c + n), inverse(known.context_cov + known.noise_cov)
+    theta, rows, rewards = known.prior_mean, np.empty((0, 3 * D)), np.empty(0)
+    lost = []
+    for t in range(ROUNDS):
+        for normals in source.standard_normal((steps, 3 * D)):
+            slope = prior @ (theta - known.prior_mean) + rows.T @ (expit(rows @ theta) - rewards)
+            rate = 0.2 / (t + 1)
+            theta = theta - rate * slope + np.sqrt(2 * rate * 0.001) * normals
+        bias_cov = inverse(inverse(known.bias_cov) + t * seen)
+        bias = bias_cov @ seen @ (world.noisy[:t] - known.context_mean).sum(0)
+        mean = spread @ (c @ known.context_mean + n @ (world.noisy[t] - bias))
+        cov = spread + spread @ n @ bias_cov @ n @ spread
+        features = psi(world.actions, mean, cov)
+        arm = int((features @ theta).argmax())
+        chances = expit(psi(world.actions, world.contexts[t], np.zeros((D, D))) @ world.theta)
+        rows = np.concatenate([rows, features[[arm]]])
+        rewards = np.append(rewards, float(world.uniforms[t] < chances[arm]))
+        oracle = spread @ (c @ known.context_mean + n @ (world.noisy[t] - world.bias))
+        best = int((psi(world.actions, oracle, spread) @ world.theta).argmax())
+        lost.append(chances[best] - chances[arm])
+    return np.cumsum(lost)
+
+
+def test_the_simulator_is_the_plain_loop() -> None:
+    found = run(["alg1:steps=10"]).values["regret_realised"][0]
+    for trial in range(TRIALS):
+        np.testing.assert_allclose(found[trial], realised_regret(trial, steps=10), rtol=0, atol=1e-9)
+
+
+# Kept runs
+
+
+def small(**changes: Any) -> Spec:
+    settings = {"rounds": 20, "trials": 9, "agents": ["alg1:steps=3", "naive-pg:sweeps=1", "alg1-online"]}
+    problem = {"kind": "logistic", "dim": 2, "actions": 5, "context_mean": [0.5, -1.0]}
+    return parse({"problem": problem, "run": settings | changes}, "small")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "timing.json"}
+
+
+@pytest.mark.parametrize("finished", [0, 2])
+def test_an_interrupted_run_ends_with_the_same_bytes(
+    finished: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(small(), tmp_path / "whole")
+    monkeypatch.setattr(schedule, "BATCH_TRIALS_HISTORY", (1, 3))
+    save, count = store.Partial.save, iter(range(10**6))
+
+    def failing(self: store.Partial, *given: Any) -> None:
+        if next(count) >= finished:
+            raise OSError(28, "No space left on device")
+        save(self, *given)
+
+    with monkeypatch.context() as trouble:
+        trouble.setattr(store.Partial, "save", failing)
+        with pytest.raises(OSError, match="No space"):
+            keep(small(), tmp_path / "broken")
+    assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
+    keep(small(), tmp_path / "broken")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert not (tmp_path / "broken.partial").exists()
+
+
+def test_a_kept_run_tells_every_loss(tmp_path: Path) -> None:
+    data = unfog.run(small(), out=tmp_path / "run")
+    assert set(data) == set(LOSSES)
+    assert list(data["agent"].values) == small().run.agents
+    facts = json.loads(json.dumps(summary(data), allow_nan=False))
+    for name, row in facts["agents"].items():
+        assert {*LOSSES, "se"} == set(row)
+        for loss in LOSSES:
+            right = data[loss].sel(agent=name).isel(round=-1).values.mean()
+            assert row[loss] == pytest.approx(right, abs=1e-12), loss
+
+
+def test_a_problem_made_in_python_is_the_same_run() -> None:
+    problem = LogisticProblem(dim=2, actions=5, context_mean=[0.5, -1.0])
+    fields = describe(problem)
+    assert fields is not None
+    again = unfog.run(problem, rounds=20, trials=9, agents=small().run.agents)
+    assert again.drop_attrs().equals(unfog.run(small()).drop_attrs())
+
+
+def test_agents_of_ones_own_run_and_are_not_kept(tmp_path: Path) -> None:
+    mine = Catalogue("bernoulli")["alg1-online"]._replace(name="mine")
+    both = run([mine, "alg1-online"])
+    assert all(np.array_equal(*values) for values in both.values.values())
+    with pytest.raises(InputError, match="out"):
+        unfog.run(small(), agents=[mine], out=tmp_path / "run")
+
+
+def test_the_chip_engine_refuses_rewards_of_0_or_1() -> None:
+    with pytest.raises(InputError, match=r"^engine: chip"):
+        run(["alg1-online"], engine="chip")
