@@ -18,6 +18,7 @@ from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
 from unfog.agents.learn import conjugate
 from unfog.agents.parts import Denoiser, Privilege
 from unfog.arrays import Array
+from unfog.blocks import Belief
 from unfog.features import Context, MapBuilder
 from unfog.features.diagonal import diagonal
 from unfog.features.linear import linear
@@ -181,7 +182,7 @@ def test_denoisers(denoiser: Denoiser, engine: Engine, rng: np.random.Generator)
 
 
 def test_learner(engine: Engine, rng: np.random.Generator) -> None:
-    def walk(known: Knowledge, rows: Array, rewards: Array) -> Gaussian:
+    def walk(known: Knowledge, rows: Array, rewards: Array) -> Belief:
         parameters, state = conjugate.setup(known), conjugate.start(known, None)
         for t in range(N):
             state = conjugate.update(parameters, state, rows[t], None, rewards[t])

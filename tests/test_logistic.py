@@ -226,7 +226,7 @@ PAPERS = LogisticProblem()
 WIDE = LogisticProblem(prior_cov=10.0)
 
 
-@pytest.mark.parametrize(("problem", "cases"), [(PAPERS, 2500), (WIDE, 1000)], ids=["paper", "wide prior"])
+@pytest.mark.parametrize(("problem", "cases"), [(PAPERS, 2500), (WIDE, 600)], ids=["paper", "wide prior"])
 def test_at_the_papers_settings_it_is_exact_enough(problem: LogisticProblem, cases: int) -> None:
     for law in laws(problem, cases, seed=1):
         found = law.expected_sigmoid(problem.rewards.nodes)  # type: ignore[attr-defined]
@@ -238,5 +238,5 @@ def test_at_the_papers_settings_it_is_exact_enough(problem: LogisticProblem, cas
 
 def test_nodes_grow_with_the_scores() -> None:
     assert PAPERS.rewards.nodes == NODES  # type: ignore[attr-defined]
-    # Scores grow as the prior's standard deviation does, from a size a sixth below the one NODES is for.
-    assert WIDE.rewards.nodes == pytest.approx(NODES * np.sqrt(10) * 5.1 / 6, rel=0.02)  # type: ignore[attr-defined]
+    # Scores grow as the prior's standard deviation does, from a size just below the one NODES is for.
+    assert WIDE.rewards.nodes == pytest.approx(NODES * np.sqrt(10) * 17.8 / 18, rel=0.02)  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from unfog.version import __version__
 if TYPE_CHECKING:
     from unfog.agents.agent import Agent
     from unfog.agents.catalogue import AGENTS
+    from unfog.calibration import calibrate
     from unfog.features.linear import linear
     from unfog.features.quadratic import quadratic
     from unfog.features.quadrature import quadrature
@@ -27,6 +28,7 @@ _HOME = {
     "GaussianProblem": "world.gaussian",
     "InputError": "inputs",
     "LogisticProblem": "world.logistic",
+    "calibrate": "calibration",
     "figure": "lab.figures",
     "linear": "features.linear",
     "open_run": "lab.run",
@@ -44,6 +46,7 @@ __all__ = [
     "InputError",
     "LogisticProblem",
     "__version__",
+    "calibrate",
     "figure",
     "linear",
     "open_run",

@@ -22,6 +22,14 @@ class Gaussian(NamedTuple):
     mean: Array  # (..., m)
     root: Array  # (..., m, m), covariance = root root'
 
+    def sample(self, normals: Array) -> Array:
+        """A draw of w from standard normals (..., m)."""
+        return sample(self, normals)
+
+    def condition(self, row: Array, value: Array, variance: Array) -> "Gaussian":
+        """The belief after seeing value = row'w + N(0, variance)."""
+        return condition(self, row, value, variance)
+
 
 def from_moments(mean: Array, cov: Array) -> Gaussian:
     """The belief with this mean and (positive definite) covariance."""

@@ -13,5 +13,5 @@ class Knowledge(NamedTuple):
     noise_cov: Array  # (d, d)   Sigma_n
     bias_cov: Array  # (d, d)   Sigma_gamma
     prior_mean: Array  # (m,)     of theta
-    prior_cov: Array  # (m, m)   of theta
+    prior_cov: Array  # (m, m)   of theta, or (K, k, k): independent blocks
     reward_var: Array | None = None  # ()  sigma^2, where rewards have one variance

@@ -19,8 +19,15 @@ def posterior(known: Knowledge, rows: Array, rewards: Array) -> tuple[Array, Arr
     return cov @ pull, cov
 
 
+def start(known: Knowledge) -> gaussian.Gaussian:
+    state = conjugate.start(known, None)
+    assert isinstance(state, gaussian.Gaussian)
+    return state
+
+
 def test_it_starts_from_the_prior(known: Knowledge) -> None:
-    belief = conjugate.belief(conjugate.setup(known), conjugate.start(known, None))
+    belief = conjugate.belief(conjugate.setup(known), start(known))
+    assert isinstance(belief, gaussian.Gaussian)
     assert np.array_equal(belief.mean, known.prior_mean)
     np.testing.assert_allclose(gaussian.covariance(belief), known.prior_cov, rtol=1e-12, atol=1e-14)
 
@@ -29,11 +36,12 @@ def test_it_starts_from_the_prior(known: Knowledge) -> None:
 def test_it_is_the_precision_form(seed: int, rng: np.random.Generator) -> None:
     known = random_knowledge(seed)
     rows, rewards = rng.normal(0.5, 1.0, (60, 9)), rng.normal(2.0, 3.0, 60)
-    parameters, state = conjugate.setup(known), conjugate.start(known, None)
+    parameters, state = conjugate.setup(known), start(known)
     for n, (row, reward) in enumerate(zip(rows, rewards, strict=True), 1):
         state = conjugate.update(parameters, state, row, None, reward)
         mean, cov = posterior(known, rows[:n], rewards[:n])
         belief = conjugate.belief(parameters, state)
+        assert isinstance(belief, gaussian.Gaussian)
         np.testing.assert_allclose(belief.mean, mean, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(gaussian.covariance(belief), cov, rtol=1e-9, atol=1e-12)
 
@@ -44,7 +52,7 @@ def test_the_papers_prior_gives_the_papers_posterior(rng: np.random.Generator) -
         prior_mean=np.zeros(size), prior_cov=prior_var * np.eye(size), reward_var=np.asarray(variance)
     )
     rows, rewards = rng.normal(0.5, 4.0, (30, size)), rng.normal(2.0, 3.0, 30)
-    parameters, state = conjugate.setup(known), conjugate.start(known, None)
+    parameters, state = conjugate.setup(known), start(known)
     for row, reward in zip(rows, rewards, strict=True):
         state = conjugate.update(parameters, state, row, None, reward)
     precision = np.eye(size) / prior_var + rows.T @ rows / variance
@@ -56,7 +64,7 @@ def test_the_papers_prior_gives_the_papers_posterior(rng: np.random.Generator) -
 
 def test_trials_learn_apart(known: Knowledge, rng: np.random.Generator) -> None:
     rows, rewards = rng.normal(0.5, 1.0, (20, 3, 9)), rng.normal(2.0, 3.0, (20, 3))
-    parameters, state = conjugate.setup(known), conjugate.start(known, None)
+    parameters, state = conjugate.setup(known), start(known)
     for row, reward in zip(rows, rewards, strict=True):
         state = conjugate.update(parameters, state, row, None, reward)
     for i in range(3):

@@ -12,8 +12,17 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from tests.problems import covariance_error, inverse, random_knowledge, spd
+from tests.problems import (
+    covariance_error,
+    feature_moments,
+    inverse,
+    quadratic_phi,
+    random_knowledge,
+    spd,
+)
 from unfog import gaussian, polya_gamma
+from unfog.agents import agent as agents
+from unfog.agents.catalogue import Catalogue
 from unfog.agents.learn.laplace import Laplace
 from unfog.agents.learn.lmc import LMC
 from unfog.agents.learn.online import Online
@@ -21,6 +30,8 @@ from unfog.agents.learn.pg import PG
 from unfog.agents.learn.posterior import energy, gradient
 from unfog.agents.learn.walker import State, Walker
 from unfog.arrays import Array
+from unfog.features import Context
+from unfog.features.quadratic import quadratic
 from unfog.gaussian import Gaussian
 from unfog.inputs import InputError
 from unfog.knowledge import Knowledge
@@ -356,9 +367,37 @@ def test_jax_takes_the_same_steps(learner: Walker, rng: np.random.Generator) -> 
 @pytest.mark.parametrize("learner", [LMC(), PG()], ids=repr)
 def test_a_sampler_is_certain_of_its_sample(learner: Walker, rng: np.random.Generator) -> None:
     parameters, state = remember(learner, make_data(3, 4))
-    belief = learner.belief(parameters, state._replace(theta=rng.normal(size=(2, 3))))
-    draws = gaussian.sample(belief, rng.standard_normal((2, 3)))
-    assert np.array_equal(draws, belief.mean)
+    theta = rng.normal(size=(2, 3))
+    belief = learner.belief(parameters, state._replace(theta=theta))
+    assert np.array_equal(gaussian.sample(belief, rng.standard_normal((2, 3))), theta)
+
+
+@pytest.mark.parametrize(
+    "name", ["alg1-lmc:rate=0.05:marginal=true", "alg2-laplace:marginal=true", "alg1-pg"]
+)
+def test_an_agent_remembers_the_features_of_its_arm(name: str, rng: np.random.Generator) -> None:
+    """Their mean and covariance under its belief, by quadrature; phi itself where the context is shown."""
+    agent, known, trials, arms = Catalogue("bernoulli")[name], random_knowledge(5, 2, 6), 3, 4
+    actions, noisy, shown = (
+        rng.normal(0.5, 1.0, shape) for shape in ((trials, arms, 2), (trials, 2), (trials, 2))
+    )
+    setup, memory = agents.begin(agent, known)
+    normals = rng.standard_normal((trials, agent.chooser.normals(known)))
+    decision = agents.decide(agent, setup, memory, quadratic(actions), noisy, normals)
+    revealed = shown if agent.reveals else None
+    rewards = np.array([1.0, 0.0, 1.0])
+    after = agents.learn(agent, setup, memory, quadratic(actions), decision, noisy, rewards, revealed)
+    past = after.learner.past
+    assert (past.spreads is None) == (name == "alg1-pg")
+    assert np.array_equal(past.rewards[:, 0], rewards)
+    for i, arm in enumerate(decision.arm):
+        context = Context(decision.context.mean[i], np.broadcast_to(decision.context.cov, (trials, 2, 2))[i])
+        rows, covs = feature_moments(quadratic_phi, actions[i], context)
+        row = quadratic_phi(actions[i, arm], shown[i]) if agent.reveals else rows[arm]
+        np.testing.assert_allclose(past.rows[i, :, 0], row, rtol=1e-10, atol=1e-12)
+        if past.spreads is not None:
+            cov = 0 * covs[arm] if agent.reveals else covs[arm]
+            np.testing.assert_allclose(past.spreads[i, 0], cov, rtol=1e-9, atol=1e-11)
 
 
 # Assumed-density filtering
@@ -469,13 +508,13 @@ def test_a_row_of_zeros_teaches_nothing() -> None:
     state, _ = belief_with(0.5, 2.0)
     for marginal, spread in ((False, None), (True, np.eye(3))):
         for reward in (0.0, 1.0):
-            after = Online(marginal).update((), state, np.zeros(3), spread, np.asarray(reward))
+            after = Online(marginal=marginal).update((), state, np.zeros(3), spread, np.asarray(reward))
             np.testing.assert_allclose(after.mean, state.mean, rtol=1e-12)
             np.testing.assert_allclose(gaussian.covariance(after), gaussian.covariance(state), rtol=1e-12)
             single = Gaussian(*(jnp.asarray(part, jnp.float32) for part in state))
             zeros, paid = jnp.zeros(3, jnp.float32), jnp.asarray(reward, jnp.float32)
             wide = None if spread is None else jnp.asarray(spread, jnp.float32)
-            found = Online(marginal).update((), single, zeros, wide, paid)
+            found = Online(marginal=marginal).update((), single, zeros, wide, paid)
             assert all(bool((a == b).all()) for a, b in zip(found, single, strict=True))
 
 
@@ -516,12 +555,25 @@ def test_trials_learn_apart(rng: np.random.Generator) -> None:
             np.testing.assert_allclose(whole.root[i], one.root, rtol=1e-10, atol=1e-12)
 
 
+def test_single_precision_updates_are_near() -> None:
+    made = [belief_with(mean, variance) for mean, variance in SCORES for _ in range(2)]
+    state = Gaussian(*(np.stack(part) for part in zip(*(belief for belief, _ in made), strict=True)))
+    rows, rewards = np.stack([row for _, row in made]), np.tile([0.0, 1.0], len(SCORES))
+    right = Online().update((), state, rows, None, rewards)
+    there = jax.tree.map(lambda part: jnp.asarray(part, jnp.float32), (state, rows, rewards))
+    found = jax.jit(lambda s, x, r: Online().update((), s, x, None, r))(*there)
+    assert found.mean.dtype == jnp.float32
+    spreads = np.sqrt(np.einsum("ni,nij,nj->n", rows, gaussian.covariance(right), rows))
+    gaps = np.abs(np.vecdot(rows, np.asarray(found.mean, np.float64) - right.mean))
+    assert np.all(gaps < 1e-3 * spreads)
+
+
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("marginal", [False, True], ids=["plain", "marginal"])
 def test_after_20_000_updates_it_is_finite_and_positive(precision: str, marginal: bool) -> None:
     size, n, trials = 5, 20_000, 4
     known = make_data(size, 1).known
-    learner, rng = Online(marginal), np.random.default_rng(5)
+    learner, rng = Online(marginal=marginal), np.random.default_rng(5)
     truth = rng.multivariate_normal(known.prior_mean, known.prior_cov, trials)
     rows = rng.normal(0.3, 1.5, (n, trials, size))
     rewards = (rng.random((n, trials)) < expit(np.vecdot(rows, truth))).astype(np.float64)

@@ -271,15 +271,15 @@ def test_other_rewards_are_refused() -> None:
 
 
 def test_a_chain_that_runs_away_is_named() -> None:
-    with pytest.raises(InputError, match="'lmc:rate=1000' runs off"):
-        posterior._finite(
-            "lmc:rate=1000",
-            *walks(
-                learner_named("alg1", "lmc:rate=1000"),
-                play(SMALL, Catalogue("bernoulli")["alg1-online"], 5, 0),
-                0,
-                50,
-            ),
+    for draws, long in ((np.array([[np.nan]]), None), (np.zeros((2, 1)), np.array([[[np.inf]]]))):
+        with pytest.raises(InputError, match="'lmc:rate=1' runs off"):
+            posterior._finite("lmc:rate=1", draws, long)
+    with pytest.raises(InputError, match=r"^rate: 1000 is too long a step for a prior precision of"):
+        walks(
+            learner_named("alg1", "lmc:rate=1000"),
+            play(SMALL, Catalogue("bernoulli")["alg1-online"], 5, 0),
+            0,
+            50,
         )
 
 

@@ -2,8 +2,11 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.linalg import cholesky
@@ -11,7 +14,9 @@ from scipy.special import expit
 
 import unfog
 from tests.problems import inverse, random_knowledge
+from unfog.agents import agent as agents
 from unfog.agents.catalogue import Catalogue
+from unfog.agents.learn.walker import State, Walker
 from unfog.arrays import Array
 from unfog.inputs import InputError
 from unfog.knowledge import Knowledge
@@ -20,7 +25,8 @@ from unfog.lab.report import summary
 from unfog.lab.run import keep
 from unfog.lab.spec import Spec, describe, parse
 from unfog.polya_gamma import normals as latent_normals
-from unfog.simulate import Curves, schedule, simulate
+from unfog.simulate import Curves, jax_engine, plan, schedule, simulate
+from unfog.simulate.jax_program import Program
 from unfog.simulate.tape import StepTape, generator
 from unfog.theory.regret import names
 from unfog.world.logistic import LogisticProblem
@@ -32,10 +38,12 @@ ROUNDS, TRIALS, SEED = 24, 4, 3
 def random_logistic(seed: int, **changes: Any) -> LogisticProblem:
     fields = random_knowledge(seed, D, 3 * D)._asdict()
     del fields["reward_var"]
+    # A wide prior about scores of both signs, so that what is learnt decides what is chosen.
+    fields |= {"prior_mean": fields["prior_mean"] - 0.4, "prior_cov": 3 * fields["prior_cov"]}
     return LogisticProblem(dim=D, actions=K, **fields | changes)
 
 
-PROBLEM = random_logistic(12)
+PROBLEM = random_logistic(14)
 AGENTS = [
     "alg1:steps=10",
     "alg2-lmc:temperature=1:steps=5",
@@ -144,6 +152,50 @@ def test_on_its_own_draws_the_compiled_engine_has_the_same_law() -> None:
     )
     # A z test of the mean regret at level 1e-3.
     assert abs(one.mean() - other.mean()) < 3.3 * np.sqrt((one.var() + other.var()) / 600)
+
+
+class Sum(Walker):
+    """A chain that adds its draws up."""
+
+    @property
+    def steps(self) -> int:
+        return 4
+
+    def normals(self, known: Knowledge, seen: int) -> int:  # noqa: ARG002
+        return known.prior_mean.shape[-1]
+
+    def step(self, parameters: Any, state: State, normals: Array) -> State:  # noqa: ARG002
+        return state._replace(theta=state.theta + normals)
+
+
+def test_a_compiled_chain_gets_new_draws_at_every_step() -> None:
+    """No step, round or purpose sees the draws of another: sums of four are of variance four, and apart."""
+    trials, agent = 500, Catalogue("bernoulli")["alg1"]._replace(name="sum", learner=Sum())
+    job, _ = plan(PROBLEM, [agent], rounds=6, trials=trials, seed=1, engine="jax", tape="device")
+    with jax.enable_x64(True):
+        draws = jax_engine.Randomness(job, range(trials), trials)
+        program = Program(PROBLEM, agent, True, False, "float64", False, 6)
+        setup, memory = agents.begin(agent, PROBLEM.knowledge(), None, 6)
+        inputs: Any = SimpleNamespace(setup=setup, steps=draws.steps(agent))
+        think = jax.jit(lambda t: program._think(inputs, memory, t).learner.theta - memory.learner.theta)
+        sums = [np.asarray(think(t)) for t in range(3)]
+        choices = program._normals(draws.rounds("agent", 3 * D), jnp.asarray(0), 3 * D)
+    seen = np.stack([part.ravel() for part in (*sums, np.asarray(choices))])
+    # Three variances and six correlations at 5 standard errors: right draws fail with probability 5e-6.
+    assert np.all(np.abs(seen[:3].var(1) - 4) < 5 * 4 * np.sqrt(2 / seen.shape[1]))
+    apart = np.corrcoef(seen) - np.eye(4)
+    assert np.abs(apart).max() < 5 / np.sqrt(seen.shape[1])
+
+
+@pytest.mark.parametrize("learner", ["online", "laplace", "lmc:steps=5"])
+def test_a_context_that_is_shown_leaves_nothing_to_average(learner: str) -> None:
+    """Algorithm 2 learns from phi(a, c) itself, of covariance zero: averaging changes nothing."""
+    averaged = f"{learner}:marginal=true"
+    plain, marginal = (run([name]) for name in (f"alg2-{learner}", f"alg2-{averaged}"))
+    for loss, values in plain.values.items():
+        np.testing.assert_allclose(marginal.values[loss], values, rtol=0, atol=1e-9)
+    believed = run([f"alg1-{learner}", f"alg1-{averaged}"]).values["regret"]
+    assert np.abs(believed[0] - believed[1]).max() > 1e-3
 
 
 def test_single_precision_is_finite_and_near() -> None:

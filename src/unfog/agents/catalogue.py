@@ -14,6 +14,7 @@ from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
 from unfog.agents.learn import conjugate
 from unfog.agents.recipes import LEARNERS, spelled_out
 from unfog.inputs import InputError
+from unfog.rewards import KINDS
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
@@ -93,10 +94,23 @@ def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = 
             raise InputError(field, f"no agent is called {name!r}", rows.allowed()) from None
         except InputError as error:
             raise InputError.prefixed(field, error) from None
-        if found[-1].learner.kind != rows.kind:
-            problem = f"{name!r} learns from {found[-1].learner.kind} rewards"
-            raise InputError(field, problem, f"agents for {rows.kind} rewards")
+        _check(found, field, rows)
     return found
+
+
+def _check(found: Sequence[Agent], field: str, rows: Catalogue) -> None:
+    """The last of these agents learns from such rewards, and is not one of the others under another name."""
+    *others, agent = found
+    kind = rows.kind
+    learns = getattr(agent.learner, "kind", None)
+    if isinstance(agent.learner, type) or learns not in KINDS:
+        raise InputError(field, f"the learner of {agent.name!r} is {agent.learner!r}", "a learner, made")
+    if learns != kind:
+        raise InputError(field, f"{agent.name!r} learns from {learns} rewards", f"agents for {kind} rewards")
+    for other in others:
+        same = other._replace(name=agent.name, summary=agent.summary) == agent
+        if same and rows.knows(agent) and rows.knows(other):
+            raise InputError(field, f"{agent.name!r} is {other.name!r} by another name", "each agent once")
 
 
 def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:

@@ -8,8 +8,8 @@ of engine can carry them.
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from unfog.arrays import Array, Ints
+from unfog.blocks import Belief
 from unfog.features import Context, Design
-from unfog.gaussian import Gaussian
 from unfog.knowledge import Knowledge
 
 Parameters: TypeAlias = Any
@@ -89,7 +89,7 @@ class Learner(Protocol):
         """The state before the first round; with room for so many, or growing, where past rounds are kept."""
         ...
 
-    def belief(self, parameters: Parameters, state: State) -> Gaussian:
+    def belief(self, parameters: Parameters, state: State) -> Belief:
         """The current belief about theta; a sampler's is certain of its current sample."""
         ...
 
@@ -107,6 +107,6 @@ class Chooser(Protocol):
         """How many standard normals one choice takes."""
         ...
 
-    def choose(self, design: Design, belief: Gaussian, normals: Array) -> Ints:
+    def choose(self, design: Design, belief: Belief, normals: Array) -> Ints:
         """The arm: (...,)."""
         ...

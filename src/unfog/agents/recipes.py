@@ -7,6 +7,7 @@
 The name says everything, so that it is all that a spec, a run folder or a worker process needs to be told.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -51,8 +52,10 @@ def _settings(suffix: str, given: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for setting in given:
         field, equals, text = setting.partition("=")
-        if field not in defaults or not equals:
-            raise InputError(field, "no such setting", ", ".join(settings_of(suffix)))
+        if field not in defaults:
+            raise InputError(field or "settings", "no such setting", ", ".join(settings_of(suffix)))
+        if not equals:
+            raise InputError(field, "has no value", f"{field}={str(defaults[field]).lower()}, for instance")
         if field in found:
             raise InputError(field, "given twice", "each setting once")
         found[field] = _value(field, text, defaults[field])
@@ -63,7 +66,9 @@ def _value(field: str, text: str, default: Any) -> Any:
     """A setting as what its default is: a truth value or a number."""
     if isinstance(default, bool):
         return one_of(field, text, ("true", "false")) == "true"
+    plain = re.fullmatch(r"[0-9]+" if isinstance(default, int) else r"[-+.0-9eE]+", text)
     try:
-        return type(default)(text)
+        return type(default)(text if plain else "none")
     except ValueError:
-        raise InputError(field, repr(text), f"a number, such as {default}") from None
+        whole = "whole " * isinstance(default, int)
+        raise InputError(field, repr(text), f"a {whole}number, such as {default}") from None

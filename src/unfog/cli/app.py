@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from unfog.cli import check, plot, reproduce, run, show
+from unfog.cli import check, data, plot, reproduce, run, show
 from unfog.cli import list as list_command
 from unfog.version import __version__
 
@@ -39,3 +39,4 @@ app.command("show", epilog=show.EXAMPLE)(show.command)
 app.command("plot", epilog=plot.EXAMPLE)(plot.command)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)
 app.add_typer(check.app, name="check")
+app.add_typer(data.app, name="data")

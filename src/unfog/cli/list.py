@@ -19,10 +19,10 @@ def command(
 
     experiments = {name: spec.title for name, spec in catalog().items()}
     agents = {name: row.summary for name, row in AGENTS.items()}
-    if json:
-        typer.echo(jsonlib.dumps({"experiments": experiments, "agents": agents, "learners": NOTES}))
-        return
     learners = {name: f"{note} ({', '.join(settings_of(name))})" for name, note in NOTES.items()}
+    if json:
+        typer.echo(jsonlib.dumps({"experiments": experiments, "agents": agents, "learners": learners}))
+        return
     width = max(map(len, [*experiments, *agents])) + 2
     for heading, rows in (("experiments", experiments), ("agents", agents), (LEARNERS, learners)):
         typer.echo(heading)

@@ -19,6 +19,9 @@ Workers = Annotated[
 ]
 
 
+Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
+
+
 def command(
     experiment: Annotated[str, typer.Argument(help="A name from `unfog list`, or a spec: FILE.toml.")],
     rounds: Rounds = None,
@@ -31,15 +34,17 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; runs/NAME-001 and up unless told.")
     ] = None,
+    data: Data = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
     from unfog.cli.progress import bar, choose_engine
-    from unfog.lab import store
+    from unfog.lab import datasets, store
     from unfog.lab.run import keep, open_run
     from unfog.lab.spec import load
     from unfog.simulate.workers import cores
 
+    datasets.look_in(data)
     names = None if agents is None else [name.strip() for name in agents.split(",") if name.strip()]
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "agents": names}
     spec = load(experiment, {**changes, "engine": engine, "precision": precision})
@@ -47,6 +52,5 @@ def command(
     spec = choose_engine(spec, workers)
     with bar(spec.name) as progress:
         target = keep(spec, out, workers=workers, progress=progress)
-    data, seconds = open_run(target), store.seconds(target)
     typer.echo(f"kept in {target}", err=True)
-    say(data, seconds, json)
+    say(open_run(target), store.seconds(target), json)

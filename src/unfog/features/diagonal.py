@@ -5,9 +5,9 @@ E[phi] = a * v and Cov(phi) = diag(a) C diag(a). The score is a'(v * theta): one
 
 from typing import NamedTuple
 
-from unfog.arrays import Array, Ints, matvec, rowdots, take
+from unfog.arrays import Array, Ints, rowdots, take
 from unfog.features import Context
-from unfog.features.law import Form
+from unfog.features.law import Form, linear_form
 from unfog.gaussian import Gaussian
 
 
@@ -51,10 +51,8 @@ class DiagonalLaws(NamedTuple):
 
     def of(self, arm: Ints) -> Form:
         """The law of the chosen arm's score."""
-        xp = self.theta.__array_namespace__()
         weight = take(self.design.actions, arm) * self.theta
-        spread = xp.sqrt(xp.vecdot(weight, matvec(self.design.cov, weight)))[..., None]
-        return Form(xp.vecdot(weight, self.design.mean), spread, xp.zeros_like(spread))
+        return linear_form(weight, self.design.mean, self.design.cov)
 
 
 class Diagonal(NamedTuple):

@@ -7,7 +7,7 @@ standard normals z; any other one is known at the points of a quadrature rule.
 
 from typing import NamedTuple, Protocol
 
-from unfog.arrays import Array, Ints
+from unfog.arrays import Array, Ints, matvec
 from unfog.logistic import NODES, expected_sigmoid, sigmoid
 
 
@@ -54,6 +54,13 @@ class Form(NamedTuple):
         """Var(score)."""
         found: Array = (self.slope**2 + 2 * self.curvature**2).sum(-1)
         return found
+
+
+def linear_form(weight: Array, mean: Array, cov: Array) -> Form:
+    """The law of weight'c with c ~ N(mean, cov): Gaussian."""
+    xp = weight.__array_namespace__()
+    spread = xp.sqrt(xp.vecdot(weight, matvec(cov, weight)))[..., None]
+    return Form(xp.vecdot(weight, mean), spread, xp.zeros_like(spread))
 
 
 class Weighed(NamedTuple):

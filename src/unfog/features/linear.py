@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from unfog.arrays import Array, Ints, matvec, rowdots, take
 from unfog.features import Context
-from unfog.features.law import Form
+from unfog.features.law import Form, linear_form
 from unfog.gaussian import Gaussian
 
 
@@ -63,10 +63,8 @@ class LinearLaws(NamedTuple):
 
     def of(self, arm: Ints) -> Form:
         """The law of the chosen arm's score."""
-        xp = self.theta.__array_namespace__()
         weight = matvec(self.design.matrix(arm).mT, self.theta)
-        spread = xp.sqrt(xp.vecdot(weight, matvec(self.design.cov, weight)))[..., None]
-        return Form(xp.vecdot(weight, self.design.mean), spread, xp.zeros_like(spread))
+        return linear_form(weight, self.design.mean, self.design.cov)
 
 
 class Linear(NamedTuple):

@@ -2,6 +2,7 @@
 
 import itertools
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from unfog.lab.spec import Spec
 
 # Okabe and Ito's colours, with a dash of its own each: curves stay apart for colour-blind readers and in grey
 # print. An agent of the catalogue has the same style in every figure.
-_COLOURS = ["#0072B2", "#E69F00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F"]
-_DASHES: list[Any] = [
+COLOURS = ["#0072B2", "#E69F00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F"]
+DASHES: list[Any] = [
     "-",
     (0, (5, 1.5)),
     (0, (1, 1)),
@@ -37,7 +38,7 @@ _NAMES = {
     "alg2-exact": "Algorithm 2, exact",
 }
 MOST_INSIDE = 8  # curves whose legend fits into the axes
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "sans-serif",
     "axes.spines.top": False,
@@ -47,6 +48,7 @@ _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "unfog",
     "pdf.fonttype": 42,
 }
+_TITLE: dict[str, Any] = {"fontsize": 9, "loc": "left", "parse_math": False}
 FORMATS = ("svg", "pdf", "png")
 
 
@@ -54,16 +56,40 @@ def figure(data: xr.Dataset, title: str | None = None) -> Figure:
     """Mean cumulative regret over rounds, one curve an agent, with 95 % bands."""
     spec = Spec.model_validate_json(data.attrs["spec"])
     lines, trials = curves(data), data.sizes["trial"]
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         chart = Figure(figsize=(5.2, 3.6) if len(lines) <= MOST_INSIDE else (8.4, 4.2), layout="constrained")
         axes = chart.subplots()
         draw(axes, lines, _label_of(spec), swept=bool(spec.sweep))
-        heading = textwrap.fill(spec.title if title is None else title, 70)
-        axes.set_title(heading, fontsize=9, loc="left", parse_math=False)
-        bands = "bands: 95 % intervals, " if trials > 1 else ""
-        note = f"mean of {trials} trial{'s'[: trials > 1]}, {bands}seed {spec.run.seed}"
+        axes.set_title(_heading(data, spec.title if title is None else title), **_TITLE)
+        bands = "; bands: 95 % intervals" if trials > 1 else ""
+        note = _averaged(data, spec) + bands
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart
+
+
+def _heading(data: xr.Dataset, title: str, width: int = 70) -> str:
+    """A title, with what must be said of the data."""
+    said = [data.attrs["note"]] if "note" in data.attrs else []
+    return "\n".join([textwrap.fill(title, width), *said])
+
+
+def panels(runs: Sequence[xr.Dataset]) -> Figure:
+    """Several runs side by side, with the rules of `figure`."""
+    with mpl.rc_context(STYLE):
+        chart = Figure(figsize=(4.2 * len(runs), 3.6), layout="constrained")
+        for axes, data in zip(chart.subplots(1, len(runs), squeeze=False)[0], runs, strict=True):
+            spec = Spec.model_validate_json(data.attrs["spec"])
+            draw(axes, curves(data), _label_of(spec), swept=bool(spec.sweep))
+            axes.set_title(_heading(data, spec.title, 50), **_TITLE)
+            axes.set_xlabel(f"round t\n{_averaged(data, spec)}")
+        if any(data.sizes["trial"] > 1 for data in runs):
+            chart.supxlabel("bands: 95 % intervals", fontsize=7, color="0.35", x=0.99, ha="right")
+    return chart
+
+
+def _averaged(data: xr.Dataset, spec: Spec) -> str:
+    trials = data.sizes["trial"]
+    return f"mean of {trials} trial{'s'[: trials > 1]}, seed {spec.run.seed}"
 
 
 def _label_of(spec: Spec) -> dict[str, str]:
@@ -127,8 +153,8 @@ def _places(labels: list[str]) -> list[int]:
 
 def _style(place: int) -> tuple[str, Any]:
     """Colour and dash; past eight the dashes shift against the colours."""
-    size = len(_COLOURS)
-    return _COLOURS[place % size], _DASHES[(place + place // size) % size]
+    size = len(COLOURS)
+    return COLOURS[place % size], DASHES[(place + place // size) % size]
 
 
 def save(chart: Figure, folder: Path, stem: str, formats: tuple[str, ...] = FORMATS) -> list[Path]:
@@ -139,7 +165,7 @@ def save(chart: Figure, folder: Path, stem: str, formats: tuple[str, ...] = FORM
         path = folder / f"{stem}.{kind}"
         temporary = folder / f".{stem}.{kind}.tmp"
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-        with mpl.rc_context(_STYLE):
+        with mpl.rc_context(STYLE):
             chart.savefig(temporary, format=kind, dpi=200, metadata=undated)
         temporary.replace(path)
         paths.append(path)

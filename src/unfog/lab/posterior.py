@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unfog import gaussian
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
@@ -65,8 +64,7 @@ def problem_of(experiment: str | Path) -> tuple[str, Problem]:
     spec = load(experiment)
     problem = build_problem(spec.problem)
     if problem.rewards.kind != "bernoulli":
-        known = {name: build_problem(one.problem).rewards.kind for name, one in catalog().items()}
-        fit = ", ".join(name for name, kind in known.items() if kind == "bernoulli")
+        fit = ", ".join(name for name, one in catalog().items() if one.problem["kind"] == "logistic")
         raise InputError(
             "experiment",
             f"the rewards of {spec.name!r} are {problem.rewards.kind}",
@@ -126,7 +124,13 @@ def _checked(
     count("draws", draws, 200, 100_000)
     if not learners or len(set(learners)) < len(learners):
         raise InputError("learners", ", ".join(learners) or "none named", "one or more, each once")
-    return {name: learner_named(agent, name) for name in learners}
+    chosen = {name: learner_named(agent, name) for name in learners}
+    for name, learner in chosen.items():
+        try:
+            learner.setup(problem.knowledge())
+        except InputError as error:
+            raise InputError.prefixed(name, error) from None
+    return chosen
 
 
 def _finite(name: str, draws: Array, long: Array | None) -> tuple[Array, Array | None]:
@@ -151,7 +155,7 @@ def play(problem: Problem, agent: Agent, rounds: int, seed: int) -> Data:
     features, shown = truth.features, []
     setup, memory = agents.begin(agent, known, Privilege(truth.bias) if agent.privileged else None)
     for t in range(rounds):
-        context, noisy = problem.emit(truth, nature[:, t])
+        context, noisy = problem.emit(truth, nature[:, t], np.asarray(t))
         decision = agents.decide(agent, setup, memory, features, noisy, draws[:, t])
         exact = features.at(context)
         reward = problem.reward(np.vecdot(exact.row(decision.arm), truth.theta), nature[:, t])
@@ -181,7 +185,7 @@ def walks(
         belief = learner.belief(*walk(range(1))[:2])
         tick(replicas)
         normals = RoundTape(seed, range(replicas), "belief", data.rows.shape[1]).next(1)
-        return gaussian.sample(belief, normals[:, 0]), None
+        return belief.sample(normals[:, 0]), None
     ends = []
     pieces = [range(first, min(first + PIECE, replicas)) for first in range(0, replicas, PIECE)]
     with ThreadPoolExecutor(cores()) as pool:  # NumPy lets go of the interpreter while it works

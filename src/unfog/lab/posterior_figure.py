@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from unfog.arrays import Array
-from unfog.lab.figures import _COLOURS, _DASHES, _STYLE
+from unfog.lab.figures import COLOURS, DASHES, STYLE
 from unfog.lab.nuts import Comparison, Reference
 from unfog.lab.posterior import Check
 
@@ -18,13 +18,13 @@ LEVEL = 0.9  # of the ellipses
 REACH = 3.3  # posterior standard deviations that the panel of ellipses shows
 FLOOR, CEILING = 1e-3, 1e3  # ratios of spread beyond are shown there
 _GREY = "0.45"  # NUTS
-_SHADES = [colour for colour in _COLOURS if colour != "#7F7F7F"]
+_SHADES = [colour for colour in COLOURS if colour != "#7F7F7F"]
 
 
 def figure(found: Check, title: str) -> Figure:
     """Three panels: ellipses, means, spreads; the learners' names are the legend of all."""
     rows = len(found.comparisons)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         chart = Figure(figsize=(8.4, max(3.2, 1.4 + 0.34 * rows)), layout="constrained")
         cloud, means, spreads = chart.subplots(1, 3, width_ratios=(1.25, 1, 1))
         _ellipses(cloud, found.references[0], found.comparisons)
@@ -40,7 +40,7 @@ def figure(found: Check, title: str) -> Figure:
 
 
 def _style(index: int) -> dict[str, Any]:
-    return {"color": _SHADES[index % len(_SHADES)], "linestyle": _DASHES[index % len(_DASHES)]}
+    return {"color": _SHADES[index % len(_SHADES)], "linestyle": DASHES[index % len(DASHES)]}
 
 
 def _ellipses(axes: Axes, reference: Reference, learners: list[Comparison]) -> None:

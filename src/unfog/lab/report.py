@@ -30,6 +30,7 @@ def summary(data: xr.Dataset, seconds: float | None = None) -> dict[str, Any]:
     names = [str(name) for name in data["agent"].values]
     return {
         "experiment": data.attrs["experiment"],
+        **({"note": data.attrs["note"]} if "note" in data.attrs else {}),
         "rounds": int(data["round"].values[-1]),
         "trials": int(data.sizes["trial"]),
         "seed": json.loads(data.attrs["spec"])["run"]["seed"],
@@ -98,7 +99,8 @@ def table(data: xr.Dataset, seconds: float | None = None) -> str:
     took = "" if seconds is None else f", {seconds:.1f} s"
     note = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
     legend = "mean cumulative regret at the last round ± 95 % half-width; differences are paired"
-    return "\n".join([f"{facts['experiment']}: {note}", *align(rows), legend])
+    said = [f"note: {facts['note']}"] if "note" in facts else []
+    return "\n".join([f"{facts['experiment']}: {note}", *said, *align(rows), legend])
 
 
 def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str:

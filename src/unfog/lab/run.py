@@ -184,7 +184,8 @@ def _simulate(
         "unfog": __version__,
         "engine": why,
     }
-    return data
+    notes = [problem.note for _, problem in settings if problem.note]
+    return data.assign_attrs(note=notes[0]) if notes else data
 
 
 def _one_setting(

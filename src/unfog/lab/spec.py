@@ -28,6 +28,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import Catalogue, named
 from unfog.inputs import InputError, count, one_of
+from unfog.lab.airquality import AirQuality
+from unfog.lab.movielens import MovieLens
 from unfog.simulate import MOST_SEED, MOST_TRIALS
 from unfog.simulate.job import ENGINES, PRECISIONS
 from unfog.simulate.schedule import MOST_POINTS
@@ -35,9 +37,11 @@ from unfog.world.gaussian import GaussianProblem
 from unfog.world.logistic import LogisticProblem
 from unfog.world.problem import Problem
 
-KINDS: dict[str, type[GaussianProblem | LogisticProblem]] = {
+KINDS: dict[str, type[GaussianProblem | LogisticProblem | MovieLens | AirQuality]] = {
     "gaussian": GaussianProblem,
     "logistic": LogisticProblem,
+    "movielens": MovieLens,
+    "airquality": AirQuality,
 }
 DEFAULTS = {
     kind: {field.name: field.default for field in dataclasses.fields(world) if field.init}
@@ -89,13 +93,15 @@ def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Probl
     for field, value in rest.items():
         if field not in DEFAULTS[kind]:
             raise InputError(f"problem.{field}", "unknown field", ", ".join(["kind", *DEFAULTS[kind]]))
-        if field in ("features", "action_law") and not isinstance(value, str):
+        if isinstance(DEFAULTS[kind][field], str) and not isinstance(value, str):
             raise InputError(
                 f"{'sweep' if field in swept else 'problem'}.{field}", repr(value), "a name in quotes"
             )
     try:
         return KINDS[kind](**rest)
     except InputError as error:
+        if error.field == "data":  # what is missing is a file, not a field
+            raise
         raise InputError.prefixed("sweep" if error.field in swept else "problem", error) from None
 
 
@@ -129,14 +135,13 @@ def parse(data: Mapping[str, Any], name: str = "experiment", own: Sequence[Agent
     one_of("run.engine", spec.run.engine, (*ENGINES, "auto"))
     if spec.run.precision is not None:
         one_of("run.precision", spec.run.precision, PRECISIONS)
-    kind = build_problem(spec.problem).rewards.kind
-    named(spec.run.agents, "run.agents", Catalogue(kind, own))
+    problem = build_problem(spec.problem)
+    named(spec.run.agents, "run.agents", Catalogue(problem.rewards.kind, own))
     _check_sweep(spec)
     spec.settings()
-    # Defaults are written out, so that a stored spec says everything even when defaults change.
-    return spec.model_copy(
-        update={"problem": {**spec.problem, **DEFAULTS[spec.problem["kind"]], **spec.problem}}
-    )
+    # Defaults are written out, so that a stored spec says everything even when defaults change; and so is
+    # what a world found out for itself.
+    return spec.model_copy(update={"problem": {**spec.problem, **(describe(problem) or {})}})
 
 
 def _check_sweep(spec: Spec) -> None:
@@ -165,11 +170,14 @@ def _explain(error: ValidationError) -> InputError:
 
 
 def catalog() -> dict[str, Spec]:
-    """The experiments that come with the package, by name."""
+    """The experiments that come with the package, by name. Their worlds are not built: that may take long."""
     files = resources.files("unfog.lab") / "catalog"
     found = [file for file in files.iterdir() if file.name.endswith(".toml")]
     names = sorted((file.name.removesuffix(".toml"), file) for file in found)
-    return {name: parse(tomllib.loads(file.read_text("utf-8")), name) for name, file in names}
+    return {
+        name: Spec.model_validate({"name": name, **tomllib.loads(file.read_text("utf-8"))})
+        for name, file in names
+    }
 
 
 def load(source: str | Path, overrides: Mapping[str, Any] | None = None, own: Sequence[Agent] = ()) -> Spec:

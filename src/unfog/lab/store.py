@@ -33,6 +33,8 @@ from unfog.version import __version__
 
 NUMERIC = (
     "arrays.py",
+    "blocks.py",
+    "calibration.py",
     "gaussian.py",
     "inputs.py",
     "knowledge.py",
@@ -44,6 +46,9 @@ NUMERIC = (
     "world",
     "simulate",
     "theory",
+    "lab/airquality.py",
+    "lab/movielens.py",
+    "lab/ratings.py",
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.arrays import Array, Ints
-from unfog.inputs import count
+from unfog.inputs import InputError, count
 from unfog.simulate import engines
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
 from unfog.simulate.schedule import (
@@ -111,6 +111,7 @@ def plan(
     points = None if points is None else count("points", points, most=MOST_POINTS)
     names, own = with_own(agents)
     rows = named(names, rows=Catalogue(problem.rewards.kind, own))
+    _refuse_what_does_not_fit(rows, problem)
     grid = stored_rounds(rounds, trials, settings * len(rows), points)
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
     refuse_too_much(grid, trials, settings * len(rows))
@@ -120,6 +121,18 @@ def plan(
     parts = batches(job, trials, workers, None if chunk is None else count("chunk", chunk))
     whole = CHIP_TRIALS if job.engine == "chip" and chunk is None else len(parts[0])
     return job._replace(batch=whole), parts
+
+
+def _refuse_what_does_not_fit(rows: Sequence[Agent], problem: Problem) -> None:
+    """Agents whose settings are not for this problem, and agents that are to be told what there is not."""
+    for row in rows:
+        try:
+            row.learner.setup(problem.knowledge())
+        except InputError as error:
+            raise InputError.prefixed(row.name, error) from None
+        if row.privileged and not problem.has_bias:
+            allowed = "agents that need not be told: this world has none"
+            raise InputError("agents", f"{row.name!r} is told the bias", allowed)
 
 
 def gather(job: Job, parts: dict[range, Part]) -> Curves:

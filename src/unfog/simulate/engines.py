@@ -36,7 +36,7 @@ class Cost(NamedTuple):
     def _agent(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
         known, chain = job.problem.knowledge(), agent.learner.chain
         m, arms, batches = known.prior_mean.shape[0], job.problem.arms(), -(-trials // self.batch)
-        trial, call = self.each + self.root * m * m + self.arm * arms * m, self.call
+        trial, call = self.each + self.root * known.prior_cov.size + self.arm * arms * m, self.call
         if chain is not None:
             trial += self.past * chain.steps * chain.work(known) * self.share * job.rounds
             call *= 1 + chain.steps / STEPS_A_CALL

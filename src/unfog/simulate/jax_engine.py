@@ -25,7 +25,7 @@ from unfog.arrays import Array, Ints
 from unfog.inputs import InputError
 from unfog.simulate import device_tape
 from unfog.simulate.jax_program import Inputs, Program, Stretch
-from unfog.simulate.job import MOMENTS, Job, Part, Tick
+from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 from unfog.simulate.tape import RoundTape, StepTape, truth_draws
 
 STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard
@@ -169,7 +169,7 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
         last = min(first + STRIDE, job.rounds)
         stretch = Stretch(first, last, _slots(job.grid, first), _slots(job.curve, first))
         carry = program.advance(carry, inputs, stretch)
-        jax.block_until_ready(carry.totals)
+        refuse_nonsense(agent.name, bool(program.sound(carry, setup)))
         tick((last - first) * len(draws.trials))
     return np.asarray(carry.stored), np.asarray(carry.moments)
 

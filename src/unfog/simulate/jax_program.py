@@ -16,6 +16,7 @@ from unfog.agents import agent as agents
 from unfog.agents.agent import Agent
 from unfog.agents.denoise import known_bias
 from unfog.arrays import Array
+from unfog.inputs import LARGEST
 from unfog.simulate.device_tape import normals
 from unfog.theory import regret
 from unfog.world.problem import Emission, Problem, Truth
@@ -71,6 +72,7 @@ class Program:
         self.losses = regret.names(decompose, problem.rewards.kind)
         self.begin = jax.jit(self._begin, static_argnames=("points", "curve"))
         self.advance = jax.jit(self._advance, donate_argnums=0)
+        self.sound = jax.jit(self._sound)
 
     def cast(self, tree: Any) -> Any:
         """Numbers in the precision of the maths."""
@@ -107,11 +109,11 @@ class Program:
         memory = _shaped(memory, jax.eval_shape(step, 0, memory))
         return jax.lax.fori_loop(0, chain.steps, step, memory)
 
-    def _round(self, inputs: Inputs, truth: Truth, memory: Any, t: Array) -> tuple[Any, Array]:
+    def _round(self, inputs: Inputs, truth: Truth, memory: Any, t: Any) -> tuple[Any, Array]:
         """One round of every trial: the agent's memory after it, and the losses (losses, trials)."""
         agent = self.agent
         drawn = self._normals(inputs.world, t, self.problem.round_normals())
-        emission: Emission = self.cast(self.problem.emit(truth, drawn))
+        emission: Emission = self.cast(self.problem.emit(truth, drawn, t))
         memory = self._think(inputs, memory, t)
         choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
         decision = agents.decide(agent, inputs.setup, memory, truth.features, emission.noisy, choice)
@@ -121,7 +123,7 @@ class Program:
         memory = agents.learn(
             agent, inputs.setup, memory, truth.features, decision, emission.noisy, reward, revealed
         )
-        best = regret.oracle_context(inputs.shrinkage, emission.noisy, truth.bias)
+        best = regret.best_context(inputs.shrinkage, *emission, truth.bias, self.problem.has_bias)
         found = regret.of_round(
             self.problem.rewards,
             truth.features,
@@ -163,6 +165,12 @@ class Program:
             return Carry(self._pack(memory), totals, stored, moments)
 
         return jax.lax.fori_loop(stretch.first, stretch.last, body, carry)
+
+    def _sound(self, carry: Carry, setup: Any) -> Any:
+        """Whether what the agent believes of theta is within bounds."""
+        belief = self.agent.learner.belief(setup.learner, self._unpack(carry.memory).learner)
+        most = min(LARGEST, float(jnp.finfo(self.precision).max) / 2)
+        return (jnp.abs(belief.mean) <= most).all()
 
     def _pack(self, memory: Any) -> Any:
         return _move(memory, 0, -1) if self.trial_last else memory

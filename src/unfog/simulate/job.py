@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from unfog.agents.agent import Agent
 from unfog.arrays import Array, Ints
+from unfog.inputs import InputError
 from unfog.theory import regret
 from unfog.world.problem import Problem
 
@@ -48,3 +49,10 @@ class Job(NamedTuple):
     def rounds(self) -> int:
         """The horizon."""
         return int(self.grid[-1])
+
+
+def refuse_nonsense(agent: str, sound: bool) -> None:
+    """An agent that has run off to infinity still chooses arms, and its regret looks like any other."""
+    if not sound:
+        problem = f"what {agent!r} believes of theta is not finite"
+        raise InputError("agents", problem, "features, numbers and settings with which it stays so")

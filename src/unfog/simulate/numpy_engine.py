@@ -16,7 +16,8 @@ from unfog.agents.denoise import known_bias
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array, Ints, pick
 from unfog.features import Context
-from unfog.simulate.job import MOMENTS, Job, Part, Tick
+from unfog.inputs import LARGEST
+from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 from unfog.simulate.tape import RoundTape, StepTape, truth_draws
 from unfog.theory import regret
 from unfog.world.problem import Emission, Problem, Truth
@@ -70,6 +71,8 @@ class _Player:
             )
             arms.append(decision.arm)
             beliefs.append(decision.context)
+        belief = agent.learner.belief(self.setup.learner, self.memory.learner)
+        refuse_nonsense(agent.name, bool((np.abs(belief.mean) <= LARGEST).all()))
         last = BLOCK - rounds
         return np.stack(arms + arms[-1:] * last, 1), _stack(beliefs + beliefs[-1:] * last)
 
@@ -93,27 +96,29 @@ def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
     meter = _Meter(job, len(trials))
     for first in range(0, job.rounds, BLOCK):
         rounds = min(BLOCK, job.rounds - first)
-        block = _make_block(job, truth, world.next(BLOCK))
+        block = _make_block(job, truth, world.next(BLOCK), first + np.arange(BLOCK))
         for index, player in enumerate(players):
-            arms, beliefs = player.play(problem, truth, block, rounds)
+            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused afterwards
+                arms, beliefs = player.play(problem, truth, block, rounds)
             losses = _losses(job, truth, block, arms, beliefs)
             meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})
             tick(rounds * len(trials))
     return meter.values
 
 
-def _make_block(job: Job, truth: Truth, normals: Array) -> _Block:
+def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block:
     """Everything of a block that does not depend on the agents."""
     shrinkage = known_bias.shrinkage(job.problem.knowledge())
     wide = _over_rounds(truth)
-    emission = job.problem.emit(wide, normals)
-    best = regret.oracle_context(shrinkage, emission.noisy, wide.bias)
+    emission = job.problem.emit(wide, normals, numbers)
+    best = regret.best_context(shrinkage, *emission, wide.bias, job.problem.has_bias)
     tables = regret.tables(job.problem.rewards, wide.features, wide.theta, best, *emission, job.decompose)
     return _Block(emission, normals, tables)
 
 
 def _over_rounds(truth: Truth) -> Truth:
-    return Truth(truth.theta[:, None], truth.bias[:, None], truth.features.over_rounds())
+    first = None if truth.first is None else truth.first[:, None]
+    return Truth(truth.theta[:, None], truth.bias[:, None], truth.features.over_rounds(), first)
 
 
 def _losses(job: Job, truth: Truth, block: _Block, arms: Ints, beliefs: Context) -> dict[str, Array]:

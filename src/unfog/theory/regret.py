@@ -55,6 +55,15 @@ def oracle_context(shrinkage: known_bias.Shrinkage, noisy: Array, bias: Array) -
     return Context(known_bias.posterior_mean(shrinkage, noisy, bias), shrinkage.cov)
 
 
+def best_context(
+    shrinkage: known_bias.Shrinkage, context: Array, noisy: Array, bias: Array, has_bias: bool
+) -> Context:
+    """What regret is measured against: the oracle's belief, or where there is no bias, the context itself."""
+    if has_bias:
+        return oracle_context(shrinkage, noisy, bias)
+    return Context(context, 0 * shrinkage.cov)
+
+
 def tables(
     rewards: Rewards,
     features: FeatureMap,

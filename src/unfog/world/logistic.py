@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unfog.arrays import Array
-from unfog.inputs import Numbers
+from unfog.inputs import InputError, Numbers
 from unfog.logistic import NODES, sigmoid
 from unfog.rewards import Rewards, Sigmoid
 from unfog.world.problem import Draws
 from unfog.world.synthetic import Synthetic
 
-PAPER_SCORE = 6.0  # the standard deviation of scores in the paper's experiment, which NODES nodes are for
+PAPER_SCORE = 18.0  # the size of the largest of all arms' scores in the paper's experiment, which NODES suit
 MOST_NODES = 2048
 DRAWN = 100_000  # coordinates of actions, to estimate the size of scores
 
@@ -31,18 +31,32 @@ class LogisticProblem(Synthetic):
     def __post_init__(self) -> None:
         """Check every field; take more nodes for mean rewards where scores are larger than the paper's."""
         super().__post_init__()
-        nodes = NODES * max(1.0, self._score_size() / PAPER_SCORE)
-        object.__setattr__(self, "rewards", Sigmoid(nodes=min(MOST_NODES, int(np.ceil(nodes)))))
+        size = self._score_size()
+        nodes = int(np.ceil(NODES * max(1.0, size / PAPER_SCORE)))
+        if nodes > MOST_NODES:
+            allowed = (
+                f"scores up to {PAPER_SCORE * MOST_NODES / NODES:.0f}: a narrower prior, smaller actions"
+            )
+            raise InputError("prior_cov", f"scores of {size:.3g}, every reward certain", allowed)
+        object.__setattr__(self, "rewards", Sigmoid(nodes=nodes))
 
     def _score_size(self) -> float:
-        """The standard deviation of a score under the prior, from a few fixed draws of all there is."""
+        """How large the largest score of all arms is under the prior, from a few fixed draws."""
         source = np.random.Generator(np.random.Philox(0))
         number = max(1, min(64, DRAWN // (self.arms() * self.dim)))
         truth = self.truth(
             {name: _drawn(source, number, draws) for name, draws in self.truth_draws().items()}
         )
-        context = self.emit(truth, source.standard_normal((number, 2 * self.dim))).context
-        return float(np.sqrt(np.mean(truth.features.at(context).scores(truth.theta) ** 2)))
+        context = self._believed(source.standard_normal((number, self.dim)))
+        largest = np.abs(truth.features.at(context).scores(truth.theta)).max(-1)
+        return float(np.sqrt(np.mean(largest**2)))
+
+    def _believed(self, normals: Array) -> Array:
+        """Contexts as wide as a belief before the first round has them, whose bias is not known yet."""
+        known = self.knowledge()
+        gain = known.context_cov @ np.linalg.inv(known.context_cov + known.noise_cov)
+        spread = known.context_cov + 2 * gain @ known.bias_cov @ gain.T
+        return known.context_mean + normals @ np.linalg.cholesky(spread).T
 
     def round_normals(self) -> int:
         """A context, its noise, and two for the reward: 2d + 2."""

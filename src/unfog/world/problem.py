@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
-from unfog.arrays import Array
+from unfog.arrays import Array, Ints
 from unfog.features import FeatureMap
 from unfog.knowledge import Knowledge
 from unfog.rewards import Rewards
@@ -15,6 +15,7 @@ class Truth(NamedTuple):
     theta: Array  # (..., m)  theta*
     bias: Array  # (..., d)  gamma*
     features: FeatureMap
+    first: Array | None = None  # (...,) the number of the first round in the data, for worlds made of data
 
 
 class Emission(NamedTuple):
@@ -43,6 +44,16 @@ class Problem(Protocol):
         """How rewards hang on scores."""
         ...
 
+    @property
+    def has_bias(self) -> bool:
+        """Whether there is a true bias: without one no agent can be told it, and regret is against c_t."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What every table and figure must say of the data; empty where nothing needs to be said."""
+        ...
+
     def arms(self) -> int:
         """How many actions there are: K."""
         ...
@@ -63,8 +74,8 @@ class Problem(Protocol):
         """How many standard normals one round takes: w."""
         ...
 
-    def emit(self, truth: Truth, normals: Array) -> Emission:
-        """A round's context and its measurement: normals (..., w)."""
+    def emit(self, truth: Truth, normals: Array, number: Ints) -> Emission:
+        """A round's context and its measurement: normals (..., w); rounds are numbered from 0."""
         ...
 
     def reward(self, score: Array, normals: Array) -> Array:

@@ -7,12 +7,12 @@ this one: world/gaussian.py, world/logistic.py.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from unfog import inputs
-from unfog.arrays import Array, matvec
+from unfog.arrays import Array, Ints, matvec
 from unfog.features import Context, FeatureMap, MapBuilder
 from unfog.features.diagonal import diagonal
 from unfog.features.quadratic import quadratic
@@ -55,6 +55,8 @@ class Synthetic:
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.01
     features: str | MapBuilder = "quadratic"
+    has_bias: ClassVar[bool] = True
+    note: ClassVar[str] = ""
     _known: Knowledge = field(init=False, repr=False, compare=False)
     _roots: _Roots = field(init=False, repr=False, compare=False)
     _fixed: Array | None = field(init=False, repr=False, compare=False)
@@ -127,7 +129,7 @@ class Synthetic:
             actions = draws["actions"] if self.action_law == "normal" else 2 * draws["actions"] - 1
         return Truth(theta, bias, self._map(actions))
 
-    def emit(self, truth: Truth, normals: Array) -> Emission:
+    def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:  # noqa: ARG002
         """A context and its measurement, from the first 2d of the round's normals."""
         xp = normals.__array_namespace__()
         d = self.dim

@@ -5,10 +5,9 @@ Samples*; for linear rewards D. Russo and B. Van Roy, *Learning to Optimize via 
 posterior as it is, without inflation).
 """
 
-from unfog import gaussian
 from unfog.arrays import Array, Ints
+from unfog.blocks import Belief
 from unfog.features import Design
-from unfog.gaussian import Gaussian
 from unfog.knowledge import Knowledge
 
 
@@ -17,8 +16,8 @@ def normals(known: Knowledge) -> int:
     return known.prior_mean.shape[-1]
 
 
-def choose(design: Design, belief: Gaussian, normals: Array) -> Ints:
+def choose(design: Design, belief: Belief, normals: Array) -> Ints:
     """The arm with the largest score under one draw of theta."""
     xp = normals.__array_namespace__()
-    arm: Ints = xp.argmax(design.scores(gaussian.sample(belief, normals)), -1)
+    arm: Ints = xp.argmax(design.scores(belief.sample(normals)), -1)
     return arm

@@ -3,12 +3,13 @@
 Precision prior_cov^-1 + sum x x' / sigma^2, kept as a square root of the covariance and updated by a rank-one
 formula (the paper's mu_t and Sigma_t for Gaussian bandits; there Sigma_t is a precision, and the initial
 value printed in its Algorithm 3 is the inverse of what is meant). x is the expected feature psi_H(a) where
-contexts stay hidden and phi(a, c) where they are revealed.
+contexts stay hidden and phi(a, c) where they are revealed. A prior of independent blocks is kept in blocks.
 """
 
-from unfog import gaussian
+from unfog import blocks, gaussian
+from unfog.agents.parts import State
 from unfog.arrays import Array
-from unfog.gaussian import Gaussian
+from unfog.blocks import Belief
 from unfog.knowledge import Knowledge
 
 kind = "gaussian"
@@ -23,16 +24,17 @@ def setup(known: Knowledge) -> Array:
     return known.reward_var
 
 
-def start(known: Knowledge, rounds: int | None) -> Gaussian:
+def start(known: Knowledge, rounds: int | None) -> State:
     """The prior."""
-    return gaussian.from_moments(known.prior_mean, known.prior_cov)
+    form = blocks if known.prior_cov.ndim == 3 else gaussian
+    return form.from_moments(known.prior_mean, known.prior_cov)
 
 
-def belief(parameters: Array, state: Gaussian) -> Gaussian:
+def belief(parameters: Array, state: State) -> Belief:
     """The posterior, which is the state itself."""
     return state
 
 
-def update(parameters: Array, state: Gaussian, row: Array, spread: Array | None, reward: Array) -> Gaussian:
+def update(parameters: Array, state: State, row: Array, spread: Array | None, reward: Array) -> State:
     """The posterior after one more reward."""
-    return gaussian.condition(state, row, reward, parameters)
+    return state.condition(row, reward, parameters)

@@ -17,11 +17,11 @@ from unfog.knowledge import Knowledge
 FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Laplace(Walker):
     """Its settings: Newton's steps a round; `marginal` averages the context out of the likelihood."""
 
-    steps: int = 3
+    steps: int = 5
     marginal: bool = False
 
     def __post_init__(self) -> None:

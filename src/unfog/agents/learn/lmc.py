@@ -10,6 +10,8 @@ this temperature the samples have about 3 % of the posterior's spread, and 1/bet
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from unfog import inputs
 from unfog.agents.learn.posterior import Prior, gradient
 from unfog.agents.learn.walker import MOST_STEPS, State, Walker
@@ -17,7 +19,7 @@ from unfog.arrays import Array
 from unfog.knowledge import Knowledge
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LMC(Walker):
     """Its settings: `temperature` is 1/beta; `marginal` averages the context out of the likelihood."""
 
@@ -43,6 +45,15 @@ class LMC(Walker):
     def normals(self, known: Knowledge, seen: int) -> int:
         """One for each coordinate of theta."""
         return known.prior_mean.shape[-1]
+
+    def setup(self, known: Knowledge) -> Prior:
+        """The prior, which the first step of all must not be too long for."""
+        parameters = super().setup(known)
+        steepest = float(np.linalg.eigvalsh(parameters.precision)[-1])
+        if self.rate * steepest > 2:
+            problem = f"{self.rate:g} is too long a step for a prior precision of {steepest:.3g}: it runs off"
+            raise inputs.InputError("rate", problem, f"at most {2 / steepest:.3g}, or a wider prior")
+        return parameters
 
     def work(self, known: Knowledge) -> int:
         """The logit and the gradient, and a sigmoid."""

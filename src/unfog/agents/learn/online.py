@@ -18,16 +18,17 @@ import numpy as np
 from unfog import gaussian, inputs
 from unfog.agents.learn.history import PROBIT
 from unfog.arrays import Array, matvec
+from unfog.blocks import whole
 from unfog.gaussian import Gaussian
 from unfog.knowledge import Knowledge
 from unfog.logistic import sigmoid, softplus
 
-NODES = np.linspace(-1.0, 1.0, 48)
-REACH = 6.5  # prior standard deviations from the mode: the posterior falls at least as fast as the prior
-NEWTON = 6
+NODES = np.linspace(-1.0, 1.0, 80)
+REACH = 6.0  # prior standard deviations from the mode: the posterior falls at least as fast as the prior
+NEWTON = 7
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Online:
     """Its settings: `marginal` averages the context out of the likelihood."""
 
@@ -51,7 +52,7 @@ class Online:
 
     def start(self, known: Knowledge, rounds: int | None) -> Gaussian:
         """The prior."""
-        return gaussian.from_moments(known.prior_mean, known.prior_cov)
+        return gaussian.from_moments(known.prior_mean, whole(known.prior_cov))
 
     def belief(self, parameters: tuple[()], state: Gaussian) -> Gaussian:
         """The state itself."""
@@ -104,14 +105,20 @@ def _measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
 
 
 def _mode(mean: Array, variance: Array) -> Array:
-    """Where N(s; mean, variance) sigmoid(s) is largest: s = mean + variance sigmoid(-s), by safe steps."""
+    """Where N(s; mean, variance) sigmoid(s) is largest: s - mean = variance sigmoid(-s).
+
+    Newton's steps on the logarithms of both sides, whose difference is nearly straight, kept in a bracket.
+    """
     xp = mean.__array_namespace__()
     low, high = mean, mean + variance
-    at = mean + variance * sigmoid(-mean) / (1 + variance * 0.25)
+    near = mean + xp.log1p(variance * sigmoid(-mean))
+    above = xp.where(mean > 0, near, xp.log1p(variance / (1 + xp.abs(mean))))
+    at = xp.clip(xp.where(high < 0, high, above), low, high)
     for _ in range(NEWTON):
-        chance = sigmoid(-at)
-        excess = at - mean - variance * chance
-        low, high = xp.where(excess < 0, at, low), xp.where(excess < 0, high, at)
-        step = at - excess / (1 + variance * chance * (1 - chance))
-        at = xp.where((step > low) & (step < high), step, 0.5 * (low + high))
+        gap = xp.maximum(at - mean, xp.finfo(mean.dtype).tiny)
+        ratio = xp.log(gap) + softplus(at) - xp.log(variance)
+        # The same number tells the side and the step, or rounding at the end would throw the mode away.
+        low, high = xp.where(ratio < 0, at, low), xp.where(ratio < 0, high, at)
+        step = at - ratio / (1 / gap + sigmoid(at))
+        at = xp.where((step >= low) & (step <= high), step, 0.5 * (low + high))
     return at

@@ -18,7 +18,7 @@ from unfog.arrays import Array, matvec
 from unfog.knowledge import Knowledge
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PG(Walker):
     """Its settings: sweeps before a decision."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from unfog.agents.learn.history import History, logits
 from unfog.arrays import Array, matvec
+from unfog.blocks import whole
 from unfog.knowledge import Knowledge
 from unfog.logistic import sigmoid, softplus
 
@@ -25,7 +26,7 @@ class Prior(NamedTuple):
 
 def prior(known: Knowledge) -> Prior:
     """The prior in the form that the posterior needs."""
-    return Prior(known.prior_mean, np.asarray(np.linalg.inv(known.prior_cov), np.float64))
+    return Prior(known.prior_mean, np.asarray(np.linalg.inv(whole(known.prior_cov)), np.float64))
 
 
 def energy(prior: Prior, past: History, theta: Array) -> Array:

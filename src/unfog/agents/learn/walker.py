@@ -22,7 +22,7 @@ class State(NamedTuple):
     theta: Array  # (..., m)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Walker:
     """A learner but for its steps; its own fields are its settings."""
 

@@ -1,0 +1,206 @@
+"""From ratings to contexts and arms: R = W H, users are rows of W, arms are clusters of H's columns.
+
+The ratings are MovieLens-100K's, or those of a stand-in with the same shape for machines without the data.
+Factors are found by scikit-learn's NMF and K-means from fixed seeds and kept in the user's cache under a hash
+of all that decides them. NMF's product alone is determined by the ratings; how a factor's scale is shared
+between W and H comes from its start, NNDSVD, which is why the start is fixed as well.
+"""
+
+import hashlib
+import io
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.arrays import Array, Ints
+from unfog.inputs import InputError, count
+from unfog.lab.datasets import DAMAGED, cache, put
+
+USERS, ITEMS, RATINGS = 943, 1682, 100_000
+STAND_IN = "synthetic stand-in, not MovieLens"  # to be said wherever its results are shown
+MOST_FACTORS = 50
+TOLERANCE = 1e-8  # of the projected gradient, against the first step's: W is then good to 1e-7
+STEPS = 20_000  # 134 are enough for 3 factors, 13,400 for 20
+FLOOR = 1e-3  # least variance in a cluster, as a share of that over all items: a lone item has none
+FORMAT = 1  # of cached factors; to be raised with any change of how they are found
+
+LEAST_EACH, ACTIVITY, POPULARITY, SHARPNESS = 20, 1.1, 1.8, 2.2  # of the stand-in; see docs/data.md
+LEVEL, USER_SD, ITEM_SD, NOISE_SD = 3.1, 0.42, 0.45, 1.0
+FAME_SLOPE, MATCH_SLOPE = 0.3, 0.3
+
+
+class Factors(NamedTuple):
+    """What a bandit needs of the ratings; f factors, K clusters, the largest first."""
+
+    users: Array  # (users, f)  rows of W
+    centroids: Array  # (K, f)      of H's columns
+    variances: Array  # (K, f)      within a cluster, by coordinate, positive
+    sizes: Ints  # (K,)        items of a cluster
+
+
+def load(path: Path) -> Array:
+    """The ratings of a file like u.data as a matrix (943, 1682), with 0 where there is none."""
+    allowed = f"{RATINGS:,} lines of user, item, rating and time, separated by tabs"
+    try:
+        content = path.read_bytes()
+        if not content.strip():
+            raise ValueError("it is empty")
+        table = np.loadtxt(io.BytesIO(content), dtype=np.int64, delimiter="\t", comments=None, ndmin=2)
+    except (OSError, ValueError) as error:
+        raise InputError("data", f"{path.name} cannot be read ({error})", allowed) from None
+    if table.shape != (RATINGS, 4):
+        raise InputError("data", f"{path.name} has {table.shape[0]:,} lines of {table.shape[1]}", allowed)
+    user, item, rating, _ = table.T
+    for column, values, most in (("user", user, USERS), ("item", item, ITEMS), ("rating", rating, 5)):
+        if values.min() < 1 or values.max() > most:
+            problem = f"{path.name} has {column}s from {values.min()} to {values.max()}"
+            raise InputError("data", problem, f"1 to {most}")
+    matrix = np.zeros((USERS, ITEMS))
+    matrix[user - 1, item - 1] = rating
+    if np.count_nonzero(matrix) != RATINGS:
+        raise InputError("data", f"{path.name} rates an item twice for a user", allowed)
+    return matrix
+
+
+def stand_in() -> Array:
+    """Synthetic ratings (943, 1682), always the same: low rank plus noise, with MovieLens's marginals.
+
+    Users have tastes and items have kinds, three non-negative shares each; their product is the match. A user
+    rates as many items as the quantile of a skewed law says, drawn by fame times match; every item is rated
+    by someone. A rating is a rounded sum of the match, fame, habits of user and item, and noise.
+    """
+    rng = np.random.Generator(np.random.Philox(0))
+    activity = rng.permutation(_activities())
+    fame = rng.permutation(_skewed(ITEMS, POPULARITY))
+    tastes, kinds = (_shares(rng.standard_normal((n, 3))) for n in (USERS, ITEMS))
+    match = 3 * tastes @ kinds.T
+    # The largest of log-weights plus Gumbel noise are a draw without replacement.
+    keys = np.log(fame) + np.log(match) + rng.gumbel(size=match.shape)
+    keys[np.argmax(keys + np.log(activity)[:, None], axis=0), np.arange(ITEMS)] = np.inf
+    least = np.take_along_axis(-np.sort(-keys, axis=1), activity[:, None] - 1, axis=1)
+    habits = USER_SD * rng.standard_normal((USERS, 1)) + ITEM_SD * rng.standard_normal(ITEMS)
+    liking = LEVEL + MATCH_SLOPE * (match - 1) + FAME_SLOPE * np.log(fame) + habits
+    noisy = liking + NOISE_SD * rng.standard_normal(match.shape)
+    return np.where(keys >= least, np.clip(np.rint(noisy), 1, 5), 0.0)
+
+
+def _skewed(size: int, power: float) -> Array:
+    """Quantiles of a Weibull law of shape 1/power."""
+    return (-np.log1p(-(np.arange(size) + 0.5) / size)) ** power
+
+
+def _activities() -> Ints:
+    """How many items each user rates: RATINGS in all, no fewer than LEAST_EACH."""
+    quantiles = _skewed(USERS, ACTIVITY)
+    exact = LEAST_EACH + quantiles * ((RATINGS - LEAST_EACH * USERS) / quantiles.sum())
+    whole = np.floor(exact).astype(np.intp)
+    whole[np.argsort(whole - exact, kind="stable")[: RATINGS - whole.sum()]] += 1
+    return whole
+
+
+def _shares(normal: Array) -> Array:
+    weights = np.exp(SHARPNESS * normal)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def factorise(ratings: Array, factors: int = 3, clusters: int = 20) -> Factors:
+    """W's rows, and K-means of H's columns: the same on every machine, up to rounding."""
+    matrix = _checked(ratings, factors, clusters)
+    users, items = _nmf(matrix, factors)
+    different = len(np.unique(items, axis=0))
+    if clusters > different:
+        raise InputError("clusters", clusters, f"at most {different}: no more items differ in their factors")
+    return _summary(users, items, _labels(items, clusters))
+
+
+def _checked(ratings: Array, factors: int, clusters: int) -> Array:
+    found = np.asarray(ratings)
+    matrix_like = found.dtype.kind in "iuf" and found.ndim == 2 and found.size > 0
+    if not matrix_like or not np.isfinite(found).all() or found.min() < 0 or not found.any():
+        allowed = "a matrix of users and items of finite numbers, none negative, not all zero"
+        raise InputError("ratings", f"{found.dtype} of shape {found.shape}", allowed)
+    matrix = found.astype(np.float64)
+    # NMF measures its progress against the first step, and with one factor that starts at the optimum.
+    count("factors", factors, 2, min(MOST_FACTORS, *matrix.shape))
+    count("clusters", clusters, 1, matrix.shape[1])
+    return matrix
+
+
+def _nmf(matrix: Array, factors: int) -> tuple[Array, Array]:
+    """Rows of W, and columns of H as rows."""
+    from scipy.sparse import csr_array
+    from sklearn.decomposition import NMF
+
+    model = NMF(factors, init="nndsvda", random_state=0, tol=TOLERANCE, max_iter=STEPS)
+    users = model.fit_transform(csr_array(matrix))  # six per cent of the ratings are there
+    return users, model.components_.T
+
+
+def _labels(items: Array, clusters: int) -> Ints:
+    from sklearn.cluster import KMeans
+
+    labels: Ints = KMeans(clusters, n_init=10, random_state=0).fit(items).labels_
+    return labels
+
+
+def _summary(users: Array, items: Array, labels: Ints) -> Factors:
+    """Clusters in an order of their own, as K-means numbers them at random."""
+    groups = [items[labels == label] for label in range(labels.max() + 1)]
+    sizes = np.array([len(group) for group in groups])
+    centroids = np.array([group.mean(axis=0) for group in groups])
+    overall = items.var(axis=0)
+    floor = FLOOR * np.where(overall > 0, overall, 1.0)
+    variances = np.maximum([group.var(axis=0) for group in groups], floor)
+    order = np.lexsort((*centroids.T[::-1], -sizes))
+    return Factors(users, centroids[order], variances[order], sizes[order])
+
+
+def cached(ratings: Array, factors: int = 3, clusters: int = 20, folder: Path | None = None) -> Factors:
+    """The same as `factorise`, from the cache where it has been done before."""
+    key = _key(_checked(ratings, factors, clusters), factors, clusters)
+    try:
+        path = (cache("factors") if folder is None else folder) / f"{key}.npz"
+    except InputError:  # no place for a cache
+        return factorise(ratings, factors, clusters)
+    found = _kept(path, key)
+    if found is None:
+        found = factorise(ratings, factors, clusters)
+        _keep(path, key, found)
+    return found
+
+
+def _key(matrix: Array, factors: int, clusters: int) -> str:
+    """A hash of all that decides the factors."""
+    settings = [FORMAT, _version(), matrix.shape, int(factors), int(clusters)]
+    return hashlib.sha256(json.dumps(settings).encode() + b"\n" + matrix.tobytes()).hexdigest()
+
+
+def _version() -> str:
+    """That of scikit-learn, without the second that its import takes."""
+    try:
+        return metadata.version("scikit-learn")
+    except metadata.PackageNotFoundError:
+        import sklearn  # which says by its own name that it is missing
+
+        return str(sklearn.__version__)
+
+
+def _kept(path: Path, key: str) -> Factors | None:
+    """What the cache has, or None where that is nothing, damaged or another's."""
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as saved:
+            return Factors(*(saved[name] for name in Factors._fields)) if saved["key"] == key else None
+    except DAMAGED:
+        return None
+
+
+def _keep(path: Path, key: str, found: Factors) -> None:
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, key=np.array(key), **found._asdict())
+    try:
+        put(path, content.getvalue())
+    except OSError:  # a cache that cannot be written costs time, not results
+        return
