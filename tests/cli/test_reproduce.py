@@ -52,7 +52,7 @@ def files_of(*stems: str) -> set[str]:
 def said_of(data: Any) -> list[str]:
     """A panel's title, line by line."""
     spec = catalog()[data.attrs["experiment"]]
-    return [spec.title, *([data.attrs["note"]] if "note" in data.attrs else [])]
+    return [*([data.attrs["note"]] if "note" in data.attrs else []), spec.title]
 
 
 def test_fig1_makes_three_runs_and_four_figures(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,3 +139,17 @@ def test_a_run_from_the_catalogue(data: Path, kind: None, tmp_path: Path) -> Non
     assert np.array_equal(kept["regret"].values, again["regret"].values)
     with pytest.raises(InputError, match="told the bias"):
         unfog.run(AirQuality(), agents=["oracle"], rounds=5, trials=2)
+
+
+def test_what_is_wrong_with_the_data_is_not_blamed_on_an_agent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("UNFOG_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(InputError, match=r"^data: no file airquality/AirQualityUCI\.csv"):
+        simulate(AirQuality(), ["alg1"], rounds=3, trials=2)
+    assert spec.parse({"problem": {"kind": "airquality"}}).run.agents == ["alg1", "alg2", "naive", "kk"]
+    with pytest.raises(
+        InputError, match=r"^problem\.calibration: 4; allowed: .* at least 5 and at most 6940"
+    ):
+        spec.parse({"problem": {"kind": "airquality", "calibration": 4}})

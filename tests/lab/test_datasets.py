@@ -119,6 +119,8 @@ def test_a_missing_file_says_what_to_do(places: dict[str, Path]) -> None:
 
 def test_a_command_can_be_told_one_folder(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "_told", None)
+    assert datasets.told()  # by the variable, though wrongly: there is no such folder
+    places["variable"].mkdir()
     kept = place(places["home"], WHOLE)
     assert (datasets.told(), locate("movielens")) == (False, kept)
     with pytest.raises(InputError, match=r"^data: no folder"):
@@ -534,3 +536,9 @@ def test_damaged_archives_are_refused_or_right() -> None:
         hurt[position] ^= 1 << int(rng.integers(8))
         with suppress(InputError):
             assert fetch._unpack(bytes(hurt), small, "url") == whole
+
+
+def test_a_folder_in_the_files_place_is_named(places: dict[str, Path]) -> None:
+    (places["home"] / "ml-100k" / "u.data").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"^data: '.*u\.data' is a folder; allowed: the file ml-100k"):
+        locate("movielens")

@@ -94,8 +94,8 @@ def test_without_data_auto_is_the_stand_in_and_says_so_everywhere(
         assert json.loads(found.attrs["spec"])["problem"]["ratings"] == "stand-in"
         assert unfog.table(found).splitlines()[1] == f"note: {STAND_IN}"
         assert json.loads(json.dumps(unfog.summary(found)))["note"] == STAND_IN
-        assert heading(found)[-1] == heading(found, "Mine")[-1] == STAND_IN
-    assert heading(open_run(folder)) == ["Films", STAND_IN]
+        assert heading(found)[0] == heading(found, "Mine")[0] == STAND_IN
+    assert heading(open_run(folder)) == [STAND_IN, "Films"]
     chart, told = figures.figure(open_run(folder)), STAND_IN.encode()
     assert told in figures.save(chart, tmp_path, "films", ("svg",))[0].read_bytes()
 

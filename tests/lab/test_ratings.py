@@ -458,3 +458,16 @@ def test_altered_data_are_refused(tmp_path: Path) -> None:
     (tmp_path / "u.data").write_bytes(b"".join(content.splitlines(keepends=True)[:99_722]))
     with pytest.raises(InputError, match="99,722 lines instead of 100,000"):
         locate("movielens", tmp_path)
+
+
+def test_factors_changed_in_the_cache_are_not_believed(tmp_path: Path) -> None:
+    """The key says what they were made from; only their own hash says that they are what was made."""
+    matrix = np.abs(np.random.default_rng(0).normal(size=(30, 40))).round(1)
+    right = ratings.cached(matrix, 2, 4, tmp_path)
+    [path] = tmp_path.glob("*.npz")
+    with np.load(path) as saved:
+        parts = {name: saved[name] for name in saved.files}
+    for wrong in (2 * parts["users"], np.nan * parts["users"], parts["users"][:, :1], np.array(3.0)):
+        np.savez(path, **{**parts, "users": wrong})
+        found = ratings.cached(matrix, 2, 4, tmp_path)
+        assert np.array_equal(found.users, right.users)

@@ -233,3 +233,8 @@ def test_a_bad_field_is_refused_by_name(name: str) -> None:
 def test_a_calibration_must_leave_something_to_play() -> None:
     with pytest.raises(InputError, match=r"^calibration: 300; allowed: fewer than the record's 300 rows"):
         Made(calibration=ROWS).knowledge()
+
+
+def test_a_calibration_within_one_week_is_refused_by_its_own_name() -> None:
+    with pytest.raises(InputError, match=r"^calibration: 20, in which all rows are of one group"):
+        simulate(Made(calibration=20), ["alg1"], rounds=3, trials=2)

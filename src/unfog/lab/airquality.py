@@ -40,9 +40,9 @@ class AirQuality(Recorded):
 
     def __post_init__(self) -> None:
         """Check every field; the data are not needed for it."""
+        inputs.count("calibration", self.calibration, self.dim + 1, HOURS - 1)
         super().__post_init__()
         inputs.one_of("scale", self.scale, SCALES)
-        inputs.count("calibration", self.calibration, self.dim + 1, HOURS - 1)
 
     def record(self) -> Record:
         """The complete hours, on the scale asked for, with their weeks."""

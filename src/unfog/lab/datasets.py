@@ -106,8 +106,9 @@ def look_in(folder: Path | None) -> None:
 
 
 def told() -> bool:
-    """Whether a command was told where the data are, and so must not do without them."""
-    return _told is not None
+    """Whether we were told where the data are, or told wrongly, and so must not do without them."""
+    chosen = os.environ.get("UNFOG_DATA")
+    return _told is not None or bool(chosen and not _is_folder(Path(chosen)))
 
 
 def locate(name: str, folder: Path | None = None) -> Path:
@@ -119,6 +120,8 @@ def locate(name: str, folder: Path | None = None) -> Path:
             if _is_file(path):
                 check(dataset, path)
                 return path
+            if path.name == Path(dataset.file).name and _is_folder(path):
+                raise InputError("data", f"{str(path)!r} is a folder", f"the file {dataset.file} there")
     looked = ", ".join(map(str, places))
     problem = f"no file {dataset.file} of {dataset.title}"
     raise MissingError("data", problem, f"{_ways(dataset)} (looked in {looked})")
@@ -136,6 +139,13 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError:  # a folder that may not be entered, a name too long
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
         return False
 
 

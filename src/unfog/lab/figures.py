@@ -70,7 +70,7 @@ def figure(data: xr.Dataset, title: str | None = None) -> Figure:
 def _heading(data: xr.Dataset, title: str, width: int = 70) -> str:
     """A title, with what must be said of the data."""
     said = [data.attrs["note"]] if "note" in data.attrs else []
-    return "\n".join([textwrap.fill(title, width), *said])
+    return "\n".join([*said, textwrap.fill(title, width)])
 
 
 def panels(runs: Sequence[xr.Dataset]) -> Figure:

@@ -11,6 +11,7 @@ from unfog.lab.datasets import MissingError, locate, told
 from unfog.world.movielens import Ratings, RatingsProblem
 
 SOURCES = ("auto", "movielens", "stand-in")
+MOST_CLUSTERS = 1000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,8 +24,8 @@ class MovieLens(RatingsProblem):
 
     def _ratings(self) -> Ratings:
         one_of("ratings", self.ratings, SOURCES)
-        count("clusters", self.clusters, 2)
-        count("factors", self.factors, 2)
+        count("clusters", self.clusters, 2, MOST_CLUSTERS)
+        count("factors", self.factors, 2, ratings.MOST_FACTORS)
         path = _file(self.ratings)
         # A stored spec must say which it was, and so must every table and figure.
         object.__setattr__(self, "ratings", "stand-in" if path is None else "movielens")

@@ -25,7 +25,7 @@ MOST_FACTORS = 50
 TOLERANCE = 1e-8  # of the projected gradient, against the first step's: W is then good to 1e-7
 STEPS = 20_000  # 134 are enough for 3 factors, 13,400 for 20
 FLOOR = 1e-3  # least variance in a cluster, as a share of that over all items: a lone item has none
-FORMAT = 1  # of cached factors; to be raised with any change of how they are found
+FORMAT = 2  # of cached factors; to be raised with any change of how they are found
 
 LEAST_EACH, ACTIVITY, POPULARITY, SHARPNESS = 20, 1.1, 1.8, 2.2  # of the stand-in; see docs/data.md
 LEVEL, USER_SD, ITEM_SD, NOISE_SD = 3.1, 0.42, 0.45, 1.0
@@ -192,14 +192,22 @@ def _kept(path: Path, key: str) -> Factors | None:
     """What the cache has, or None where that is nothing, damaged or another's."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as saved:
-            return Factors(*(saved[name] for name in Factors._fields)) if saved["key"] == key else None
+            found = Factors(*(saved[name] for name in Factors._fields))
+            return found if saved["key"] == key and saved["digest"] == _digest(found) else None
     except DAMAGED:
         return None
 
 
+def _digest(found: Factors) -> str:
+    """A hash of the factors themselves: what was kept is what is read, or it is made anew."""
+    parts = [str((part.dtype, part.shape)).encode() + part.tobytes() for part in found]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
 def _keep(path: Path, key: str, found: Factors) -> None:
     content = io.BytesIO()
-    np.savez(content, allow_pickle=False, key=np.array(key), **found._asdict())
+    marks = {"key": np.array(key), "digest": np.array(_digest(found))}
+    np.savez(content, allow_pickle=False, **marks, **found._asdict())
     try:
         put(path, content.getvalue())
     except OSError:  # a cache that cannot be written costs time, not results

@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.inputs import InputError, count, one_of
 from unfog.lab.airquality import AirQuality
 from unfog.lab.movielens import MovieLens
@@ -136,6 +136,9 @@ def parse(data: Mapping[str, Any], name: str = "experiment", own: Sequence[Agent
     if spec.run.precision is not None:
         one_of("run.precision", spec.run.precision, PRECISIONS)
     problem = build_problem(spec.problem)
+    if "agents" not in spec.run.model_fields_set and not problem.has_bias:
+        rest = [name for name in spec.run.agents if not AGENTS[name].privileged]
+        spec = spec.model_copy(update={"run": spec.run.model_copy(update={"agents": rest})})
     named(spec.run.agents, "run.agents", Catalogue(problem.rewards.kind, own))
     _check_sweep(spec)
     spec.settings()

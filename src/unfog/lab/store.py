@@ -66,6 +66,7 @@ def fingerprint() -> str:
 def manifest(spec: Spec) -> dict[str, Any]:
     """What identifies a run."""
     packages = ["numpy", "scipy", "xarray"] + ["jax"] * (spec.run.engine != "numpy")
+    packages += ["scikit-learn"] * (spec.problem["kind"] == "movielens")
     versions = {name: metadata.version(name) for name in packages}
     return {
         "experiment": spec.name,

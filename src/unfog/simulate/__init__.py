@@ -125,9 +125,10 @@ def plan(
 
 def _refuse_what_does_not_fit(rows: Sequence[Agent], problem: Problem) -> None:
     """Agents whose settings are not for this problem, and agents that are to be told what there is not."""
+    known = problem.knowledge()  # a world made of data may find here that there are none
     for row in rows:
         try:
-            row.learner.setup(problem.knowledge())
+            row.learner.setup(known)
         except InputError as error:
             raise InputError.prefixed(row.name, error) from None
         if row.privileged and not problem.has_bias:

@@ -152,6 +152,10 @@ def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tup
     first = record.true[:calibration]
     contexts = LEVEL + (record.true - first.mean(axis=0)) / first.std(axis=0, ddof=1)
     known = slice(calibration, None) if hindsight else slice(calibration)
+    if len(set(record.groups[known])) < 2:
+        where = "after" if hindsight else "in"
+        problem = f"{calibration}, {where} which all rows are of one group"
+        raise InputError("calibration", problem, "a stretch over two groups (weeks) or more")
     noisy = affine(record.raw[known], contexts[known]).contexts(record.raw)
     found = calibrate(noisy[known], contexts[known], groups=record.groups[known])
     return found, contexts, noisy - found.bias
