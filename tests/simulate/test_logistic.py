@@ -167,6 +167,9 @@ class Sum(Walker):
     def step(self, parameters: Any, state: State, normals: Array) -> State:  # noqa: ARG002
         return state._replace(theta=state.theta + normals)
 
+    def work(self, known: Knowledge) -> int:  # noqa: ARG002
+        return 1
+
 
 def test_a_compiled_chain_gets_new_draws_at_every_step() -> None:
     """No step, round or purpose sees the draws of another: sums of four are of variance four, and apart."""

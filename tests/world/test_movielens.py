@@ -247,8 +247,8 @@ def test_bad_reward_variances_are_refused_by_name(value: float) -> None:
 def test_fields_go_by_name_only_and_ratings_must_come_from_somewhere() -> None:
     with pytest.raises(TypeError):
         Made("users")  # type: ignore[call-arg]
-    with pytest.raises(NotImplementedError):
-        RatingsProblem()
+    with pytest.raises(TypeError, match="abstract"):
+        RatingsProblem()  # type: ignore[abstract]
 
 
 # The simulation

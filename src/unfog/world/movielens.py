@@ -8,6 +8,7 @@ does the paper's oracle; they are that (`contexts = "gaussian"`) or users drawn 
 Where W, the centroids and the variances come from is for worlds built on this one: lab/movielens.py.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
@@ -43,7 +44,7 @@ class _Roots(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RatingsProblem:
+class RatingsProblem(ABC):
     """Contexts and arms from a factorisation of ratings, seen through a biased, noisy channel."""
 
     contexts: str = "users"
@@ -57,9 +58,9 @@ class RatingsProblem:
     _known: Knowledge = field(init=False, repr=False)
     _roots: _Roots = field(init=False, repr=False)
 
+    @abstractmethod
     def _ratings(self) -> Ratings:
         """Users and clusters."""
-        raise NotImplementedError
 
     def __post_init__(self) -> None:
         """Check every field, and take the moments of the users."""

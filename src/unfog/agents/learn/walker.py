@@ -1,5 +1,6 @@
 """What learners have in common that keep all past rounds and walk through theta before every decision."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -23,7 +24,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walker:
+class Walker(ABC):
     """A learner but for its steps; its own fields are its settings."""
 
     kind = "bernoulli"
@@ -39,21 +40,21 @@ class Walker:
         return False
 
     @property
+    @abstractmethod
     def steps(self) -> int:
         """Steps before a decision."""
-        raise NotImplementedError
 
+    @abstractmethod
     def normals(self, known: Knowledge, seen: int) -> int:
         """How many standard normals a step takes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, parameters: Prior, state: State, normals: Array) -> State:
         """One step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def work(self, known: Knowledge) -> int:
         """How much a step does for each round remembered."""
-        raise NotImplementedError
 
     def setup(self, known: Knowledge) -> Prior:
         """The prior."""
