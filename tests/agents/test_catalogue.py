@@ -37,7 +37,9 @@ def make_world(seed: int = 8) -> tuple[Truth, list[Round]]:
     draws = {"theta": normal((TRIALS, M)), "bias": normal((TRIALS, D)), "actions": normal((TRIALS, K, D))}
     truth = PROBLEM.truth(draws)
     emissions = [PROBLEM.emit(truth, normal((TRIALS, 2 * D + 1))) for _ in range(ROUNDS)]
-    return truth, [Round(*emission, normal((TRIALS, M)), rng.normal(1, 2, TRIALS)) for emission in emissions]
+    return truth, [
+        Round(*emission[:2], normal((TRIALS, M)), rng.normal(1, 2, TRIALS)) for emission in emissions
+    ]
 
 
 def one_trial(truth: Truth, rounds: list[Round], i: int) -> tuple[Truth, list[Round]]:

@@ -154,7 +154,7 @@ def test_agents_of_the_other_kind_are_refused() -> None:
         simulate(GaussianProblem(dim=2), [ROWS["alg1-pg"]], **small)
     with pytest.raises(InputError, match=r"^agents: no agent is called 'alg1-pg'; allowed: alg1, alg2"):
         simulate(GaussianProblem(dim=2), ["alg1-pg"], **small)
-    with pytest.raises(InputError, match=r"^agents: no agent is called 'alg1:steps=3'"):
+    with pytest.raises(InputError, match=r"^agents\.alg1\.steps: no such setting; allowed: none"):
         simulate(GaussianProblem(dim=2), ["alg1:steps=3"], **small)
 
 

@@ -18,7 +18,7 @@ from unfog.simulate import Curves, simulate
 from unfog.theory.regret import PLAIN, SPLIT, best_context
 from unfog.world.gaussian import GaussianProblem
 from unfog.world.movielens import CONTEXTS, Ratings, RatingsProblem
-from unfog.world.problem import Truth
+from unfog.world.problem import Emission, Truth
 
 USERS, K, D = 37, 5, 3
 M, N = K * D, 100_000
@@ -169,7 +169,7 @@ def test_a_measurement_is_context_plus_bias_plus_noise(contexts: str, rng: np.ra
     problem = world(contexts=contexts)
     truth, width = draw_truth(problem, rng, N), problem.round_normals()
     normals = rng.standard_normal((N, width))
-    context, noisy = problem.emit(truth, normals)
+    context, noisy, *_ = problem.emit(truth, normals)
     noise = noisy - context - truth.bias
     assert has_moments(noise, np.zeros(D), COVS["noise_cov"])
     # 18 correlations within 5 standard errors: 1e-5.
@@ -340,13 +340,13 @@ def test_what_regret_is_measured_against(rng: np.random.Generator) -> None:
     mean, cov, noise = known.context_mean, known.context_cov, known.noise_cov
     context, noisy, bias = rng.normal(1.0, 1.0, (3, 4, D))
     shrinkage = known_bias.shrinkage(known)
-    found = best_context(shrinkage, context, noisy, bias, has_bias=True)
+    found = best_context(shrinkage, Emission(context, noisy), bias, has_bias=True)
     joint, both = np.block([[cov, cov], [cov, cov + noise]]), np.eye(2 * D)[D:]
     for i in range(4):  # c given chat, with the bias taken off
         right = given(np.concatenate([mean, mean]), joint, both, noisy[i] - bias[i])
         np.testing.assert_allclose(found.mean[i], right[0][:D], rtol=1e-10)
         np.testing.assert_allclose(found.cov, right[1][:D, :D], rtol=1e-10)
-    found = best_context(shrinkage, context, noisy, bias, has_bias=False)
+    found = best_context(shrinkage, Emission(context, noisy), bias, has_bias=False)
     assert np.array_equal(found.mean, context)
     assert found.cov.shape == (D, D)
     assert not found.cov.any()

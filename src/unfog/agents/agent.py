@@ -1,10 +1,11 @@
 """An agent is three parts: denoise, learn, choose. This is how they make a round together."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from unfog.agents.parts import Chooser, Denoiser, Learner, Parameters, Privilege, State
+from unfog.agents.parts import Chooser, Denoiser, Learner, Parameters, Privilege, State, Term
 from unfog.arrays import Array, Ints
-from unfog.features import Context, FeatureMap
+from unfog.blocks import Belief
+from unfog.features import Context, Design, FeatureMap
 from unfog.knowledge import Knowledge
 
 
@@ -19,6 +20,16 @@ class Agent(NamedTuple):
     reference: str
     reveals: bool = False  # shown the true context after its reward (setting 2)
     privileged: bool = False  # shown the bias before the first round
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether its learner denoises past rounds anew."""
+        return bool(getattr(self.learner, "lifted", False))
+
+    @property
+    def amends(self) -> bool:
+        """Whether it can take in a true context after the round: late, in any order, or only in part."""
+        return hasattr(self.denoiser, "amend") and hasattr(self.learner, "amend")
 
 
 class Setup(NamedTuple):
@@ -40,8 +51,10 @@ class Decision(NamedTuple):
 
     arm: Ints  # (...,)
     context: Context
-    row: Array  # (..., m) expected features of the arm
+    row: Array  # (..., m) expected features of the arm, or lifted ones (..., q)
     spread: Array | None  # (..., m, m) their covariance, where the learner asks for it
+    variance: Array | None = None  # (...,) of the reward given the row, where the learner says what it is
+    revealed: Array | None = None  # (..., d) what is known by now of the true context, where it may come late
 
 
 def begin(
@@ -64,15 +77,56 @@ def think(agent: Agent, setup: Setup, memory: Memory, normals: Array) -> Memory:
     return memory._replace(learner=agent.learner.chain.step(setup.learner, memory.learner, normals))
 
 
+def shown(agent: Agent, noisy: Array, mask: Array | None) -> Array:
+    """The noisy context as this agent sees it: what was lost is not a number to those who know of gaps."""
+    if mask is None or not getattr(agent.denoiser, "gaps", False):
+        return noisy
+    xp = noisy.__array_namespace__()
+    return xp.where(mask > 0, noisy, xp.nan)
+
+
+def tell(setup: Setup, bias: Array) -> Setup:
+    """Show a privileged agent the bias of this round, where it drifts."""
+    return setup._replace(denoiser=setup.denoiser._replace(bias=bias))
+
+
+class View(NamedTuple):
+    """What an agent believes before it chooses."""
+
+    context: Context
+    design: Design
+    belief: Belief
+
+
+def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, noisy: Array) -> View:
+    """Denoise: the expected features of every arm, and the belief about theta that goes with them."""
+    if agent.looks_back:
+        denoiser: Any = agent.denoiser
+        learner: Any = agent.learner
+        hindsight = denoiser.hindsight(setup.denoiser, memory.denoiser, noisy)
+        belief, context = learner.look_back(setup.learner, memory.learner, features, hindsight, noisy)
+    else:
+        context = agent.denoiser.predict(setup.denoiser, memory.denoiser, noisy)
+        belief = agent.learner.belief(setup.learner, memory.learner)
+    return View(context, features.design(context), belief)
+
+
 def decide(
-    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, noisy: Array, normals: Array
+    agent: Agent,
+    setup: Setup,
+    memory: Memory,
+    features: FeatureMap,
+    noisy: Array,
+    normals: Array,
+    number: Ints | None = None,
 ) -> Decision:
-    """Denoise and choose: noisy (..., d)."""
-    context = agent.denoiser.predict(setup.denoiser, memory.denoiser, noisy)
-    design = features.design(context)
-    arm = agent.chooser.choose(design, agent.learner.belief(setup.learner, memory.learner), normals)
+    """Denoise and choose: noisy (..., d); rounds are numbered from 0."""
+    context, design, belief = view(agent, setup, memory, features, noisy)
+    arm = agent.chooser.choose(design, belief, normals, number)
     spread = design.covariance(arm) if agent.learner.spread else None
-    return Decision(arm, context, design.row(arm), spread)
+    learner: Any = agent.learner
+    variance = learner.variance(setup.learner, belief, spread) if agent.amends else None
+    return Decision(arm, context, design.row(arm), spread, variance)
 
 
 def learn(
@@ -86,7 +140,7 @@ def learn(
     revealed: Array | None,
 ) -> Memory:
     """Take in the reward and, in setting 2, the true context, which then replaces the belief about it."""
-    if agent.reveals != (revealed is not None):
+    if (agent.reveals and not agent.amends) != (revealed is not None):
         raise ValueError(
             f"{agent.name}: the context must be revealed to agents that take it, and to no others"
         )
@@ -94,7 +148,47 @@ def learn(
     if revealed is not None:
         row = features.at(revealed).row(decision.arm)
         spread = None if spread is None else 0 * spread
+    if agent.looks_back:
+        denoiser: Any = agent.denoiser
+        liftable: Any = features
+        row = liftable.lift(denoiser.unbiased(setup.denoiser, noisy), decision.arm)
+    if agent.amends:
+        spread = decision.variance  # what it was at the time, so that it can be taken back
     return Memory(
         agent.denoiser.update(setup.denoiser, memory.denoiser, noisy, revealed),
         agent.learner.update(setup.learner, memory.learner, row, spread, reward),
     )
+
+
+def amend(
+    agent: Agent,
+    setup: Setup,
+    memory: Memory,
+    features: FeatureMap,
+    decision: Decision,
+    noisy: Array,
+    reward: Array,
+    revealed: Array,
+) -> tuple[Memory, Decision]:
+    """Take in the true context of a past round: what was known of it then is replaced by what is known now.
+
+    Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. The
+    decision that comes back stands for the round from now on.
+    """
+    denoiser: Any = agent.denoiser
+    learner: Any = agent.learner
+    xp = noisy.__array_namespace__()
+    before = noisy * xp.nan if decision.revealed is None else decision.revealed
+    after = xp.where(xp.isnan(revealed), before, revealed)
+    channel, context = denoiser.amend(setup.denoiser, memory.denoiser, noisy, before, after)
+    design = features.design(context)
+    belief = learner.belief(setup.learner, memory.learner)
+    spread = design.covariance(decision.arm) if learner.spread else None
+    news = (xp.isnan(before) & ~xp.isnan(after)).any(-1)
+    if decision.variance is None:
+        raise ValueError(f"{agent.name}: a decision that was made without a variance cannot be amended")
+    old = Term(decision.row, decision.variance)
+    row = xp.where(news[..., None], design.row(decision.arm), old.row)
+    new = Term(row, xp.where(news, learner.variance(setup.learner, belief, spread), old.variance))
+    known = learner.amend(setup.learner, memory.learner, old, new, reward)
+    return Memory(channel, known), decision._replace(row=row, variance=new.variance, revealed=after)

@@ -12,7 +12,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
 from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
 from unfog.agents.learn import conjugate
-from unfog.agents.recipes import LEARNERS, spelled_out
+from unfog.agents.recipes import CHOOSERS, LEARNERS, spelled_out
 from unfog.inputs import InputError
 from unfog.rewards import KINDS
 
@@ -71,13 +71,14 @@ class Catalogue(Mapping[str, Agent]):
 
     def allowed(self) -> str:
         """What may be named, in words."""
-        more = f"; each also with -{', -'.join(LEARNERS)}" if self.kind == "bernoulli" else ""
+        parts = [name for name, learner in LEARNERS.items() if learner.kind == self.kind]
+        more = f"; each also with -{', -'.join([*parts, *CHOOSERS])}" if parts else ""
         return ", ".join(self) + more
 
 
 @cache
 def _row(kind: str, name: str) -> Agent:
-    return AGENTS[name] if kind == "gaussian" else spelled_out(AGENTS, name)
+    return AGENTS[name] if kind == "gaussian" and name in AGENTS else spelled_out(AGENTS, name, kind)
 
 
 def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = None) -> list[Agent]:

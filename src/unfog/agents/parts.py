@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from unfog.arrays import Array, Ints
 from unfog.blocks import Belief
-from unfog.features import Context, Design
+from unfog.features import Context, Design, FeatureMap
 from unfog.knowledge import Knowledge
+from unfog.shrinkage import Shrinkage
 
 Parameters: TypeAlias = Any
 State: TypeAlias = Any
@@ -81,6 +82,11 @@ class Learner(Protocol):
         """Whether `update` is to be shown Cov(phi) of the chosen arm."""
         ...
 
+    @property
+    def lifted(self) -> bool:
+        """Whether it keeps past rounds in a form that can be denoised anew: see `Rewinds`."""
+        ...
+
     def setup(self, known: Knowledge) -> Parameters:
         """Everything that depends on the problem alone."""
         ...
@@ -100,6 +106,71 @@ class Learner(Protocol):
         ...
 
 
+class Hindsight(NamedTuple):
+    """What all measurements, this round's included, say of the bias and so of every context up to now.
+
+    Given them, the context of a round with measurement chat is N(mu_c + B (chat - mu_c - g), M^-1 + B S B').
+    """
+
+    shrinkage: Shrinkage  # mu_c, B, M^-1
+    mean: Array  # (..., d)  g
+    cov: Array  # (..., d, d)  S
+
+
+class Rewinds(Protocol):
+    """What a denoiser has besides, for learners that denoise past rounds anew (those that are `lifted`)."""
+
+    def hindsight(self, parameters: Parameters, state: State, noisy: Array) -> Hindsight:
+        """With this round's measurement taken in."""
+        ...
+
+    def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
+        """The mean of the context, were the bias zero: mu_c + B (chat - mu_c)."""
+        ...
+
+
+class LooksBack(Protocol):
+    """What a lifted learner has besides. Its `update` is shown lifted rows (features/lift.py)."""
+
+    def look_back(
+        self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
+    ) -> tuple[Belief, Context]:
+        """The belief about theta, and about this round's context, with all past rounds denoised anew."""
+        ...
+
+
+class Term(NamedTuple):
+    """What one round says of theta: reward = row'theta + N(0, variance)."""
+
+    row: Array  # (..., m)
+    variance: Array  # (...,)
+
+
+class Corrects(Protocol):
+    """What a denoiser has besides, for true contexts that come late, in any order, or in part."""
+
+    def amend(
+        self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
+    ) -> tuple[State, Context]:
+        """Replace what a round with this measurement said of the bias, and say what its context is now.
+
+        `before` and `after` are its true context as far as it was, and is, known: not a number elsewhere.
+        """
+        ...
+
+
+class TakesBack(Protocol):
+    """What a learner has besides, for the same. Its `update` is shown a variance in place of Cov(phi)."""
+
+    def variance(self, parameters: Parameters, belief: Belief, spread: Array | None) -> Array:
+        """The variance of a reward whose features have this covariance."""
+        ...
+
+    def amend(self, parameters: Parameters, state: State, old: Term, new: Term, reward: Array) -> State:
+        """The state with one round's term replaced by another."""
+        ...
+
+
 class Chooser(Protocol):
     """From the expected features and the belief about theta to an arm."""
 
@@ -107,6 +178,17 @@ class Chooser(Protocol):
         """How many standard normals one choice takes."""
         ...
 
-    def choose(self, design: Design, belief: Belief, normals: Array) -> Ints:
-        """The arm: (...,)."""
+    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
+        """The arm: (...,). Rounds are numbered from 0."""
+        ...
+
+    @property
+    def odds(self) -> str:
+        """How `probability` knows what it says: "exact", or "estimated" from the draws it is given."""
+        ...
+
+    def probability(
+        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
+    ) -> Array:
+        """With which probability this arm (...,) is chosen: draws (n, ..., w), w as in `normals`."""
         ...

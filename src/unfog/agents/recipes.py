@@ -1,15 +1,16 @@
-"""Agents for rewards of 0 or 1, spelled out by their names.
+"""Agents spelled out by name: a row of the catalogue with another learner, another chooser, or both.
 
-    alg1                                  the row with the paper's learner
+    alg1                                  the row; for rewards of 0 or 1 with the paper's learner
     alg1-pg                               the row with another learner
     alg1-lmc:temperature=1:steps=20       with settings of one's own
+    alg1-exact-hetero-ucb                 with another learner and another chooser
 
 The name says everything, so that it is all that a spec, a run folder or a worker process needs to be told.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from unfog.agents.agent import Agent
@@ -21,39 +22,77 @@ from unfog.inputs import InputError, one_of
 
 PAPERS = "lmc"
 LEARNERS: dict[str, Any] = {PAPERS: LMC, "pg": PG, "laplace": Laplace, "online": Online}
+CHOOSERS: dict[str, Any] = {}
+PARTS = {**LEARNERS, **CHOOSERS}
 NOTES = {
     "lmc": "Langevin Monte Carlo",
     "pg": "Polya-Gamma Gibbs sampling: the exact posterior",
     "laplace": "a Gaussian at the posterior's mode",
     "online": "a Gaussian filtered reward by reward, at constant cost",
 }
+BERNOULLI: dict[str, Any] = {}  # learners of rewards of 0 or 1 for rows whose own is not the paper's
 
 
-def spelled_out(rows: Mapping[str, Agent], name: str) -> Agent:
-    """The agent that a name means; KeyError where no row or learner has it."""
-    whole, *settings = name.split(":")
-    base, _, suffix = (whole, "", PAPERS) if whole in rows else whole.rpartition("-")
-    row, learner = rows[base], LEARNERS[suffix]
+def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "bernoulli") -> Agent:
+    """The agent that a name means; KeyError where no row or part has it."""
+    base, *pieces = re.split(rf"-(?=(?:{'|'.join(PARTS)})(?:[-:]|$))", name)
+    whole, *settings = base.split(":")
+    row = rows[whole]
+    if kind == "bernoulli":
+        row = row._replace(learner=BERNOULLI.get(whole, LMC()))
+    if settings:
+        row = row._replace(learner=_changed(whole, row.learner, settings))
+    found = dict(_parts(kind, whole, pieces))
+    notes = [NOTES[part] for part, _ in found.values()]
+    if kind == "bernoulli" and "learner" not in found and whole not in BERNOULLI:
+        notes.insert(0, NOTES[PAPERS])
+    row = row._replace(**{place: made for place, (_, made) in found.items()})
+    return row._replace(name=name, summary="; ".join([row.summary, *notes]))
+
+
+def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, tuple[str, Any]]]:
+    """Each part with its place in an agent; a part twice, or for other rewards, is not known."""
+    places = set()
+    for piece in pieces:
+        part, *settings = piece.split(":")
+        place = "learner" if part in LEARNERS else "chooser"
+        if place in places or (place == "learner" and PARTS[part].kind != kind):
+            raise KeyError(whole)
+        places.add(place)
+        yield place, (part, _made(f"{whole}-{part}", PARTS[part], settings))
+
+
+def _made(whole: str, part: Any, settings: Sequence[str]) -> Any:
     try:
-        made = learner(**_settings(suffix, settings))
+        return part(**_settings(part, settings))
     except InputError as error:
         raise InputError.prefixed(whole, error) from None
-    return row._replace(name=name, learner=made, summary=f"{row.summary}; {NOTES[suffix]}")
 
 
-def settings_of(learner: str) -> list[str]:
-    """A learner's settings and their defaults, as they are written in a name."""
-    return [f"{field.name}={str(field.default).lower()}" for field in fields(LEARNERS[learner])]
+def _changed(whole: str, learner: Any, settings: Sequence[str]) -> Any:
+    """The row's own learner with other settings."""
+    if not is_dataclass(learner):
+        raise InputError(f"{whole}.{settings[0].partition('=')[0]}", "no such setting", "none for this row")
+    return _made(whole, type(learner), settings)
 
 
-def _settings(suffix: str, given: Sequence[str]) -> dict[str, Any]:
-    """Settings written as field=value; the learner itself checks what they say."""
-    defaults = {field.name: field.default for field in fields(LEARNERS[suffix])}
+def settings_of(part: str) -> list[str]:
+    """A part's settings and their defaults, as they are written in a name."""
+    return _written(PARTS[part])
+
+
+def _written(part: Any) -> list[str]:
+    return [f"{field.name}={str(field.default).lower()}" for field in fields(part)]
+
+
+def _settings(part: Any, given: Sequence[str]) -> dict[str, Any]:
+    """Settings written as field=value; the part itself checks what they say."""
+    defaults = {field.name: field.default for field in fields(part)}
     found: dict[str, Any] = {}
     for setting in given:
         field, equals, text = setting.partition("=")
         if field not in defaults:
-            raise InputError(field or "settings", "no such setting", ", ".join(settings_of(suffix)))
+            raise InputError(field or "settings", "no such setting", ", ".join(_written(part)) or "none")
         if not equals:
             raise InputError(field, "has no value", f"{field}={str(defaults[field]).lower()}, for instance")
         if field in found:

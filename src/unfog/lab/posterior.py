@@ -155,7 +155,7 @@ def play(problem: Problem, agent: Agent, rounds: int, seed: int) -> Data:
     features, shown = truth.features, []
     setup, memory = agents.begin(agent, known, Privilege(truth.bias) if agent.privileged else None)
     for t in range(rounds):
-        context, noisy = problem.emit(truth, nature[:, t], np.asarray(t))
+        context, noisy = problem.emit(truth, nature[:, t], np.asarray(t))[:2]
         decision = agents.decide(agent, setup, memory, features, noisy, draws[:, t])
         exact = features.at(context)
         reward = problem.reward(np.vecdot(exact.row(decision.arm), truth.theta), nature[:, t])

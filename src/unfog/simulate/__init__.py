@@ -131,6 +131,9 @@ def _refuse_what_does_not_fit(rows: Sequence[Agent], problem: Problem) -> None:
             row.learner.setup(known)
         except InputError as error:
             raise InputError.prefixed(row.name, error) from None
+        if problem.partial and row.reveals and not row.amends:
+            allowed = "agents that take true contexts late and in part, or go without"
+            raise InputError("agents", f"{row.name!r} needs every true context at once", allowed)
         if row.privileged and not problem.has_bias:
             allowed = "agents that need not be told: this world has none"
             raise InputError("agents", f"{row.name!r} is told the bias", allowed)

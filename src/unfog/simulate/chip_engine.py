@@ -46,6 +46,8 @@ def refuse_what_it_cannot(job: Job) -> None:
         raise InputError(
             "engine", "chip serves Gaussian problems with quadratic features", "numpy, jax, auto"
         )
+    if not job.problem.plain:
+        raise InputError("engine", "chip serves plain channels", "numpy, jax, auto")
     for agent in job.agents:
         _, first = _denoiser(job.problem, agent)
         affine = Catalogue().knows(agent) and (first == () or isinstance(first, Tally))

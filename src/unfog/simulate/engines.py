@@ -74,6 +74,8 @@ def resolve_all(jobs: Sequence[Job], trials: int, workers: int) -> Choice:
     if choice.engine == "numpy":
         if job.precision == "float32":
             raise InputError("precision", job.precision, "float64 on the numpy engine")
+    elif any(each.problem.partial for each in jobs):
+        raise InputError("engine", f"{choice.engine} cannot show true contexts late", "numpy")
     elif find_spec("jax") is None:
         raise ModuleNotFoundError("No module named 'jax'", name="jax")
     if choice.engine == "chip":
@@ -83,6 +85,8 @@ def resolve_all(jobs: Sequence[Job], trials: int, workers: int) -> Choice:
 
 
 def _cheapest(jobs: Sequence[Job], trials: int, workers: int) -> Choice:
+    if any(job.problem.partial for job in jobs):
+        return Choice("numpy", "only numpy can show true contexts late")
     if jobs[0].precision == "float32":
         return Choice("jax", "numpy has no float32")
     numpy = sum(COSTS["numpy"].seconds(job, trials, workers) for job in jobs)

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent
-from unfog.agents.denoise import known_bias
 from unfog.arrays import Array
 from unfog.inputs import LARGEST
+from unfog.shrinkage import Shrinkage
 from unfog.simulate.device_tape import normals
 from unfog.theory import regret
 from unfog.world.problem import Emission, Problem, Truth
@@ -27,7 +27,7 @@ class Inputs(NamedTuple):
 
     draws: dict[str, Array]  # (size, trials) each: the truth, as standard draws
     setup: Any  # the agent's parameters
-    shrinkage: known_bias.Shrinkage
+    shrinkage: Shrinkage
     world: Any  # keys, two words (trials,), or a tape (rounds, w, trials)
     choices: Any  # likewise for the agent
     steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
@@ -116,20 +116,25 @@ class Program:
         emission: Emission = self.cast(self.problem.emit(truth, drawn, t))
         memory = self._think(inputs, memory, t)
         choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
-        decision = agents.decide(agent, inputs.setup, memory, truth.features, emission.noisy, choice)
+        noisy, setup = agents.shown(agent, emission.noisy, emission.mask), inputs.setup
+        if emission.bias is not None and agent.privileged:
+            setup = agents.tell(setup, emission.bias)
+        decision = agents.decide(agent, setup, memory, truth.features, noisy, choice, t)
         seen = truth.features.at(emission.context).row(decision.arm)
         reward = self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
-        revealed = emission.context if agent.reveals else None
-        memory = agents.learn(
-            agent, inputs.setup, memory, truth.features, decision, emission.noisy, reward, revealed
-        )
-        best = regret.best_context(inputs.shrinkage, *emission, truth.bias, self.problem.has_bias)
+        revealed = emission.context if agent.reveals and not agent.amends else None
+        memory = agents.learn(agent, setup, memory, truth.features, decision, noisy, reward, revealed)
+        if agent.reveals and agent.amends:  # at once: the engine refuses worlds that show contexts late
+            round_ = truth.features, decision, noisy, reward, emission.context
+            memory, _ = agents.amend(agent, setup, memory, *round_)
+        best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
         found = regret.of_round(
             self.problem.rewards,
             truth.features,
             truth.theta,
             best,
-            *emission,
+            emission.context,
+            emission.noisy,
             decision.context,
             decision.arm,
             self.decompose,

@@ -5,17 +5,18 @@ through it round by round, and its losses are read off its trace afterwards, aga
 always have the same length, so the bits of a result do not depend on how trials were batched.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
+from unfog.agents.agent import Agent, Decision
 from unfog.agents.denoise import known_bias
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array, Ints, pick
-from unfog.features import Context
+from unfog.features import Context, FeatureMap
 from unfog.inputs import LARGEST
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 from unfog.simulate.tape import RoundTape, StepTape, truth_draws
@@ -33,13 +34,22 @@ class _Block(NamedTuple):
     tables: regret.Tables
 
 
+class _Record(NamedTuple):
+    """A round whose true context is still to come."""
+
+    decision: Decision
+    noisy: Array
+    reward: Array
+    context: Array  # not a number where it will not be shown
+
+
 class _Player:
     """One agent in the middle of its run."""
 
     def __init__(self, agent: Agent, job: Job, truth: Truth, trials: Sequence[int]) -> None:
         known = job.problem.knowledge()
         privilege = Privilege(truth.bias) if agent.privileged else None
-        self.agent, self.seen = agent, 0
+        self.agent, self.seen, self.late = agent, 0, deque[_Record]()
         self.setup, self.memory = agents.begin(agent, known, privilege)
         self.tape = RoundTape(job.seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepTape(job.seed, trials, agent.learner.chain, known)
@@ -50,31 +60,47 @@ class _Player:
             self.memory = agents.think(self.agent, self.setup, self.memory, normals)
         self.seen += 1
 
+    def amend(self, features: FeatureMap, record: "_Record") -> None:
+        """Take in a true context that comes late."""
+        self.memory, _ = agents.amend(self.agent, self.setup, self.memory, features, *record)
+
     def play(self, problem: Problem, truth: Truth, block: _Block, rounds: int) -> tuple[Ints, Context]:
         """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
 
         Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
         """
-        agent, features = self.agent, truth.features
-        noisy, contexts, draws, normals = map(
-            _by_round, (*block.emission[::-1], self.tape.next(BLOCK), block.normals)
-        )
+        agent, features, emission = self.agent, truth.features, block.emission
+        noisy = _by_round(agents.shown(agent, emission.noisy, emission.mask))
+        contexts, draws, normals = map(_by_round, (emission.context, self.tape.next(BLOCK), block.normals))
         arms, beliefs = [], []
         for t in range(rounds):
             self.think()
-            decision = agents.decide(agent, self.setup, self.memory, features, noisy[t], draws[t])
+            if emission.bias is not None and agent.privileged:
+                self.setup = agents.tell(self.setup, emission.bias[:, t])
+            number = np.asarray(self.seen - 1)
+            decision = agents.decide(agent, self.setup, self.memory, features, noisy[t], draws[t], number)
             score = pick(block.tables.true_context[:, t], decision.arm)
             reward = problem.reward(score, normals[t])
-            revealed = contexts[t] if agent.reveals else None
+            revealed = contexts[t] if agent.reveals and not agent.amends else None
             self.memory = agents.learn(
                 agent, self.setup, self.memory, features, decision, noisy[t], reward, revealed
             )
+            if agent.reveals and agent.amends:
+                shown = None if emission.revealed is None else emission.revealed[:, t]
+                self.late.append(_Record(decision, noisy[t], reward, _unless(contexts[t], shown)))
+                if len(self.late) > problem.late:
+                    self.amend(features, self.late.popleft())
             arms.append(decision.arm)
             beliefs.append(decision.context)
         belief = agent.learner.belief(self.setup.learner, self.memory.learner)
         refuse_nonsense(agent.name, bool((np.abs(belief.mean) <= LARGEST).all()))
         last = BLOCK - rounds
         return np.stack(arms + arms[-1:] * last, 1), _stack(beliefs + beliefs[-1:] * last)
+
+
+def _unless(context: Array, shown: Array | None) -> Array:
+    """The context, or where it is not shown, not a number."""
+    return context if shown is None else np.where(shown[:, None] > 0, context, np.nan)
 
 
 def _by_round(values: Array) -> Array:
@@ -111,14 +137,23 @@ def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block
     shrinkage = known_bias.shrinkage(job.problem.knowledge())
     wide = _over_rounds(truth)
     emission = job.problem.emit(wide, normals, numbers)
-    best = regret.best_context(shrinkage, *emission, wide.bias, job.problem.has_bias)
-    tables = regret.tables(job.problem.rewards, wide.features, wide.theta, best, *emission, job.decompose)
+    best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
+    tables = regret.tables(
+        job.problem.rewards,
+        wide.features,
+        wide.theta,
+        best,
+        emission.context,
+        emission.noisy,
+        job.decompose,
+    )
     return _Block(emission, normals, tables)
 
 
 def _over_rounds(truth: Truth) -> Truth:
     first = None if truth.first is None else truth.first[:, None]
-    return Truth(truth.theta[:, None], truth.bias[:, None], truth.features.over_rounds(), first)
+    # The path of a bias that drifts has an axis for rounds already.
+    return Truth(truth.theta[:, None], truth.bias[:, None], truth.features.over_rounds(), first, truth.path)
 
 
 def _losses(job: Job, truth: Truth, block: _Block, arms: Ints, beliefs: Context) -> dict[str, Array]:

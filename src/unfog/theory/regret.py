@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents.denoise import known_bias
 from unfog.arrays import Array, Ints, pick
 from unfog.features import Context, Design, FeatureMap
 from unfog.rewards import Rewards, Values
+from unfog.shrinkage import Shrinkage, posterior_mean
+from unfog.world.problem import Emission
 
 PLAIN = ("regret", "regret_true_context", "regret_plug_in")
 SPLIT = ("cb", "ee1", "ee2")
@@ -50,18 +51,18 @@ class Tables(NamedTuple):
     best: Array  # (...,)  its mean reward
 
 
-def oracle_context(shrinkage: known_bias.Shrinkage, noisy: Array, bias: Array) -> Context:
+def oracle_context(shrinkage: Shrinkage, noisy: Array, bias: Array) -> Context:
     """The best belief about the context: its posterior with the bias known."""
-    return Context(known_bias.posterior_mean(shrinkage, noisy, bias), shrinkage.cov)
+    return Context(posterior_mean(shrinkage, noisy, bias), shrinkage.cov)
 
 
-def best_context(
-    shrinkage: known_bias.Shrinkage, context: Array, noisy: Array, bias: Array, has_bias: bool
-) -> Context:
+def best_context(shrinkage: Shrinkage, emission: Emission, bias: Array, has_bias: bool) -> Context:
     """What regret is measured against: the oracle's belief, or where there is no bias, the context itself."""
+    if emission.best is not None:
+        return emission.best
     if has_bias:
-        return oracle_context(shrinkage, noisy, bias)
-    return Context(context, 0 * shrinkage.cov)
+        return oracle_context(shrinkage, emission.noisy, bias)
+    return Context(emission.context, 0 * shrinkage.cov)
 
 
 def tables(

@@ -61,6 +61,8 @@ class Recorded(ABC):
     prior_cov: Numbers = 0.25
     reward_var: float = 1.0
     dim: ClassVar[int] = 4
+    late: ClassVar[int] = 0
+    partial: ClassVar[bool] = False
     has_bias: ClassVar[bool] = False
     note: ClassVar[str] = ""
     rewards: ClassVar[Rewards] = Identity()

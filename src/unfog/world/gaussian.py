@@ -22,8 +22,8 @@ class GaussianProblem(Synthetic):
         return np.asarray(inputs.positive("reward_var", self.reward_var))
 
     def round_normals(self) -> int:
-        """A context, its noise, and the reward's noise: 2d + 1."""
-        return 2 * self.dim + 1
+        """A context, its noise, the channel's own, and the reward's noise: 2d + 1 and more."""
+        return 2 * self.dim + self._channel.normals() + 1
 
     def reward(self, score: Array, normals: Array) -> Array:
         """The score plus N(0, sigma^2)."""

@@ -59,8 +59,8 @@ class LogisticProblem(Synthetic):
         return known.context_mean + normals @ np.linalg.cholesky(spread).T
 
     def round_normals(self) -> int:
-        """A context, its noise, and two for the reward: 2d + 2."""
-        return 2 * self.dim + 2
+        """A context, its noise, the channel's own, and two for the reward: 2d + 2 and more."""
+        return 2 * self.dim + self._channel.normals() + 2
 
     def reward(self, score: Array, normals: Array) -> Array:
         """1 with probability sigmoid(score), else 0."""

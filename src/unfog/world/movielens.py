@@ -52,6 +52,8 @@ class RatingsProblem(ABC):
     bias_cov: Numbers = 0.6
     reward_var: float = 0.01
     rewards: ClassVar[Rewards] = Identity()
+    late: ClassVar[int] = 0
+    partial: ClassVar[bool] = False
     has_bias: ClassVar[bool] = True
     note: str = field(init=False, default="")
     _made: Ratings = field(init=False, repr=False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
 from unfog.arrays import Array, Ints
-from unfog.features import FeatureMap
+from unfog.features import Context, FeatureMap
 from unfog.knowledge import Knowledge
 from unfog.rewards import Rewards
 
@@ -16,13 +16,18 @@ class Truth(NamedTuple):
     bias: Array  # (..., d)  gamma*
     features: FeatureMap
     first: Array | None = None  # (...,) the number of the first round in the data, for worlds made of data
+    path: Array | None = None  # (..., rounds, d)  the bias of every round, where it drifts
 
 
 class Emission(NamedTuple):
     """What nature makes every round."""
 
     context: Array  # (..., d)  c_t
-    noisy: Array  # (..., d)  chat_t
+    noisy: Array  # (..., d)  chat_t; mu_c where a coordinate was lost
+    bias: Array | None = None  # (..., d)  gamma_t, where it is not the same in all rounds
+    mask: Array | None = None  # (..., d)  1 where a coordinate was measured, 0 where it was lost
+    revealed: Array | None = None  # (...,)  1 where the true context will be shown; None: always
+    best: Context | None = None  # what one believes who knows the channel; None: as agents are told of it
 
 
 class Draws(NamedTuple):
@@ -52,6 +57,16 @@ class Problem(Protocol):
     @property
     def note(self) -> str:
         """What every table and figure must say of the data; empty where nothing needs to be said."""
+        ...
+
+    @property
+    def late(self) -> int:
+        """How many rounds after its reward a true context is shown, to agents that are shown it."""
+        ...
+
+    @property
+    def partial(self) -> bool:
+        """Whether some true contexts are never shown, or only later than their rewards."""
         ...
 
     def arms(self) -> int:

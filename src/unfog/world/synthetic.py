@@ -19,6 +19,8 @@ from unfog.features.quadratic import quadratic
 from unfog.gaussian import from_moments
 from unfog.inputs import InputError, Numbers
 from unfog.knowledge import Knowledge
+from unfog.world import channel as channels
+from unfog.world.channel import Channel
 from unfog.world.problem import Draws, Emission, Truth
 
 FEATURES: dict[str, MapBuilder] = {"quadratic": quadratic, "linear": diagonal}
@@ -31,7 +33,6 @@ class _Roots(NamedTuple):
     """Cholesky factors, made once."""
 
     context: Array
-    noise: Array
     bias: Array
     prior: Array
 
@@ -43,6 +44,7 @@ class Synthetic:
     Covariances are a number (times I), a list (the diagonal) or a matrix; means a number or a list. `actions`
     is how many to draw, or the actions themselves, (K, p). `features` is a name or, from Python, a builder
     that turns actions (..., K, p) into a feature map: `unfog.quadrature(phi, dim)` for any function phi.
+    The fields from `actual_noise_cov` on are what agents are not told of the channel: see world/channel.py.
     """
 
     dim: int = 5
@@ -55,10 +57,18 @@ class Synthetic:
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.01
     features: str | MapBuilder = "quadratic"
+    actual_noise_cov: Numbers = 0.0
+    tails: int = 0
+    missing: float = 0.0
+    drift_cov: Numbers = 0.0
+    drift_rounds: int = 1000
+    revealed: float = 1.0
+    late: int = 0
     has_bias: ClassVar[bool] = True
     note: ClassVar[str] = ""
     _known: Knowledge = field(init=False, repr=False, compare=False)
     _roots: _Roots = field(init=False, repr=False, compare=False)
+    _channel: Channel = field(init=False, repr=False, compare=False)
     _fixed: Array | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -78,8 +88,11 @@ class Synthetic:
             prior_cov=inputs.covariance("prior_cov", self.prior_cov, size),
             reward_var=self._reward_var(),
         )
-        covs = (known.context_cov, known.noise_cov, known.bias_cov, known.prior_cov)
+        covs = (known.context_cov, known.bias_cov, known.prior_cov)
+        odd = self.drift_cov, self.drift_rounds, self.revealed, self.late
+        found = channels.channel(known, self.actual_noise_cov, self.tails, self.missing, *odd)
         object.__setattr__(self, "_known", known)
+        object.__setattr__(self, "_channel", found)
         object.__setattr__(self, "_roots", _Roots(*(from_moments(cov[0], cov).root for cov in covs)))
 
     def _reward_var(self) -> Array | None:
@@ -101,6 +114,16 @@ class Synthetic:
         """What agents are told."""
         return self._known
 
+    @property
+    def plain(self) -> bool:
+        """Whether the channel is as agents are told, and no true context is held back."""
+        return self._channel.plain and not self.partial
+
+    @property
+    def partial(self) -> bool:
+        """Whether some true contexts are never shown, or only later than their rewards."""
+        return self._channel.late > 0 or self._channel.revealed < 1
+
     def arms(self) -> int:
         """How many actions there are."""
         return self._action_shape()[0] if self._fixed is None else self._fixed.shape[0]
@@ -113,6 +136,8 @@ class Synthetic:
         """Normals for theta* and gamma*, and the actions where they are drawn."""
         size = self._known.prior_mean.shape[0]
         draws = {"theta": Draws("normal", (size,)), "bias": Draws("normal", (self.dim,))}
+        if self._channel.drift_root is not None:
+            draws["walk"] = Draws("normal", (self._channel.drift_rounds, self.dim))
         if self._fixed is None:
             law: Literal["normal", "uniform"] = "uniform" if self.action_law == "uniform" else "normal"
             draws["actions"] = Draws(law, self._action_shape())
@@ -127,16 +152,20 @@ class Synthetic:
             actions = xp.broadcast_to(xp.asarray(self._fixed), (*bias.shape[:-1], *self._fixed.shape))
         else:
             actions = draws["actions"] if self.action_law == "normal" else 2 * draws["actions"] - 1
-        return Truth(theta, bias, self._map(actions))
+        path = channels.walked(self._channel, bias, draws["walk"]) if "walk" in draws else None
+        return Truth(theta, bias, self._map(actions), path=path)
 
-    def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:  # noqa: ARG002
-        """A context and its measurement, from the first 2d of the round's normals."""
+    def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:
+        """A context and its measurement, from the first 2d of the round's normals and the channel's own."""
         xp = normals.__array_namespace__()
-        d = self.dim
+        d, own = self.dim, self._channel.normals()
         mean, root = xp.asarray(self._known.context_mean), xp.asarray(self._roots.context)
         context = mean + matvec(root, normals[..., :d])
-        noise = matvec(xp.asarray(self._roots.noise), normals[..., d : 2 * d])
-        return Emission(context, context + truth.bias + noise)
+        bias = truth.bias
+        if truth.path is not None and number is not None:
+            bias = channels.bias_at(truth.path, number)
+        extra = normals[..., 2 * d : 2 * d + own]
+        return channels.emit(self._channel, self._known, context, bias, normals[..., d : 2 * d], extra)
 
 
 def _checked_size(build: Callable[[], FeatureMap], dim: int, arms: int) -> int:

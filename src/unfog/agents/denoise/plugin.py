@@ -12,11 +12,12 @@ is not the posterior of c_t given all measurements: `exact` is.
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.known_bias import Shrinkage, posterior_mean, shrinkage
+from unfog.agents.denoise.known_bias import shrinkage
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array
 from unfog.features import Context
 from unfog.knowledge import Knowledge
+from unfog.shrinkage import Shrinkage, posterior_mean
 
 
 class Parameters(NamedTuple):

@@ -36,6 +36,7 @@ class Online:
 
     kind = "bernoulli"
     chain = None
+    lifted = False
 
     def __post_init__(self) -> None:
         """Check the setting."""

@@ -1,0 +1,132 @@
+"""What a channel may do besides adding a bias and Gaussian noise, and what can be known of a context then.
+
+    actual noise   the noise has another covariance than agents are told
+    tails          it is Student's t, with so many degrees of freedom
+    missing        every coordinate of chat is lost with this probability
+    drift          the bias walks: gamma_t = gamma_{t-1} + N(0, Sigma_drift)
+    revealed       true contexts are shown for this share of the rounds, `late` rounds after the reward
+
+Regret is measured against one who knows the channel as it is, gamma_t included, though not what was lost.
+"""
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog import inputs, shrinkage, student
+from unfog.arrays import Array, Ints, matvec
+from unfog.features import Context
+from unfog.gaussian import from_moments
+from unfog.inputs import InputError, Numbers
+from unfog.knowledge import Knowledge
+from unfog.world.problem import Emission
+
+MOST_LATE = 10_000
+
+
+class Channel(NamedTuple):
+    """A channel with everything made that can be made once."""
+
+    noise_cov: Array  # (d, d)  as it is
+    noise_root: Array  # (d, d)
+    plain: bool  # nothing out of the ordinary
+    tails: int  # 0: Gaussian
+    missing: float
+    drift_root: Array | None  # (d, d)
+    drift_rounds: int
+    revealed: float
+    late: int
+
+    def normals(self) -> int:
+        """Standard normals of a round for what is out of the ordinary."""
+        return self.tails + self.noise_root.shape[0] * (self.missing > 0) + (self.revealed < 1)
+
+
+def channel(
+    known: Knowledge,
+    actual_noise_cov: Numbers,
+    tails: int,
+    missing: float,
+    drift_cov: Numbers,
+    drift_rounds: int,
+    revealed: float,
+    late: int,
+) -> Channel:
+    """The channel that these fields describe, checked."""
+    dim = known.context_mean.shape[0]
+    told = not np.any(actual_noise_cov)
+    noise_cov = known.noise_cov if told else inputs.covariance("actual_noise_cov", actual_noise_cov, dim)
+    drift = inputs.covariance("drift_cov", drift_cov, dim) if np.any(drift_cov) else None
+    if inputs.count("tails", tails, 0, 1000) in (1, 2):
+        raise InputError("tails", tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
+    for name, share, least, most in (("missing", missing, 0.0, 0.99), ("revealed", revealed, 0.0, 1.0)):
+        if isinstance(share, bool) or not isinstance(share, int | float) or not least <= share <= most:
+            raise InputError(name, repr(share), f"a number from {least:g} to {most:g}")
+    if tails and missing:
+        raise InputError("missing", missing, "0 where noise has heavy tails")
+    plain = told and not tails and not missing and drift is None
+    return Channel(
+        noise_cov=noise_cov,
+        noise_root=from_moments(noise_cov[0], noise_cov).root,
+        plain=plain,
+        tails=tails,
+        missing=float(missing),
+        drift_root=None if drift is None else from_moments(drift[0], drift).root,
+        drift_rounds=inputs.count("drift_rounds", drift_rounds, most=10**6),
+        revealed=float(revealed),
+        late=inputs.count("late", late, 0, MOST_LATE),
+    )
+
+
+def walked(channel: Channel, bias: Array, steps: Array) -> Array:
+    """The bias of every round, (..., rounds, d), from its first value and standard steps of that shape."""
+    xp = bias.__array_namespace__()
+    moved = matvec(xp.asarray(channel.drift_root), steps[..., 1:, :])
+    start = xp.concat([bias[..., None, :], moved], axis=-2)
+    path: Array = xp.cumulative_sum(start, axis=-2)
+    return path
+
+
+def bias_at(path: Array, number: Ints) -> Array:
+    """The bias of rounds with these numbers; after the last step it stays where it is."""
+    xp = path.__array_namespace__()
+    found: Array = path[:, xp.minimum(number, path.shape[1] - 1)]
+    return found
+
+
+def emit(
+    channel: Channel, known: Knowledge, context: Array, bias: Array, drawn: Array, extra: Array
+) -> Emission:
+    """A measurement of the context: drawn (..., d) makes the noise, extra (..., n) the rest."""
+    xp = drawn.__array_namespace__()
+    noise = matvec(xp.asarray(channel.noise_root), drawn)
+    dim, first = context.shape[-1], channel.tails
+    if channel.tails:
+        noise = noise / xp.sqrt((extra[..., :first] ** 2).mean(-1))[..., None]
+    noisy, mask = context + bias + noise, None
+    if channel.missing:
+        mask = (extra[..., first : first + dim] >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
+        noisy = xp.where(mask > 0, noisy, xp.asarray(known.context_mean))
+    shown = None
+    if channel.revealed < 1:
+        level = NormalDist().inv_cdf(channel.revealed) if channel.revealed else -np.inf
+        shown = (extra[..., -1] <= level).astype(noisy.dtype)
+    best = None if channel.plain else _best(channel, known, noisy, bias, mask)
+    return Emission(context, noisy, bias if channel.drift_root is not None else None, mask, shown, best)
+
+
+def _best(channel: Channel, known: Knowledge, noisy: Array, bias: Array, mask: Array | None) -> Context:
+    """What one believes of the context who knows the channel and its bias."""
+    xp = noisy.__array_namespace__()
+    mean, cov, noise = map(xp.asarray, (known.context_mean, known.context_cov, channel.noise_cov))
+    if channel.tails:
+        surprise = noisy - mean - bias
+        found = student.mixture(cov, 0 * cov, noise, channel.tails, surprise)
+        moved, spread = student.moments(found, surprise)
+        return Context(mean + moved, spread)
+    if mask is None:
+        shrunk = shrinkage.shrinkage(mean, cov, noise)
+    else:
+        shrunk = shrinkage.masked_shrinkage(mean, cov, noise, mask)
+    return Context(shrinkage.posterior_mean(shrunk, noisy, bias), shrunk.cov)
