@@ -17,9 +17,18 @@ class Blocks(NamedTuple):
     mean: Array  # (..., B, k)
     root: Array  # (..., B, k, k), the covariance of a block = root root'
 
+    @property
+    def centre(self) -> Array:
+        """The mean as one vector, (..., B k)."""
+        return _flat(self.mean)
+
     def sample(self, normals: Array) -> Array:
         """A draw of w from standard normals (..., B k)."""
         return _flat(self.mean + matvec(self.root, _cut(normals, self.root)))
+
+    def variance(self, row: Array) -> Array:
+        """The variance of row'w: row (..., B k) -> (...,)."""
+        return (matvec(self.root.mT, _cut(row, self.root)) ** 2).sum((-2, -1))
 
     def condition(self, row: Array, value: Array, variance: Array) -> "Blocks":
         """The belief after seeing value = row'w + N(0, variance); the row (..., B k) is within one block."""

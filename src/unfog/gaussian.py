@@ -22,9 +22,18 @@ class Gaussian(NamedTuple):
     mean: Array  # (..., m)
     root: Array  # (..., m, m), covariance = root root'
 
+    @property
+    def centre(self) -> Array:
+        """The mean as one vector, (..., m)."""
+        return self.mean
+
     def sample(self, normals: Array) -> Array:
         """A draw of w from standard normals (..., m)."""
         return sample(self, normals)
+
+    def variance(self, row: Array) -> Array:
+        """The variance of row'w: row (..., m) -> (...,)."""
+        return (matvec(self.root.mT, row) ** 2).sum(-1)
 
     def condition(self, row: Array, value: Array, variance: Array) -> "Gaussian":
         """The belief after seeing value = row'w + N(0, variance)."""

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue, named
+from unfog.agents.choose.greedy import Greedy
+from unfog.agents.choose.ucb import Ucb
 from unfog.agents.learn import conjugate
+from unfog.agents.learn.hetero import Hetero
 from unfog.agents.learn.laplace import Laplace
 from unfog.agents.learn.lmc import LMC
 from unfog.agents.learn.online import Online
 from unfog.agents.learn.pg import PG
-from unfog.agents.recipes import LEARNERS, NOTES, PAPERS, settings_of, spelled_out
+from unfog.agents.recipes import CHOOSERS, LEARNERS, NOTES, PAPERS, PARTS, settings_of, spelled_out
 from unfog.inputs import InputError
 from unfog.lab.spec import parse
 from unfog.simulate import simulate
@@ -62,17 +65,35 @@ def test_a_name_spells_out_row_learner_and_settings(name: str, base: str, learne
 
 
 def test_every_learner_has_a_name_and_a_note() -> None:
-    assert list(LEARNERS) == list(NOTES) == ["lmc", "pg", "laplace", "online"]
+    assert list(PARTS) == list(NOTES) == [*LEARNERS, *CHOOSERS]
     assert PAPERS == "lmc"
     for name, note in NOTES.items():
-        assert ROWS[f"kk-{name}"].summary.endswith(note)
+        assert rows_of(name)[f"kk-{name}"].summary.endswith(note)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+def rows_of(part: str) -> Catalogue:
+    return Catalogue(getattr(PARTS[part], "kind", "bernoulli"))
+
+
+@pytest.mark.parametrize("name", PARTS)
 def test_settings_are_told_as_they_are_written(name: str) -> None:
     told = settings_of(name)
-    assert ROWS[":".join([f"kk-{name}", *told])].learner == LEARNERS[name]()
-    assert len(told) == len(set(told)) >= 1
+    row = rows_of(name)[":".join([f"kk-{name}", *told])]
+    assert (row.learner if name in LEARNERS else row.chooser) == PARTS[name]()
+    assert len(told) == len(set(told))
+
+
+def test_a_learner_and_a_chooser_go_together() -> None:
+    row = Catalogue()["alg1-exact-hetero:surprise=true-ucb:quantile=0.9:growth=1"]
+    assert (row.learner, row.chooser) == (Hetero(surprise=True), Ucb(quantile=0.9, growth=1.0))
+    assert row.denoiser is AGENTS["alg1-exact"].denoiser
+    turned = Catalogue()["alg1-ucb-hetero"]
+    assert (turned.learner, turned.chooser) == (Hetero(), Ucb())
+    assert ROWS["alg1-greedy"].learner == LMC()
+    assert ROWS["alg1-online-greedy"].chooser == Greedy()
+    for name in ("alg1-ucb-greedy", "alg1-hetero-joint", "alg1-hetero-pg", "alg1-ucb-"):
+        with pytest.raises(InputError, match="no agent is called"):
+            named([name])
 
 
 @pytest.mark.parametrize("name", ["alg1", "alg1-pg", "alg1-lmc:temperature=1:steps=20"])
@@ -140,8 +161,9 @@ def test_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
 
 
 def test_the_learners_are_among_what_is_allowed() -> None:
-    assert ROWS.allowed().endswith("; each also with -lmc, -pg, -laplace, -online")
-    assert Catalogue().allowed() == ", ".join(AGENTS)
+    choosers = "-ucb, -ids, -greedy, -epsilon, -toptwo"
+    assert ROWS.allowed().endswith(f"; each also with -lmc, -pg, -laplace, -online, {choosers}")
+    assert Catalogue().allowed().endswith(f"; each also with -hetero, -smoothing, -joint, {choosers}")
 
 
 def test_agents_of_the_other_kind_are_refused() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.recipes import LEARNERS
+from unfog.agents.recipes import PARTS
 from unfog.cli import main
 from unfog.lab.spec import catalog
 from unfog.version import __version__
@@ -52,7 +52,7 @@ def test_list_names_everything(capsys: Capture) -> None:
     code, out, _ = unfog(capsys, "list")
     assert code == 0
     lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
-    assert set(lines) == set(AGENTS) | set(catalog()) | set(LEARNERS)
+    assert set(lines) == set(AGENTS) | set(catalog()) | set(PARTS)
     assert all(lines.values())
     assert "(temperature=0.001, steps=50, rate=0.2, decay=1.0, marginal=false)" in out
 

@@ -52,7 +52,7 @@ class Decision(NamedTuple):
     arm: Ints  # (...,)
     context: Context
     row: Array  # (..., m) expected features of the arm, or lifted ones (..., q)
-    spread: Array | None  # (..., m, m) their covariance, where the learner asks for it
+    spread: Array | None  # (..., m, m) their covariance, or what of it the learner asks for
     variance: Array | None = None  # (...,) of the reward given the row, where the learner says what it is
     revealed: Array | None = None  # (..., d) what is known by now of the true context, where it may come late
 
@@ -123,10 +123,26 @@ def decide(
     """Denoise and choose: noisy (..., d); rounds are numbered from 0."""
     context, design, belief = view(agent, setup, memory, features, noisy)
     arm = agent.chooser.choose(design, belief, normals, number)
-    spread = design.covariance(arm) if agent.learner.spread else None
     learner: Any = agent.learner
+    spread = _spread(learner, design, belief, arm)
     variance = learner.variance(setup.learner, belief, spread) if agent.amends else None
     return Decision(arm, context, design.row(arm), spread, variance)
+
+
+def _spread(learner: Any, design: Design, belief: Belief, arm: Ints) -> Array | None:
+    """What a learner asks to be shown of not knowing the context: nothing, Cov(phi), or less than that."""
+    if not learner.spread:
+        return None
+    if not getattr(learner, "noise", False):
+        return design.covariance(arm)
+    fitting: Any = belief  # a belief in blocks comes with a design in blocks
+    adds = design.context_variance(fitting, arm)
+    if not getattr(learner, "surprise", False):
+        return adds
+    xp = adds.__array_namespace__()
+    pull = design.context_pull(belief.centre, arm)
+    both: Array = xp.concat([xp.broadcast_to(adds[..., None], (*pull.shape[:-1], 1)), pull], axis=-1)
+    return both
 
 
 def learn(
@@ -183,8 +199,8 @@ def amend(
     channel, context = denoiser.amend(setup.denoiser, memory.denoiser, noisy, before, after)
     design = features.design(context)
     belief = learner.belief(setup.learner, memory.learner)
-    spread = design.covariance(decision.arm) if learner.spread else None
-    news = (xp.isnan(before) & ~xp.isnan(after)).any(-1)
+    spread = _spread(learner, design, belief, decision.arm)
+    news = (~xp.isnan(after) & (before != after)).any(-1)
     if decision.variance is None:
         raise ValueError(f"{agent.name}: a decision that was made without a variance cannot be amended")
     old = Term(decision.row, decision.variance)

@@ -10,8 +10,13 @@ from functools import cache
 
 from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
-from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
+from unfog.agents.choose.ucb import Ucb
+from unfog.agents.denoise import drift, exact, identity, known_bias, plugin, prior_only, records
+from unfog.agents.denoise.robust import Robust
+from unfog.agents.denoise.unknown_noise import UnknownNoise
 from unfog.agents.learn import conjugate
+from unfog.agents.learn.hetero import Hetero
+from unfog.agents.learn.ledger import Ledger
 from unfog.agents.recipes import CHOOSERS, LEARNERS, spelled_out
 from unfog.inputs import InputError
 from unfog.rewards import KINDS
@@ -19,6 +24,8 @@ from unfog.rewards import KINDS
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
 PF = "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observable Contextual Bandits"
+
+OURS = "unfog, docs/agents.md"
 
 # fmt: off
 _ROWS = [
@@ -39,6 +46,26 @@ _ROWS = [
     Agent("alg2-exact", exact.from_pairs, conjugate, thompson,
           "alg2 with the exact posterior of the context", "unfog, docs/denoising.md",
           reveals=True),
+    Agent("unfog", exact.from_noisy, Hetero(surprise=True), Ucb(),
+          "our default: exact denoising, rewards weighed by what they hide, Bayes-UCB", OURS),
+    Agent("unfog-delayed", exact.from_pairs, Hetero(surprise=True), Ucb(),
+          "our default where true contexts come after rewards", OURS,
+          reveals=True),
+    Agent("unfog-oracle", known_bias, Hetero(surprise=True), Ucb(),
+          "our default, told the bias: what not knowing it costs", OURS,
+          privileged=True),
+    Agent("gaps", records, Hetero(surprise=True), Ucb(),
+          "knows which coordinates of the noisy context were lost", OURS),
+    Agent("late", records, Ledger(), Ucb(),
+          "takes true contexts late, in any order, whole or in part; knows of gaps", OURS,
+          reveals=True),
+    Agent("unknown-noise", UnknownNoise(), Ledger(), Ucb(),
+          "learns the covariance of the noise, too, from what is revealed", OURS,
+          reveals=True),
+    Agent("drift", drift.from_noisy, Hetero(surprise=True), Ucb(),
+          "follows a bias that walks", OURS),
+    Agent("robust", Robust(), Hetero(surprise=True), Ucb(),
+          "expects outliers: noise with heavy tails", OURS),
 ]
 # fmt: on
 

@@ -82,11 +82,6 @@ class Learner(Protocol):
         """Whether `update` is to be shown Cov(phi) of the chosen arm."""
         ...
 
-    @property
-    def lifted(self) -> bool:
-        """Whether it keeps past rounds in a form that can be denoised anew: see `Rewinds`."""
-        ...
-
     def setup(self, known: Knowledge) -> Parameters:
         """Everything that depends on the problem alone."""
         ...
@@ -103,6 +98,20 @@ class Learner(Protocol):
         self, parameters: Parameters, state: State, row: Array, spread: Array | None, reward: Array
     ) -> State:
         """The state after a reward: row (..., m), spread (..., m, m) or None, reward (...,)."""
+        ...
+
+
+class WeighsNoise(Protocol):
+    """What a learner with `spread` may have besides, to be shown less than Cov(phi), at less cost."""
+
+    @property
+    def noise(self) -> bool:
+        """Whether `update` is to be shown E[theta'Cov(phi)theta] (...,) in place of Cov(phi)."""
+        ...
+
+    @property
+    def surprise(self) -> bool:
+        """Whether Cov(phi)E[theta] is to follow it: (..., 1 + m)."""
         ...
 
 
@@ -130,7 +139,12 @@ class Rewinds(Protocol):
 
 
 class LooksBack(Protocol):
-    """What a lifted learner has besides. Its `update` is shown lifted rows (features/lift.py)."""
+    """What a learner has besides that denoises past rounds anew. Its rows are lifted (features/lift.py)."""
+
+    @property
+    def lifted(self) -> bool:
+        """True."""
+        ...
 
     def look_back(
         self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array

@@ -14,23 +14,58 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from unfog.agents.agent import Agent
+from unfog.agents.choose.epsilon import Epsilon
+from unfog.agents.choose.greedy import Greedy
+from unfog.agents.choose.ids import Ids
+from unfog.agents.choose.top_two import TopTwo
+from unfog.agents.choose.ucb import Ucb
+from unfog.agents.learn.hetero import Hetero
+from unfog.agents.learn.joint import Joint
 from unfog.agents.learn.laplace import Laplace
 from unfog.agents.learn.lmc import LMC
 from unfog.agents.learn.online import Online
 from unfog.agents.learn.pg import PG
+from unfog.agents.learn.smoothing import Smoothing
 from unfog.inputs import InputError, one_of
 
 PAPERS = "lmc"
-LEARNERS: dict[str, Any] = {PAPERS: LMC, "pg": PG, "laplace": Laplace, "online": Online}
-CHOOSERS: dict[str, Any] = {}
+LEARNERS: dict[str, Any] = {
+    PAPERS: LMC,
+    "pg": PG,
+    "laplace": Laplace,
+    "online": Online,
+    "hetero": Hetero,
+    "smoothing": Smoothing,
+    "joint": Joint,
+}
+CHOOSERS: dict[str, Any] = {"ucb": Ucb, "ids": Ids, "greedy": Greedy, "epsilon": Epsilon, "toptwo": TopTwo}
 PARTS = {**LEARNERS, **CHOOSERS}
 NOTES = {
     "lmc": "Langevin Monte Carlo",
     "pg": "Polya-Gamma Gibbs sampling: the exact posterior",
     "laplace": "a Gaussian at the posterior's mode",
     "online": "a Gaussian filtered reward by reward, at constant cost",
+    "hetero": "weighs rewards by the variance they have given their expected features",
+    "smoothing": "denoises all past rounds anew with what is known of the bias by now",
+    "joint": "learns theta and the bias together: rewards, too, say something of the bias",
+    "ucb": "Bayes-UCB: the largest upper quantile",
+    "ids": "information-directed sampling: the least squared regret for each unit of information",
+    "greedy": "the largest expected score",
+    "epsilon": "the largest expected score, now and then any arm",
+    "toptwo": "top-two Thompson sampling: the best arm of a draw, or that of another",
 }
-BERNOULLI: dict[str, Any] = {}  # learners of rewards of 0 or 1 for rows whose own is not the paper's
+# Learners of rewards of 0 or 1 for rows whose own is not the paper's.
+_HIDDEN, _SHOWN = Online(marginal=True), Online()
+BERNOULLI: dict[str, Any] = {
+    "unfog": _HIDDEN,
+    "unfog-delayed": _SHOWN,
+    "unfog-oracle": _HIDDEN,
+    "gaps": _HIDDEN,
+    "late": _HIDDEN,
+    "unknown-noise": _HIDDEN,
+    "drift": _HIDDEN,
+    "robust": _HIDDEN,
+}
 
 
 def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "bernoulli") -> Agent:

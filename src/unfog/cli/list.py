@@ -1,4 +1,4 @@
-"""`unfog list`: the experiments, the agents and the learners, a line each."""
+"""`unfog list`: the experiments, the agents and the parts they can be given, a line each."""
 
 import json as jsonlib
 from typing import Annotated
@@ -6,25 +6,44 @@ from typing import Annotated
 import typer
 
 EXAMPLE = "Example: unfog list"
-LEARNERS = "learners of rewards of 0 or 1: alg1-pg, or with settings alg1-lmc:temperature=1:steps=20"
 
 
 def command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """List the experiments that come with unfog, the agents, and the learners they can be given."""
+    """List the experiments that come with unfog, the agents, and the learners and choosers for them."""
     from unfog.agents.catalogue import AGENTS
-    from unfog.agents.recipes import NOTES, settings_of
+    from unfog.agents.recipes import CHOOSERS, LEARNERS
     from unfog.lab.spec import catalog
 
-    experiments = {name: spec.title for name, spec in catalog().items()}
-    agents = {name: row.summary for name, row in AGENTS.items()}
-    learners = {name: f"{note} ({', '.join(settings_of(name))})" for name, note in NOTES.items()}
+    kinds = {
+        kind: [n for n, part in LEARNERS.items() if part.kind == kind] for kind in ("gaussian", "bernoulli")
+    }
+    groups = {
+        "experiments": {name: spec.title for name, spec in catalog().items()},
+        "agents": {name: row.summary for name, row in AGENTS.items()},
+        "learners": {name: _told(name) for names in kinds.values() for name in names},
+        "choosers": {name: _told(name) for name in CHOOSERS},
+    }
     if json:
-        typer.echo(jsonlib.dumps({"experiments": experiments, "agents": agents, "learners": learners}))
+        typer.echo(jsonlib.dumps(groups))
         return
-    width = max(map(len, [*experiments, *agents])) + 2
-    for heading, rows in (("experiments", experiments), ("agents", agents), (LEARNERS, learners)):
-        typer.echo(heading)
+    own = ", ".join(kinds["gaussian"])
+    headings = {
+        "learners": f"learners, after a dash: alg1-hetero ({own} for Gaussian rewards,"
+        " the others for rewards of 0 or 1), with settings: alg1-lmc:temperature=1:steps=20",
+        "choosers": "choosers, likewise: alg1-exact-ucb, alg1-hetero-ucb:quantile=0.9",
+    }
+    width = max(len(name) for rows in groups.values() for name in rows) + 2
+    for group, rows in groups.items():
+        typer.echo(headings.get(group, group))
         for name, line in rows.items():
             typer.echo(f"  {name:<{width}}{line}")
+
+
+def _told(part: str) -> str:
+    """A part in words, with its settings where it has any."""
+    from unfog.agents.recipes import NOTES, settings_of
+
+    settings = ", ".join(settings_of(part))
+    return f"{NOTES[part]} ({settings})" if settings else NOTES[part]

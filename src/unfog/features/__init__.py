@@ -38,6 +38,14 @@ class Design(Protocol):
         """Cov(phi(arm, c)) under the belief about the context: (..., m, m)."""
         ...
 
+    def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
+        """E[theta'Cov(phi(arm, c))theta] under a belief about theta: (...,)."""
+        ...
+
+    def context_pull(self, theta: Array, arm: Ints) -> Array:
+        """Cov(phi(arm, c)) theta, half the gradient of theta'Cov(phi)theta: theta (..., m) -> (..., m)."""
+        ...
+
     def laws(self, theta: Array) -> Laws:
         """The laws of the scores phi(a, c)'theta under the belief about the context: theta (..., m)."""
         ...

@@ -6,11 +6,17 @@ score is theta_a'v with theta_a the arm's block of theta, so all arms cost K d.
 
 from typing import NamedTuple
 
-from unfog.arrays import Array, Ints, rowdots
+from unfog.arrays import Array, Ints, matvec, rowdots
 from unfog.blocks import Blocks
 from unfog.features import Context
 from unfog.features.law import Form, linear_form
+from unfog.features.lift import quadratic_form, shifted
 from unfog.gaussian import Gaussian
+
+
+def _flat(matrices: Array) -> Array:
+    """Each matrix with its rows laid end to end: (..., p, q) -> (..., p q)."""
+    return matrices.reshape(*matrices.shape[:-2], -1)
 
 
 class BlockDesign(NamedTuple):
@@ -42,9 +48,7 @@ class BlockDesign(NamedTuple):
     def variances(self, belief: Gaussian | Blocks) -> Array:
         """Variance of every arm's score under a belief about theta."""
         xp = self.mean.__array_namespace__()
-        root = belief.root
-        if isinstance(belief, Gaussian):
-            root = root.reshape(*root.shape[:-2], self.arms, self.mean.shape[-1], root.shape[-1])
+        _, root = self._by_arm(belief)
         half = (self.mean[..., None, None, :] @ root)[..., 0, :]
         found: Array = xp.vecdot(half, half)
         return found
@@ -56,6 +60,28 @@ class BlockDesign(NamedTuple):
         blocks = grid * self.cov[..., None, :, None, :]
         size = self.arms * self.mean.shape[-1]
         return blocks.reshape(*blocks.shape[:-4], size, size)
+
+    def context_variance(self, belief: Gaussian | Blocks, arm: Ints) -> Array:
+        """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
+        mean, root = self._by_arm(belief)
+        place = self.place(arm)[..., None, :]
+        chosen = place @ _flat(root)
+        chosen = chosen.reshape(*chosen.shape[:-2], *root.shape[-2:])
+        return quadratic_form((place @ mean)[..., 0, :], chosen, self.cov)
+
+    def context_pull(self, theta: Array, arm: Ints) -> Array:
+        """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
+        place = self.place(arm)[..., None]
+        blocks = place * matvec(self.cov, (place.mT @ self.cut(theta))[..., 0, :])[..., None, :]
+        return blocks.reshape(*blocks.shape[:-2], -1)
+
+    def _by_arm(self, belief: Gaussian | Blocks) -> tuple[Array, Array]:
+        """Mean (..., K, d) and root (..., K, d, n) of a belief, whose root may be that of all arms."""
+        if not isinstance(belief, Gaussian):
+            return belief.mean, belief.root
+        root = belief.root
+        shape = *root.shape[:-2], self.arms, self.mean.shape[-1], root.shape[-1]
+        return self.cut(belief.mean), root.reshape(*shape)
 
     def laws(self, theta: Array) -> "BlockLaws":
         """The laws of the scores: Gaussian."""
@@ -99,6 +125,17 @@ class Block(NamedTuple):
         xp = context.__array_namespace__()
         certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
         return BlockDesign(self.arms, context, certain)
+
+    def lift(self, unbiased: Array, arm: Ints) -> Array:
+        """[v, 1] at the place of the arm."""
+        xp = unbiased.__array_namespace__()
+        one = xp.concat([unbiased, xp.ones_like(unbiased[..., :1])], axis=-1)
+        place = (xp.arange(self.arms) == arm[..., None]).astype(unbiased.dtype)
+        return _flat(place[..., None] * one[..., None, :])
+
+    def projection(self, shift: Array, cov: Array) -> Array:  # noqa: ARG002
+        """[I, -s], that of one block."""
+        return shifted(shift)
 
     def over_rounds(self) -> "Block":
         """The same map: it holds nothing of a trial's own."""

@@ -5,9 +5,10 @@ E[phi] = a * v and Cov(phi) = diag(a) C diag(a). The score is a'(v * theta): one
 
 from typing import NamedTuple
 
-from unfog.arrays import Array, Ints, rowdots, take
+from unfog.arrays import Array, Ints, matvec, rowdots, stretch, take
 from unfog.features import Context
 from unfog.features.law import Form, linear_form
+from unfog.features.lift import diagonal_matrix, quadratic_form
 from unfog.gaussian import Gaussian
 
 
@@ -37,6 +38,16 @@ class DiagonalDesign(NamedTuple):
         """Cov(phi(arm, c))."""
         action = take(self.actions, arm)
         return action[..., :, None] * self.cov * action[..., None, :]
+
+    def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
+        """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
+        action = take(self.actions, arm)
+        return quadratic_form(action * belief.mean, action[..., None] * belief.root, self.cov)
+
+    def context_pull(self, theta: Array, arm: Ints) -> Array:
+        """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
+        action = take(self.actions, arm)
+        return action * matvec(self.cov, action * theta)
 
     def laws(self, theta: Array) -> "DiagonalLaws":
         """The laws of the scores: Gaussian."""
@@ -84,6 +95,19 @@ class Diagonal(NamedTuple):
         xp = context.__array_namespace__()
         certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
         return DiagonalDesign(self.actions, context, certain)
+
+    def lift(self, unbiased: Array, arm: Ints) -> Array:
+        """[a v, a]."""
+        xp = unbiased.__array_namespace__()
+        action = take(self.actions, arm)
+        row: Array = xp.concat([action * unbiased, stretch(action, unbiased)], axis=-1)
+        return row
+
+    def projection(self, shift: Array, cov: Array) -> Array:  # noqa: ARG002
+        """[I, -diag(s)]: E[a c] = a v - s a."""
+        xp = shift.__array_namespace__()
+        matrix: Array = xp.concat([diagonal_matrix(xp.ones_like(shift)), -diagonal_matrix(shift)], axis=-1)
+        return matrix
 
     def over_rounds(self) -> "Diagonal":
         """The same map, ready for a block of rounds."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from unfog.arrays import Array, Ints, matvec, rowdots, take
 from unfog.features import Context
 from unfog.features.law import Form, linear_form
+from unfog.features.lift import quadratic_form
 from unfog.gaussian import Gaussian
 
 
@@ -49,6 +50,16 @@ class LinearDesign(NamedTuple):
         """Cov(phi(arm, c))."""
         matrix = self.matrix(arm)
         return matrix @ self.cov @ matrix.mT
+
+    def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
+        """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
+        matrix = self.matrix(arm)
+        return quadratic_form(matvec(matrix.mT, belief.mean), matrix.mT @ belief.root, self.cov)
+
+    def context_pull(self, theta: Array, arm: Ints) -> Array:
+        """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
+        matrix = self.matrix(arm)
+        return matvec(matrix, matvec(self.cov, matvec(matrix.mT, theta)))
 
     def laws(self, theta: Array) -> "LinearLaws":
         """The laws of the scores: Gaussian."""
@@ -96,6 +107,23 @@ class Linear(NamedTuple):
         xp = context.__array_namespace__()
         certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
         return LinearDesign(self.matrices, context, certain)
+
+    def lift(self, unbiased: Array, arm: Ints) -> Array:
+        """[G v, G with its rows laid end to end]."""
+        xp = unbiased.__array_namespace__()
+        entries = take(_flat(self.matrices), arm)
+        matrix = entries.reshape(*entries.shape[:-1], *self.matrices.shape[-2:])
+        row: Array = xp.concat([matvec(matrix, unbiased), entries], axis=-1)
+        return row
+
+    def projection(self, shift: Array, cov: Array) -> Array:  # noqa: ARG002
+        """[I, -I x s']: E[G c] = G v - G s."""
+        xp = shift.__array_namespace__()
+        eye = xp.eye(self.size, dtype=shift.dtype)
+        placed = eye[:, :, None] * shift[..., None, None, :]
+        whole = xp.broadcast_to(eye, (*shift.shape[:-1], *eye.shape))
+        matrix: Array = xp.concat([whole, -_flat(placed)], axis=-1)
+        return matrix
 
     def over_rounds(self) -> "Linear":
         """The same map, ready for a block of rounds."""

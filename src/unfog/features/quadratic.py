@@ -10,6 +10,7 @@ from typing import NamedTuple
 from unfog.arrays import Array, Ints, matvec, rowdots, stretch, take
 from unfog.features import Context
 from unfog.features.law import Form
+from unfog.features.lift import diagonal_matrix, quadratic_form
 from unfog.gaussian import Gaussian, square_root
 
 
@@ -64,6 +65,30 @@ class QuadraticDesign(NamedTuple):
         rows = [[blank, blank, blank], [blank, squares, cross], [blank, cross.mT, linear]]
         joint: Array = xp.concat([xp.concat(row, axis=-1) for row in rows], axis=-2)
         return joint
+
+    def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
+        """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
+        # Given theta the score is c'D c + w'c + constant with D = diag(theta_2), w = a theta_3, so that its
+        # variance is (w + 2 D v)'C (w + 2 D v) + 2 tr(D C D C); both terms are quadratic in theta.
+        d = self.mean.shape[-1]
+        action = take(self.table, arm)[..., d : 2 * d]
+        mean, root = belief.mean, belief.root
+        slope = action * mean[..., 2 * d :] + 2 * self.mean * mean[..., d : 2 * d]
+        slopes = (
+            action[..., None] * root[..., 2 * d :, :] + 2 * self.mean[..., None] * root[..., d : 2 * d, :]
+        )
+        bend = quadratic_form(mean[..., d : 2 * d], root[..., d : 2 * d, :], self.cov**2)
+        return quadratic_form(slope, slopes, self.cov) + 2 * bend
+
+    def context_pull(self, theta: Array, arm: Ints) -> Array:
+        """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
+        xp = self.mean.__array_namespace__()
+        d = self.mean.shape[-1]
+        action, squares = take(self.table, arm)[..., d : 2 * d], theta[..., d : 2 * d]
+        slope = matvec(self.cov, action * theta[..., 2 * d :] + 2 * self.mean * squares)
+        bend = 2 * self.mean * slope + 2 * matvec(self.cov**2, squares)
+        pull: Array = xp.concat([xp.zeros_like(slope), bend, action * slope], axis=-1)
+        return pull
 
     def laws(self, theta: Array) -> "QuadraticLaws":
         """The laws of the scores: their curvature in c is diag(theta_2), the same for every arm."""
@@ -126,6 +151,30 @@ class Quadratic(NamedTuple):
         xp = context.__array_namespace__()
         certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
         return QuadraticDesign(self.table, context, context**2, certain)
+
+    def lift(self, unbiased: Array, arm: Ints) -> Array:
+        """[a^2, v^2, v, 1, a v, a]."""
+        xp = unbiased.__array_namespace__()
+        d = unbiased.shape[-1]
+        chosen = stretch(take(self.table, arm), xp.zeros((*unbiased.shape[:-1], 2 * d + 1)))
+        squares, action, one = chosen[..., :d], chosen[..., d : 2 * d], chosen[..., 2 * d :]
+        parts = [squares, unbiased**2, unbiased, one, action * unbiased, action]
+        row: Array = xp.concat(parts, axis=-1)
+        return row
+
+    def projection(self, shift: Array, cov: Array) -> Array:
+        """E[c^2] = v^2 - 2 s v + s^2 + diag(C) and E[a c] = a v - s a."""
+        xp = shift.__array_namespace__()
+        eye, tilt = diagonal_matrix(xp.ones_like(shift)), diagonal_matrix(shift)
+        blank = 0 * eye
+        last = (shift**2 + xp.linalg.diagonal(cov))[..., None]
+        rows = [
+            [eye, blank, blank, 0 * last, blank, blank],
+            [blank, eye, -2 * tilt, last, blank, blank],
+            [blank, blank, blank, 0 * last, eye, -tilt],
+        ]
+        matrix: Array = xp.concat([xp.concat(row, axis=-1) for row in rows], axis=-2)
+        return matrix
 
     def over_rounds(self) -> "Quadratic":
         """The same map, ready for a block of rounds."""

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.arrays import Array, Ints, rowdots, take
+from unfog.arrays import Array, Ints, matvec, rowdots, take
 from unfog.features import Context
 from unfog.features.law import Weighed
+from unfog.features.lift import quadratic_form
 from unfog.gaussian import Gaussian, square_root, variances
 from unfog.inputs import InputError, count
 
@@ -78,6 +79,14 @@ class QuadratureDesign(NamedTuple):
         values = self.function(take(self.actions, arm)[..., None, :], self.points)
         centred = values - self.row(arm)[..., None, :]
         return centred.mT @ (self.weights[:, None] * centred)
+
+    def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
+        """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
+        return quadratic_form(belief.mean, belief.root, self.covariance(arm))
+
+    def context_pull(self, theta: Array, arm: Ints) -> Array:
+        """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
+        return matvec(self.covariance(arm), theta)
 
     def laws(self, theta: Array) -> "QuadratureLaws":
         """The laws of the scores, known at the nodes."""

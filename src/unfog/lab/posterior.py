@@ -141,8 +141,9 @@ def _finite(name: str, draws: Array, long: Array | None) -> tuple[Array, Array |
 
 def learner_named(agent: str, name: str) -> Learner:
     """A learner by its name and settings, written as in the names of agents: lmc:temperature=1."""
-    if name.partition(":")[0] not in LEARNERS:
-        allowed = f"{', '.join(LEARNERS)}; settings are written lmc:temperature=1"
+    known = [one for one, learner in LEARNERS.items() if learner.kind == "bernoulli"]
+    if name.partition(":")[0] not in known:
+        allowed = f"{', '.join(known)}; settings are written lmc:temperature=1"
         raise InputError("learners", repr(name), allowed)
     return named([f"{agent}-{name}"], "learners", Catalogue("bernoulli"))[0].learner
 

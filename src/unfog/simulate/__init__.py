@@ -8,7 +8,9 @@ import numpy as np
 
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import Catalogue, named, with_own
+from unfog.agents.learn.lifted import refuse_what_cannot_look_back
 from unfog.arrays import Array, Ints
+from unfog.features import FeatureMap
 from unfog.inputs import InputError, count
 from unfog.simulate import engines
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
@@ -131,12 +133,20 @@ def _refuse_what_does_not_fit(rows: Sequence[Agent], problem: Problem) -> None:
             row.learner.setup(known)
         except InputError as error:
             raise InputError.prefixed(row.name, error) from None
+        if row.looks_back:
+            refuse_what_cannot_look_back(row, _features(problem), known)
         if problem.partial and row.reveals and not row.amends:
             allowed = "agents that take true contexts late and in part, or go without"
             raise InputError("agents", f"{row.name!r} needs every true context at once", allowed)
         if row.privileged and not problem.has_bias:
             allowed = "agents that need not be told: this world has none"
             raise InputError("agents", f"{row.name!r} is told the bias", allowed)
+
+
+def _features(problem: Problem) -> FeatureMap:
+    """The map of a trial whose draws are all zero: good enough to see what kind it is."""
+    wanted = problem.truth_draws().items()
+    return problem.truth({name: np.zeros((1, *draws.shape)) for name, draws in wanted}).features
 
 
 def gather(job: Job, parts: dict[range, Part]) -> Curves:

@@ -75,7 +75,7 @@ def resolve_all(jobs: Sequence[Job], trials: int, workers: int) -> Choice:
         if job.precision == "float32":
             raise InputError("precision", job.precision, "float64 on the numpy engine")
     elif any(each.problem.partial for each in jobs):
-        raise InputError("engine", f"{choice.engine} cannot show true contexts late", "numpy")
+        raise InputError("engine", f"{choice.engine} cannot show true contexts late or in part", "numpy")
     elif find_spec("jax") is None:
         raise ModuleNotFoundError("No module named 'jax'", name="jax")
     if choice.engine == "chip":
@@ -86,7 +86,7 @@ def resolve_all(jobs: Sequence[Job], trials: int, workers: int) -> Choice:
 
 def _cheapest(jobs: Sequence[Job], trials: int, workers: int) -> Choice:
     if any(job.problem.partial for job in jobs):
-        return Choice("numpy", "only numpy can show true contexts late")
+        return Choice("numpy", "only numpy can show true contexts late or in part")
     if jobs[0].precision == "float32":
         return Choice("jax", "numpy has no float32")
     numpy = sum(COSTS["numpy"].seconds(job, trials, workers) for job in jobs)

@@ -7,6 +7,7 @@ batch sizes; a job has one.
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from math import prod
 
 import numpy as np
 
@@ -61,7 +62,8 @@ def batches(job: Job, trials: int, workers: int = 1, chunk: int | None = None) -
         m, d = known.prior_mean.shape[0], known.context_mean.shape[0]
         curves = len(job.agents) * CURVES * len(job.grid)
         each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
-        each += 8 * max(_history(agent, job) for agent in job.agents)
+        drawn = BLOCK * max(agent.chooser.normals(known) for agent in job.agents)
+        each += 8 * (max(_history(agent, job) for agent in job.agents) + _walk(job) + drawn)
         keeps_history = any(agent.learner.chain is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         chunk = max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
@@ -78,6 +80,12 @@ def _history(agent: Agent, job: Job) -> int:
     return 4 * rounds * m * (m if learner.spread else 1) + 2 * normals
 
 
+def _walk(job: Job) -> int:
+    """Numbers that a trial's truth takes up where the bias drifts: its steps, their path, and a copy."""
+    walk = job.problem.truth_draws().get("walk")
+    return 0 if walk is None else 3 * prod(walk.shape)
+
+
 def _compiled_batch(job: Job, trials: int) -> int:
     """Equal batches of as many trials as a device holds with ease, so that one program serves all."""
     from unfog.simulate import jax_engine
@@ -86,8 +94,9 @@ def _compiled_batch(job: Job, trials: int) -> int:
         return CHIP_TRIALS
     most, room = (2**17, 2**33) if jax_engine.platform() == "gpu" else (2**12, 2**29)
     m, arms = job.problem.knowledge().prior_mean.shape[0], job.problem.arms()
-    tape = job.rounds * (job.problem.round_normals() + m) * (job.tape == "numpy")
-    past = max(_history(agent, job) * (job.rounds if tape else 1) for agent in job.agents)
+    drawn = max(agent.chooser.normals(job.problem.knowledge()) for agent in job.agents)
+    tape = job.rounds * (job.problem.round_normals() + drawn) * (job.tape == "numpy")
+    past = max(_history(agent, job) * (job.rounds if tape else 1) for agent in job.agents) + _walk(job)
     each = 8 * (CURVES * len(job.grid) + 4 * m * m + 4 * arms * m + job.problem.cells() + tape + past)
     return -(-trials // -(-trials // max(1, min(most, room // each))))
 

@@ -1,12 +1,14 @@
 """What a channel may do besides adding a bias and Gaussian noise, and what can be known of a context then.
 
     actual noise   the noise has another covariance than agents are told
-    tails          it is Student's t, with so many degrees of freedom
-    missing        every coordinate of chat is lost with this probability
-    drift          the bias walks: gamma_t = gamma_{t-1} + N(0, Sigma_drift)
+    tails          it is Student's t, with so many degrees of freedom and that covariance as its scale
+    missing        every coordinate of chat is lost with this probability, and reads mu_c
+    drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
     revealed       true contexts are shown for this share of the rounds, `late` rounds after the reward
 
 Regret is measured against one who knows the channel as it is, gamma_t included, though not what was lost.
+Under heavy tails this belief is not Gaussian; its mean and covariance are exact, and so is all that hangs on
+them alone: expected features of the second degree at most, rewards with Gaussian noise.
 """
 
 from statistics import NormalDist
@@ -20,9 +22,12 @@ from unfog.features import Context
 from unfog.gaussian import from_moments
 from unfog.inputs import InputError, Numbers
 from unfog.knowledge import Knowledge
+from unfog.shrinkage import Shrinkage
 from unfog.world.problem import Emission
 
 MOST_LATE = 10_000
+MOST_WALK = 10**6
+MOST_TAILS = 1000
 
 
 class Channel(NamedTuple):
@@ -30,6 +35,8 @@ class Channel(NamedTuple):
 
     noise_cov: Array  # (d, d)  as it is
     noise_root: Array  # (d, d)
+    shrinkage: Shrinkage  # with this noise, Gaussian
+    heavy: student.Noise | None  # where it is not
     plain: bool  # nothing out of the ordinary
     tails: int  # 0: Gaussian
     missing: float
@@ -41,6 +48,12 @@ class Channel(NamedTuple):
     def normals(self) -> int:
         """Standard normals of a round for what is out of the ordinary."""
         return self.tails + self.noise_root.shape[0] * (self.missing > 0) + (self.revealed < 1)
+
+    def cells(self) -> int:
+        """Numbers that a measurement keeps in memory for a moment, beyond a few for each coordinate."""
+        dim = self.noise_root.shape[0]
+        grid = 0 if self.heavy is None else 3 * len(self.heavy.logs) + 4 * dim * dim
+        return self.tails + grid + 6 * dim * dim * (self.missing > 0)
 
 
 def channel(
@@ -54,29 +67,43 @@ def channel(
     late: int,
 ) -> Channel:
     """The channel that these fields describe, checked."""
-    dim = known.context_mean.shape[0]
-    told = not np.any(actual_noise_cov)
-    noise_cov = known.noise_cov if told else inputs.covariance("actual_noise_cov", actual_noise_cov, dim)
-    drift = inputs.covariance("drift_cov", drift_cov, dim) if np.any(drift_cov) else None
-    if inputs.count("tails", tails, 0, 1000) in (1, 2):
+    actual, drift = _given("actual_noise_cov", actual_noise_cov, known), _given("drift_cov", drift_cov, known)
+    if inputs.count("tails", tails, 0, MOST_TAILS) in (1, 2):
         raise InputError("tails", tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
-    for name, share, least, most in (("missing", missing, 0.0, 0.99), ("revealed", revealed, 0.0, 1.0)):
-        if isinstance(share, bool) or not isinstance(share, int | float) or not least <= share <= most:
-            raise InputError(name, repr(share), f"a number from {least:g} to {most:g}")
+    _check_share("missing", missing, 0.99)
+    _check_share("revealed", revealed, 1.0)
     if tails and missing:
         raise InputError("missing", missing, "0 where noise has heavy tails")
-    plain = told and not tails and not missing and drift is None
+    noise_cov = known.noise_cov if actual is None else actual
     return Channel(
         noise_cov=noise_cov,
         noise_root=from_moments(noise_cov[0], noise_cov).root,
-        plain=plain,
-        tails=tails,
+        shrinkage=shrinkage.shrinkage(known.context_mean, known.context_cov, noise_cov),
+        heavy=student.noise(noise_cov, tails) if tails else None,
+        plain=actual is None and drift is None and not tails and not missing,
+        tails=int(tails),
         missing=float(missing),
         drift_root=None if drift is None else from_moments(drift[0], drift).root,
-        drift_rounds=inputs.count("drift_rounds", drift_rounds, most=10**6),
+        drift_rounds=inputs.count("drift_rounds", drift_rounds, most=MOST_WALK),
         revealed=float(revealed),
         late=inputs.count("late", late, 0, MOST_LATE),
     )
+
+
+def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
+    """A covariance, or None where it is the number 0: nothing out of the ordinary."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return None
+    try:
+        return inputs.covariance(field, value, known.context_mean.shape[0])
+    except InputError as error:
+        meaning = "the bias to stay" if field == "drift_cov" else "what agents are told"
+        raise InputError(field, error.value, f"0 for {meaning}, or {error.allowed}") from None
+
+
+def _check_share(field: str, share: object, most: float) -> None:
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= most:
+        raise InputError(field, repr(share), f"a number from 0 to {most:g}")
 
 
 def walked(channel: Channel, bias: Array, steps: Array) -> Array:
@@ -120,13 +147,12 @@ def _best(channel: Channel, known: Knowledge, noisy: Array, bias: Array, mask: A
     """What one believes of the context who knows the channel and its bias."""
     xp = noisy.__array_namespace__()
     mean, cov, noise = map(xp.asarray, (known.context_mean, known.context_cov, channel.noise_cov))
-    if channel.tails:
-        surprise = noisy - mean - bias
-        found = student.mixture(cov, 0 * cov, noise, channel.tails, surprise)
-        moved, spread = student.moments(found, surprise)
-        return Context(mean + moved, spread)
+    if channel.heavy is not None:
+        heavy = student.Noise(*map(xp.asarray, channel.heavy))
+        moved, left = student.moments(student.mixture(heavy, cov, noisy - mean - bias), cov)
+        return Context(mean + moved, left)
     if mask is None:
-        shrunk = shrinkage.shrinkage(mean, cov, noise)
+        shrunk = Shrinkage(*map(xp.asarray, channel.shrinkage))
     else:
         shrunk = shrinkage.masked_shrinkage(mean, cov, noise, mask)
     return Context(shrinkage.posterior_mean(shrunk, noisy, bias), shrunk.cov)

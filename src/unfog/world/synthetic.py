@@ -130,7 +130,7 @@ class Synthetic:
 
     def cells(self) -> int:
         """Numbers that the features of one round keep in memory for a moment."""
-        return self._one_map().cells
+        return self._one_map().cells + self._channel.cells()
 
     def truth_draws(self) -> Mapping[str, Draws]:
         """Normals for theta* and gamma*, and the actions where they are drawn."""

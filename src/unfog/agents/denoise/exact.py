@@ -11,10 +11,12 @@ its one d x d solve a round is shared by all trials.
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.parts import Privilege
+from unfog.agents.denoise.known_bias import shrinkage
+from unfog.agents.parts import Hindsight, Privilege
 from unfog.arrays import Array, matvec
 from unfog.features import Context
 from unfog.knowledge import Knowledge
+from unfog.shrinkage import Shrinkage, posterior_mean
 
 
 class Parameters(NamedTuple):
@@ -24,6 +26,7 @@ class Parameters(NamedTuple):
     context_cov: Array  # (d, d)  Sigma_c
     noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
     evidence: bias.Evidence
+    shrinkage: Shrinkage  # the posterior of c given chat and the bias
 
 
 class Exact(NamedTuple):
@@ -34,7 +37,8 @@ class Exact(NamedTuple):
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the coordinates of the bias."""
         noisy_cov = known.context_cov + known.noise_cov
-        return Parameters(known.context_mean, known.context_cov, noisy_cov, bias.evidence(known, self.source))
+        seen, left = bias.evidence(known, self.source), shrinkage(known)
+        return Parameters(known.context_mean, known.context_cov, noisy_cov, seen, left)
 
     def start(self, parameters: Parameters) -> bias.Tally:
         """Nothing observed yet."""
@@ -51,6 +55,15 @@ class Exact(NamedTuple):
     def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, revealed: Array) -> bias.Tally:
         """One more observation of the bias."""
         return bias.add(state, self.source.observation(parameters.mean, noisy, revealed))
+
+    def hindsight(self, parameters: Parameters, state: bias.Tally, noisy: Array) -> Hindsight:
+        """What all measurements say of the bias; for evidence from noisy contexts, which this round's is."""
+        tally = bias.add(state, noisy - parameters.mean)
+        return Hindsight(parameters.shrinkage, *bias.belief(parameters.evidence, tally))
+
+    def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
+        """The mean of the context, were the bias zero."""
+        return posterior_mean(parameters.shrinkage, noisy, 0 * parameters.mean)
 
 
 from_noisy = Exact(bias.NOISY)

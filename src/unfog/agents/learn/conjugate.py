@@ -15,7 +15,6 @@ from unfog.knowledge import Knowledge
 kind = "gaussian"
 chain = None
 spread = False
-lifted = False
 
 
 def setup(known: Knowledge) -> Array:

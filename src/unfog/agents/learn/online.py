@@ -36,7 +36,6 @@ class Online:
 
     kind = "bernoulli"
     chain = None
-    lifted = False
 
     def __post_init__(self) -> None:
         """Check the setting."""

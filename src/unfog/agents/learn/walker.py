@@ -28,7 +28,6 @@ class Walker(ABC):
     """A learner but for its steps; its own fields are its settings."""
 
     kind = "bernoulli"
-    lifted = False
 
     @property
     def chain(self) -> Self:

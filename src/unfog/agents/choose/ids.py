@@ -1,0 +1,167 @@
+"""Information-directed sampling, by variances: pay little regret for each unit of information.
+
+D. Russo and B. Van Roy, *Learning to Optimize via Information-Directed Sampling*. With A* the best arm,
+
+    D(a) = E[max_b score(b)] - E[score(a)],    v(a) = Var(E[score(a) | A*]),
+
+the choice is drawn from the law pi over arms that minimises (sum pi D)^2 / (sum pi v). One on two arms does.
+
+With `samples` = n, D and v are those of n draws of theta, taken to be all there is; draws too few to meet the
+same best arm twice overstate v. With `samples` = 0 nothing is drawn: v(a) is the variance of the score, which
+bounds the other from above, and the largest upper quantile stands for the expected maximum,
+D(a) = max_b (mean(b) + z sd(b)) - mean(a), much as in J. Kirschner and A. Krause, *Information Directed
+Sampling and Bandits with Heteroscedastic Noise*.
+
+The minimum is found without the K^2 pairs. As D^2 / v = max over y of y (2 D - y v), minimum and maximum can
+be exchanged, and max over y of min over a of y (2 D(a) - y v(a)) is concave in one number. It lies between r
+and 2 r, r the least D(a) / v(a): at r every term still grows, at 2 r one is zero. For two arms, one the
+cheapest at a small y and one at a large, the best mixture and its y have a closed form; the arm that is
+cheapest there replaces one of them (J. E. Kelley, *The Cutting-Plane Method for Solving Convex Programs*),
+and when it is one of them they are the minimum.
+"""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+from unfog import inputs
+from unfog.agents.choose.ucb import check_level, moments
+from unfog.arrays import Array, Ints, pick
+from unfog.blocks import Belief
+from unfog.features import Design
+from unfog.knowledge import Knowledge
+from unfog.normal import uniforms
+
+CUTS = 6  # with 300 arms that all lie on the frontier, what is left to gain is rounding
+LEAST = 1e-12  # information below this share of the most is none
+
+
+class Pair(NamedTuple):
+    """A law on two arms, which may be the same."""
+
+    first: Ints  # (...,)
+    second: Ints  # (...,)
+    share: Array  # (...,) probability of the first
+
+    def probability(self, arm: Ints) -> Array:
+        """Of this arm, (...,)."""
+        return self.share * (self.first == arm) + (1 - self.share) * (self.second == arm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ids:
+    """Its settings: `samples` of theta, or none; without them, the `quantile` that stands for the maximum."""
+
+    samples: int = 0
+    quantile: float = 0.9
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        inputs.count("samples", self.samples, 0, 10_000)
+        check_level("quantile", self.quantile)
+
+    @property
+    def odds(self) -> str:
+        """With samples, the law itself is random."""
+        return "estimated" if self.samples else "exact"
+
+    def normals(self, known: Knowledge) -> int:
+        """The draws of theta, and two to choose between two arms."""
+        return self.samples * known.prior_mean.shape[-1] + 2
+
+    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
+        """One of two arms."""
+        xp = normals.__array_namespace__()
+        pair = self._pair(design, belief, normals)
+        coin, _ = uniforms(normals[..., -2:])
+        arm: Ints = xp.where(coin < pair.share, pair.first, pair.second)
+        return arm
+
+    def probability(
+        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
+    ) -> Array:
+        """What the law gives this arm; with samples, its mean over the draws (n, ..., w)."""
+        if not self.samples:
+            return self._pair(design, belief, draws).probability(arm)
+        return self._pair(design, belief, draws).probability(arm).mean(0)
+
+    def _pair(self, design: Design, belief: Belief, normals: Array) -> Pair:
+        if self.samples:
+            return cheapest_pair(*_drawn(design, belief, normals[..., :-2], self.samples))
+        mean, variance = moments(design, belief)
+        xp = mean.__array_namespace__()
+        upper = mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance)
+        return cheapest_pair(upper.max(-1)[..., None] - mean, variance)
+
+
+def _drawn(design: Design, belief: Belief, normals: Array, samples: int) -> tuple[Array, Array]:
+    """Regret and information of every arm, (..., K) each, from draws of theta (..., n m)."""
+    xp = normals.__array_namespace__()
+    draws = xp.moveaxis(normals.reshape(*normals.shape[:-1], samples, -1), -2, 0)
+    scores = xp.moveaxis(design.scores(belief.sample(draws)), 0, -2)
+    scores = scores.reshape(-1).reshape(scores.shape)  # laid out anew: on strides all below is half as fast
+    best, most = xp.argmax(scores, -1), scores.max(-1).mean(-1)[..., None]
+    mean = scores.mean(-2)
+    # One row for each draw and not for each arm: n^2 K instead of n K^2.
+    same = (best[..., :, None] == best[..., None, :]).astype(scores.dtype)
+    away = same @ (scores - mean[..., None, :]) / same.sum(-1)[..., None]
+    return xp.maximum(most - mean, 0.0), (away**2).mean(-2)
+
+
+def cheapest_pair(regret: Array, information: Array) -> Pair:
+    """The law that minimises E[regret]^2 / E[information], of not negative values (..., K) each.
+
+    Units cancel out; where no arm informs, it is the arm with the least regret.
+    """
+    xp = regret.__array_namespace__()
+    tiny = xp.finfo(regret.dtype).tiny
+    cost = regret / xp.maximum(regret.max(-1), tiny)[..., None]
+    worth = xp.maximum(information / xp.maximum(information.max(-1), tiny)[..., None], LEAST)
+    least = (cost / worth).min(-1)
+    low, high = _cheapest(cost, worth, least), _cheapest(cost, worth, 2 * least)
+    for _ in range(CUTS):
+        found = _cheapest(cost, worth, _price(low, high))
+        grows = found.cost >= _price(low, high) * found.worth
+        low, high = _either(grows, found, low), _either(grows, high, found)
+    return Pair(low.arm, high.arm, _share(low, high))
+
+
+class _Offer(NamedTuple):
+    """An arm with what it costs and what it is worth."""
+
+    arm: Ints  # (...,)
+    cost: Array  # (...,)
+    worth: Array  # (...,)
+
+
+def _cheapest(cost: Array, worth: Array, price: Array) -> _Offer:
+    """The arm with the least 2 cost - price worth."""
+    xp = cost.__array_namespace__()
+    arm = xp.argmin(2 * cost - price[..., None] * worth, -1)
+    return _Offer(arm, pick(cost, arm), pick(worth, arm))
+
+
+def _share(low: _Offer, high: _Offer) -> Array:
+    """The share q of the first that minimises (q D1 + (1 - q) D2)^2 / (q v1 + (1 - q) v2).
+
+    Its derivative is zero at q = 2 v2 / (v2 - v1) - D2 / (D2 - D1), and the function is convex. The second
+    costs and is worth more; where it costs the same, or is worth the same, a quotient grows beyond all bounds
+    and q is rightly 0 or 1.
+    """
+    xp = low.cost.__array_namespace__()
+    tiny = xp.finfo(low.cost.dtype).tiny
+    gained, paid = xp.maximum(high.worth - low.worth, tiny), xp.maximum(high.cost - low.cost, tiny)
+    share: Array = xp.clip(2 * (high.worth / gained) - high.cost / paid, 0.0, 1.0)
+    return share
+
+
+def _price(low: _Offer, high: _Offer) -> Array:
+    """Cost for each unit of worth of the best mixture."""
+    share = _share(low, high)
+    cost = share * low.cost + (1 - share) * high.cost
+    return cost / (share * low.worth + (1 - share) * high.worth)
+
+
+def _either(first: Any, one: _Offer, other: _Offer) -> _Offer:
+    xp = one.cost.__array_namespace__()
+    return _Offer(*(xp.where(first, x, y) for x, y in zip(one, other, strict=True)))

@@ -1,0 +1,66 @@
+"""Top-two Thompson sampling: now and then the runner-up, so that the best arm is told from the next best.
+
+D. Russo, *Simple Bayesian Algorithms for Best-Arm Identification*. The leader is the best arm of one draw of
+theta. It is chosen with probability beta; else theta is drawn anew until another arm is best, and that one,
+the challenger, is chosen. Here the draws are at most `redraws`: where the leader is the best arm of all of
+them, the challenger is the second-best arm of the last.
+"""
+
+from dataclasses import dataclass
+
+from unfog import inputs
+from unfog.agents.choose.epsilon import check_probability
+from unfog.agents.choose.greedy import best
+from unfog.arrays import Array, Ints
+from unfog.blocks import Belief
+from unfog.features import Design
+from unfog.knowledge import Knowledge
+from unfog.normal import uniforms
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopTwo:
+    """Its settings: `beta` is the probability of the leader, `redraws` how often a challenger is sought."""
+
+    beta: float = 0.5
+    redraws: int = 4
+
+    odds = "estimated"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_probability("beta", self.beta)
+        inputs.count("redraws", self.redraws, 1, 10_000)
+
+    def normals(self, known: Knowledge) -> int:
+        """The draws of theta, and two to choose between two arms."""
+        return (1 + self.redraws) * known.prior_mean.shape[-1] + 2
+
+    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
+        """The leader or the challenger."""
+        xp = normals.__array_namespace__()
+        leader, challenger = self._two(design, belief, normals)
+        coin, _ = uniforms(normals[..., -2:])
+        arm: Ints = xp.where(coin < self.beta, leader, challenger)
+        return arm
+
+    def probability(
+        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
+    ) -> Array:
+        """How often it is the leader, and how often the challenger, among the draws (n, ..., w)."""
+        leader, challenger = self._two(design, belief, draws)
+        share: Array = self.beta * (leader == arm) + (1 - self.beta) * (challenger == arm)
+        return share.astype(draws.dtype).mean(0)
+
+    def _two(self, design: Design, belief: Belief, normals: Array) -> tuple[Ints, Ints]:
+        """Leader and challenger: (...,) each. With a single arm they are the same."""
+        xp = normals.__array_namespace__()
+        thetas = normals[..., :-2].reshape(*normals.shape[:-1], 1 + self.redraws, -1)
+        scores = design.scores(belief.sample(xp.moveaxis(thetas, -2, 0)))
+        arms = best(scores)
+        leader = arms[0]
+        leads = xp.arange(scores.shape[-1]) == leader[..., None]
+        challenger = best(xp.where(leads, -xp.inf, scores[-1]))
+        for found in arms[:0:-1]:  # the first that is another one has the last word
+            challenger = xp.where(found == leader, challenger, found)
+        return leader, challenger

@@ -1,0 +1,86 @@
+"""Denoise while the bias walks, gamma_t = gamma_{t-1} + N(0, Q): the Kalman filter.
+
+Before round t the bias is believed to be N(g, S). Its observation, chat_t - mu_c or chat_t - c_t, of
+precision E, and the step after it make
+
+    S' = (S^-1 + E)^-1,   g' = g + S' E (observation - g),   S <- S' + Q,   g <- g',
+
+and c_t given chat_t and all before it is what `exact` has it to be with this g and S. Q is a share of the
+prior's covariance, Q = step Sigma_gamma, so that the coordinates in which E and Sigma_gamma are diagonal
+(denoise/bias.py) serve Q too: d numbers stand for S, which the count alone decides and all trials share. With
+step = 0 this is `exact`. R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from unfog import inputs
+from unfog.agents.denoise import bias
+from unfog.agents.parts import Privilege
+from unfog.arrays import Array, matvec
+from unfog.features import Context
+from unfog.knowledge import Knowledge
+
+
+class Parameters(NamedTuple):
+    """The channel, and how its bias shows."""
+
+    mean: Array  # (d,)    mu_c
+    context_cov: Array  # (d, d)  Sigma_c
+    noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
+    evidence: bias.Evidence
+
+
+class State(NamedTuple):
+    """The bias of the round to come, in the coordinates of the evidence."""
+
+    mean: Array  # (..., d)
+    variance: Array  # (d,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """Its settings: the variance of a step relative to the prior's, and whether true contexts are shown."""
+
+    step: float = 1e-3
+    pairs: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        inputs.not_negative("step", self.step)
+        inputs.flag("pairs", self.pairs)
+
+    @property
+    def source(self) -> bias.Source:
+        """How the bias shows."""
+        return bias.PAIRS if self.pairs else bias.NOISY
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The covariances, and the coordinates of the bias."""
+        noisy_cov = known.context_cov + known.noise_cov
+        return Parameters(known.context_mean, known.context_cov, noisy_cov, bias.evidence(known, self.source))
+
+    def start(self, parameters: Parameters) -> State:
+        """The prior, which has no step before it."""
+        rates = parameters.evidence.rates
+        return State(0 * rates, 0 * rates + 1)
+
+    def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
+        """The posterior of this round's context."""
+        xp = noisy.__array_namespace__()
+        basis = parameters.evidence.basis
+        bias_cov = basis * state.variance @ basis.mT
+        gain = xp.linalg.solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
+        mean = parameters.mean + matvec(gain, noisy - parameters.mean - matvec(basis, state.mean))
+        return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
+
+    def update(self, parameters: Parameters, state: State, noisy: Array, revealed: Array) -> State:
+        """One more observation of the bias, and its next step."""
+        evidence, observation = parameters.evidence, self.source.observation(parameters.mean, noisy, revealed)
+        variance = state.variance / (1 + state.variance * evidence.rates)
+        news = matvec(evidence.coordinates, observation) - evidence.rates * state.mean
+        return State(state.mean + variance * news, variance + self.step)
+
+
+from_noisy = Drift()
+from_pairs = Drift(pairs=True)

@@ -1,0 +1,92 @@
+"""Denoise where the noise has heavy tails: Student's t with nu degrees of freedom and scale Sigma_n.
+
+With gamma ~ N(g, S) from rounds before t, and w the precision of this round's noise (unfog/student.py),
+chat_t - mu_c - g given w is N(0, Sigma_c + S + Sigma_n / w). A grid over w gives the moments of c_t given
+chat_t, gamma integrated out, and those of gamma. These are exact for one round. What is approximate: the
+posterior of gamma is a mixture of as many Gaussians as there are ways to choose a w for every round, and
+after each round the one Gaussian with its moments stands for it (assumed-density filtering, as in
+learn/online.py). In one dimension, nu = 3, its mean is off by 0.06 posterior deviations after five rounds and
+by 0.01 after 400, in the root mean square, and its variance by 4 % and by 0.1 %.
+
+A measurement that is far off moves the belief little, and says how little for itself: the covariance differs
+between trials, unlike that of `exact`, which this denoiser becomes for large nu. With true contexts revealed
+chat_t - c_t = gamma + n_t shows the bias instead. And the bias may walk, as in denoise/drift.py: with `step`
+more than zero step Sigma_gamma is added to S after every round.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from unfog import inputs, student
+from unfog.agents.parts import Privilege
+from unfog.arrays import Array
+from unfog.features import Context
+from unfog.inputs import InputError
+from unfog.knowledge import Knowledge
+
+LEAST, MOST = 1, 1000  # below, noise has hardly a scale; above, it is Gaussian
+
+
+class Parameters(NamedTuple):
+    """The channel."""
+
+    mean: Array  # (d,)    mu_c
+    context_cov: Array  # (d, d)  Sigma_c
+    bias_cov: Array  # (d, d)  Sigma_gamma
+    noise: student.Noise
+
+
+class State(NamedTuple):
+    """The belief about the bias."""
+
+    mean: Array  # (..., d)
+    cov: Array  # (..., d, d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Robust:
+    """Its settings: the noise's degrees of freedom, the bias's step, and whether true contexts are shown."""
+
+    nu: float = 10.0
+    step: float = 0.0
+    pairs: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if not LEAST <= inputs.positive("nu", self.nu) <= MOST:
+            raise InputError("nu", self.nu, f"a number from {LEAST} to {MOST}")
+        inputs.not_negative("step", self.step)
+        inputs.flag("pairs", self.pairs)
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The covariances, and the grid of the noise."""
+        noise = student.noise(known.noise_cov, self.nu)
+        return Parameters(known.context_mean, known.context_cov, known.bias_cov, noise)
+
+    def start(self, parameters: Parameters) -> State:
+        """The prior."""
+        return State(0 * parameters.mean, parameters.bias_cov)
+
+    def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
+        """Mean and covariance of this round's context."""
+        moved, cov = student.moments(_seen(parameters, state, noisy), parameters.context_cov)
+        return Context(parameters.mean + moved, cov)
+
+    def update(self, parameters: Parameters, state: State, noisy: Array, revealed: Array) -> State:
+        """The Gaussian with the moments of the bias after this round and its step."""
+        if self.pairs:
+            found = student.mixture(parameters.noise, state.cov, noisy - revealed - state.mean)
+        else:
+            found = _seen(parameters, state, noisy)
+        moved, cov = student.moments(found, state.cov)
+        return State(state.mean + moved, cov + self.step * parameters.bias_cov)
+
+
+def _seen(parameters: Parameters, state: State, noisy: Array) -> student.Mixture:
+    """What the noisy context says, of context and bias alike."""
+    hidden = parameters.context_cov + state.cov
+    return student.mixture(parameters.noise, hidden, noisy - parameters.mean - state.mean)
+
+
+from_noisy = Robust()
+from_pairs = Robust(pairs=True)

@@ -1,0 +1,73 @@
+"""The conjugate learner with the variance that a reward really has: r = x'theta + N(0, sigma^2 + w).
+
+A reward hangs on phi(a, c), of which x is only the mean; given theta and what is known of the context its
+variance is sigma^2 + theta'Cov(phi)theta. That is not conjugate, but with theta averaged out of it under the
+belief N(mean, Sigma) of the round,
+
+    w = E[theta'Cov(phi)theta] = mean'Cov(phi) mean + tr(Cov(phi) Sigma),
+
+the rank-one update stays: rounds whose context is poorly known, or whose arm hangs on it, count for less. A
+round whose context was revealed has w = 0.
+
+The size of a surprise e = r - x'mean says something of theta as well, since theta decides the variance. With
+t = sigma^2 + w + x'Sigma x the variance that e was thought to have, e^2 has mean t and variance 2 t^2, and
+about the mean w changes with theta as 2 mean'Cov(phi): so e^2 - t is one more measurement of theta, of the
+variance 2 t^2 and linear in it (one step of Fisher's scoring; `surprise`).
+"""
+
+from dataclasses import dataclass
+
+from unfog import inputs
+from unfog.agents.learn import conjugate
+from unfog.agents.parts import State
+from unfog.arrays import Array
+from unfog.blocks import Belief
+from unfog.knowledge import Knowledge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hetero:
+    """Its setting: whether it learns from the size of `surprise`s, too."""
+
+    surprise: bool = False
+
+    kind = "gaussian"
+    chain = None
+    spread = True
+    noise = True
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        inputs.flag("surprise", self.surprise)
+
+    def setup(self, known: Knowledge) -> Array:
+        """The variance of a reward given its features."""
+        return conjugate.setup(known)
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """The prior."""
+        return conjugate.start(known, rounds)
+
+    def belief(self, parameters: Array, state: State) -> Belief:
+        """The posterior, which is the state itself."""
+        return conjugate.belief(parameters, state)
+
+    def update(
+        self, parameters: Array, state: State, row: Array, spread: Array | None, reward: Array
+    ) -> State:
+        """The posterior after one more reward; spread is w (...,), followed by Cov(phi)mean where asked."""
+        if spread is None:
+            return state.condition(row, reward, parameters)
+        if not self.surprise:
+            return state.condition(row, reward, parameters + spread)
+        return _with_surprise(state, row, reward, parameters + spread[..., 0], 2 * spread[..., 1:])
+
+
+def _with_surprise(state: State, row: Array, reward: Array, variance: Array, slope: Array) -> State:
+    """The reward itself, then the square of its surprise: slope (..., m) is that of w."""
+    xp = row.__array_namespace__()
+    before, after = state, state.condition(row, reward, variance)
+    expected = variance + before.variance(row)
+    square = (reward - xp.vecdot(row, before.centre)) ** 2
+    value = xp.vecdot(slope, after.centre) + variance * (square / expected - 1)
+    return after.condition(slope, value, 2 * expected**2)

@@ -1,0 +1,35 @@
+"""The conjugate learner with hindsight: every past round is denoised with what is known of the bias today.
+
+The filter keeps expected features as they were when the bias was hardly known. Given all measurements up to
+now the bias is N(g, S), and the context of every round, this one included, N(v - B g, M^-1 + B S B') with v
+its mean were the bias zero. The rows of all past rounds follow as x = T(B g, M^-1 + B S B') z from sums of
+lifted rows (learn/lifted.py): exactly what computing all of them again would give, at a cost that does not
+grow. The variances of past rewards stay as they were thought to be at the time. Rewards say nothing of the
+bias here: see learn/joint.py.
+"""
+
+from dataclasses import dataclass
+
+from unfog.agents.learn import lifted
+from unfog.agents.learn.lifted import Lifted, Prior, Sums
+from unfog.agents.parts import Hindsight
+from unfog.arrays import Array, matvec
+from unfog.blocks import Belief
+from unfog.features import Context, FeatureMap
+from unfog.shrinkage import posterior_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Smoothing(Lifted):
+    """Its settings: `hetero` weighs each reward by the variance it has given its features."""
+
+    def look_back(
+        self, parameters: Prior, state: Sums, features: FeatureMap, hindsight: Hindsight, noisy: Array
+    ) -> tuple[Belief, Context]:
+        """The belief about theta with all past rounds denoised anew, and about this round's context."""
+        gain = hindsight.shrinkage.gain
+        cov = hindsight.shrinkage.cov + gain @ hindsight.cov @ gain.mT
+        projection = lifted.liftable(features).projection(matvec(gain, hindsight.mean), cov)
+        mean, root, _ = lifted.posterior(parameters, state, projection)
+        context = Context(posterior_mean(hindsight.shrinkage, noisy, hindsight.mean), cov)
+        return lifted.as_belief(parameters, mean, root), context
