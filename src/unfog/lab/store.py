@@ -45,7 +45,7 @@ NUMERIC = (
     "agents",
     "world",
     "simulate",
-    "theory",
+    "theory/regret.py",
     "lab/airquality.py",
     "lab/movielens.py",
     "lab/ratings.py",
