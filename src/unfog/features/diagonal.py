@@ -86,6 +86,12 @@ class Diagonal(NamedTuple):
         """The structure needs no room of its own."""
         return 0
 
+    @property
+    def matrices(self) -> Array:
+        """G(a) of every arm: (..., K, d, d)."""
+        xp = self.actions.__array_namespace__()
+        return self.actions[..., None] * xp.eye(self.size, dtype=self.actions.dtype)
+
     def design(self, context: Context) -> DiagonalDesign:
         """Expected features of every arm."""
         return DiagonalDesign(self.actions, context.mean, context.cov)

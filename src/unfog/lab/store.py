@@ -48,7 +48,7 @@ NUMERIC = (
     "agents",
     "world",
     "simulate",
-    "theory",
+    "theory/regret.py",
     "lab/airquality.py",
     "lab/movielens.py",
     "lab/ratings.py",

@@ -1,0 +1,52 @@
+"""`unfog bounds`: what the theory allows, beside what the simulation costs."""
+
+import json as jsonlib
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unfog.cli.run import Rounds, Seed, Trials, Workers
+
+EXAMPLE = "Examples: unfog bounds bounds-delayed   |   unfog bounds bounds-unobserved --mismatch 20 --json"
+
+
+def command(
+    experiment: Annotated[
+        str, typer.Argument(help="A name from `unfog list`, or a spec: FILE.toml. Rewards must be Gaussian.")
+    ],
+    rounds: Rounds = None,
+    trials: Trials = None,
+    seed: Seed = None,
+    workers: Workers = None,
+    mismatch: Annotated[
+        int, typer.Option(help="Trials in which to measure Algorithm 1's mismatch, the sum of D_t; slow.")
+    ] = 0,
+    out: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("figures"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Print and draw the bounds on regret beside the regret itself, and how fast both grow."""
+    from unfog.cli.progress import bar
+    from unfog.inputs import count
+    from unfog.lab import bounds_report, figures
+    from unfog.lab.bounds import study
+    from unfog.lab.bounds_case import measured
+    from unfog.lab.bounds_figure import figure
+    from unfog.lab.spec import load
+    from unfog.simulate.workers import cores
+
+    count("mismatch", mismatch, 0, 10**6)
+    workers = cores() if workers is None else count("workers", workers)
+    spec, told = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
+    started = time.perf_counter()
+    if mismatch:
+        with bar("mismatch") as progress:
+            told = measured(spec, mismatch, progress)
+    with bar(spec.name) as progress:
+        found = study(spec, workers, progress)
+    seconds = time.perf_counter() - started
+    stem = spec.name if spec.name.startswith("bounds-") else f"bounds-{spec.name}"
+    facts = bounds_report.summary(found, told, seconds)
+    facts["figures"] = [str(path) for path in figures.save(figure(found), out, stem)]
+    typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else bounds_report.table(facts))

@@ -1,0 +1,101 @@
+"""A bound as a value, and the terms that bounds of both settings share."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unfog.arrays import Array
+from unfog.inputs import InputError, one_of
+from unfog.theory import conditions
+from unfog.theory.conditions import Case, Condition
+from unfog.theory.information import VERSIONS, horizons
+
+
+class Bound(NamedTuple):
+    """A bound, its parts by name, and where its conditions do not hold."""
+
+    name: str
+    version: str
+    horizon: Array
+    parts: dict[str, Array]  # each of the horizon's shape
+    broken: tuple[Condition, ...]
+
+    @property
+    def total(self) -> Array:
+        """The bound itself."""
+        return np.asarray(sum(self.parts.values()))
+
+    @property
+    def holds(self) -> Array:
+        """Where every condition holds."""
+        fine = np.ones(self.horizon.shape, bool)
+        for condition in self.broken:
+            fine = fine & condition.holds
+        return fine
+
+
+def made(
+    name: str,
+    version: str,
+    horizon: Array,
+    parts: Mapping[str, Array],
+    asked: Sequence[Condition],
+    strict: bool,
+) -> Bound:
+    """A bound, checked."""
+    one_of("version", version, VERSIONS)
+    broken = tuple(condition for condition in asked if not condition.holds.all())
+    if strict and broken:
+        first = broken[0]
+        raise InputError(f"{name}, {version}", f"does not apply: {first.found}", first.asks)
+    shaped = {part: np.broadcast_to(value, horizon.shape) for part, value in parts.items()}
+    return Bound(name, version, horizon, shaped, broken)
+
+
+def combined(
+    name: str, pieces: Sequence[Bound], strict: bool, changed: Mapping[str, Array] | None = None
+) -> Bound:
+    """The sum of bounds, with their parts and conditions; some parts may be other than theirs."""
+    parts = {part: value for piece in pieces for part, value in piece.parts.items()}
+    asked = {condition.asks: condition for piece in pieces for condition in piece.broken}
+    first = pieces[0]
+    return made(
+        name, first.version, first.horizon, {**parts, **(changed or {})}, list(asked.values()), strict
+    )
+
+
+def ratio_limit(size: int, arms: int) -> float:
+    """min(m, 2 + 2 ln K): what the lifted information ratio cannot exceed."""
+    return min(float(size), 2 + 2 * float(np.log(arms)))
+
+
+def learning(case: Case, horizon: Array, prior_var: Array | float, extra: Array | float = 0.0) -> Array:
+    """U(m, l); `extra` is added to the sum of the variances of scores, 2 m s^2 ln(1 + T l / (m s^2))."""
+    m, noise = case.size, case.reward_var
+    variances = 2 * m * noise * np.log1p(horizon * prior_var / (m * noise)) + extra
+    return np.sqrt(horizon * ratio_limit(m, case.arms) * variances)
+
+
+def tail(
+    case: Case, horizon: Array, version: str, delta: Any, prior_var: Array | float
+) -> tuple[Array, Array]:
+    """What a theta* outside |theta*|^2 <= u^2 may cost, and u^2 = 2 m l ln(2 m / delta).
+
+    Outside, with probability delta at most, |theta*| adds up to delta sqrt(m l / 2 pi). The paper has another
+    delta there: it took the mean over the event for the mean given the event.
+    """
+    small = np.asarray(1 / np.maximum(horizon, 2) if delta is None else delta, dtype=np.float64)
+    if not ((small > 0) & (small < 1)).all():
+        raise InputError("delta", repr(delta), "a number between 0 and 1, both excluded")
+    power = 2 if version == "printed" else 1
+    cost = 4 * horizon * small**power * np.sqrt(case.size * prior_var / (2 * np.pi))
+    return cost, 2 * case.size * prior_var * np.log(2 * case.size / small)
+
+
+def at_random(case: Case, horizon: object, strict: bool = True) -> Bound:
+    """The regret of choosing uniformly at random: T E max_a psi(a)'theta* <= T sqrt(2 l ln K)."""
+    t = horizons(horizon)
+    asked = [conditions.centred_prior(case), conditions.small_features(case)]
+    value = t * np.sqrt(2 * case.prior_var * np.log(case.arms))
+    return made("at random", "corrected", t, {"regret": value}, asked, strict)

@@ -1,0 +1,167 @@
+"""What is learnt about the bias gamma, in nats, in closed form for any covariances.
+
+Let n observations of precision X have shown the bias, so that gamma ~ N(g, S) with S^-1 = P + n X and
+P = Sigma_gamma^-1: X = F = (Sigma_c + Sigma_n)^-1 from noisy contexts (setting 1), X = Sigma_n^-1 from pairs
+(setting 2). Round t has n = t - 1 of them behind it.
+
+    about_bias   I(gamma; n observations) = 1/2 ln det(I + n Sigma_gamma X)
+    plug-in      E KL(P(c_t | chat_t, gamma*) || plug-in) = 1/2 ln det(R_t^-1 M) = 1/2 ln det(I + S N)
+    exact        I(gamma; c_t | chat_t, history) = 1/2 ln [det(I + S Sigma_n^-1) / det(I + S F)]
+
+with N = Sigma_n^-1 - F. The paper calls the second by the name of the third: the third is smaller, and the
+exact denoiser attains it. Each is a ratio of determinants det(U + n X) / det(L + n X), and so a product of
+(n + u_i) / (n + l_i), with u_i and l_i the eigenvalues of U and L relative to X: the sum over rounds is a
+second difference of ln Gamma, however many rounds there are. In setting 1 the exact denoiser's numbers are
+those of the plug-in one round later: U and L both grow by X.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import digamma
+
+from unfog.arrays import Array
+from unfog.inputs import InputError, one_of
+from unfog.knowledge import Knowledge
+
+SETTINGS = ("unobserved", "delayed")
+DENOISERS = ("plugin", "exact")
+VERSIONS = ("printed", "corrected")
+_LARGE = 16  # from here on Stirling's series is as good as double precision
+
+
+class Ratio(NamedTuple):
+    """A round's number is 1/2 sum_i ln((n + upper_i) / (n + lower_i)), n = t - 1."""
+
+    upper: Array  # (d,)
+    lower: Array  # (d,)
+
+
+def horizons(values: object, least: int = 1) -> Array:
+    """Horizons as whole numbers in double precision, any shape."""
+    found = np.asarray(values)
+    whole = found.dtype.kind in "iuf" and np.isfinite(found).all() and (found == np.round(found)).all()
+    if not whole or not found.size or (found < least).any():
+        raise InputError("horizon", repr(values)[:80], f"whole numbers from {least} on")
+    return found.astype(np.float64)
+
+
+def precision(known: Knowledge, setting: str) -> Array:
+    """X: of what one round shows of the bias, (d, d)."""
+    one_of("setting", setting, SETTINGS)
+    hidden = known.context_cov if setting == "unobserved" else 0 * known.context_cov
+    return _inverse(hidden + known.noise_cov)
+
+
+def about_bias(known: Knowledge, seen: object, setting: str = "delayed") -> Array:
+    """I(gamma; history) after so many rounds."""
+    root = np.linalg.cholesky(known.bias_cov)
+    rates = np.linalg.eigvalsh(root.T @ precision(known, setting) @ root)
+    found: Array = 0.5 * np.log1p(horizons(seen, 0)[..., None] * rates).sum(-1)
+    return found
+
+
+def ratio(known: Knowledge, setting: str = "unobserved", denoiser: str = "plugin") -> Ratio:
+    """The eigenvalues that make a denoiser's numbers in a setting."""
+    one_of("denoiser", denoiser, DENOISERS)
+    unit, prior = precision(known, setting), _inverse(known.bias_cov)
+    noisy, noise = precision(known, "unobserved"), precision(known, "delayed")
+    if denoiser == "plugin":
+        return Ratio(_relative(prior + noise - noisy, unit), _relative(prior, unit))
+    return Ratio(_relative(prior + noise, unit), _relative(prior + noisy, unit))
+
+
+def _inverse(matrix: Array) -> Array:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
+def _relative(matrix: Array, unit: Array) -> Array:
+    """Eigenvalues of a symmetric matrix relative to a positive definite one."""
+    root = np.linalg.cholesky(unit)
+    half = np.linalg.solve(root, matrix)
+    return np.linalg.eigvalsh(np.linalg.solve(root, half.T))
+
+
+def of_round(
+    known: Knowledge, number: object, setting: str = "unobserved", denoiser: str = "plugin"
+) -> Array:
+    """The expected KL of one round's belief about the context, for rounds 1, 2, ..."""
+    upper, lower = ratio(known, setting, denoiser)
+    seen = horizons(number)[..., None] - 1
+    found: Array = 0.5 * np.log1p((upper - lower) / (seen + lower)).sum(-1)
+    return found
+
+
+def total(known: Knowledge, horizon: object, setting: str = "unobserved", denoiser: str = "plugin") -> Array:
+    """The sum of `of_round` over rounds 1 to T."""
+    upper, lower = ratio(known, setting, denoiser)
+    found: Array = 0.5 * _second_difference(lower, horizons(horizon)[..., None], upper - lower).sum(-1)
+    return found
+
+
+def excess(known: Knowledge, number: object, setting: str = "unobserved") -> Array:
+    """E KL(exact || plug-in) of a round: what the plug-in's number has too much."""
+    return of_round(known, number, setting, "plugin") - of_round(known, number, setting, "exact")
+
+
+def _second_difference(x: Array, one: Array, other: Array) -> Array:
+    """Ln Gamma(x + p + q) - ln Gamma(x + p) - ln Gamma(x + q) + ln Gamma(x), for x, p, q > 0.
+
+    The parts may cancel to the last digit where x is large; of Stirling's series only what is left is summed.
+    """
+    less, more = np.minimum(one, other), np.maximum(one, other)
+    below: Array = 0 * (x + less)
+    for step in range(_LARGE):
+        below = below + _cross_ratio(x + step, less, more)
+    x = x + _LARGE
+    bend = less * (_bend(less / (x + more)) - _bend(less / x))
+    inverse = less * more * (2 * x + less + more) / (x * (x + less) * (x + more) * (x + less + more))
+    high = (_mixed(x, less, more, power) / size for power, size in ((-3, -360), (-5, 1260), (-7, -1680)))
+    series = inverse / 12 + sum(high)
+    found: Array = less * np.log1p(more / (x + less)) + bend - 0.5 * _cross_ratio(x, less, more) + series
+    return found - below
+
+
+def _cross_ratio(x: Array, one: Array, other: Array) -> Array:
+    """ln[x (x + p + q) / ((x + p) (x + q))]."""
+    lost = one / (x + one) * (other / (x + other))
+    left = x / (x + one) * ((x + one + other) / (x + other))
+    return np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(left))
+
+
+def _bend(z: Array) -> Array:
+    """ln(1 + z) / z - 1."""
+    small = np.minimum(z, 1e-3)
+    series = small * (-1 / 2 + small * (1 / 3 + small * (-1 / 4 + small * (1 / 5 - small / 6))))
+    large = np.maximum(z, 1e-3)
+    return np.where(z < 1e-3, series, np.log1p(large) / large - 1)
+
+
+def _mixed(x: Array, one: Array, other: Array, power: int) -> Array:
+    """The second difference of a power."""
+    found: Array = (x + one + other) ** power - (x + one) ** power - (x + other) ** power + x**power
+    return found
+
+
+def harmonic(start: Array, horizon: Array) -> Array:
+    """sum_{n < T} 1 / (n + start)."""
+    found: Array = digamma(horizon + start) - digamma(start)
+    return found
+
+
+def isotropic(
+    dim: int, context: float, noise: float, bias: float, horizon: object, version: str = "corrected"
+) -> Array:
+    """The paper's bound on the plug-in's total where all covariances are multiples of I, in setting 1.
+
+    d sc^2 / (2 sn^2) (sg^2 / (sc^2 + sn^2) + ln(T - 1)). Printed, it rests on 1 + 1/2 + ... + 1/T <= ln T,
+    which is false: ln needs a 1 added to it. (Its Theorem 1 leaves the 1/2 out: too much, not too little.)
+    """
+    one_of("version", version, VERSIONS)
+    return dim * context / (2 * noise) * (bias / (context + noise) + log_sum(horizon, version))
+
+
+def log_sum(horizon: object, version: str) -> Array:
+    """The paper's bound on 1 + 1/2 + ... + 1/(T - 1): ln(T - 1), and 1 more where corrected; 0 for T = 1."""
+    rest = horizons(horizon) - 1
+    return np.where(rest > 0, np.log(np.maximum(rest, 1)) + (version == "corrected"), 0.0)
