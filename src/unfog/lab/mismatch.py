@@ -112,7 +112,7 @@ def play(problem: Problem, rounds: int, trials: range, seed: int) -> Rounds:
     setup, memory = agents.begin(agent, known)
     shown, every = [], np.arange(len(trials))
     for t in range(rounds):
-        context, noisy = problem.emit(truth, nature[:, t], np.asarray(t))
+        context, noisy = problem.emit(truth, nature[:, t], np.asarray(t))[:2]
         decision = agents.decide(agent, setup, memory, truth.features, noisy, draws[:, t])
         matrix = matrices[every, decision.arm]
         score = np.vecdot((matrix @ context[..., None])[..., 0], truth.theta)
