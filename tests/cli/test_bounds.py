@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from unfog.cli import main
+from unfog.lab import figures
 from unfog.lab.bounds_report import table
 from unfog.lab.spec import catalog
 
@@ -128,6 +129,22 @@ def test_a_single_trial_of_a_single_round_has_no_intervals_and_no_nan(capsys: Ca
     one = facts["fixed"]["agents"]["alg1"]
     assert (one["exponent"], one["losses"]["regret"]["half_width"]) == (None, None)
     assert facts["tied"] is None
+    assert table(facts).startswith("small: 1 trial, 1 round, seed 0, ")
+
+
+def test_a_picture_that_cannot_be_saved_takes_no_numbers_with_it(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device", "figures/bounds-small.svg")
+
+    monkeypatch.setattr(figures, "save", full)
+    code, out, err = unfog(capsys, *SMALL, "--rounds", "8")
+    assert (code, err) == (1, "unfog: figures/bounds-small.svg: No space left on device\n")
+    assert out.startswith("small: 5 trials, 8 rounds, seed 0, ")
+    assert out.endswith("figure: none\n")
+    code, out, _ = unfog(capsys, *SMALL, "--rounds", "8", "--json")
+    assert (code, json.loads(out)["figures"]) == (1, [])
 
 
 def test_the_mismatch_is_measured_where_it_is_asked_for(capsys: Capture) -> None:
@@ -161,13 +178,18 @@ BAD_CALLS = {
     "zero trials": (["small.toml", "--trials", "0"], "run.trials: 0"),
     "zero workers": (["small.toml", "--workers", "0"], "workers: 0"),
     "negative mismatch": (["small.toml", "--mismatch", "-1"], "mismatch: -1"),
+    "a file for a folder": (["small.toml", "--out", "none.toml"], "out: none.toml"),
+    "a folder in a file": (["small.toml", "--out", "none.toml/a/b"], "out: none.toml/a/b"),
     "mismatch of one trial": (["small.toml", "--mismatch", "1"], "mismatch: 1"),
     "mismatch without alg1": (["bounds-delayed", "--mismatch", "3"], "mismatch: of alg2, alg2-exact"),
 }
 
 
 @pytest.mark.parametrize("case", BAD_CALLS)
-def test_bad_calls_are_refused_in_one_line(case: str, capsys: Capture) -> None:
+def test_bad_calls_are_refused_in_one_line(
+    case: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unfog.lab.bounds.run", pytest.fail)  # before anything is simulated
     Path("none.toml").write_text('[problem]\nkind = "gaussian"\n[run]\nagents = ["kk", "naive"]\n')
     words, said = BAD_CALLS[case]
     code, out, err = unfog(capsys, "bounds", *words)

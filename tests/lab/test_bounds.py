@@ -1,5 +1,6 @@
 """The study behind `unfog bounds`: its regret is a run's, its bounds are the theorems'."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from unfog.lab.bounds_report import PANELS, summary, table
 from unfog.lab.run import run
 from unfog.lab.spec import Spec, build_problem, load, parse
 from unfog.simulate.tape import RoundTape, truth_draws
-from unfog.theory.bounds import at_random, lemma_1, theorem_1, theorem_2
+from unfog.theory.bounds import Bound, at_random, lemma_1, theorem_1, theorem_2
+from unfog.theory.bounds.potential import escape
 from unfog.theory.growth import exponent, slope
 from unfog.world.gaussian import GaussianProblem
 
@@ -97,12 +99,13 @@ def _fields() -> dict[str, Any]:
 
 def test_each_agent_has_the_bound_of_its_theorem_and_denoiser(found: Study) -> None:
     case = case_of(build_problem(PROBLEM), TRIALS, SEED)
-    theorems = {"alg1": (theorem_1, "plugin"), "alg1-exact": (theorem_1, "exact")}
-    for agent, (theorem, denoiser) in {
-        **theorems,
+    theorems: dict[str, tuple[Callable[..., Bound], str]] = {
+        "alg1": (theorem_1, "plugin"),
+        "alg1-exact": (theorem_1, "exact"),
         "alg2": (theorem_2, "plugin"),
         "alg2-exact": (theorem_2, "exact"),
-    }.items():
+    }
+    for agent, (theorem, denoiser) in theorems.items():
         growth = of(found.fixed, agent)
         for version in ("printed", "corrected"):
             direct = theorem(case, growth.points, version, denoiser=denoiser)
@@ -123,6 +126,27 @@ def test_growth_is_fitted_over_the_last_decade_of_rounds_and_over_all_runs(found
     assert tied.exponent == exponent(tied.points, tied.losses["regret"])
     assert tied.slopes["at random"] == pytest.approx(0.5)
     assert of(found.fixed, "alg1").slopes["at random"] == pytest.approx(1.0)
+
+
+def test_an_exponent_may_have_no_interval() -> None:
+    """The first point's mean is above zero thanks to one trial alone."""
+    regret = np.array([[0.0, 1.0, 2.0], [0.0, 1.5, 2.0], [0.3, 1.0, 3.0]])
+    growth = _growth("alg1", np.array([1.0, 2.0, 4.0]), {"regret": regret}, {}, np.ones(3, bool))
+    assert growth.exponent is not None
+    assert growth.interval() == (growth.exponent.mean, None)
+
+
+def test_a_caveat_says_how_likely_features_are_too_large(found: Study) -> None:
+    told = summary(found, None, 1.0)
+    chances = {kind: bound["escape"] for kind, bound in told["swept"]["agents"]["alg2"]["bounds"].items()}
+    worst = max(escape(case_of(build_problem({**PROBLEM, "dim": d}), TRIALS, SEED)) for d in (2, 4, 8))
+    assert chances == {"printed": worst, "corrected": worst, "at random": 0}
+    wide = table({**summary(study(spec_of(prior_cov=1.0)), None, 1.0), "figures": []})
+    chance = escape(case_of(build_problem({**PROBLEM, "prior_cov": 1.0}), TRIALS, SEED))
+    assert "caveat: the elliptical potential is proved where |phi|^2 lambda/sigma^2 <= 2.51; a round" in wide
+    assert f"theorem 2 over round: {chance:.1g}" in wide
+    narrow = table({**summary(study(spec_of(prior_cov=1e-4)), None, 1.0), "figures": []})
+    assert "caveat" not in narrow
 
 
 def test_a_longer_curve_leaves_its_early_rounds_out_of_the_fit() -> None:
@@ -153,6 +177,14 @@ def test_the_case_of_a_map_that_is_not_linear() -> None:
     a, c = draws["actions"], context[:, :, None]
     phi = np.concat(np.broadcast_arrays(a**2, c**2, a * c), -1)
     assert case.feature_norm == pytest.approx(float(np.sqrt((phi**2).sum(-1).max(-1).mean())))
+
+
+def test_a_sampled_mean_square_is_no_assumption() -> None:
+    """However small the features: of maps that are not linear no largest norm is known."""
+    case = case_of(GaussianProblem(dim=2, actions=4), 5, 1)._replace(feature_norm=0.1)
+    for agent in BOUNDED:
+        [broken] = [c for c in BOUNDED[agent].bounds(case, 1)["corrected"].broken if "|phi|" in c.asks]
+        assert broken.found == "root mean square 0.1; no largest norm is known"
 
 
 def test_the_experiments_meet_every_condition() -> None:
@@ -261,6 +293,8 @@ def test_the_measured_mismatch_takes_the_place_of_its_bound(monkeypatch: pytest.
     case = case_of(build_problem(PROBLEM), TRIALS, SEED)
     direct = lemma_1(case, grid, mismatch=stand_in.total, strict=False)
     np.testing.assert_array_equal(told.lemma.total, direct.total)
+    facts = summary(study(spec_of(actions=2)), told, 1.0)["mismatch"]
+    np.testing.assert_allclose(facts["half_width"], 2.7764451 * stand_in.total_se)  # Student's t, 5 trials
     with pytest.raises(InputError, match=r"^mismatch: of alg2; allowed: a spec with alg1"):
         measured(parse({"problem": PROBLEM, "run": {**RUN, "agents": ["alg2"]}}), 5)
 
@@ -283,6 +317,21 @@ def test_the_figure_says_what_grows_how(found: Study) -> None:
     note = chart.get_supxlabel()
     assert all(line in note for line in THEORY.values())
     assert f"mean of {TRIALS} trials, seed {SEED}" in note
+
+
+@pytest.mark.parametrize(
+    ("signs", "name"),
+    [([1, 1, 1], "EE1 + EE2"), ([-1, -1, -1], "−(EE1 + EE2)"), ([1, -1, 1], "|EE1 + EE2|")],
+)
+def test_the_figure_says_which_sign_misjudged_features_have(
+    found: Study, signs: list[int], name: str
+) -> None:
+    growth = found.fixed.agents[0]
+    losses = {**growth.losses, "ee": np.resize(signs, growth.losses["ee"].shape[1]) * np.ones((TRIALS, 1))}
+    fixed = Panel("round", [growth._replace(losses=losses)])
+    legend = figure(found._replace(fixed=fixed)).axes[0].get_legend()
+    assert legend is not None
+    assert f"{name}, Algorithm 1" in [text.get_text() for text in legend.get_texts()]
 
 
 def test_a_bound_whose_conditions_fail_is_faint() -> None:

@@ -152,7 +152,9 @@ def test_a_million_rounds_are_no_work(name: str, version: str) -> None:
 def test_nor_are_a_million_horizons() -> None:
     case, _ = isotropic_case(prior_var=1e-6)
     horizon = np.arange(1, 10**6 + 1)
+    started = time.perf_counter()
     found = bounds.lemma_2(case, horizon, strict=False)
+    assert time.perf_counter() - started < 2
     assert found.total.shape == (10**6,)
     assert found.holds[2:].all()
     assert (np.diff(found.total[2:]) > 0).all()
@@ -194,11 +196,56 @@ def test_a_known_mismatch_takes_the_place_of_its_bound() -> None:
     assert bounds.theorem_1(case, 40, mismatch=0.0).total < bounds.theorem_1(case, 40).total
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 2.0, np.nan, [0.5, 1.0]])
+ODD: list[Any] = [-0.1, np.nan, np.inf, "0.5", True, [0.5, 0.5, 0.5], [[0.5, 0.5]], [[0.5], [0.5, 0.5]], {}]
+
+
+@pytest.mark.parametrize("delta", [*ODD, 0.0, 1.0, 2.0, [0.5, 1.0]])
 @pytest.mark.parametrize("name", ["lemma_2", "lemma_4", "theorem_2"])
 def test_odd_deltas_are_refused_by_name(name: str, delta: Any) -> None:
     with pytest.raises(InputError, match=r"^delta: .*between 0 and 1"):
         EVERY[name](isotropic_case()[0], [10, 20], delta=delta)
+
+
+@pytest.mark.parametrize("mismatch", ODD)
+@pytest.mark.parametrize("name", ["lemma_1", "theorem_1"])
+def test_odd_mismatches_are_refused_by_name(name: str, mismatch: Any) -> None:
+    with pytest.raises(InputError, match=r"^mismatch: .*zero or a positive number"):
+        EVERY[name](isotropic_case()[0], [10, 20], mismatch=mismatch)
+
+
+def test_delta_and_mismatch_may_differ_by_horizon() -> None:
+    case, _ = isotropic_case()
+    both = bounds.lemma_4(case, [10, 20], delta=[0.1, 0.2]).total
+    assert both.tolist() == [bounds.lemma_4(case, t, delta=x).total for t, x in ((10, 0.1), (20, 0.2))]
+    both = bounds.lemma_1(case, [10, 20], mismatch=[0, 3]).total
+    assert both.tolist() == [bounds.lemma_1(case, t, mismatch=x).total for t, x in ((10, 0), (20, 3))]
+
+
+@pytest.mark.parametrize("horizon", [[[10, 20], [30]], "10", [True], 1.5])
+@pytest.mark.parametrize("name", NAMES)
+def test_odd_horizons_are_refused_by_name(name: str, horizon: Any) -> None:
+    with pytest.raises(InputError, match=r"^horizon: "):
+        EVERY[name](isotropic_case()[0], horizon)
+
+
+@pytest.mark.parametrize("denoiser", ["plug-in", "exct", "", None])
+@pytest.mark.parametrize("version", information.VERSIONS)
+@pytest.mark.parametrize("name", ["lemma_2", "lemma_2_linear", "theorem_1", "lemma_3", "theorem_2"])
+def test_misspelt_denoisers_are_refused_by_name(name: str, version: str, denoiser: Any) -> None:
+    with pytest.raises(InputError, match=r"^denoiser: .*plugin, exact"):
+        EVERY[name](isotropic_case()[0], 10, version, denoiser=denoiser, strict=False)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "at_random"])
+def test_what_follows_the_version_goes_by_name(name: str) -> None:
+    with pytest.raises(TypeError, match="positional"):
+        getattr(bounds, name)(isotropic_case()[0], 10, "corrected", 0.5)
+
+
+def test_the_printed_theorem_1_takes_the_logarithm_of_zero_for_zero() -> None:
+    case, _ = isotropic_case()
+    assert np.isfinite(bounds.theorem_1(case, 1, "printed", strict=False).total)
+    assert information.log_sum(1, "printed") == 0
 
 
 @pytest.mark.parametrize("rank", [1, 2, 5, 40])

@@ -45,7 +45,8 @@ BROKEN = [
     ("Assumption 1: |phi| <= 1", case_of(knowledge(), 1.01), tuple(EVERY)),
     ("lambda/sigma^2 <= d/T", WIDE, UNOBSERVED),
     ("lambda/sigma^2 <= 1", case_of(knowledge(prior_cov=1.01 * np.eye(D))), ("lemma_3", "theorem_2")),
-    ("phi(a, c) = G(a) c", FINE._replace(linear=None), LINEAR),
+    ("phi(a, c) = G(a) c", FINE._replace(linear=None, bounded=True), LINEAR),
+    ("Assumption 1: |phi| <= 1", FINE._replace(linear=None), ("lemma_2", "lemma_3", "lemma_4", "theorem_2")),
     ("m = d", case_of(knowledge(prior_mean=np.zeros(4), prior_cov=0.2 * np.eye(4)), size=4), LINEAR),
 ]
 
@@ -103,8 +104,31 @@ def test_printed_linear_bounds_ask_for_multiples_of_i_and_corrected_ones_do_not(
 
 
 def test_a_known_mismatch_frees_lemma_1_from_linear_features() -> None:
-    case = FINE._replace(linear=None)
+    case = FINE._replace(linear=None, bounded=True)
     assert bounds.lemma_1(case, T, mismatch=0.5).broken == ()
+
+
+def test_a_mean_square_is_enough_for_linear_maps_alone() -> None:
+    """Of others nothing is proved without a largest norm."""
+    for case, holds, found in [
+        (FINE, True, "root mean square 1"),
+        (FINE._replace(linear=None), False, "root mean square 1; no largest norm is known"),
+        (FINE._replace(linear=None, bounded=True), True, "largest norm 1"),
+        (FINE._replace(linear=None, bounded=True, feature_norm=1.1), False, "largest norm 1.1"),
+    ]:
+        condition = conditions.small_features(case)
+        assert (bool(condition.holds), condition.found) == (holds, found)
+
+
+@pytest.mark.parametrize("field", ["noise_cov", "bias_cov"])
+def test_the_printed_theorem_2_asks_for_multiples_of_i_and_its_lemmas_do_not(field: str) -> None:
+    case = case_of(knowledge(**{field: spd(np.random.default_rng(1), D, 0.3, 0.6)}))
+    with pytest.raises(InputError, match="allowed: Sigma_n, Sigma_gamma multiples of I"):
+        bounds.theorem_2(case, T, "printed")
+    for found in (bounds.theorem_2(case, T), bounds.lemma_4(case, T, "printed")):
+        assert found.broken == ()
+    context = case_of(knowledge(context_cov=spd(np.random.default_rng(1), D, 0.3, 0.6)))
+    assert bounds.theorem_2(context, T, "printed").broken == ()
 
 
 def test_equalities_may_be_met_up_to_rounding() -> None:
@@ -191,6 +215,33 @@ def test_the_linear_maps_sums_by_hand(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(found.gram, sum(G.T @ G for G in matrices))
     assert found.trace == pytest.approx(max((G**2).sum() for G in matrices))
     assert found.norm == pytest.approx(max(np.linalg.svd(G)[1][0] ** 2 for G in matrices))
+
+
+def test_lists_of_matrices_are_taken() -> None:
+    matrices = np.random.default_rng(3).normal(size=(K, D, D))
+    found, direct = (linear_case(knowledge(), each) for each in (matrices.tolist(), matrices))
+    assert found.feature_norm == direct.feature_norm
+
+
+@pytest.mark.parametrize(
+    "matrices",
+    [
+        np.ones((D, D)),
+        np.ones((K, D, D + 1)),
+        np.ones((K, D + 1, D)),
+        np.ones((0, D, D)),
+        np.ones((0, K, D, D)),
+        np.full((K, D, D), np.nan),
+        np.full((K, D, D), np.inf),
+        [[[1.0, 2.0, 3.0], [1.0]]],
+        "matrices",
+        3.0,
+        None,
+    ],
+)
+def test_odd_matrices_are_refused_by_name(matrices: Any) -> None:
+    with pytest.raises(InputError, match=r"^matrices: .*\(\.\.\., K, 3, 3\), K >= 1"):
+        linear_case(knowledge(), matrices)
 
 
 def test_a_prior_in_blocks_is_no_multiple_of_i() -> None:

@@ -83,7 +83,8 @@ def test_the_tail_has_one_delta_not_two(m: int, delta: float) -> None:
     known = random_knowledge(2, m, m)._replace(prior_mean=np.zeros(m), prior_cov=prior * np.eye(m))
     case = linear_case(known, np.full((2, m, m), 1e-3))
     tails = {
-        v: bounds.lemma_4(case, horizon, v, delta).parts["tail"] / (4 * horizon) for v in information.VERSIONS
+        v: bounds.lemma_4(case, horizon, v, delta=delta).parts["tail"] / (4 * horizon)
+        for v in information.VERSIONS
     }
     whole, chance, limit = outside(m, prior, delta)
     assert whole <= tails["corrected"] * (1 + 1e-9)
@@ -121,7 +122,7 @@ def test_lemma_4_is_one_round_short() -> None:
     assert information.of_round(case.known, 1, "delayed", "exact") > 0.1
     both = losses["ee1"] + losses["ee2"]
     least = both.mean() - 5 * both.std() / np.sqrt(len(both))
-    assert least > 100 * bounds.lemma_4(case, 1, "printed", 1e-3).total
+    assert least > 100 * bounds.lemma_4(case, 1, "printed", delta=1e-3).total
     assert both.mean() + 5 * both.std() / np.sqrt(len(both)) < bounds.lemma_4(case, 1, delta=1e-3).total
 
 
@@ -130,7 +131,31 @@ def test_the_plugin_does_not_refute_it_for_its_ee1_is_negative() -> None:
     error = losses["ee1"].std() / np.sqrt(len(losses["ee1"]))
     assert losses["ee1"].mean() < -5 * error
     assert losses["ee2"].mean() < 5 * losses["ee2"].std() / np.sqrt(len(losses["ee2"]))
-    assert bounds.lemma_4(case, 1, "printed", 1e-3).total > 0
+    assert bounds.lemma_4(case, 1, "printed", delta=1e-3).total > 0
+
+
+def test_ee2_may_exceed_ee1() -> None:
+    """The proofs write EE1 + EE2 <= 2 EE1. The plug-in has EE1 <= 0 < EE2: each needs a bound of its own."""
+    d, horizon, known = 3, 10, world(3, 1.0, 1.0, 2.0, 0.3)
+    case, matrices = a_case(known, 12)
+    problem = GaussianProblem(
+        dim=d,
+        actions=matrices,
+        features=linear,
+        context_mean=0.0,
+        context_cov=1.0,
+        noise_cov=1.0,
+        bias_cov=2.0,
+        prior_cov=0.3,
+        reward_var=1.0,
+    )
+    found = simulate(problem, ["alg1"], rounds=horizon, trials=4000, seed=1).values
+    ee1, ee2 = (found[name][0, :, -1] for name in ("ee1", "ee2"))
+    error = [x.std() / np.sqrt(len(x)) for x in (ee1, ee2, ee2 - ee1)]
+    assert (ee2 - ee1).mean() > 5 * error[2]
+    for version in information.VERSIONS:  # half of the lemma's bound is one on either
+        half = bounds.lemma_2(case, horizon, version).total / 2
+        assert max(ee1.mean() + 5 * error[0], ee2.mean() + 5 * error[1]) < half
 
 
 def test_the_theorem_lost_the_half_that_the_lemma_has() -> None:

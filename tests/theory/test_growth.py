@@ -60,10 +60,17 @@ def test_one_trial_has_no_standard_error() -> None:
 
 
 def test_trials_may_be_zero_or_negative_where_the_mean_is_not() -> None:
-    values = np.stack([0 * POINTS, -0.1 * POINTS, 4 * POINTS])
+    values = np.stack([0 * POINTS, -0.1 * POINTS, 4 * POINTS, 3 * POINTS])
     found = growth.exponent(POINTS, values)
     assert found.mean == pytest.approx(1)
-    assert np.isfinite(found.se)
+    assert found.se == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("others", [0.0, -0.1])
+def test_a_mean_above_zero_thanks_to_one_trial_has_no_standard_error(others: float) -> None:
+    found = growth.exponent(POINTS, np.stack([others * POINTS, others * POINTS, 4 * POINTS]))
+    assert found.mean == pytest.approx(1)
+    assert np.isnan(found.se)
 
 
 @pytest.mark.parametrize("points", [[5.0], [5.0, 5.0], [0.0, 1.0], [-1.0, 1.0]])

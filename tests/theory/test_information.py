@@ -208,6 +208,45 @@ def test_sums_of_extreme_covariances(scales: tuple[float, ...], setting: str, de
     np.testing.assert_allclose(found, np.cumsum(truth), rtol=1e-7, atol=1e-11)
 
 
+@pytest.mark.parametrize("setting", information.SETTINGS)
+@pytest.mark.parametrize("small", [1e-4, 1e-8, 1e-12])
+@pytest.mark.parametrize("shape", ["a multiple of I", "any"])
+def test_little_bias_leaves_the_plugin_a_little_above_the_exact_denoiser(
+    shape: str, small: float, setting: str
+) -> None:
+    """To first order in S both are 1/2 Tr S N; to second order they differ by 1/2 Tr S N S F."""
+    known = random_knowledge(2)
+    bias = small * (known.bias_cov if shape == "any" else np.eye(3))
+    known, horizon = known._replace(bias_cov=bias), np.array([1, 10, 100])
+    seen = inverse(known.context_cov + known.noise_cov)
+    first = bias @ (inverse(known.noise_cov) - seen)
+    plugin, exact = (information.total(known, horizon, setting, name) for name in information.DENOISERS)
+    np.testing.assert_allclose(plugin, horizon / 2 * np.trace(first), rtol=2000 * small)
+    gained = horizon / 2 * np.trace(first @ bias @ seen)
+    np.testing.assert_allclose(plugin - exact, gained, rtol=0.02 + 2000 * small)
+
+
+@pytest.mark.parametrize("large", [1e50, 1e300])
+def test_contexts_without_measure_make_every_round_the_first(large: float) -> None:
+    """Nothing is learnt of the bias in setting 1: the number of a round is 1/2 ln det(I + G N^-1)."""
+    known = random_knowledge(1)._replace(context_cov=large * np.eye(3))
+    first = 0.5 * np.linalg.slogdet(np.eye(3) + known.bias_cov @ inverse(known.noise_cov))[1]
+    for denoiser in information.DENOISERS:
+        found = information.total(known, [1, 10], denoiser=denoiser)
+        np.testing.assert_allclose(found, [first, 10 * first], rtol=1e-9)
+        assert np.isfinite(information.total(known, 10**6, "delayed", denoiser))
+
+
+@pytest.mark.parametrize(("setting", "denoiser"), BOTH)
+def test_many_horizons_close_together_are_those_far_apart(setting: str, denoiser: str) -> None:
+    known, horizon = random_knowledge(5), np.arange(3000, 0, -1).reshape(2, 1500)
+    found = information.total(known, horizon, setting, denoiser)
+    assert found.shape == horizon.shape
+    for place in np.ndindex(2, 3):
+        alone = information.total(known, horizon[place], setting, denoiser)
+        assert found[place] == pytest.approx(alone, rel=1e-12)
+
+
 @pytest.mark.parametrize("horizon", [1, 2, 7, 500])
 def test_multiples_of_i_are_d_times_one_dimension(horizon: int) -> None:
     d, context, noise, bias = 4, 0.8, 1.7, 2.3
@@ -248,7 +287,7 @@ def test_more_noise_on_the_bias_tells_more_of_the_context(rng: np.random.Generat
         assert before < after
 
 
-@pytest.mark.parametrize("value", [0, -3, 2.5, np.inf, np.nan, "5", [1, 0], [], True])
+@pytest.mark.parametrize("value", [0, -3, 2.5, np.inf, np.nan, "5", [1, 0], [], True, [[1, 2], [3]], None])
 def test_odd_horizons_are_refused_by_name(value: object) -> None:
     with pytest.raises(InputError, match=r"^horizon: .*whole numbers from 1 on"):
         information.total(random_knowledge(1), value)

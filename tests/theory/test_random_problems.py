@@ -65,9 +65,9 @@ def posed(number: int) -> Posed:
 def bounds_of(case: Case, rounds: int, agent: str, version: str) -> dict[str, tuple[Bound, tuple[str, ...]]]:
     """Every bound on an agent, and the losses whose sum it bounds. Those that do not apply are left out."""
     ee, denoiser = ("ee1", "ee2"), AGENTS[agent]
+    told: dict[str, Any] = {"denoiser": denoiser, "strict": False}
     found: dict[str, tuple[Bound, tuple[str, ...]]]
     if agent.startswith("alg1"):
-        told: dict[str, Any] = {"denoiser": denoiser, "strict": False}
         found = {
             "theorem 1": (bounds.theorem_1(case, rounds, version, **told), ("regret",)),
             "lemma 1": (bounds.lemma_1(case, rounds, version, strict=False), ("cb",)),
@@ -76,10 +76,10 @@ def bounds_of(case: Case, rounds: int, agent: str, version: str) -> dict[str, tu
         }
     else:
         found = {
-            "theorem 2": (bounds.theorem_2(case, rounds, version, denoiser=denoiser), ("regret",)),
-            "lemma 3": (bounds.lemma_3(case, rounds, version, denoiser), ("cb",)),
+            "theorem 2": (bounds.theorem_2(case, rounds, version, **told), ("regret",)),
+            "lemma 3": (bounds.lemma_3(case, rounds, version, denoiser=denoiser), ("cb",)),
             "lemma 4": (bounds.lemma_4(case, rounds, version), ee),
-            f"lemma 4, delta = {SMALL}": (bounds.lemma_4(case, rounds, version, SMALL), ee),
+            f"lemma 4, delta = {SMALL}": (bounds.lemma_4(case, rounds, version, delta=SMALL), ee),
         }
     return {name: pair for name, pair in found.items() if pair[0].holds.all()}
 

@@ -1,6 +1,7 @@
 """`unfog bounds`: what the theory allows, beside what the simulation costs."""
 
 import json as jsonlib
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -37,6 +38,7 @@ def command(
     from unfog.simulate.workers import cores
 
     count("mismatch", mismatch, 0, 10**6)
+    _check_folder(out)
     workers = cores() if workers is None else count("workers", workers)
     spec, told = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
     started = time.perf_counter()
@@ -47,6 +49,17 @@ def command(
         found = study(spec, workers, progress)
     seconds = time.perf_counter() - started
     stem = spec.name if spec.name.startswith("bounds-") else f"bounds-{spec.name}"
-    facts = bounds_report.summary(found, told, seconds)
-    facts["figures"] = [str(path) for path in figures.save(figure(found), out, stem)]
-    typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else bounds_report.table(facts))
+    facts = {**bounds_report.summary(found, told, seconds), "figures": []}
+    try:
+        facts["figures"] = [str(path) for path in figures.save(figure(found), out, stem)]
+    finally:  # the numbers are not lost with the picture
+        typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else bounds_report.table(facts))
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that cannot be made or written to, before anything long is begun."""
+    from unfog.inputs import InputError
+
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise InputError("out", str(out), "a folder that can be made and written to")

@@ -48,14 +48,14 @@ class Growth(NamedTuple):
         values = self.losses[loss]
         trials = len(values)
         error = values.std(0, ddof=1) / np.sqrt(trials) if trials > 1 else None
-        return values.mean(0), None if error is None else _quantile(trials) * error
+        return values.mean(0), None if error is None else quantile(trials) * error
 
     def interval(self) -> tuple[float, float | None] | None:
-        """The exponent, and the half-width of its 95 % interval."""
+        """The exponent, and the half-width of its 95 % interval, where it has one."""
         if self.exponent is None:
             return None
-        trials = len(self.losses["regret"])
-        return self.exponent.mean, _quantile(trials) * self.exponent.se if trials > 1 else None
+        mean, se = self.exponent
+        return mean, None if np.isnan(se) else quantile(len(self.losses["regret"])) * se
 
 
 class Panel(NamedTuple):
@@ -83,7 +83,7 @@ class _Play(NamedTuple):
     agents: list[str]
 
 
-def _quantile(trials: int) -> float:
+def quantile(trials: int) -> float:
     """How many standard errors make half a 95 % interval: Student's t, since trials may be few."""
     return float(stdtrit(trials - 1, 0.975))
 

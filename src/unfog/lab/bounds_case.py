@@ -67,7 +67,7 @@ def case_of(problem: Problem, trials: int, seed: int) -> Case:
     matrices = getattr(truth.features, "matrices", None)
     if matrices is not None:
         return linear_case(known, np.asarray(matrices))
-    return Case(known, problem.arms(), _feature_norm(problem, truth, some, seed), None)
+    return Case(known, problem.arms(), _feature_norm(problem, truth, some, seed))
 
 
 def _feature_norm(problem: Problem, truth: Truth, trials: range, seed: int) -> float:
@@ -92,7 +92,8 @@ def side_by_side(found: Sequence[Bound]) -> Bound:
     first = found[0]
     parts = {name: np.stack([bound.parts[name] for bound in found]) for name in first.parts}
     horizon = np.stack([bound.horizon for bound in found])
-    return Bound(first.name, first.version, horizon, parts, tuple(broken.values()))
+    escape = max(bound.escape for bound in found)
+    return Bound(first.name, first.version, horizon, parts, tuple(broken.values()), escape)
 
 
 class Measured(NamedTuple):
@@ -101,6 +102,7 @@ class Measured(NamedTuple):
     found: "Mismatch"
     limits: dict[str, Array]  # at the same rounds, by version
     lemma: Bound
+    trials: int
 
 
 def measured(spec: Spec, trials: int, progress: Progress = quiet) -> Measured:
@@ -115,4 +117,5 @@ def measured(spec: Spec, trials: int, progress: Progress = quiet) -> Measured:
         problem, rounds=r.rounds, trials=count("mismatch", trials, 2), seed=r.seed, progress=progress
     )
     limits = {version: mismatch_sum(case, found.rounds, version) for version in VERSIONS}
-    return Measured(found, limits, lemma_1(case, found.rounds, mismatch=found.total, strict=False))
+    lemma = lemma_1(case, found.rounds, mismatch=np.maximum(found.total, 0), strict=False)
+    return Measured(found, limits, lemma, trials)

@@ -110,8 +110,10 @@ def _estimation(axes: Axes, growth: Growth) -> None:
     mean, half = growth.band("ee")
     size = np.where(np.abs(mean) > (0 if half is None else half), np.abs(mean), np.nan)
     if not np.isnan(size).all():
+        shown = mean[~np.isnan(size)]
+        name = "EE1 + EE2" if (shown > 0).all() else "−(EE1 + EE2)" if (shown < 0).all() else "|EE1 + EE2|"
         look: dict[str, Any] = {"color": "0.25", "linestyle": DASHES[4], "linewidth": 0.9}
-        axes.plot(growth.points, size, label=f"|EE1 + EE2|, {BOUNDED[growth.agent].called}", **look)
+        axes.plot(growth.points, size, label=f"{name}, {BOUNDED[growth.agent].called}", **look)
 
 
 def _power(symbol: str, value: float | None, half: float | None = None) -> str:

@@ -2,10 +2,13 @@
 
 from typing import Any
 
-from unfog.lab.bounds import Growth, Panel, Study
+import numpy as np
+
+from unfog.lab.bounds import Growth, Panel, Study, quantile
 from unfog.lab.bounds_case import AT_RANDOM, Measured
 from unfog.lab.report import align
 from unfog.theory.bounds import Bound
+from unfog.theory.bounds.potential import LIMIT
 from unfog.theory.information import VERSIONS
 
 PANELS = ("fixed", "tied", "swept")
@@ -57,14 +60,17 @@ def _bound(bound: Bound) -> dict[str, Any]:
         "parts": {part: values.tolist() for part, values in bound.parts.items()},
         "holds": bound.holds.tolist(),
         "broken": [{"asks": c.asks, "found": c.found} for c in bound.broken],
+        "escape": bound.escape,
     }
 
 
 def _mismatch(told: Measured) -> dict[str, Any]:
     return {
+        "trials": told.trials,
         "rounds": told.found.rounds.tolist(),
         "sum": told.found.total.tolist(),
         "se": told.found.total_se.tolist(),
+        "half_width": np.multiply(quantile(told.trials), told.found.total_se).tolist(),
         "ess": told.found.ess.tolist(),
         "limits": {version: limit.tolist() for version, limit in told.limits.items()},
         "lemma_1": _bound(told.lemma),
@@ -73,16 +79,20 @@ def _mismatch(told: Measured) -> dict[str, Any]:
 
 def table(facts: dict[str, Any]) -> str:
     """The numbers, for people."""
-    size = f"{facts['trials']} trials, {facts['rounds']} rounds"
+    size = f"{_counted(facts['trials'], 'trial')}, {_counted(facts['rounds'], 'round')}"
     head = f"{size}, seed {facts['seed']}, {facts['seconds']:.1f} s"
     agents = facts["fixed"]["agents"]
     lines = [f"{facts['experiment']}: {head}", *align(_regrets(agents)), ""]
     for names in _by_theorem(agents):
         lines += [*align(_bounds({name: agents[name] for name in names})), ""]
-    lines += [*_conditions(facts), "", *align(_exponents(facts)), ""]
+    lines += [*_conditions(facts), *_caveat(facts), "", *align(_exponents(facts)), ""]
     if facts["mismatch"] is not None:
         lines += [*_mismatch_lines(facts["mismatch"], agents["alg1"]), ""]
-    return "\n".join([*lines, LEGEND, f"figure: {', '.join(facts['figures'])}"])
+    return "\n".join([*lines, LEGEND, f"figure: {', '.join(facts['figures']) or 'none'}"])
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s'[: number != 1]}"
 
 
 def _regrets(agents: dict[str, Any]) -> list[list[str]]:
@@ -142,6 +152,19 @@ def _conditions(facts: dict[str, Any]) -> list[str]:
     return ["conditions that do not hold (*):", *lines]
 
 
+def _caveat(facts: dict[str, Any]) -> list[str]:
+    """How likely a round is to be beyond the one step of the proofs that asks for bounded features."""
+    worst: dict[tuple[str, str], float] = {}
+    for panel in (facts[name] for name in PANELS if facts[name] is not None):
+        for bound in (bound for one in panel["agents"].values() for bound in one["bounds"].values()):
+            key = bound["name"], panel["axis"]
+            worst[key] = max(bound["escape"], worst.get(key, 0.0))
+    told = [f"{name} over {axis}: {chance:.1g}" for (name, axis), chance in worst.items() if chance > 0]
+    step = f"the elliptical potential is proved where |phi|^2 lambda/sigma^2 <= {LIMIT}"
+    said = [f"caveat: {step}; a round is beyond", f"  with probability at most: {'; '.join(told)}"]
+    return said if told else []
+
+
 def _exponents(facts: dict[str, Any]) -> list[list[str]]:
     rows = [["growth", "agent", "regret", "printed", "corrected", "at random", "conditions"]]
     for panel in PANELS:
@@ -160,11 +183,11 @@ def _exponents(facts: dict[str, Any]) -> list[list[str]]:
 
 
 def _mismatch_lines(told: dict[str, Any], one: dict[str, Any]) -> list[str]:
-    t, value, se = told["rounds"][-1], told["sum"][-1], told["se"][-1]
+    t, value, half = told["rounds"][-1], told["sum"][-1], told["half_width"][-1]
     limits = "; ".join(f"{version} bound {_short(limit[-1])}" for version, limit in told["limits"].items())
     cb, lemma = one["losses"]["cb"]["mean"][-1], told["lemma_1"]["total"][-1]
     return [
-        f"sum of D_t to round {t}: {_pm(value, 1.96 * se, 2)}; {limits}",
+        f"sum of D_t to round {t}: {_pm(value, half, 2)}; {limits}",
         f"Lemma 1 with it: CB <= {_short(lemma)}, {lemma / cb:.3g} x the CB of alg1",
     ]
 

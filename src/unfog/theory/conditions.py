@@ -5,9 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unfog.agents.denoise.known_bias import shrinkage
 from unfog.arrays import Array
 from unfog.inputs import InputError
 from unfog.knowledge import Knowledge
+from unfog.theory.information import numbers
 
 _SLACK = 1 + 1e-9  # an equality may be met up to rounding
 
@@ -18,6 +20,7 @@ class LinearMap(NamedTuple):
     gram: Array  # (d, d)  E sum_a G(a)'G(a)
     trace: float  # E max_a Tr G(a)'G(a)
     norm: float  # E max_a of G(a)'s largest singular value, squared
+    largest: float  # the same for the set of actions in which it is largest
 
 
 class Case(NamedTuple):
@@ -27,49 +30,59 @@ class Case(NamedTuple):
     arms: int
     feature_norm: float  # the root of the mean of max_a |phi(a, c)|^2, or a bound on it
     linear: LinearMap | None = None  # None: features that are not linear in the context
+    bounded: bool = False  # feature_norm is the largest |phi(a, c)| there is
 
     @property
     def dim(self) -> int:
-        """D."""
+        """Size of a context, d."""
         return self.known.context_mean.shape[-1]
 
     @property
     def size(self) -> int:
-        """M."""
+        """Size of theta, m."""
         return self.known.prior_mean.shape[-1]
 
     @property
     def prior_var(self) -> float:
-        """lambda, or the largest variance of a prior that is not a multiple of I."""
+        """Variance of theta, or the largest one of a prior that is not a multiple of I."""
         return float(np.max(np.linalg.eigvalsh(self.known.prior_cov)))
 
     @property
     def reward_var(self) -> float:
-        """sigma^2."""
+        """Variance of rewards."""
         if self.known.reward_var is None:
             raise InputError("problem", "rewards of 0 or 1", "Gaussian rewards: the bounds are for these")
         return float(self.known.reward_var)
 
 
-def linear_case(known: Knowledge, matrices: Array) -> Case:
+def linear_case(known: Knowledge, matrices: object) -> Case:
     """The case of phi(a, c) = G(a) c: matrices (..., K, m, d), averaged over leading axes.
 
     Gaussian contexts have no largest norm, so the paper's Assumption 1, |phi| <= 1, is taken in mean square:
     of phi(a, c), of the expected features that an agent believes in, and of the error between the two. The
     last two are largest in the first round, with all of the bias unknown.
     """
-    grams = matrices.mT @ matrices
-    traces = np.trace(grams, axis1=-2, axis2=-1)
-    norms = np.linalg.norm(matrices, ord=2, axis=(-2, -1)) ** 2
-    gain = np.linalg.solve(known.context_cov + known.noise_cov, known.context_cov).T
-    seen, wrong = gain @ known.context_cov, gain @ known.bias_cov @ gain.T
-    error = known.context_cov - seen + wrong
-    largest = max(np.trace(known.context_cov), np.trace(seen + wrong), np.trace(error))
-    norm = float(norms.max(-1).mean())
-    square = norm * (largest + known.context_mean @ known.context_mean)
+    maps = _matrices(known, matrices)
+    grams = maps.mT @ maps
+    traces = np.trace(grams, axis1=-2, axis2=-1).max(-1)
+    norms = (np.linalg.norm(maps, ord=2, axis=(-2, -1)) ** 2).max(-1)
+    _, gain, left = shrinkage(known)
+    wrong = gain @ known.bias_cov @ gain.T
+    spreads = known.context_cov, gain @ known.context_cov + wrong, left + wrong
+    square = norms.mean() * (max(map(np.trace, spreads)) + known.context_mean @ known.context_mean)
     gram = grams.sum(-3).reshape(-1, *grams.shape[-2:]).mean(0)
-    features = LinearMap(gram, float(traces.max(-1).mean()), norm)
-    return Case(known, matrices.shape[-3], float(np.sqrt(square)), features)
+    features = LinearMap(gram, float(traces.mean()), float(norms.mean()), float(norms.max()))
+    return Case(known, maps.shape[-3], float(np.sqrt(square)), features)
+
+
+def _matrices(known: Knowledge, matrices: object) -> Array:
+    """G of every arm, checked."""
+    m, d = known.prior_mean.shape[-1], known.context_mean.shape[-1]
+    found = numbers(matrices)
+    if found is None or found.ndim < 3 or found.shape[-2:] != (m, d) or 0 in found.shape:
+        what = repr(matrices)[:80] if found is None else f"an array of shape {found.shape}"
+        raise InputError("matrices", what, f"finite numbers of shape (..., K, {m}, {d}), K >= 1")
+    return found
 
 
 class Condition(NamedTuple):
@@ -81,7 +94,7 @@ class Condition(NamedTuple):
 
 
 def narrow(case: Case, horizon: Array) -> Condition:
-    """Lambda / sigma^2 <= d / T."""
+    """Theta's prior is narrow for the horizon."""
     ratio = case.prior_var / case.reward_var
     most = _first(horizon, ratio > case.dim / horizon * _SLACK)
     holds = ratio <= case.dim / horizon * _SLACK
@@ -89,47 +102,54 @@ def narrow(case: Case, horizon: Array) -> Condition:
 
 
 def long(case: Case, horizon: Array) -> Condition:
-    """D / T <= 1."""
+    """There are as many rounds as coordinates of a context."""
     least = _first(horizon, horizon < case.dim)
     return Condition("d/T <= 1", case.dim <= horizon, f"d = {case.dim}, T = {least:.0f}")
 
 
 def noisy_rewards(case: Case) -> Condition:
-    """Lambda / sigma^2 <= 1."""
+    """Rewards vary as much as theta, or more."""
     ratio = case.prior_var / case.reward_var
     return Condition("lambda/sigma^2 <= 1", np.asarray(ratio <= _SLACK), f"{ratio:.4g}")
 
 
 def centred_prior(case: Case) -> Condition:
-    """Theta ~ N(0, lambda I)."""
+    """The prior of theta is centred, and a multiple of I."""
     cov = case.known.prior_cov
     holds = not case.known.prior_mean.any() and _multiple(cov)
     return Condition("theta ~ N(0, lambda I)", np.asarray(holds), "another mean or covariance")
 
 
 def small_features(case: Case) -> Condition:
-    """The paper's Assumption 1, in mean square."""
-    holds = case.feature_norm <= _SLACK
-    return Condition(
-        "Assumption 1: |phi| <= 1", np.asarray(holds), f"root mean square {case.feature_norm:.4g}"
-    )
+    """The paper's Assumption 1: in mean square for linear maps, else of the largest norm, if one is known."""
+    found = f"{'largest norm' if case.bounded else 'root mean square'} {case.feature_norm:.4g}"
+    known = case.bounded or case.linear is not None
+    holds = known and case.feature_norm <= _SLACK
+    more = "" if known else "; no largest norm is known"
+    return Condition("Assumption 1: |phi| <= 1", np.asarray(holds), found + more)
 
 
 def linear_features(case: Case) -> Condition:
-    """phi(a, c) = G(a) c."""
+    """Features are linear in the context."""
     return Condition("phi(a, c) = G(a) c", np.asarray(case.linear is not None), "another feature map")
 
 
 def square_features(case: Case) -> Condition:
-    """M = d."""
+    """Features have the size of a context."""
     return Condition("m = d", np.asarray(case.size == case.dim), f"m = {case.size}, d = {case.dim}")
 
 
 def isotropic(case: Case) -> Condition:
-    """Sigma_c, Sigma_n and Sigma_gamma are multiples of I."""
+    """All covariances of the channel are multiples of I."""
     covs = (case.known.context_cov, case.known.noise_cov, case.known.bias_cov)
     holds = all(map(_multiple, covs))
     return Condition("Sigma_c, Sigma_n, Sigma_gamma multiples of I", np.asarray(holds), "other covariances")
+
+
+def isotropic_noise(case: Case) -> Condition:
+    """Those of noise and bias are."""
+    holds = _multiple(case.known.noise_cov) and _multiple(case.known.bias_cov)
+    return Condition("Sigma_n, Sigma_gamma multiples of I", np.asarray(holds), "other covariances")
 
 
 def _multiple(cov: Array) -> bool:

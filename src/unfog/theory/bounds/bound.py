@@ -1,7 +1,7 @@
 """A bound as a value, and the terms that bounds of both settings share."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from unfog.arrays import Array
 from unfog.inputs import InputError, one_of
 from unfog.theory import conditions
 from unfog.theory.conditions import Case, Condition
-from unfog.theory.information import VERSIONS, horizons
+from unfog.theory.information import VERSIONS, horizons, numbers
 
 
 class Bound(NamedTuple):
@@ -20,6 +20,7 @@ class Bound(NamedTuple):
     horizon: Array
     parts: dict[str, Array]  # each of the horizon's shape
     broken: tuple[Condition, ...]
+    escape: float = 0.0  # caveat: how likely a round is beyond the elliptical potential, see potential.py
 
     @property
     def total(self) -> Array:
@@ -42,6 +43,7 @@ def made(
     parts: Mapping[str, Array],
     asked: Sequence[Condition],
     strict: bool,
+    escape: float = 0.0,
 ) -> Bound:
     """A bound, checked."""
     one_of("version", version, VERSIONS)
@@ -50,19 +52,32 @@ def made(
         first = broken[0]
         raise InputError(f"{name}, {version}", f"does not apply: {first.found}", first.asks)
     shaped = {part: np.broadcast_to(value, horizon.shape) for part, value in parts.items()}
-    return Bound(name, version, horizon, shaped, broken)
+    return Bound(name, version, horizon, shaped, broken, escape)
 
 
 def combined(
-    name: str, pieces: Sequence[Bound], strict: bool, changed: Mapping[str, Array] | None = None
+    name: str,
+    pieces: Sequence[Bound],
+    strict: bool,
+    changed: Mapping[str, Array] | None = None,
+    more: Sequence[Condition] = (),
 ) -> Bound:
-    """The sum of bounds, with their parts and conditions; some parts may be other than theirs."""
-    parts = {part: value for piece in pieces for part, value in piece.parts.items()}
+    """The sum of bounds, with their parts and conditions, and more of both that are not theirs."""
+    parts = {part: value for piece in pieces for part, value in piece.parts.items()} | dict(changed or {})
     asked = {condition.asks: condition for piece in pieces for condition in piece.broken}
-    first = pieces[0]
-    return made(
-        name, first.version, first.horizon, {**parts, **(changed or {})}, list(asked.values()), strict
-    )
+    first, escape = pieces[0], max(piece.escape for piece in pieces)
+    return made(name, first.version, first.horizon, parts, [*asked.values(), *more], strict, escape)
+
+
+def like_horizons(field: str, value: object, horizon: Array, allowed: str) -> Array:
+    """Numbers, one for all horizons or one for each."""
+    found, asks = numbers(value), f"{allowed}; one for all horizons, or of their shape {horizon.shape}"
+    if found is None or found.ndim > horizon.ndim:
+        raise InputError(field, repr(value)[:80], asks)
+    try:
+        return np.broadcast_to(found, horizon.shape)
+    except ValueError:
+        raise InputError(field, f"shape {found.shape}", asks) from None
 
 
 def ratio_limit(size: int, arms: int) -> float:
@@ -78,22 +93,24 @@ def learning(case: Case, horizon: Array, prior_var: Array | float, extra: Array 
 
 
 def tail(
-    case: Case, horizon: Array, version: str, delta: Any, prior_var: Array | float
+    case: Case, horizon: Array, version: str, delta: object, prior_var: Array | float
 ) -> tuple[Array, Array]:
     """What a theta* outside |theta*|^2 <= u^2 may cost, and u^2 = 2 m l ln(2 m / delta).
 
     Outside, with probability delta at most, |theta*| adds up to delta sqrt(m l / 2 pi). The paper has another
     delta there: it took the mean over the event for the mean given the event.
     """
-    small = np.asarray(1 / np.maximum(horizon, 2) if delta is None else delta, dtype=np.float64)
+    allowed = "a number between 0 and 1, both excluded"
+    given = 1 / np.maximum(horizon, 2) if delta is None else delta
+    small = like_horizons("delta", given, horizon, allowed)
     if not ((small > 0) & (small < 1)).all():
-        raise InputError("delta", repr(delta), "a number between 0 and 1, both excluded")
+        raise InputError("delta", repr(delta)[:80], allowed)
     power = 2 if version == "printed" else 1
     cost = 4 * horizon * small**power * np.sqrt(case.size * prior_var / (2 * np.pi))
     return cost, 2 * case.size * prior_var * np.log(2 * case.size / small)
 
 
-def at_random(case: Case, horizon: object, strict: bool = True) -> Bound:
+def at_random(case: Case, horizon: object, *, strict: bool = True) -> Bound:
     """The regret of choosing uniformly at random: T E max_a psi(a)'theta* <= T sqrt(2 l ln K)."""
     t = horizons(horizon)
     asked = [conditions.centred_prior(case), conditions.small_features(case)]

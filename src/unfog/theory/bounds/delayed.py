@@ -1,31 +1,34 @@
 """Setting 2, true contexts come after rewards: the bounds of Algorithm 2."""
 
-from typing import Any
-
 import numpy as np
 from scipy.special import polygamma
 
+from unfog.agents.denoise.known_bias import shrinkage
 from unfog.arrays import Array
+from unfog.inputs import one_of
 from unfog.theory import conditions, information
 from unfog.theory.bounds.bound import Bound, combined, learning, made, tail
+from unfog.theory.bounds.potential import escape
 from unfog.theory.conditions import Case
-from unfog.theory.information import horizons
+from unfog.theory.information import DENOISERS, horizons
 
 
 def lemma_3(
     case: Case,
     horizon: object,
     version: str = "corrected",
+    *,
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
     """CB of Algorithm 2. It is proved for the exact denoiser; the plug-in adds a little."""
+    one_of("denoiser", denoiser, DENOISERS)
     t = horizons(horizon)
     asked = [conditions.centred_prior(case), conditions.noisy_rewards(case), conditions.small_features(case)]
     mended = version == "corrected" and denoiser == "plugin"
     extra = case.prior_var * _distances(case, t) if mended else 0.0
     parts = {"learning": learning(case, t, case.prior_var, extra)}
-    return made("lemma 3", version, t, parts, asked, strict)
+    return made("lemma 3", version, t, parts, asked, strict, escape(case))
 
 
 def _distances(case: Case, horizon: Array) -> Array:
@@ -45,14 +48,13 @@ def _distances(case: Case, horizon: Array) -> Array:
     if case.linear is None:
         size = np.linalg.norm(told) * np.linalg.norm(np.eye(case.dim) - told)
         return 0.5 * np.sqrt(size) * first
-    gain = np.linalg.solve(known.context_cov + known.noise_cov, known.context_cov).T
-    size = case.linear.norm * np.linalg.norm(told, 2) * np.linalg.norm(gain @ root) ** 2
+    size = case.linear.norm * np.linalg.norm(told, 2) * np.linalg.norm(shrinkage(known).gain @ root) ** 2
     found: Array = 2 * np.sqrt(size) * first + size * (polygamma(1, least) - polygamma(1, horizon + least))
     return found
 
 
 def lemma_4(
-    case: Case, horizon: object, version: str = "corrected", delta: Any = None, strict: bool = True
+    case: Case, horizon: object, version: str = "corrected", *, delta: object = None, strict: bool = True
 ) -> Bound:
     """EE1 + EE2 of Algorithm 2; delta is 1/T unless told.
 
@@ -70,13 +72,15 @@ def theorem_2(
     case: Case,
     horizon: object,
     version: str = "corrected",
-    delta: Any = None,
+    *,
+    delta: object = None,
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
-    """The regret of Algorithm 2."""
+    """The regret of Algorithm 2. The printed one is for multiples of I."""
     pieces = (
-        lemma_3(case, horizon, version, denoiser, False),
-        lemma_4(case, horizon, version, delta, False),
+        lemma_3(case, horizon, version, denoiser=denoiser, strict=False),
+        lemma_4(case, horizon, version, delta=delta, strict=False),
     )
-    return combined("theorem 2", pieces, strict)
+    more = [conditions.isotropic_noise(case)] if version == "printed" else []
+    return combined("theorem 2", pieces, strict, more=more)

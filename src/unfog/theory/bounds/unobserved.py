@@ -1,15 +1,15 @@
 """Setting 1, the true contexts stay hidden: the bounds of Algorithm 1."""
 
-from typing import Any
-
 import numpy as np
 
+from unfog.agents.denoise.known_bias import shrinkage
 from unfog.arrays import Array
-from unfog.inputs import one_of
+from unfog.inputs import InputError, one_of
 from unfog.theory import conditions, information
-from unfog.theory.bounds.bound import Bound, combined, learning, made, ratio_limit, tail
+from unfog.theory.bounds.bound import Bound, combined, learning, like_horizons, made, ratio_limit, tail
+from unfog.theory.bounds.potential import escape
 from unfog.theory.conditions import Case, Condition
-from unfog.theory.information import VERSIONS, horizons
+from unfog.theory.information import DENOISERS, VERSIONS, horizons
 
 
 def _narrow_case(case: Case, horizon: Array) -> list[Condition]:
@@ -32,28 +32,39 @@ def lemma_1(
     case: Case,
     horizon: object,
     version: str = "corrected",
-    mismatch: Any = None,
+    *,
+    mismatch: object = None,
     strict: bool = True,
 ) -> Bound:
     """CB of Algorithm 1. `mismatch` is sum D_t where it is known; else features must be linear."""
     t, asked = horizons(horizon), _narrow_case(case, horizons(horizon))
     if mismatch is None:
         asked += [conditions.linear_features(case), conditions.square_features(case)]
-    summed = mismatch_sum(case, t, version) if mismatch is None else np.asarray(mismatch, dtype=np.float64)
+    summed = mismatch_sum(case, t, version) if mismatch is None else _divergences(mismatch, t)
     most = 2 * case.dim * case.reward_var
     parts = {
         "learning": learning(case, t, case.dim * case.reward_var / t),
         "mismatch": np.sqrt(most * summed),
         "mismatch of the best": np.sqrt(most * (t * np.log(case.arms) + summed)),
     }
-    return made("lemma 1", version, t, parts, asked, strict)
+    return made("lemma 1", version, t, parts, asked, strict, escape(case))
+
+
+def _divergences(mismatch: object, horizon: Array) -> Array:
+    """The sum of D_t, as it was told."""
+    allowed = "zero or a positive number"
+    found = like_horizons("mismatch", mismatch, horizon, allowed)
+    if (found < 0).any():
+        raise InputError("mismatch", repr(mismatch)[:80], allowed)
+    return found
 
 
 def lemma_2(
     case: Case,
     horizon: object,
     version: str = "corrected",
-    delta: Any = None,
+    *,
+    delta: object = None,
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
@@ -69,10 +80,12 @@ def lemma_2_linear(
     case: Case,
     horizon: object,
     version: str = "corrected",
+    *,
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
     """EE1 + EE2 of Algorithm 1 for phi = G(a) c."""
+    one_of("denoiser", denoiser, DENOISERS)
     t = horizons(horizon)
     asked = [*_narrow_case(case, t), conditions.linear_features(case), conditions.square_features(case)]
     if version == "printed":
@@ -102,12 +115,12 @@ def _spread_sum(case: Case, horizon: Array) -> Array:
     R_t^-1 = M^-1 + B S B', and S = W diag(1 / (n + l_i)) W' in the coordinates W'F W = I.
     """
     known, gram = case.known, 0 * case.known.context_cov if case.linear is None else case.linear.gram
-    gain = np.linalg.solve(known.context_cov + known.noise_cov, known.context_cov).T
+    _, gain, left = shrinkage(known)
     root = np.linalg.cholesky(known.context_cov + known.noise_cov)
     prior, vectors = np.linalg.eigh(root.T @ np.linalg.solve(known.bias_cov, root))
     turned = gain @ root @ vectors
     weights = (turned * (gram @ turned)).sum(0)
-    certain = np.trace(gram @ (known.context_cov - gain @ known.context_cov))
+    certain = np.trace(gram @ left)
     learnt = (weights * information.harmonic(prior, horizon[..., None])).sum(-1)
     return case.dim * case.reward_var * (certain + learnt / horizon)
 
@@ -116,15 +129,17 @@ def theorem_1(
     case: Case,
     horizon: object,
     version: str = "corrected",
-    mismatch: Any = None,
+    *,
+    mismatch: object = None,
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
     """The regret of Algorithm 1 for phi = G(a) c."""
     t = horizons(horizon)
-    first = lemma_1(case, t, version, mismatch, False)
+    first = lemma_1(case, t, version, mismatch=mismatch, strict=False)
     if case.linear is None:  # it does not apply then; the general lemma has at least a meaning
-        return combined("theorem 1", [first, lemma_2(case, t, version, None, denoiser, False)], strict)
-    second = lemma_2_linear(case, t, version, denoiser, False)
+        second = lemma_2(case, t, version, denoiser=denoiser, strict=False)
+        return combined("theorem 1", [first, second], strict)
+    second = lemma_2_linear(case, t, version, denoiser=denoiser, strict=False)
     twice = {"estimation": _printed_estimation(case, t, 2.0)} if version == "printed" else None
     return combined("theorem 1", [first, second], strict, twice)
