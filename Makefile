@@ -43,9 +43,10 @@ contract: setup
 pytest: setup
 	@$(BIN)/python -m pytest
 
-bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop; learners of the logistic bandit
+bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop; learners and agents against Algorithm 1
 	@$(BIN)/python benchmarks/rounds.py
 	@$(BIN)/python benchmarks/logistic.py
+	@$(BIN)/python benchmarks/agents.py
 
 compare: setup  ## engines and other libraries in one run, then docs/benchmarks.md and its picture
 	@$(BIN)/python benchmarks/compare.py

@@ -95,6 +95,14 @@ def test_conditioning_is_that_of_the_dense_gaussian(means: Array, covs: Array) -
             assert np.abs(outside(cov)).max() < 1e-12  # blocks stay independent of each other
 
 
+def test_the_variance_of_a_score_is_that_of_the_dense_gaussian(rng: np.random.Generator) -> None:
+    covs = some_covs(rng)
+    belief = blocks.from_moments(rng.normal(size=(*SHAPE, B * K)), covs)
+    rows = rng.normal(size=(*SHAPE, B * K))  # in all blocks at once
+    right = np.einsum("...i,ij,...j->...", rows, dense(covs), rows)
+    np.testing.assert_allclose(belief.variance(rows), right, rtol=1e-12)
+
+
 def test_other_blocks_stay_as_they_are_to_the_bit(means: Array, covs: Array) -> None:
     seen, belief = Seen(np.random.default_rng(2), 30), blocks.from_moments(means, covs)
     for n in range(30):

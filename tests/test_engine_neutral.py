@@ -205,11 +205,14 @@ def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
     def play(known: Knowledge, actions: Array, bias: Array, rounds: tuple[Array, ...]) -> list[Any]:
         setup, memory = agents.begin(agent, known, Privilege(bias) if agent.privileged else None)
         features, decisions = quadratic(actions), []
-        for t in range(N):
+        for t in range(2 if agent.amends else N):  # these take a minute to compile for more
             noisy, context, reward, normals = (part[t] for part in rounds)
             decision = agents.decide(agent, setup, memory, features, noisy, normals)
-            revealed = context if agent.reveals else None
+            revealed = context if agent.reveals and not agent.amends else None
             memory = agents.learn(agent, setup, memory, features, decision, noisy, reward, revealed)
+            if agent.amends:
+                round_ = features, decision, noisy, reward, context
+                memory, decision = agents.amend(agent, setup, memory, *round_)
             decisions.append(decision)
         return [decisions, memory]
 

@@ -129,6 +129,15 @@ def test_scores_have_these_means_and_variances(prior: Gaussian, rng: np.random.G
     np.testing.assert_allclose(gaussian.variances(prior, rows), spreads, rtol=1e-12)
 
 
+def test_the_variance_of_one_score(rng: np.random.Generator) -> None:
+    belief = gaussian.from_moments(rng.normal(size=(3, 5)), np.stack([spd(rng, 5) for _ in range(3)]))
+    rows = rng.normal(size=(2, 3, 5))
+    right = np.einsum("bti,tij,btj->bt", rows, gaussian.covariance(belief), rows)
+    np.testing.assert_allclose(belief.variance(rows), right, rtol=1e-12)
+    shared = Gaussian(belief.mean[0], belief.root[0])
+    np.testing.assert_allclose(shared.variance(rows), gaussian.variances(shared, rows), rtol=1e-12)
+
+
 @settings(max_examples=150)
 @given(seed=st.integers(0, 2**32 - 1), order=st.permutations(range(12)))
 def test_order_does_not_matter(seed: int, order: list[int]) -> None:

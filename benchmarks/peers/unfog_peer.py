@@ -42,6 +42,12 @@ class _Rows(NamedTuple):
     def covariance(self, arm: Ints) -> Array:
         return np.zeros((*np.shape(arm), *2 * self.rows.shape[-1:]))
 
+    def context_variance(self, belief: gaussian.Gaussian, arm: Ints) -> Array:  # noqa: ARG002
+        return np.zeros(np.shape(arm))
+
+    def context_pull(self, theta: Array, arm: Ints) -> Array:
+        return np.zeros((*np.shape(arm), theta.shape[-1]))
+
     def laws(self, theta: Array) -> Laws:
         raise NotImplementedError("features that are given are known for certain")
 

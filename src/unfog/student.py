@@ -74,8 +74,13 @@ def mixture(noise: Noise, cov: Array, surprise: Array) -> Mixture:
 
 
 def _each(rates: Array, values: Array) -> Array:
-    """The rates of every node times the values (..., d): (..., n), in one product where rates are shared."""
-    return values @ rates.mT if rates.ndim == 2 else matvec(rates, values)
+    """The rates of every node times the values (..., d): (..., n)."""
+    return values @ rates.mT if _in_one_product(rates, values) else matvec(rates, values)
+
+
+def _in_one_product(rates: Array, values: Array) -> bool:
+    """Whether rates are shared by rounds; over trials alone a product's bits would hang on how many."""
+    return rates.ndim == 2 and values.ndim > 2
 
 
 def moments(found: Mixture, cov: Array) -> tuple[Array, Array]:
@@ -83,7 +88,7 @@ def moments(found: Mixture, cov: Array) -> tuple[Array, Array]:
     xp = cov.__array_namespace__()
     rates, basis, seen = found.rates, found.basis, found.seen
     n, dim = rates.shape[-2:]
-    if rates.ndim == 2:
+    if _in_one_product(rates, found.weights):
         first = found.weights @ rates
         pairs = (rates[:, :, None] * rates[:, None, :]).reshape(n, dim * dim)
         second = (found.weights @ pairs).reshape(*first.shape, dim)

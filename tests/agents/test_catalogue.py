@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.problems import random_problem
+from tests.problems import feature_moments, inverse, quadratic_phi, random_problem
+from unfog import gaussian
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent, Decision, Memory, Setup
 from unfog.agents.catalogue import AGENTS, named
@@ -13,6 +14,8 @@ from unfog.agents.denoise import identity, known_bias, prior_only
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.parts import Privilege
 from unfog.arrays import Array
+from unfog.features import Context
+from unfog.gaussian import Gaussian
 from unfog.inputs import InputError
 from unfog.world.problem import Truth
 
@@ -51,18 +54,33 @@ def begin(agent: Agent, truth: Truth) -> tuple[Setup, Memory]:
     return agents.begin(agent, PROBLEM.knowledge(), Privilege(truth.bias) if agent.privileged else None)
 
 
+def step(agent: Agent, setup: Setup, memory: Memory, truth: Truth, r: Round) -> tuple[Decision, Memory]:
+    """One round; who takes the true context late is shown it right after the round."""
+    decision = agents.decide(agent, setup, memory, truth.features, r.noisy, r.normals)
+    revealed = r.context if agent.reveals and not agent.amends else None
+    memory = agents.learn(agent, setup, memory, truth.features, decision, r.noisy, r.reward, revealed)
+    if agent.reveals and agent.amends:
+        seen = truth.features, decision, r.noisy, r.reward, r.context
+        memory, _ = agents.amend(agent, setup, memory, *seen)
+    return decision, memory
+
+
 def play(agent: Agent, truth: Truth, rounds: list[Round]) -> tuple[list[Decision], list[Memory]]:
     """Walk through the rounds: decisions, and memories from before the first to after the last."""
     setup, memory = begin(agent, truth)
     decisions, memories = [], [memory]
     for r in rounds:
-        decision = agents.decide(agent, setup, memories[-1], truth.features, r.noisy, r.normals)
-        revealed = r.context if agent.reveals else None
-        memories.append(
-            agents.learn(agent, setup, memories[-1], truth.features, decision, r.noisy, r.reward, revealed)
-        )
+        decision, memory = step(agent, setup, memory, truth, r)
         decisions.append(decision)
+        memories.append(memory)
     return decisions, memories
+
+
+def belief(agent: Agent, memory: Memory) -> Gaussian:
+    """What the agent believes of theta, however its learner keeps it."""
+    found = agent.learner.belief(agent.learner.setup(PROBLEM.knowledge()), memory.learner)
+    assert isinstance(found, Gaussian)
+    return found
 
 
 def leaves(state: Any) -> list[Array]:
@@ -81,8 +99,8 @@ def test_shapes_types_and_range_hold(agent: Agent) -> None:
         assert decision.row.shape == (TRIALS, M)
         assert all(leaf.dtype == np.float64 for leaf in (*decision.context, decision.row))
     for memory in memories[1:]:
-        assert memory.learner.mean.shape == (TRIALS, M)
-        assert memory.learner.root.shape == (TRIALS, M, M)
+        assert belief(agent, memory).mean.shape == (TRIALS, M)
+        assert belief(agent, memory).root.shape == (TRIALS, M, M)
         assert all(leaf.dtype == np.float64 and np.isfinite(leaf).all() for leaf in leaves(memory))
     shapes = [[leaf.shape for leaf in leaves(memory)] for memory in memories[1:]]
     assert all(shape == shapes[0] for shape in shapes)
@@ -94,12 +112,11 @@ def test_every_round_changes_the_memory_and_leaves_the_old_one_alone(agent: Agen
     setup, memory = begin(agent, truth)
     for r in rounds:
         copies = [leaf.copy() for leaf in leaves(memory)]
-        decision = agents.decide(agent, setup, memory, truth.features, r.noisy, r.normals)
-        revealed = r.context if agent.reveals else None
-        after = agents.learn(agent, setup, memory, truth.features, decision, r.noisy, r.reward, revealed)
+        _, after = step(agent, setup, memory, truth, r)
         assert all(np.array_equal(a, b) for a, b in zip(leaves(memory), copies, strict=True))
-        assert (np.abs(after.learner.mean - memory.learner.mean).max(-1) > 1e-6).all()
-        assert (np.abs(after.learner.root - memory.learner.root).max((-2, -1)) > 1e-6).all()
+        new, old = belief(agent, after), belief(agent, memory)
+        assert (np.abs(new.mean - old.mean).max(-1) > 1e-6).all()
+        assert (np.abs(new.root - old.root).max((-2, -1)) > 1e-6).all()
         memory = after
 
 
@@ -120,22 +137,47 @@ def test_the_row_is_that_of_the_arm_and_belief(agent: Agent) -> None:
         assert np.array_equal(decision.row, again)
 
 
+def learnt_by_hand(
+    agent: Agent, row: Array, spread: Array | None, reward: Array, prior: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Mean and covariance of theta after one reward, in precision form, with Cov(phi) in full.
+
+    Where Cov(phi) is not None it adds to the reward's variance, for learners that count it, and the size of
+    the surprise is one more measurement of theta, for those that take it.
+    """
+    mean, cov = prior
+    variance = float(np.asarray(PROBLEM.knowledge().reward_var))
+    counted = agent.learner.spread and spread is not None
+    seen = spread if counted and spread is not None else np.zeros((M, M))
+    variance = variance + mean @ seen @ mean + np.trace(seen @ cov)
+    expected, surprise = variance + row @ cov @ row, reward - row @ mean
+    precision = inverse(cov) + np.outer(row, row) / variance
+    pull = inverse(cov) @ mean + row * reward / variance
+    if counted and getattr(agent.learner, "surprise", False):
+        slope, after = 2 * seen @ mean, np.linalg.solve(precision, pull)
+        value = slope @ after + variance * (surprise**2 / expected - 1)
+        pull = pull + slope * value / (2 * expected**2)
+        precision = precision + np.outer(slope, slope) / (2 * expected**2)
+    return np.linalg.solve(precision, pull), inverse(precision)
+
+
 @EVERY_ROW
 def test_what_is_learnt_from_is_phi_where_the_context_is_revealed(agent: Agent) -> None:
     truth, rounds = make_world()
-    setup, memory = begin(agent, truth)
-    first = rounds[0]
-    decision = agents.decide(agent, setup, memory, truth.features, first.noisy, first.normals)
-    revealed = first.context if agent.reveals else None
-    after = agents.learn(agent, setup, memory, truth.features, decision, first.noisy, first.reward, revealed)
-    known, prior = PROBLEM.knowledge(), np.linalg.inv(PROBLEM.knowledge().prior_cov)
+    first, known = rounds[0], PROBLEM.knowledge()
+    decision, after = step(agent, *begin(agent, truth), truth, first)
+    found = belief(agent, after)
     for i in range(TRIALS):
         action = truth.features.table[i, decision.arm[i], D : 2 * D]  # type: ignore[attr-defined]
-        c = first.context[i]
-        x = np.concatenate([action**2, c**2, action * c]) if agent.reveals else decision.row[i]
-        cov = np.linalg.inv(prior + np.outer(x, x) / known.reward_var)
-        mean = cov @ (prior @ known.prior_mean + x * first.reward[i] / known.reward_var)
-        np.testing.assert_allclose(after.learner.mean[i], mean, rtol=1e-9, atol=1e-11)
+        covs = np.broadcast_to(decision.context.cov, (TRIALS, D, D))
+        context = Context(decision.context.mean[i], covs[i])
+        rows, spreads = feature_moments(quadratic_phi, action[None], context, order=3)
+        x = quadratic_phi(action, first.context[i]) if agent.reveals else rows[0]
+        spread = None if agent.reveals else spreads[0]
+        prior = known.prior_mean, known.prior_cov
+        mean, cov = learnt_by_hand(agent, x, spread, first.reward[i], prior)
+        np.testing.assert_allclose(found.mean[i], mean, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(gaussian.covariance(found)[i], cov, rtol=1e-8, atol=1e-11)
 
 
 @EVERY_ROW
@@ -148,7 +190,7 @@ def test_a_batch_of_trials_is_its_trials(agent: Agent) -> None:
             assert together.arm[i] == single.arm
             np.testing.assert_allclose(together.row[i], single.row, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(
-            memories[-1].learner.mean[i], remembered[-1].learner.mean, rtol=1e-11, atol=1e-12
+            belief(agent, memories[-1]).mean[i], belief(agent, remembered[-1]).mean, rtol=1e-11, atol=1e-12
         )
 
 
@@ -170,16 +212,29 @@ def test_only_who_is_shown_the_context_needs_it(agent: Agent) -> None:
         return leaves(agent.denoiser.update(setup.denoiser, memory.denoiser, noisy, revealed))
 
     if agent.reveals:
+        assert not np.array_equal(remember(context)[1], remember(context + 1)[1])
+    if agent.reveals and not agent.amends:
         with pytest.raises(TypeError):
             remember(None)
-        assert not np.array_equal(remember(context)[1], remember(context + 1)[1])
     else:
         for a, b in zip(remember(None), remember(np.full_like(context, np.nan)), strict=True):
             assert np.array_equal(a, b)
 
 
-def test_the_rows_that_reveal_are_those_of_algorithm_2() -> None:
-    assert [name for name, agent in AGENTS.items() if agent.reveals] == ["alg2", "alg2-exact"]
+def test_who_takes_the_context_late_is_not_shown_it_with_the_reward() -> None:
+    truth, rounds = make_world()
+    r = rounds[0]
+    for agent in (row for row in AGENTS.values() if row.amends):
+        setup, memory = begin(agent, truth)
+        decision = agents.decide(agent, setup, memory, truth.features, r.noisy, r.normals)
+        with pytest.raises(ValueError, match=f"^{agent.name}: the context must be revealed to agents that"):
+            agents.learn(agent, setup, memory, truth.features, decision, r.noisy, r.reward, r.context)
+
+
+def test_the_rows_that_reveal_are_those_of_setting_2() -> None:
+    revealing = {name: agent.amends for name, agent in AGENTS.items() if agent.reveals}
+    at_once, late = ["alg2", "alg2-exact", "unfog-delayed"], ["late", "unknown-noise"]
+    assert revealing == dict.fromkeys(at_once, False) | dict.fromkeys(late, True)
 
 
 @EVERY_ROW

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from unfog.agents.catalogue import AGENTS
-from unfog.agents.recipes import PARTS
+from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.recipes import CHOOSERS, LEARNERS, NOTES, PARTS
 from unfog.cli import main
 from unfog.lab.spec import catalog
 from unfog.version import __version__
@@ -55,6 +55,35 @@ def test_list_names_everything(capsys: Capture) -> None:
     assert set(lines) == set(AGENTS) | set(catalog()) | set(PARTS)
     assert all(lines.values())
     assert "(temperature=0.001, steps=50, rate=0.2, decay=1.0, marginal=false)" in out
+
+
+def test_list_says_how_parts_are_named(capsys: Capture) -> None:
+    _, out, _ = unfog(capsys, "list")
+    headings = [line for line in out.splitlines() if not line.startswith("  ")]
+    assert [heading.split(",")[0] for heading in headings] == [
+        "experiments",
+        "agents",
+        "learners",
+        "choosers",
+    ]
+    assert "(hetero, smoothing, joint for Gaussian rewards, the others for rewards of 0 or 1)" in headings[2]
+    for name in ("alg1-hetero", "alg1-exact-ucb", "alg1-hetero-ucb:quantile=0.9"):
+        assert name in " ".join(headings)
+        assert Catalogue()[name].name == name
+    assert Catalogue("bernoulli")["alg1-lmc:temperature=1:steps=20"].summary.endswith("Langevin Monte Carlo")
+
+
+def test_list_as_json_is_in_the_same_groups(capsys: Capture) -> None:
+    code, out, err = unfog(capsys, "list", "--json")
+    groups = json.loads(out)
+    assert (code, err) == (0, "")
+    assert list(groups) == ["experiments", "agents", "learners", "choosers"]
+    for group, names in zip(groups.values(), (catalog(), AGENTS, LEARNERS, CHOOSERS), strict=True):
+        assert set(group) == set(names)
+        assert all(isinstance(line, str) and line for line in group.values())
+    assert groups["agents"]["unfog"] == AGENTS["unfog"].summary
+    assert groups["choosers"]["greedy"] == NOTES["greedy"]  # it has no settings to tell
+    assert groups["learners"]["hetero"] == f"{NOTES['hetero']} (surprise=false)"
 
 
 def test_a_group_of_commands_alone_shows_its_help(capsys: Capture) -> None:

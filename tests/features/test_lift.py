@@ -100,6 +100,60 @@ def test_the_variance_due_to_the_context_is_that_of_the_covariance(
     np.testing.assert_allclose(design.context_variance(one, arm), truth, rtol=1e-11)
 
 
+@pytest.mark.parametrize("shape", [(), (T,), (T, 2)], ids=["one", "trials", "rounds"])
+@pytest.mark.parametrize("name", MAPS)
+def test_the_pull_of_the_context_is_the_covariance_times_theta(
+    name: str, shape: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    features, arm = MAPS[name](rng), rng.integers(0, K, shape)
+    if len(shape) != 1 and name != "block":
+        features = features.over_rounds() if shape else type(features)(*_first(features))
+    context = Context(rng.normal(1.0, 1.0, (*shape, D)), spd(rng, D))
+    design, theta = features.design(context), rng.normal(0.3, 1.0, (*shape, features.size))
+    for each in (theta, theta.reshape(-1, features.size)[0]):  # trials share a belief before the first round
+        found, truth = design.context_pull(each, arm), matvec(design.covariance(arm), each)
+        assert found.shape == truth.shape
+        np.testing.assert_allclose(found, truth, rtol=1e-11, atol=1e-12)
+
+
+def _first(features: Any) -> Any:
+    """The parts of a map, those that have an axis for trials without it."""
+    return [part[0] if getattr(part, "ndim", 0) > 2 else part for part in features]
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_the_pull_of_the_context_is_half_a_gradient(name: str, rng: np.random.Generator) -> None:
+    features, arm, m = MAPS[name](rng), rng.integers(0, K, T), MAPS[name](rng).size
+    design = features.design(Context(rng.normal(1.0, 1.0, (T, D)), np.stack([spd(rng, D) for _ in range(T)])))
+    theta, step = rng.normal(size=(T, m)), 1e-3
+
+    def noise(theta: Array) -> Array:
+        return design.context_variance(gaussian.Gaussian(theta, np.zeros((m, m))), arm)
+
+    # Central differences of a quadratic are exact but for rounding.
+    slopes = [(noise(theta + step * e) - noise(theta - step * e)) / (4 * step) for e in np.eye(m)]
+    np.testing.assert_allclose(design.context_pull(theta, arm), np.stack(slopes, -1), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", LIFTABLE)
+def test_jax_says_the_same_of_the_context(name: str, rng: np.random.Generator) -> None:
+    features, arm, m = LIFTABLE[name](rng), rng.integers(0, K, T), LIFTABLE[name](rng).size
+    context, theta = Context(rng.normal(size=(T, D)), spd(rng, D)), rng.normal(size=(T, m))
+    belief = gaussian.from_moments(theta, np.stack([spd(rng, m) for _ in range(T)]))
+
+    def says(features: Any, context: Any, belief: Any, arm: Any) -> tuple[Any, Any]:
+        design = features.design(context)
+        return design.context_variance(belief, arm), design.context_pull(belief.centre, arm)
+
+    compiled, inputs = jax.tree.map(jnp.asarray, (context, belief, arm)), (context, belief, arm)
+    parts = features if name == "block" else jax.tree.map(jnp.asarray, features)
+    for ours, theirs in zip(
+        jax.jit(lambda *inputs: says(parts, *inputs))(*compiled), says(features, *inputs), strict=True
+    ):
+        assert isinstance(ours, jax.Array)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
+
+
 def test_a_belief_in_blocks_gives_the_same_as_in_one_piece(rng: np.random.Generator) -> None:
     covs, mean, arm = np.stack([spd(rng, D) for _ in range(K)]), rng.normal(size=K * D), rng.integers(0, K, T)
     design = Block(K, D).design(Context(rng.normal(size=(T, D)), spd(rng, D)))

@@ -257,7 +257,14 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
         assert store.fingerprint() != whole
         monkeypatch.undo()
     missing = {p.name for p in Path(str(resources.files("unfog"))).iterdir() if p.name[0] not in "_."}
-    assert missing - set(store.NUMERIC) == {"cli", "lab", "extras.py", "version.py", "py.typed"}
+    assert missing - set(store.NUMERIC) == {"cli", "lab", "theory", "extras.py", "version.py", "py.typed"}
+    # Of the theory, simulations need what is in the fingerprint and no more.
+    code = "import sys, unfog.simulate.jax_engine, unfog.simulate.chip_engine\n"
+    code += "print(*(name for name in sys.modules if name.startswith('unfog.theory.')))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert [f"{name.removeprefix('unfog.').replace('.', '/')}.py" for name in loaded.split()] == [
+        name for name in store.NUMERIC if name.startswith("theory/")
+    ]
 
 
 def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def own(name: str, denoiser: Any, like: str = "alg1") -> Agent:
     return AGENTS[like]._replace(name=name, denoiser=denoiser)
 
 
-DRIFTER, STURDY = own("drift", Drift(step=0.01)), own("robust", Robust(nu=3))
+DRIFTER, STURDY = own("drifter", Drift(step=0.01)), own("sturdy", Robust(nu=3))
 PAIRS = [own("drift-pairs", Drift(pairs=True), "alg2"), own("robust-pairs", Robust(pairs=True), "alg2")]
 
 

@@ -20,6 +20,7 @@ from unfog.simulate import chip_engine, chip_kernel, schedule, simulate
 from unfog.world.gaussian import GaussianProblem
 
 PROBLEM = random_problem(seed=4, dim=2, actions=5)
+SERVED = ["alg1", "alg2", "naive", "oracle", "kk", "alg1-exact", "alg2-exact"]
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +51,7 @@ def test_carlsons_update_is_the_posterior_with_a_triangular_root() -> None:
         belief = Gaussian(right.mean, found)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", SERVED)
 def test_gains_are_what_the_denoiser_does(name: str) -> None:
     agent, known, rng = AGENTS[name], PROBLEM.knowledge(), np.random.default_rng(2)
     gains = chip_engine.gains(PROBLEM, agent, 9)
@@ -82,7 +83,7 @@ class Triangular:
         return gaussian.from_moments(new.mean, gaussian.covariance(new))
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", SERVED)
 def test_the_kernel_agrees_with_the_numpy_engine_on_its_tape(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 25, "trials": 100, "seed": 8}
     triangular: Agent = AGENTS[name]._replace(learner=Triangular())
@@ -130,6 +131,14 @@ def test_what_it_cannot_run_is_refused_by_name() -> None:
     odd = AGENTS["alg1"]._replace(name="odd", learner=Triangular())
     with pytest.raises(InputError, match=r"^engine: chip cannot run odd; allowed: numpy, jax, auto"):
         simulate(PROBLEM, [odd], engine="chip", rounds=3, trials=2)
+
+
+@pytest.mark.parametrize(
+    "name", [*(row for row in AGENTS if row not in SERVED), "alg1-hetero", "alg1-exact-joint", "alg1-ucb"]
+)
+def test_rows_with_other_parts_are_refused_by_name(name: str) -> None:
+    with pytest.raises(InputError, match=rf"^engine: chip cannot run {name}; allowed: numpy, jax, auto$"):
+        simulate(PROBLEM, [name], engine="chip", rounds=3, trials=2)
 
 
 def test_several_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

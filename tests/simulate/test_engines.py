@@ -85,6 +85,35 @@ def test_the_estimate_is_within_a_factor_of_three_of_what_was_measured(
     assert 1 / 3 < warm.seconds(planned, trials) / (1000 * trials / speed) < 3
 
 
+# How much longer than alg1 rounds take: processor time of the NumPy engine, 250 trials, d = 5, K = 40.
+FACTORS = {
+    "alg1-hetero": 1.2,
+    "alg1-exact-smoothing": 2.8,
+    "alg1-exact-joint": 31.6,
+    "unfog": 1.3,
+    "gaps": 1.9,
+    "late": 5.6,
+    "unknown-noise": 22.7,
+    "drift": 1.3,
+    "robust": 4.3,
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_agents_that_take_longer_are_estimated_to(name: str) -> None:
+    planned, _ = plan(GaussianProblem(), [name], rounds=1000, trials=250, seed=0)
+    factor = engines.COSTS["numpy"].seconds(planned, 250) / engines.COSTS["numpy"].seconds(job(), 250)
+    assert 0.6 < factor / FACTORS[name] < 1.7
+
+
+def test_nodes_cost() -> None:
+    few, many = (
+        engines.COSTS["numpy"].seconds(plan(GaussianProblem(), [name], rounds=9, trials=9, seed=0)[0], 9)
+        for name in ("alg1-exact-joint:nodes=8", "alg1-exact-joint:nodes=64")
+    )
+    assert 5 < many / few < 8
+
+
 def test_one_engine_serves_a_whole_sweep_and_the_spec_names_it() -> None:
     sweep = {"problem": {"kind": "gaussian", "dim": 1}, "sweep": {"actions": [2, 300]}}
     spec = parse({**sweep, "run": {"rounds": 4, "trials": 2, "agents": ["alg1"], "engine": "auto"}})

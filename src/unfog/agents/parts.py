@@ -101,6 +101,15 @@ class Learner(Protocol):
         ...
 
 
+class TakesLong(Protocol):
+    """What a denoiser or a learner may have besides, so that engines can be chosen by how long they take."""
+
+    @property
+    def extra(self) -> float:
+        """By how much a round takes longer for it, in rounds of the simplest parts: an estimate."""
+        ...
+
+
 class WeighsNoise(Protocol):
     """What a learner with `spread` may have besides, to be shown less than Cov(phi), at less cost."""
 

@@ -136,8 +136,9 @@ def _refuse_what_does_not_fit(rows: Sequence[Agent], problem: Problem) -> None:
         if row.looks_back:
             refuse_what_cannot_look_back(row, _features(problem), known)
         if problem.partial and row.reveals and not row.amends:
+            who = f"the learner of {row.name!r}" if hasattr(row.denoiser, "amend") else repr(row.name)
             allowed = "agents that take true contexts late and in part, or go without"
-            raise InputError("agents", f"{row.name!r} needs every true context at once", allowed)
+            raise InputError("agents", f"{who} needs every true context at once", allowed)
         if row.privileged and not problem.has_bias:
             allowed = "agents that need not be told: this world has none"
             raise InputError("agents", f"{row.name!r} is told the bias", allowed)

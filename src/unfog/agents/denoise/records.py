@@ -26,6 +26,7 @@ from unfog.knowledge import Knowledge
 from unfog.shrinkage import masked_inverse
 
 gaps = True
+extra = 0.7
 
 
 class Parameters(NamedTuple):

@@ -51,6 +51,8 @@ class Robust:
     step: float = 0.0
     pairs: bool = False
 
+    extra = 3.0
+
     def __post_init__(self) -> None:
         """Check the settings."""
         if not LEAST <= inputs.positive("nu", self.nu) <= MOST:

@@ -88,6 +88,8 @@ class UnknownNoise:
 
     trust: float = 2.0
 
+    extra = 18.0
+
     def __post_init__(self) -> None:
         """Check the setting."""
         inputs.positive("trust", self.trust)

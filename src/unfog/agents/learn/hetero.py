@@ -12,7 +12,8 @@ round whose context was revealed has w = 0.
 The size of a surprise e = r - x'mean says something of theta as well, since theta decides the variance. With
 t = sigma^2 + w + x'Sigma x the variance that e was thought to have, e^2 has mean t and variance 2 t^2, and
 about the mean w changes with theta as 2 mean'Cov(phi): so e^2 - t is one more measurement of theta, of the
-variance 2 t^2 and linear in it (one step of Fisher's scoring; `surprise`).
+variance 2 t^2 and linear in it (one step of Fisher's scoring; `surprise`). It counts for (sigma^2 + w) / t of
+its size, the share of the surprise that is not due to theta.
 """
 
 from dataclasses import dataclass

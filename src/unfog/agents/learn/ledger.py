@@ -70,6 +70,7 @@ class Ledger:
 
     kind = "gaussian"
     chain = None
+    extra = 4.0
 
     def __post_init__(self) -> None:
         """Check the setting."""

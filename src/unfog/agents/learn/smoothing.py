@@ -23,6 +23,8 @@ from unfog.shrinkage import posterior_mean
 class Smoothing(Lifted):
     """Its settings: `hetero` weighs each reward by the variance it has given its features."""
 
+    extra = 1.6
+
     def look_back(
         self, parameters: Prior, state: Sums, features: FeatureMap, hindsight: Hindsight, noisy: Array
     ) -> tuple[Belief, Context]:

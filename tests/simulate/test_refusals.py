@@ -1,0 +1,101 @@
+"""Agents that do not fit a problem are refused before the first round, in words that say what would."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unfog
+from unfog.features.quadrature import quadrature
+from unfog.inputs import InputError
+from unfog.knowledge import Knowledge
+from unfog.lab.spec import parse
+from unfog.simulate import plan, simulate
+from unfog.world.gaussian import GaussianProblem
+from unfog.world.logistic import LogisticProblem
+
+SMALL: dict[str, Any] = {"dim": 2, "actions": 3}
+PARTIAL: dict[str, dict[str, Any]] = {"late": {"late": 2}, "some": {"revealed": 0.5}}
+
+
+def waves(action: Any, context: Any) -> Any:
+    xp = context.__array_namespace__()
+    return xp.concat([xp.sin(action * context), xp.cos(action + context)], axis=-1)
+
+
+class Cut(GaussianProblem):
+    """The quadratic bandit whose prior happens to be in blocks."""
+
+    def knowledge(self) -> Knowledge:
+        return super().knowledge()._replace(prior_cov=np.stack([np.eye(2)] * 3))
+
+
+def refusal(problem: Any, name: str) -> str:
+    with pytest.raises(InputError) as refused:
+        plan(problem, ["alg1", name], rounds=5, trials=2, seed=0)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("part", ["smoothing", "joint", "joint:nodes=8:hetero=false"])
+@pytest.mark.parametrize(
+    "row", ["alg1", "alg2-exact", "naive", "oracle", "kk", "gaps", "late", "drift", "robust"]
+)
+def test_learners_that_look_back_need_a_denoiser_that_does(row: str, part: str) -> None:
+    assert refusal(GaussianProblem(**SMALL), f"{row}-{part}") == (
+        f"agents: '{row}-{part}' denoises past rounds anew, which its denoiser cannot;"
+        " allowed: alg1-exact with such a learner"
+    )
+
+
+@pytest.mark.parametrize("name", ["alg1-exact-smoothing", "alg1-exact-joint-ucb", "unfog-joint"])
+def test_learners_that_look_back_need_features_that_can_be_lifted(name: str) -> None:
+    problem = GaussianProblem(**SMALL, features=quadrature(waves, 2))
+    assert refusal(problem, name) == (
+        f"agents: {name!r} denoises past rounds anew, which these features cannot; allowed: features"
+        " linear or quadratic in the context, by a map that can lift them, or other agents"
+    )
+    for features in ("linear", "quadratic"):
+        assert simulate(GaussianProblem(**SMALL, features=features), [name], rounds=3, trials=2).agents == [
+            name
+        ]
+
+
+@pytest.mark.parametrize("name", ["alg1-exact-smoothing", "unfog-joint"])
+def test_learners_that_look_back_need_blocks_to_be_those_of_the_features(name: str) -> None:
+    assert refusal(Cut(**SMALL), name) == (
+        f"agents: {name!r} denoises past rounds anew, which a prior in blocks forbids here;"
+        " allowed: a prior in one piece"
+    )
+
+
+LATER = (
+    "needs every true context at once;"
+    " allowed: agents that take true contexts late and in part, or go without"
+)
+
+
+@pytest.mark.parametrize("kind", PARTIAL)
+@pytest.mark.parametrize("name", ["alg2", "alg2-exact", "unfog-delayed", "alg2-exact-hetero-ucb"])
+def test_agents_that_need_every_context_are_refused_where_some_come_late(name: str, kind: str) -> None:
+    assert refusal(GaussianProblem(**SMALL, **PARTIAL[kind]), name) == f"agents: {name!r} {LATER}"
+
+
+@pytest.mark.parametrize("kind", PARTIAL)
+def test_where_it_is_the_learner_that_needs_them_it_says_so(kind: str) -> None:
+    gaussian, logistic = (world(**SMALL, **PARTIAL[kind]) for world in (GaussianProblem, LogisticProblem))
+    assert refusal(gaussian, "late-hetero") == f"agents: the learner of 'late-hetero' {LATER}"
+    for name in ("late", "unknown-noise", "late-pg"):
+        assert refusal(logistic, name) == f"agents: the learner of {name!r} {LATER}"
+
+
+@pytest.mark.parametrize("kind", PARTIAL)
+def test_those_that_take_them_late_or_go_without_are_not(kind: str) -> None:
+    names = ["late", "unknown-noise", "unfog", "gaps", "alg1", "oracle", "late-greedy"]
+    curves = simulate(GaussianProblem(**SMALL, **PARTIAL[kind]), names, rounds=5, trials=2)
+    assert curves.agents == names
+
+
+def test_a_spec_is_refused_alike() -> None:
+    raw = {"problem": {"kind": "gaussian", **SMALL, "late": 2}, "run": {"agents": ["alg2"], "rounds": 5}}
+    with pytest.raises(InputError, match="'alg2' needs every true context at once"):
+        unfog.run(parse(raw))
