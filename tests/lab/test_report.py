@@ -140,10 +140,25 @@ def test_odd_titles_single_rounds_and_many_curves_can_be_drawn() -> None:
             "sweep": {"actions": [2, 3, 4]},
         }
     )
-    many = figures.figure(unfog.run(spec))
+    data = unfog.run(spec)
+    many = figures.figure(data)
     many.draw_without_rendering()
-    assert many.axes[0].get_position().width > 0.4
-    assert len(many.axes[0].get_lines()) == 15
+    assert [axes.get_title("left") for axes in many.axes] == [f"actions = {k}" for k in (2, 3, 4)]
+    assert [len(axes.get_lines()) for axes in many.axes] == [5, 5, 5]
+    assert [axes.get_legend() is None for axes in many.axes] == [True, True, False]
+    most = max((curve.mean + curve.half_width).max() for curve in report.curves(data))
+    assert {axes.get_ylim() for axes in many.axes} == {(0, 1.02 * most)}
+
+
+def test_an_agent_is_drawn_alike_in_all_panels() -> None:
+    run = {"rounds": 3, "trials": 2, "agents": ["drift", "robust", "unfog", "oracle"]}
+    spec = parse({"problem": {"kind": "gaussian", "dim": 1}, "run": run, "sweep": {"tails": [0, 3]}})
+    left, right = figures.figure(unfog.run(spec)).axes
+    looks = [
+        [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()] for axes in (left, right)
+    ]
+    assert looks[0] == looks[1]
+    assert len({colour for colour, _ in looks[0]}) == 4
 
 
 def test_the_sweep_has_a_curve_for_each_value() -> None:

@@ -16,7 +16,7 @@ from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
 
 # Okabe and Ito's colours, with a dash of its own each: curves stay apart for colour-blind readers and in grey
-# print. An agent of the catalogue has the same style in every figure.
+# print. The first agents of the catalogue have the same style in every figure.
 COLOURS = ["#0072B2", "#E69F00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F"]
 DASHES: list[Any] = [
     "-",
@@ -53,9 +53,14 @@ FORMATS = ("svg", "pdf", "png")
 
 
 def figure(data: xr.Dataset, title: str | None = None) -> Figure:
-    """Mean cumulative regret over rounds, one curve an agent, with 95 % bands."""
+    """Mean cumulative regret over rounds, one curve an agent, with 95 % bands.
+
+    Where several agents are swept, a panel for each value.
+    """
     spec = Spec.model_validate_json(data.attrs["spec"])
     lines, trials = curves(data), data.sizes["trial"]
+    if spec.sweep and len(spec.run.agents) > 1:
+        return _by_value(data, spec, lines, title)
     with mpl.rc_context(STYLE):
         chart = Figure(figsize=(5.2, 3.6) if len(lines) <= MOST_INSIDE else (8.4, 4.2), layout="constrained")
         axes = chart.subplots()
@@ -64,6 +69,30 @@ def figure(data: xr.Dataset, title: str | None = None) -> Figure:
         bands = "; bands: 95 % intervals" if trials > 1 else ""
         note = _averaged(data, spec) + bands
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+    return chart
+
+
+def _by_value(data: xr.Dataset, spec: Spec, lines: list[Curve], title: str | None) -> Figure:
+    """A panel for each value that is swept, on one scale, with one legend for all."""
+    [(field, values)] = spec.sweep.items()
+    labels = {name: _called(name) for name in spec.run.agents}
+    with mpl.rc_context(STYLE):
+        chart = Figure(figsize=(2.3 * len(values) + 2.6, 3.4), layout="constrained")
+        row = chart.subplots(1, len(values), squeeze=False, sharey=True)[0]
+        for axes, value in zip(row, values, strict=True):
+            end = f" {field}={value}"
+            own = [
+                one._replace(label=one.label.removesuffix(end)) for one in lines if one.label.endswith(end)
+            ]
+            draw(axes, own, labels, legend=value == values[-1], inside=False)
+            axes.set_title(f"{field} = {value}", **_TITLE)
+            axes.label_outer()
+        row[0].set_ylim(0, 1.02 * max((line.mean + line.half_width).max() for line in lines))
+        chart.suptitle(
+            _heading(data, spec.title if title is None else title, 100), fontsize=9, x=0.01, ha="left"
+        )
+        bands = "; bands: 95 % intervals" if data.sizes["trial"] > 1 else ""
+        chart.supxlabel(_averaged(data, spec) + bands, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart
 
 
@@ -114,7 +143,14 @@ def _called(name: str) -> str:
     return _NAMES[row] if name == row else f"{_NAMES[row]}, {name.removeprefix(f'{row}-')}"
 
 
-def draw(axes: Axes, lines: list[Curve], labels: dict[str, str], swept: bool = False) -> None:
+def draw(
+    axes: Axes,
+    lines: list[Curve],
+    labels: dict[str, str],
+    swept: bool = False,
+    legend: bool = True,
+    inside: bool = True,
+) -> None:
     """The curves on given axes; the legend in the order of their ends, or of the values swept."""
     for place, line in zip(_places([line.label for line in lines]), lines, strict=True):
         colour, dash = _style(place)
@@ -130,22 +166,30 @@ def draw(axes: Axes, lines: list[Curve], labels: dict[str, str], swept: bool = F
         )
         low, high = line.mean - line.half_width, line.mean + line.half_width
         axes.fill_between(line.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
-    handles, names = axes.get_legend_handles_labels()
-    order = list(range(len(lines)))
-    if not swept:
-        order.sort(key=lambda i: -lines[i].mean[-1])
-    where: dict[str, Any] = {"loc": "upper left"}
-    if len(lines) > MOST_INSIDE:
-        where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "fontsize": 7}
-    axes.legend([handles[i] for i in order], [names[i] for i in order], handlelength=2.8, **where)
+    if legend:
+        _legend(axes, lines, swept, inside and len(lines) <= MOST_INSIDE)
     axes.set(xlabel="round t", ylabel="cumulative Bayesian regret")
     axes.set_xlim(0, lines[0].rounds[-1])
     axes.set_ylim(bottom=0)
 
 
+def _legend(axes: Axes, lines: list[Curve], swept: bool, inside: bool) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    order = list(range(len(lines)))
+    if not swept:
+        order.sort(key=lambda i: -lines[i].mean[-1])
+    where: dict[str, Any] = {"loc": "upper left"}
+    if not inside:
+        where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "fontsize": 7}
+    axes.legend([handles[i] for i in order], [names[i] for i in order], handlelength=2.8, **where)
+
+
 def _places(labels: list[str]) -> list[int]:
-    """A place in the list of styles for each label: a row's own, or the next that is free."""
-    known = list(AGENTS)
+    """A place in the list of styles for each label: a row's own, or the next that is free.
+
+    There are fewer colours than rows: only those that come first have one of their own.
+    """
+    known = list(AGENTS)[: len(COLOURS)]
     taken = {known.index(label) for label in labels if label in known}
     free = (place for place in itertools.count() if place not in taken)
     return [known.index(label) if label in known else next(free) for label in labels]
