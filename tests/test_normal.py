@@ -32,3 +32,7 @@ def test_two_normals_make_two_independent_uniforms(rng: np.random.Generator) -> 
     counts, _, _ = np.histogram2d(*found, bins=cells, range=[[0, 1], [0, 1]])
     expected = draws / cells**2
     assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(0.001, cells**2 - 1)
+
+
+def test_a_tail_too_small_for_a_number_is_the_smallest_one() -> None:
+    assert exceeded(np.array(0.0)) == exceeded(np.array(np.finfo(np.float64).tiny))

@@ -24,6 +24,7 @@ OUTMOST = (
 def exceeded(tail: Array) -> Array:
     """The value that a standard normal exceeds with this probability: quantile 1 - tail, 0 < tail < 1."""
     xp = tail.__array_namespace__()
+    tail = xp.maximum(tail, xp.finfo(tail.dtype).tiny)  # what is less than any number exceeds nothing
     away = 0.5 - tail
     near = xp.abs(away) <= MIDDLE
     central = away * _ratio(CENTRAL, MIDDLE**2 - away**2)

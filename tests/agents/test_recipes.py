@@ -8,6 +8,9 @@ import pytest
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.choose.greedy import Greedy
 from unfog.agents.choose.ucb import Ucb
+from unfog.agents.denoise.drift import Drift
+from unfog.agents.denoise.robust import Robust
+from unfog.agents.denoise.unknown_noise import UnknownNoise
 from unfog.agents.learn import conjugate
 from unfog.agents.learn.hetero import Hetero
 from unfog.agents.learn.laplace import Laplace
@@ -84,6 +87,44 @@ def test_settings_are_told_as_they_are_written(name: str) -> None:
     row = rows_of(name)[":".join([f"kk-{name}", *told])]
     assert (row.learner if name in LEARNERS else row.chooser) == PARTS[name]()
     assert len(told) == len(set(told))
+
+
+def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
+    rows = Catalogue()
+    assert rows["drift:step=0.01:quantile=0.9"].denoiser == Drift(step=0.01)
+    assert rows["drift:step=0.01:quantile=0.9"].chooser == Ucb(quantile=0.9)
+    assert rows["robust:nu=3"].denoiser == Robust(nu=3.0)
+    assert rows["unknown-noise:trust=20"].denoiser == UnknownNoise(trust=20.0)
+    assert rows["unfog:surprise=true"].learner == Hetero(surprise=True)
+    assert ROWS["unfog:marginal=false:quantile=0.9"].learner == Online()
+    assert rows["drift:step=0.01-greedy"].chooser == Greedy()
+    with pytest.raises(
+        InputError, match=r"^agents\.drift\.nu: no such setting; allowed: surprise=false, step="
+    ):
+        named(["drift:nu=3"])
+    with pytest.raises(InputError, match=r"^agents\.drift\.pairs: no such setting"):
+        named(["drift:pairs=true"])
+    with pytest.raises(InputError, match=r"^agents\.drift\.step: -1\.0; allowed: zero or a positive number"):
+        named(["drift:step=-1"])
+    with pytest.raises(InputError, match="'alg1-exact-hetero-ucb' is 'unfog' by another name"):
+        named(["unfog", "alg1-exact-hetero-ucb"])
+
+
+def test_parts_of_ones_own_must_be_made_and_know_the_round() -> None:
+    row = AGENTS["unfog"]._replace(name="mine")
+
+    class Short:
+        def choose(self, design: Any, belief: Any, normals: Any) -> Any:
+            raise NotImplementedError
+
+    parts: list[tuple[dict[str, Any], str]] = [
+        ({"chooser": Ucb}, "the chooser of 'mine' is .*; allowed: a chooser, made"),
+        ({"denoiser": Drift}, "the denoiser of 'mine' is .*; allowed: a denoiser, made"),
+        ({"chooser": Short()}, r"cannot be told which round it is; allowed: choose\(design, belief"),
+    ]
+    for change, message in parts:
+        with pytest.raises(InputError, match=message):
+            named(["mine"], rows=Catalogue("gaussian", [row._replace(**change)]))
 
 
 def test_a_learner_and_a_chooser_go_together() -> None:

@@ -78,7 +78,8 @@ def test_list_as_json_is_in_the_same_groups(capsys: Capture) -> None:
     groups = json.loads(out)
     assert (code, err) == (0, "")
     assert list(groups) == ["experiments", "agents", "learners", "choosers"]
-    for group, names in zip(groups.values(), (catalog(), AGENTS, LEARNERS, CHOOSERS), strict=True):
+    known = list(catalog()), list(AGENTS), list(LEARNERS), list(CHOOSERS)
+    for group, names in zip(groups.values(), known, strict=True):
         assert set(group) == set(names)
         assert all(isinstance(line, str) and line for line in group.values())
     assert groups["agents"]["unfog"] == AGENTS["unfog"].summary

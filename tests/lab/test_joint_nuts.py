@@ -174,7 +174,7 @@ def test_the_joint_posterior_where_rewards_say_much_of_the_bias() -> None:
     told = story(3)
     truth = nuts(told, 1)
     found = gaps(standing(told, Joint(nodes=64)), truth)
-    assert found["theta"] < (0.3, np.inf)
+    assert found["theta"][0] < 0.3
     assert found["theta"][1] < 0.15
     assert found["bias"][0] < 0.2
     assert found["bias"][1] < 0.15

@@ -86,7 +86,7 @@ def shown(agent: Agent, noisy: Array, mask: Array | None) -> Array:
 
 
 def tell(setup: Setup, bias: Array) -> Setup:
-    """Show a privileged agent the bias of this round, where it drifts."""
+    """Show a privileged agent the bias of this round, where it drifts: its denoiser keeps it as `bias`."""
     return setup._replace(denoiser=setup.denoiser._replace(bias=bias))
 
 
@@ -189,8 +189,12 @@ def amend(
     """Take in the true context of a past round: what was known of it then is replaced by what is known now.
 
     Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. The
-    decision that comes back stands for the round from now on.
+    decision that comes back stands for the round from now on. Contexts that become known as a whole may come
+    in any order: the memory is the same to the last bits. Of one known in part the rest is denoised with what
+    is believed of the bias at that moment, as in every round, and stays so until more of it is known.
     """
+    if not agent.amends:
+        raise ValueError(f"{agent.name}: its parts cannot take in a true context after the round")
     denoiser: Any = agent.denoiser
     learner: Any = agent.learner
     xp = noisy.__array_namespace__()

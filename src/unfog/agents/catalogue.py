@@ -7,6 +7,7 @@ agents/recipes.py.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from inspect import signature
 
 from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
@@ -133,12 +134,31 @@ def _check(found: Sequence[Agent], field: str, rows: Catalogue) -> None:
     learns = getattr(agent.learner, "kind", None)
     if isinstance(agent.learner, type) or learns not in KINDS:
         raise InputError(field, f"the learner of {agent.name!r} is {agent.learner!r}", "a learner, made")
+    _check_parts(agent, field)
     if learns != kind:
         raise InputError(field, f"{agent.name!r} learns from {learns} rewards", f"agents for {kind} rewards")
     for other in others:
-        same = other._replace(name=agent.name, summary=agent.summary) == agent
-        if same and rows.knows(agent) and rows.knows(other):
+        if _alike(agent, other) and rows.knows(agent) and rows.knows(other):
             raise InputError(field, f"{agent.name!r} is {other.name!r} by another name", "each agent once")
+
+
+def _alike(one: Agent, other: Agent) -> bool:
+    """Whether two rows do the same. Parts that are tuples are equal to others of the same content."""
+    parts = [(a.denoiser, a.learner, a.chooser) for a in (one, other)]
+    same = all(type(a) is type(b) and a == b for a, b in zip(*parts, strict=True))
+    return same and (one.reveals, one.privileged) == (other.reveals, other.privileged)
+
+
+def _check_parts(agent: Agent, field: str) -> None:
+    """Parts that someone made: they must be made, and a chooser must take the number of the round."""
+    for place, part in (("denoiser", agent.denoiser), ("chooser", agent.chooser)):
+        if isinstance(part, type):
+            raise InputError(field, f"the {place} of {agent.name!r} is {part!r}", f"a {place}, made")
+    try:
+        signature(agent.chooser.choose).bind(None, None, None, None)
+    except TypeError:
+        problem = f"the chooser of {agent.name!r} cannot be told which round it is"
+        raise InputError(field, problem, "choose(design, belief, normals, number=None)") from None
 
 
 def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:

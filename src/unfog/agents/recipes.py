@@ -4,13 +4,14 @@
     alg1-pg                               the row with another learner
     alg1-lmc:temperature=1:steps=20       with settings of one's own
     alg1-exact-hetero-ucb                 with another learner and another chooser
+    drift:step=0.01:quantile=0.9          the row with other settings of its own three parts
 
 The name says everything, so that it is all that a spec, a run folder or a worker process needs to be told.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from unfog.agents.agent import Agent
@@ -76,7 +77,7 @@ def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "bernoulli") -
     if kind == "bernoulli":
         row = row._replace(learner=BERNOULLI.get(whole, LMC()))
     if settings:
-        row = row._replace(learner=_changed(whole, row.learner, settings))
+        row = _tuned(whole, row, settings)
     found = dict(_parts(kind, whole, pieces))
     notes = [NOTES[part] for part, _ in found.values()]
     if kind == "bernoulli" and "learner" not in found and whole not in BERNOULLI:
@@ -99,35 +100,47 @@ def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, 
 
 def _made(whole: str, part: Any, settings: Sequence[str]) -> Any:
     try:
-        return part(**_settings(part, settings))
+        return part(**_settings(_defaults(part), settings))
     except InputError as error:
         raise InputError.prefixed(whole, error) from None
 
 
-def _changed(whole: str, learner: Any, settings: Sequence[str]) -> Any:
-    """The row's own learner with other settings."""
-    if not is_dataclass(learner):
-        raise InputError(f"{whole}.{settings[0].partition('=')[0]}", "no such setting", "none for this row")
-    return _made(whole, type(learner), settings)
+def _tuned(whole: str, row: Agent, settings: Sequence[str]) -> Agent:
+    """The row with other settings of its own parts: each goes to the part that has it."""
+    parts = {place: getattr(row, place) for place in ("learner", "denoiser", "chooser")}
+    defaults = {place: _defaults(part) for place, part in parts.items() if is_dataclass(part)}
+    try:
+        found = _settings({f: value for own in defaults.values() for f, value in own.items()}, settings)
+        changed = {
+            place: replace(parts[place], **{f: value for f, value in found.items() if f in own})
+            for place, own in defaults.items()
+        }
+    except InputError as error:
+        raise InputError.prefixed(whole, error) from None
+    return row._replace(**changed)
 
 
 def settings_of(part: str) -> list[str]:
     """A part's settings and their defaults, as they are written in a name."""
-    return _written(PARTS[part])
+    return _written(_defaults(PARTS[part]))
 
 
-def _written(part: Any) -> list[str]:
-    return [f"{field.name}={str(field.default).lower()}" for field in fields(part)]
+def _defaults(part: Any) -> dict[str, Any]:
+    """The settings that a name may change, and what they are unless told."""
+    return {field.name: field.default for field in fields(part) if field.metadata.get("named", True)}
 
 
-def _settings(part: Any, given: Sequence[str]) -> dict[str, Any]:
+def _written(defaults: Mapping[str, Any]) -> list[str]:
+    return [f"{field}={str(value).lower()}" for field, value in defaults.items()]
+
+
+def _settings(defaults: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
     """Settings written as field=value; the part itself checks what they say."""
-    defaults = {field.name: field.default for field in fields(part)}
     found: dict[str, Any] = {}
     for setting in given:
         field, equals, text = setting.partition("=")
         if field not in defaults:
-            raise InputError(field or "settings", "no such setting", ", ".join(_written(part)) or "none")
+            raise InputError(field or "settings", "no such setting", ", ".join(_written(defaults)) or "none")
         if not equals:
             raise InputError(field, "has no value", f"{field}={str(defaults[field]).lower()}, for instance")
         if field in found:

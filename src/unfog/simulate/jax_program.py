@@ -1,10 +1,9 @@
 """One agent on one problem as a compiled loop over rounds, batched over trials.
 
 A program is compiled for a batch size and not for a horizon, except where the learner keeps all past rounds:
-the rounds to play are an argument. The maths
-is the agents', worlds' and features' own, unchanged. For a GPU all that is kept between rounds lies
-trial-last, so that neighbouring threads read neighbouring numbers; on a CPU it lies trial-first, as the maths
-is written.
+the rounds to play are an argument. The maths is the agents', worlds' and features' own, unchanged. For a GPU
+all that is kept between rounds lies trial-last, so that neighbouring threads read neighbouring numbers; on a
+CPU it lies trial-first, as the maths is written.
 """
 
 from typing import Any, NamedTuple

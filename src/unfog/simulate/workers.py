@@ -1,7 +1,8 @@
 """Batches of trials in worker processes.
 
-Workers leave interrupts to their parent, which ends them at once when it stops for whatever reason; and they
-watch their parent, so that none outlives it when it is killed.
+Workers leave interrupts to their parent, which when it stops for whatever reason asks them to stop too, and
+waits: they do so after the block of rounds at hand. Killed, they might take a lock of the pool with them, and
+the parent would wait for it for ever. They watch their parent, so that none outlives it when that is killed.
 """
 
 import multiprocessing
@@ -13,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any
 
 from unfog.agents.catalogue import Catalogue
@@ -30,19 +32,31 @@ def run_in_processes(
     names, bare = [agent.name for agent in job.agents], job._replace(agents=())
     _refuse_what_cannot_travel(job, bare, workers)
     context = multiprocessing.get_context("spawn")
-    others, done = set(multiprocessing.active_children()), context.Value("q", 0)
-    pool = ProcessPoolExecutor(workers, context, _enlist, (done, os.getpid()))
+    done, stop = context.Value("q", 0), context.Value("b", 0)
+    pool = ProcessPoolExecutor(workers, context, _enlist, (done, stop, os.getpid()))
     try:
-        waiting = {pool.submit(_serve, bare, names, trials): trials for trials in pending}
+        with _deaf_children():
+            waiting = {pool.submit(_serve, bare, names, trials): trials for trials in pending}
         yield from _collect(waiting, done, tick)
     except BrokenProcessPool:
         allowed = "1, or call it under `if __name__ == '__main__':`; a worker process died"
         raise InputError("workers", workers, allowed) from None
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
-            process.join()
+        stop.value = 1
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started in here never hear of an interrupt: children block what their parent blocks."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _refuse_what_cannot_travel(job: Job, bare: Job, workers: int) -> None:
@@ -68,11 +82,16 @@ def _collect(waiting: dict[Future[Part], range], done: Any, tick: Tick) -> Itera
 
 
 _done: Any = None  # set in worker processes only: the rounds done, shared with the parent
+_stop: Any = None  # and whether it wants them to stop
 
 
-def _enlist(done: Any, parent: int) -> None:
-    global _done
-    _done = done
+class _StoppedError(Exception):
+    """The parent wants no more of it."""
+
+
+def _enlist(done: Any, stop: Any, parent: int) -> None:
+    global _done, _stop
+    _done, _stop = done, stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
@@ -88,6 +107,8 @@ def _serve(bare: Job, names: Sequence[str], trials: range) -> Part:
     def tick(rounds: int) -> None:
         with _done.get_lock():
             _done.value += rounds
+        if _stop.value:
+            raise _StoppedError
 
     known = Catalogue(bare.problem.rewards.kind)
     return numpy_engine.run_trials(bare._replace(agents=[known[name] for name in names]), trials, tick)

@@ -102,7 +102,8 @@ def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
 
 
 def _check_share(field: str, share: object, most: float) -> None:
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= most:
+    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not number or not 0 <= share <= most:  # type: ignore[operator]
         raise InputError(field, repr(share), f"a number from 0 to {most:g}")
 
 

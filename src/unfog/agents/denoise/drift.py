@@ -11,7 +11,7 @@ prior's covariance, Q = step Sigma_gamma, so that the coordinates in which E and
 step = 0 this is `exact`. R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from unfog import inputs
@@ -43,7 +43,7 @@ class Drift:
     """Its settings: the variance of a step relative to the prior's, and whether true contexts are shown."""
 
     step: float = 1e-3
-    pairs: bool = False
+    pairs: bool = field(default=False, metadata={"named": False})  # the row must reveal them too
 
     def __post_init__(self) -> None:
         """Check the settings."""

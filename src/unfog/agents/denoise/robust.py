@@ -14,7 +14,7 @@ chat_t - c_t = gamma + n_t shows the bias instead. And the bias may walk, as in 
 more than zero step Sigma_gamma is added to S after every round.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from unfog import inputs, student
@@ -49,7 +49,7 @@ class Robust:
 
     nu: float = 10.0
     step: float = 0.0
-    pairs: bool = False
+    pairs: bool = field(default=False, metadata={"named": False})  # the row must reveal them too
 
     extra = 3.0
 

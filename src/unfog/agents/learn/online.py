@@ -19,6 +19,7 @@ from unfog import gaussian, inputs
 from unfog.agents.learn.history import PROBIT
 from unfog.arrays import Array, matvec
 from unfog.blocks import whole
+from unfog.features.lift import quadratic_form
 from unfog.gaussian import Gaussian
 from unfog.knowledge import Knowledge
 from unfog.logistic import sigmoid, softplus
@@ -73,10 +74,7 @@ class Online:
 
 def _noise(state: Gaussian, spread: Array) -> Array:
     """E[theta'Cov(phi)theta] under the belief: what not knowing the context adds to a score's variance."""
-    xp = spread.__array_namespace__()
-    certain = xp.vecdot(state.mean, matvec(spread, state.mean))
-    found: Array = certain + ((spread @ state.root) * state.root).sum((-2, -1))
-    return found
+    return quadratic_form(state.mean, state.root, spread)
 
 
 def _measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
