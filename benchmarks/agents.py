@@ -17,9 +17,9 @@ from collections.abc import Sequence
 
 from unfog.lab.movielens import MovieLens
 from unfog.simulate import simulate
-from unfog.world.gaussian import GaussianProblem
-from unfog.world.logistic import LogisticProblem
-from unfog.world.problem import Problem
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.problem import Problem
 
 BASE = "alg1"
 LEARNERS = [f"alg1-exact-{name}" for name in ("hetero", "smoothing", "joint")]

@@ -29,7 +29,7 @@ from typing import Any
 import unfog
 from benchmarks.plain import run_trial
 from unfog.simulate import simulate
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 ENGINES = ("plain", "numpy", "jax")
 

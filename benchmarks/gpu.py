@@ -22,7 +22,7 @@ import numpy as np
 
 from unfog.agents.catalogue import AGENTS
 from unfog.simulate import simulate
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 PROBLEM = GaussianProblem()
 

@@ -12,9 +12,9 @@ from importlib.metadata import version
 import numpy as np
 
 from unfog.simulate import simulate
-from unfog.simulate.numpy_engine import BLOCK
-from unfog.simulate.workers import cores
-from unfog.world.logistic import LogisticProblem
+from unfog.simulate.engines.numpy import BLOCK
+from unfog.simulate.execute.processes import cores
+from unfog.worlds.logistic import LogisticProblem
 
 LEARNERS = {"lmc": 1024, "pg": 512, "laplace": 1024, "online": 100_096}  # the rounds each is timed over
 TRIALS = 20

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from tests.problems import random_knowledge
-from unfog.knowledge import Knowledge
+from unfog.model.knowledge import Knowledge
 
 jax.config.update("jax_enable_x64", True)
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)

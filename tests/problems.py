@@ -5,10 +5,10 @@ from itertools import product
 
 import numpy as np
 
-from unfog.arrays import Array
 from unfog.features import Context, Design
-from unfog.knowledge import Knowledge
-from unfog.world.gaussian import GaussianProblem
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
+from unfog.worlds.gaussian import GaussianProblem
 
 Phi = Callable[[Array, Array], Array]
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.problems import random_problem, spd
-from unfog import arrays, gaussian
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
@@ -17,18 +16,19 @@ from unfog.agents.choose import thompson
 from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
 from unfog.agents.learn import conjugate
 from unfog.agents.parts import Denoiser, Privilege
-from unfog.arrays import Array
-from unfog.blocks import Belief
 from unfog.features import Context, MapBuilder
-from unfog.features.diagonal import diagonal
-from unfog.features.linear import linear
+from unfog.features.matrix import linear
+from unfog.features.product import diagonal
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import error_estimate, quadrature
-from unfog.gaussian import Gaussian
-from unfog.knowledge import Knowledge
-from unfog.rewards import Identity, Rewards, Sigmoid
+from unfog.maths import arrays, gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.blocks import Belief
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
+from unfog.model.rewards import Identity, Rewards, Sigmoid
 from unfog.theory import regret
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 T, N, K, D, M = 3, 4, 5, 3, 9  # trials, rounds, arms, dimensions, features
 PROBLEM = random_problem(seed=21, dim=D, actions=K)

@@ -11,13 +11,13 @@ import numpy as np
 
 import unfog
 from benchmarks.peers.peer import Array, Peer
-from unfog import gaussian
 from unfog.agents.choose import thompson
 from unfog.agents.learn import conjugate
-from unfog.arrays import Ints
 from unfog.features.law import Laws
-from unfog.gaussian import Gaussian
-from unfog.knowledge import Knowledge
+from unfog.maths import gaussian
+from unfog.maths.arrays import Ints
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
 
 DISTRIBUTION = "unfog"
 VERSION = unfog.__version__

@@ -14,11 +14,11 @@ from matplotlib.dates import DateFormatter, MonthLocator
 from matplotlib.figure import Figure
 from scipy.special import ndtri
 
-from unfog.arrays import Array, Ints
-from unfog.calibration import Calibration
 from unfog.lab.airquality import AirQuality
 from unfog.lab.figures import COLOURS, STYLE
-from unfog.world.airquality import calibrated
+from unfog.maths.arrays import Array, Ints
+from unfog.model.calibration import Calibration
+from unfog.worlds.airquality import calibrated
 
 CALIBRATION = 1000
 START = date(2004, 3, 10)

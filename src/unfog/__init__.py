@@ -11,26 +11,26 @@ from unfog.version import __version__
 if TYPE_CHECKING:
     from unfog.agents.agent import Agent
     from unfog.agents.catalogue import AGENTS
-    from unfog.calibration import calibrate
-    from unfog.features.linear import linear
+    from unfog.features.matrix import linear
     from unfog.features.quadratic import quadratic
     from unfog.features.quadrature import quadrature
     from unfog.inputs import InputError
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
-    from unfog.world.gaussian import GaussianProblem
-    from unfog.world.logistic import LogisticProblem
+    from unfog.model.calibration import calibrate
+    from unfog.worlds.gaussian import GaussianProblem
+    from unfog.worlds.logistic import LogisticProblem
 
 _HOME = {
     "AGENTS": "agents.catalogue",
     "Agent": "agents.agent",
-    "GaussianProblem": "world.gaussian",
+    "GaussianProblem": "worlds.gaussian",
     "InputError": "inputs",
-    "LogisticProblem": "world.logistic",
-    "calibrate": "calibration",
+    "LogisticProblem": "worlds.logistic",
+    "calibrate": "model.calibration",
     "figure": "lab.figures",
-    "linear": "features.linear",
+    "linear": "features.matrix",
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
     "quadrature": "features.quadrature",

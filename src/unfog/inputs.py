@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from unfog.arrays import Array
+from unfog.maths.arrays import Array
 
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from tests.problems import feature_moments, inverse, quadratic_phi, random_problem
-from unfog import gaussian
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent, Decision, Memory, Setup
 from unfog.agents.catalogue import AGENTS, named
 from unfog.agents.denoise import identity, known_bias, prior_only
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.parts import Privilege
-from unfog.arrays import Array
 from unfog.features import Context
-from unfog.gaussian import Gaussian
 from unfog.inputs import InputError
-from unfog.world.problem import Truth
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
+from unfog.worlds.problem import Truth
 
 ROUNDS, TRIALS, K, D = 6, 4, 6, 3
 M = 3 * D

@@ -8,11 +8,11 @@ from scipy.special import expit
 
 from unfog import LogisticProblem
 from unfog.agents.catalogue import AGENTS, Catalogue, named
+from unfog.agents.learn.adf import Online, _mode
 from unfog.agents.learn.lmc import LMC
-from unfog.agents.learn.online import Online, _mode
-from unfog.arrays import Array
-from unfog.gaussian import Gaussian
 from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
 from unfog.simulate import simulate
 
 SMALL: dict[str, Any] = {"rounds": 20, "trials": 3}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.recipes import CHOOSERS, LEARNERS, NOTES, PARTS
+from unfog.agents.names import CHOOSERS, LEARNERS, NOTES, PARTS
 from unfog.cli import main
 from unfog.lab.spec import catalog
 from unfog.version import __version__

@@ -10,13 +10,13 @@ import pytest
 from scipy.special import expit
 
 from tests.problems import gauss_hermite, spd
-from unfog.arrays import Array
 from unfog.features import Context, FeatureMap
-from unfog.features.diagonal import diagonal
 from unfog.features.law import Form, Weighed
-from unfog.features.linear import linear
+from unfog.features.matrix import linear
+from unfog.features.product import diagonal
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
+from unfog.maths.arrays import Array
 
 K, D = 4, 2
 

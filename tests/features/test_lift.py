@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.problems import spd, within
-from unfog import blocks, gaussian
-from unfog.arrays import Array, matvec
 from unfog.features import Context
-from unfog.features.block import Block
-from unfog.features.diagonal import diagonal
 from unfog.features.lift import diagonal_matrix, shifted
-from unfog.features.linear import linear
+from unfog.features.matrix import linear
+from unfog.features.per_arm import Block
+from unfog.features.product import diagonal
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
+from unfog.maths import blocks, gaussian
+from unfog.maths.arrays import Array, matvec
 
 T, K, D = 4, 5, 3
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.problems import every_covariance, every_row, feature_moments, quadratic_phi, spd
-from unfog import gaussian
-from unfog.arrays import Array
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
-from unfog.gaussian import Gaussian
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
 
 K, D = 4, 3
 

@@ -14,7 +14,7 @@ from unfog.lab import spec
 from unfog.lab.airquality import ANALYSERS, HOURS, SENSORS, AirQuality, read
 from unfog.lab.datasets import DATASETS
 from unfog.simulate import simulate
-from unfog.world.airquality import Record, calibrated
+from unfog.worlds.airquality import Record, calibrated
 
 FILE = DATASETS["airquality"].file
 HEAD = ",".join(["Date", "Time", *(name for pair in zip(ANALYSERS, SENSORS, strict=True) for name in pair)])

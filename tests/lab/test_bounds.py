@@ -15,11 +15,11 @@ from unfog.lab.bounds_figure import THEORY, figure
 from unfog.lab.bounds_report import PANELS, summary, table
 from unfog.lab.run import run
 from unfog.lab.spec import Spec, build_problem, load, parse
-from unfog.simulate.tape import RoundTape, truth_draws
+from unfog.simulate.draws import RoundTape, truth_draws
 from unfog.theory.bounds import Bound, at_random, lemma_1, theorem_1, theorem_2
 from unfog.theory.bounds.potential import escape
 from unfog.theory.growth import exponent, slope
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 ROUNDS, TRIALS, SEED = 64, 6, 3
 PROBLEM: dict[str, Any] = {

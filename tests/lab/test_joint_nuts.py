@@ -27,10 +27,10 @@ from unfog.agents.learn import joint
 from unfog.agents.learn.hetero import Hetero
 from unfog.agents.learn.joint import Joint
 from unfog.agents.learn.smoothing import Smoothing
-from unfog.arrays import Array
-from unfog.features.diagonal import diagonal
-from unfog.gaussian import Gaussian
-from unfog.knowledge import Knowledge
+from unfog.features.product import diagonal
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
 
 D, ROUNDS, CHAINS, WARMUP, DRAWS = 2, 25, 4, 300, 1000
 

@@ -15,17 +15,18 @@ from tests.theory.test_mismatch import dense, moments_of, normal
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import conjugate
-from unfog.arrays import Array
-from unfog.features.linear import linear
-from unfog.gaussian import covariance
+from unfog.features.matrix import linear
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
 from unfog.lab.mismatch import Mismatch, grid_of, measure, play, summary, until
 from unfog.lab.nuts import BATCHES, moments
-from unfog.simulate import numpy_engine, plan
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import covariance
+from unfog.model.knowledge import Knowledge
+from unfog.simulate import plan
+from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.mismatch import Rounds, divergence, posterior, sampling
-from unfog.world.gaussian import GaussianProblem
-from unfog.world.logistic import LogisticProblem
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.logistic import LogisticProblem
 
 CHAINS, DRAWS, WARMUP, N = 8, 1500, 400, 30
 

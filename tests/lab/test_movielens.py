@@ -15,7 +15,6 @@ import pytest
 import xarray as xr
 
 import unfog
-from unfog.arrays import Array
 from unfog.inputs import InputError
 from unfog.lab import datasets, figures, ratings, store
 from unfog.lab.datasets import DATASETS, look_in
@@ -23,9 +22,10 @@ from unfog.lab.movielens import MovieLens
 from unfog.lab.ratings import STAND_IN
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, catalog, describe, load, parse
+from unfog.maths.arrays import Array
 from unfog.simulate import schedule, simulate
 from unfog.theory.regret import estimate
-from unfog.world.movielens import CONTEXTS, RatingsProblem
+from unfog.worlds.movielens import CONTEXTS, RatingsProblem
 
 FOLDER = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[3] / "shared/data")
 WRONG = b"1\t2\t3\t4\n" * 100_000

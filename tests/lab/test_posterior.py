@@ -8,17 +8,18 @@ import pytest
 from tests.problems import covariance_error, spd, within
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.learn.online import Online
+from unfog.agents.learn.adf import Online
 from unfog.agents.parts import Learner
-from unfog.arrays import Array
-from unfog.gaussian import covariance
 from unfog.inputs import InputError
 from unfog.lab import nuts, posterior
 from unfog.lab.nuts import Comparison, Moments, Reference, Target
 from unfog.lab.posterior import Check, Data, check, learner_named, play, walks
-from unfog.simulate import numpy_engine, plan
-from unfog.world.gaussian import GaussianProblem
-from unfog.world.logistic import LogisticProblem
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import covariance
+from unfog.simulate import plan
+from unfog.simulate.engines import numpy as numpy_engine
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.logistic import LogisticProblem
 
 SMALL = LogisticProblem(dim=2, actions=8, prior_mean=0.2, prior_cov=np.linspace(0.5, 1.5, 6))
 

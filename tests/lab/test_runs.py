@@ -19,7 +19,8 @@ from unfog.lab import run as lab_run
 from unfog.lab import store
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
-from unfog.simulate import numpy_engine, schedule
+from unfog.simulate import schedule
+from unfog.simulate.engines import numpy as numpy_engine
 
 
 def small(**changes: object) -> Spec:
@@ -259,7 +260,7 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
     missing = {p.name for p in Path(str(resources.files("unfog"))).iterdir() if p.name[0] not in "_."}
     assert missing - set(store.NUMERIC) == {"cli", "lab", "theory", "extras.py", "version.py", "py.typed"}
     # Of the theory, simulations need what is in the fingerprint and no more.
-    code = "import sys, unfog.simulate.jax_engine, unfog.simulate.chip_engine\n"
+    code = "import sys, unfog.simulate.engines.jax, unfog.simulate.engines.pallas\n"
     code += "print(*(name for name in sys.modules if name.startswith('unfog.theory.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert [f"{name.removeprefix('unfog.').replace('.', '/')}.py" for name in loaded.split()] == [

@@ -15,15 +15,15 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from tests.problems import random_knowledge, spd
-from unfog import gaussian
+from unfog.agents.learn.adf import Online
 from unfog.agents.learn.laplace import Laplace
 from unfog.agents.learn.lmc import LMC
-from unfog.agents.learn.online import Online
 from unfog.agents.learn.pg import PG
-from unfog.agents.learn.walker import State, Walker
-from unfog.arrays import Array
-from unfog.gaussian import Gaussian
-from unfog.knowledge import Knowledge
+from unfog.agents.learn.refit import State, Walker
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
 
 SIMULATIONS, SIZE, ROUNDS, DRAWS = 1000, 3, 20, 31
 BAND = np.sqrt(np.log(2 * SIZE / 0.01) / (2 * SIMULATIONS))  # 0.057

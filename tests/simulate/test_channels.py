@@ -11,9 +11,10 @@ from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise.drift import Drift
 from unfog.agents.denoise.robust import Robust
 from unfog.inputs import InputError
-from unfog.simulate import Curves, jax_engine, plan, simulate
+from unfog.simulate import Curves, plan, simulate
+from unfog.simulate.engines import jax as jax_engine
 from unfog.theory.regret import PLAIN, SPLIT
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 D = 3
 SOURCE = np.random.default_rng(23)

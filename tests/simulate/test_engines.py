@@ -12,9 +12,11 @@ import unfog
 from unfog.inputs import InputError
 from unfog.lab.run import settled
 from unfog.lab.spec import parse
-from unfog.simulate import engines, jax_engine, plan, simulate
+from unfog.simulate import choice as engines
+from unfog.simulate import plan, simulate
+from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.job import Job
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 
 def job(trials: int = 100, rounds: int = 1000, engine: str = "auto") -> Job:
@@ -157,7 +159,7 @@ def test_auto_says_what_it_took() -> None:
 def test_without_jax_auto_takes_numpy_and_jax_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['jax'] = None\n"
-        "from unfog.simulate import simulate\nfrom unfog.world.gaussian import GaussianProblem\n"
+        "from unfog.simulate import simulate\nfrom unfog.worlds.gaussian import GaussianProblem\n"
         "p = GaussianProblem(dim=2, actions=3)\n"
         "assert simulate(p, ['alg1'], rounds=5, trials=3, engine='auto').engine == 'numpy'\n"
         "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '1', '--engine', 'jax'])"
@@ -176,7 +178,7 @@ def test_the_numeric_core_runs_with_numpy_alone() -> None:
         "        if top in ('pydantic', 'typer', 'rich', 'scipy', 'xarray', 'matplotlib', 'sklearn'):\n"
         "            raise ImportError(f'{name} is not allowed here')\n"
         "sys.meta_path.insert(0, Only())\n"
-        "from unfog.simulate import simulate\nfrom unfog.world.gaussian import GaussianProblem\n"
+        "from unfog.simulate import simulate\nfrom unfog.worlds.gaussian import GaussianProblem\n"
         "p = GaussianProblem(dim=2, actions=3)\n"
         "for engine in ('numpy', 'jax'):\n"
         "    simulate(p, ['alg1'], rounds=3, trials=2, engine=engine)\n"

@@ -9,17 +9,18 @@ from tests.problems import inverse, random_problem
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
-from unfog.agents.denoise import exact, records
+from unfog.agents.denoise import exact
+from unfog.agents.denoise import incomplete as records
 from unfog.agents.denoise.unknown_noise import UnknownNoise
 from unfog.agents.learn import conjugate
-from unfog.agents.learn.ledger import Ledger
-from unfog.arrays import Array
+from unfog.agents.learn.revisable import Ledger
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 D = 2
 

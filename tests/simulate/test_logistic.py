@@ -16,20 +16,21 @@ import unfog
 from tests.problems import inverse, random_knowledge
 from unfog.agents import agent as agents
 from unfog.agents.catalogue import Catalogue
-from unfog.agents.learn.walker import State, Walker
-from unfog.arrays import Array
+from unfog.agents.learn.refit import State, Walker
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
 from unfog.lab import store
 from unfog.lab.report import summary
 from unfog.lab.run import keep
 from unfog.lab.spec import Spec, describe, parse
-from unfog.polya_gamma import normals as latent_normals
-from unfog.simulate import Curves, jax_engine, plan, schedule, simulate
-from unfog.simulate.jax_program import Program
-from unfog.simulate.tape import StepTape, generator
+from unfog.maths.arrays import Array
+from unfog.maths.polya_gamma import normals as latent_normals
+from unfog.model.knowledge import Knowledge
+from unfog.simulate import Curves, plan, schedule, simulate
+from unfog.simulate.draws import StepTape, generator
+from unfog.simulate.engines import jax as jax_engine
+from unfog.simulate.engines.jax_program import Program
 from unfog.theory.regret import names
-from unfog.world.logistic import LogisticProblem
+from unfog.worlds.logistic import LogisticProblem
 
 D, K = 2, 6
 ROUNDS, TRIALS, SEED = 24, 4, 3

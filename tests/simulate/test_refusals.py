@@ -8,11 +8,11 @@ import pytest
 import unfog
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
 from unfog.lab.spec import parse
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import plan, simulate
-from unfog.world.gaussian import GaussianProblem
-from unfog.world.logistic import LogisticProblem
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.logistic import LogisticProblem
 
 SMALL: dict[str, Any] = {"dim": 2, "actions": 3}
 PARTIAL: dict[str, dict[str, Any]] = {"late": {"late": 2}, "some": {"revealed": 0.5}}

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from numpy.linalg import cholesky, inv
 
 from tests.problems import quadratic_phi, random_problem, spd
-from unfog import gaussian
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import thompson
 from unfog.agents.learn import conjugate
-from unfog.arrays import Array
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import Curves, plan, simulate
-from unfog.simulate.numpy_engine import BLOCK
+from unfog.simulate.draws import PURPOSES, RoundTape, generator
+from unfog.simulate.engines.numpy import BLOCK
 from unfog.simulate.schedule import MOST_CELLS, stored_rounds
-from unfog.simulate.tape import PURPOSES, RoundTape, generator
 from unfog.theory.regret import PLAIN, SPLIT, estimate
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 D, K = 3, 5
 PROBLEM = random_problem(seed=12, dim=D, actions=K)

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from tests.problems import inverse, random_knowledge, within
-from unfog.arrays import Array
-from unfog.features.linear import linear
+from unfog.features.matrix import linear
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound
 from unfog.theory.bounds.delayed import _distances
 from unfog.theory.bounds.unobserved import _spread_sum
 from unfog.theory.conditions import Case, linear_case
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 D, K = 3, 7
 SC, SN, SG, NOISE = 0.4, 0.9, 1.3, 1.7

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.problems import random_knowledge, spd
-from unfog.arrays import Array
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.theory import bounds, conditions
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case, linear_case

@@ -7,13 +7,13 @@ import pytest
 from scipy import integrate, stats
 
 from tests.problems import given, inverse, random_knowledge
-from unfog.arrays import Array
-from unfog.features.linear import linear
-from unfog.knowledge import Knowledge
+from unfog.features.matrix import linear
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
 from unfog.theory import bounds, information
 from unfog.theory.conditions import Case, linear_case
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 
 def world(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from unfog.arrays import Array
 from unfog.inputs import InputError
+from unfog.maths.arrays import Array
 from unfog.theory import growth
 
 POINTS = np.array([10.0, 30.0, 100.0, 400.0, 1000.0])

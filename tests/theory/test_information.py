@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.problems import covariance_error, inverse, random_knowledge, spd, within
-from unfog.arrays import Array
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.theory import information
 
 DRAWS = 200_000

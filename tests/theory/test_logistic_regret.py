@@ -8,10 +8,10 @@ from scipy.special import expit
 
 from tests.problems import inverse, quadratic_phi, random_knowledge, spd
 from unfog.agents.denoise import known_bias
-from unfog.arrays import Array, Ints
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
-from unfog.rewards import Identity, Sigmoid
+from unfog.maths.arrays import Array, Ints
+from unfog.model.rewards import Identity, Sigmoid
 from unfog.theory import regret
 
 TRIALS, K, D = 30, 5, 2

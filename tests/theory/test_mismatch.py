@@ -5,12 +5,12 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from tests.problems import given, random_knowledge
-from unfog import gaussian
 from unfog.agents.denoise import plugin
 from unfog.agents.learn import conjugate
-from unfog.arrays import Array
-from unfog.gaussian import Gaussian
-from unfog.knowledge import Knowledge
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
 from unfog.theory import mismatch
 from unfog.theory.mismatch import Divergence, Rounds, divergence, log_likelihood, sampling
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tests.problems import random_knowledge
-from unfog.arrays import Array
+from unfog.maths.arrays import Array
 from unfog.theory import bounds
 from unfog.theory.bounds.potential import LIMIT, escape, tail
 from unfog.theory.conditions import Case, linear_case

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from tests.problems import spd
-from unfog.arrays import Array
-from unfog.features.linear import Linear, linear
-from unfog.knowledge import Knowledge
+from unfog.features.matrix import Linear, linear
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case, linear_case
 from unfog.theory.regret import estimate
-from unfog.world.gaussian import GaussianProblem
+from unfog.worlds.gaussian import GaussianProblem
 
 PROBLEMS, SMALL = 72, 1e-3
 AGENTS = {"alg1": "plugin", "alg1-exact": "exact", "alg2": "plugin", "alg2-exact": "exact"}

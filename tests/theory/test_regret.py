@@ -7,10 +7,10 @@ import pytest
 
 from tests.problems import feature_moments, quadratic_phi, random_knowledge, spd
 from unfog.agents.denoise import known_bias
-from unfog.arrays import Array, Ints
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
-from unfog.rewards import Identity
+from unfog.maths.arrays import Array, Ints
+from unfog.model.rewards import Identity
 from unfog.theory import regret
 
 TRIALS, K, D = 40, 5, 3

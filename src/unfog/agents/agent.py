@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 from unfog.agents.parts import Chooser, Denoiser, Learner, Parameters, Privilege, State, Term
-from unfog.arrays import Array, Ints
-from unfog.blocks import Belief
 from unfog.features import Context, Design, FeatureMap
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
 
 
 class Agent(NamedTuple):

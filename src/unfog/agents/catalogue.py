@@ -12,15 +12,16 @@ from inspect import signature
 from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
 from unfog.agents.choose.ucb import Ucb
-from unfog.agents.denoise import drift, exact, identity, known_bias, plugin, prior_only, records
+from unfog.agents.denoise import drift, exact, identity, known_bias, plugin, prior_only
+from unfog.agents.denoise import incomplete as records
 from unfog.agents.denoise.robust import Robust
 from unfog.agents.denoise.unknown_noise import UnknownNoise
 from unfog.agents.learn import conjugate
 from unfog.agents.learn.hetero import Hetero
-from unfog.agents.learn.ledger import Ledger
-from unfog.agents.recipes import CHOOSERS, LEARNERS, spelled_out
+from unfog.agents.learn.revisable import Ledger
+from unfog.agents.names import CHOOSERS, LEARNERS, spelled_out
 from unfog.inputs import InputError
-from unfog.rewards import KINDS
+from unfog.model.rewards import KINDS
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"

@@ -7,11 +7,11 @@ of engine can carry them.
 
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from unfog.arrays import Array, Ints
-from unfog.blocks import Belief
 from unfog.features import Context, Design, FeatureMap
-from unfog.knowledge import Knowledge
-from unfog.shrinkage import Shrinkage
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import Shrinkage
 
 Parameters: TypeAlias = Any
 State: TypeAlias = Any
@@ -69,7 +69,7 @@ class Learner(Protocol):
 
     @property
     def kind(self) -> str:
-        """The rewards it is for: one of `unfog.rewards.KINDS`."""
+        """The rewards it is for: one of `unfog.model.rewards.KINDS`."""
         ...
 
     @property

@@ -35,7 +35,7 @@ def command(
     from unfog.lab.bounds_case import measured
     from unfog.lab.bounds_figure import figure
     from unfog.lab.spec import load
-    from unfog.simulate.workers import cores
+    from unfog.simulate.execute.processes import cores
 
     count("mismatch", mismatch, 0, 10**6)
     _check_folder(out)

@@ -13,7 +13,7 @@ def command(
 ) -> None:
     """List the experiments that come with unfog, the agents, and the learners and choosers for them."""
     from unfog.agents.catalogue import AGENTS
-    from unfog.agents.recipes import CHOOSERS, LEARNERS
+    from unfog.agents.names import CHOOSERS, LEARNERS
     from unfog.lab.spec import catalog
 
     kinds = {
@@ -43,7 +43,7 @@ def command(
 
 def _told(part: str) -> str:
     """A part in words, with its settings where it has any."""
-    from unfog.agents.recipes import NOTES, settings_of
+    from unfog.agents.names import NOTES, settings_of
 
     settings = ", ".join(settings_of(part))
     return f"{NOTES[part]} ({settings})" if settings else NOTES[part]

@@ -37,7 +37,7 @@ def command(
     from unfog.lab import datasets, figures
     from unfog.lab.run import open_run
     from unfog.lab.spec import load
-    from unfog.simulate.workers import cores
+    from unfog.simulate.execute.processes import cores
 
     datasets.look_in(data)
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}

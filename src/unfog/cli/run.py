@@ -42,7 +42,7 @@ def command(
     from unfog.lab import datasets, store
     from unfog.lab.run import keep, open_run
     from unfog.lab.spec import load
-    from unfog.simulate.workers import cores
+    from unfog.simulate.execute.processes import cores
 
     datasets.look_in(data)
     names = None if agents is None else [name.strip() for name in agents.split(",") if name.strip()]

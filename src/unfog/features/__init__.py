@@ -7,9 +7,9 @@ features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix w
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
 
-from unfog.arrays import Array, Ints
 from unfog.features.law import Laws
-from unfog.gaussian import Gaussian
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.gaussian import Gaussian
 
 
 class Context(NamedTuple):

@@ -7,8 +7,8 @@ standard normals z; any other one is known at the points of a quadrature rule.
 
 from typing import NamedTuple, Protocol
 
-from unfog.arrays import Array, Ints, matvec
-from unfog.logistic import NODES, expected_sigmoid, sigmoid
+from unfog.maths.arrays import Array, Ints, matvec
+from unfog.maths.logistic import NODES, expected_sigmoid, sigmoid
 
 
 class Law(Protocol):

@@ -9,7 +9,7 @@ end, and T is that of one block.
 
 from typing import Protocol
 
-from unfog.arrays import Array, Ints
+from unfog.maths.arrays import Array, Ints
 
 
 class Liftable(Protocol):

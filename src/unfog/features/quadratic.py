@@ -7,11 +7,11 @@ Gaussian give Cov(c_i^2, c_j^2) = 2 C_ij^2 + 4 v_i v_j C_ij and Cov(c_i^2, c_j) 
 
 from typing import NamedTuple
 
-from unfog.arrays import Array, Ints, matvec, rowdots, stretch, take
 from unfog.features import Context
 from unfog.features.law import Form
 from unfog.features.lift import diagonal_matrix, quadratic_form
-from unfog.gaussian import Gaussian, square_root
+from unfog.maths.arrays import Array, Ints, matvec, rowdots, stretch, take
+from unfog.maths.gaussian import Gaussian, square_root
 
 
 class QuadraticDesign(NamedTuple):

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.arrays import Array, Ints, matvec, rowdots, take
 from unfog.features import Context
 from unfog.features.law import Weighed
 from unfog.features.lift import quadratic_form
-from unfog.gaussian import Gaussian, square_root, variances
 from unfog.inputs import InputError, count
+from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
+from unfog.maths.gaussian import Gaussian, square_root, variances
 
 Function: TypeAlias = Callable[[Array, Array], Array]
 """phi: an action (..., p) and a context (..., d), broadcast against each other, to features (..., m)."""

@@ -18,10 +18,10 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from unfog.arrays import Array, Ints
 from unfog.lab.bounds_case import BOUNDED, bounded, case_of, side_by_side
 from unfog.lab.run import Progress, quiet, run, with_run
 from unfog.lab.spec import Spec, build_problem
+from unfog.maths.arrays import Array, Ints
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case
 from unfog.theory.growth import exponent, slope

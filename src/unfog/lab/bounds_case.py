@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unfog.arrays import Array
 from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import Spec, build_problem
-from unfog.simulate.tape import RoundTape, truth_draws
+from unfog.maths.arrays import Array
+from unfog.simulate.draws import RoundTape, truth_draws
 from unfog.theory.bounds import Bound, at_random, lemma_1, mismatch_sum, theorem_1, theorem_2
 from unfog.theory.conditions import Case, Condition, linear_case
 from unfog.theory.information import VERSIONS
-from unfog.world.problem import Problem, Truth
+from unfog.worlds.problem import Problem, Truth
 
 if TYPE_CHECKING:
     from unfog.lab.mismatch import Mismatch

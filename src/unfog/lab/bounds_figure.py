@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
 from unfog.agents.catalogue import AGENTS
-from unfog.arrays import Array
 from unfog.lab.bounds import Growth, Panel, Study
 from unfog.lab.bounds_case import AT_RANDOM, BOUNDED
 from unfog.lab.figures import COLOURS, DASHES, STYLE
+from unfog.maths.arrays import Array
 from unfog.theory.bounds import Bound
 
 THEORY = {

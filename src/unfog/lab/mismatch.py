@@ -14,17 +14,17 @@ import numpy as np
 
 from unfog.agents import agent as agents
 from unfog.agents.catalogue import AGENTS
-from unfog.arrays import Array, Ints
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, count
-from unfog.knowledge import Knowledge
 from unfog.lab.run import Progress, quiet
+from unfog.maths.arrays import Array, Ints
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import MOST_SEED
-from unfog.simulate.tape import RoundTape, generator, truth_draws
-from unfog.simulate.workers import cores
+from unfog.simulate.draws import RoundTape, generator, truth_draws
+from unfog.simulate.execute.processes import cores
 from unfog.theory import mismatch
 from unfog.theory.mismatch import Divergence, Rounds
-from unfog.world.problem import Problem
+from unfog.worlds.problem import Problem
 
 CELLS = 1 << 24  # numbers that the trials played side by side may keep
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from unfog.arrays import Array
 from unfog.inputs import count, one_of
 from unfog.lab import ratings
 from unfog.lab.datasets import MissingError, locate, told
-from unfog.world.movielens import Ratings, RatingsProblem
+from unfog.maths.arrays import Array
+from unfog.worlds.movielens import Ratings, RatingsProblem
 
 SOURCES = ("auto", "movielens", "stand-in")
 MOST_CLUSTERS = 1000

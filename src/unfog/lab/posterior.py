@@ -18,17 +18,17 @@ import numpy as np
 from unfog.agents import agent as agents
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
+from unfog.agents.names import LEARNERS
 from unfog.agents.parts import Learner, Parameters, Privilege, State
-from unfog.agents.recipes import LEARNERS
-from unfog.arrays import Array
 from unfog.inputs import InputError, count, one_of
-from unfog.knowledge import Knowledge
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import MOST_SEED
-from unfog.simulate.tape import RoundTape, StepTape, generator, truth_draws
-from unfog.simulate.workers import cores
-from unfog.world.problem import Problem
+from unfog.simulate.draws import RoundTape, StepTape, generator, truth_draws
+from unfog.simulate.execute.processes import cores
+from unfog.worlds.problem import Problem
 
 if TYPE_CHECKING:  # JAX and BlackJAX come with an extra
     from unfog.lab.nuts import Comparison, Reference

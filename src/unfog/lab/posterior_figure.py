@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from unfog.arrays import Array
 from unfog.lab.figures import COLOURS, DASHES, STYLE
 from unfog.lab.nuts import Comparison, Reference
 from unfog.lab.posterior import Check
+from unfog.maths.arrays import Array
 
 CLOUD = 2000  # draws of NUTS shown
 LEVEL = 0.9  # of the ellipses

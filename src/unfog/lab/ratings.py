@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.arrays import Array, Ints
 from unfog.inputs import InputError, count
 from unfog.lab.datasets import DAMAGED, cache, put
+from unfog.maths.arrays import Array, Ints
 
 USERS, ITEMS, RATINGS = 943, 1682, 100_000
 STAND_IN = "synthetic stand-in, not MovieLens"  # to be said wherever its results are shown

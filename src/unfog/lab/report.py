@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
-from unfog.arrays import Array, Ints
+from unfog.maths.arrays import Array, Ints
 from unfog.theory.regret import PLAIN, REALISED, SPLIT, estimate
 
 LOSSES = ("regret", *SPLIT, REALISED, *PLAIN[1:])

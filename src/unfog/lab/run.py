@@ -14,11 +14,12 @@ from unfog.agents.catalogue import Catalogue, with_own
 from unfog.inputs import InputError, count
 from unfog.lab import store
 from unfog.lab.spec import Spec, describe, load, parse
-from unfog.simulate import MOST_SEED, Curves, engines, gather, plan
+from unfog.simulate import MOST_SEED, Curves, gather, plan
+from unfog.simulate import choice
 from unfog.simulate.job import Job
 from unfog.simulate.schedule import results
 from unfog.version import __version__
-from unfog.world.problem import Problem
+from unfog.worlds.problem import Problem
 
 
 class Progress(Protocol):
@@ -131,10 +132,10 @@ def settled(
     """The spec with its engine and precision chosen, and why: a stored spec must say what it was."""
     problems = [problem for _, problem in settings or spec.settings()]
     jobs = [_plan(spec, problem, workers, own)[0]._replace(engine=spec.run.engine) for problem in problems]
-    engine, reason = engines.resolve_all(jobs, spec.run.trials, workers)
+    engine, reason = choice.resolve_all(jobs, spec.run.trials, workers)
     precision = spec.run.precision
     if engine != "numpy" and precision is None:
-        precision = import_module("unfog.simulate.jax_engine").precision(jobs[0])
+        precision = import_module("unfog.simulate.engines.jax").precision(jobs[0])
     run = spec.run.model_copy(update={"engine": engine, "precision": precision})
     return spec.model_copy(update={"run": run}), f"{engine}: {reason}"
 

@@ -33,9 +33,9 @@ from unfog.lab.movielens import MovieLens
 from unfog.simulate import MOST_SEED, MOST_TRIALS
 from unfog.simulate.job import ENGINES, PRECISIONS
 from unfog.simulate.schedule import MOST_POINTS
-from unfog.world.gaussian import GaussianProblem
-from unfog.world.logistic import LogisticProblem
-from unfog.world.problem import Problem
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.problem import Problem
 
 KINDS: dict[str, type[GaussianProblem | LogisticProblem | MovieLens | AirQuality]] = {
     "gaussian": GaussianProblem,

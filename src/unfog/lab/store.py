@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from unfog.arrays import Array
 from unfog.inputs import InputError
 from unfog.lab.spec import Spec, to_toml
+from unfog.maths.arrays import Array
 from unfog.version import __version__
 
 NUMERIC = (

@@ -9,10 +9,10 @@ import numpy as np
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.agents.learn.lifted import refuse_what_cannot_look_back
-from unfog.arrays import Array, Ints
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, count
-from unfog.simulate import engines
+from unfog.maths.arrays import Array, Ints
+from unfog.simulate import choice
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
 from unfog.simulate.schedule import (
     CHIP_TRIALS,
@@ -24,7 +24,7 @@ from unfog.simulate.schedule import (
     stored_rounds,
 )
 from unfog.theory import regret
-from unfog.world.problem import Problem
+from unfog.worlds.problem import Problem
 
 MOST_SEED = 2**64 - 1
 MOST_TRIALS = 10**8
@@ -118,8 +118,8 @@ def plan(
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
     refuse_too_much(grid, trials, settings * len(rows))
     job = Job(problem, rows, grid, curve, seed, decompose, engine, precision=precision, tape=tape)
-    choice = engines.resolve(job, trials, workers)
-    job = job._replace(engine=choice.engine, why=choice.reason)
+    found = choice.resolve(job, trials, workers)
+    job = job._replace(engine=found.engine, why=found.reason)
     parts = batches(job, trials, workers, None if chunk is None else count("chunk", chunk))
     whole = CHIP_TRIALS if job.engine == "chip" and chunk is None else len(parts[0])
     return job._replace(batch=whole), parts

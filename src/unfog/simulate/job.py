@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from unfog.agents.agent import Agent
-from unfog.arrays import Array, Ints
 from unfog.inputs import InputError
+from unfog.maths.arrays import Array, Ints
 from unfog.theory import regret
-from unfog.world.problem import Problem
+from unfog.worlds.problem import Problem
 
 ENGINES = ("numpy", "jax", "chip")
 PRECISIONS = ("float32", "float64")

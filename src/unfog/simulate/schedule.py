@@ -12,12 +12,12 @@ from math import prod
 import numpy as np
 
 from unfog.agents.agent import Agent
-from unfog.arrays import Ints
 from unfog.inputs import InputError
-from unfog.simulate import numpy_engine
+from unfog.maths.arrays import Ints
+from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulate.engines.numpy import BLOCK
+from unfog.simulate.execute.processes import run_in_processes
 from unfog.simulate.job import Job, Part, Tick
-from unfog.simulate.numpy_engine import BLOCK
-from unfog.simulate.workers import run_in_processes
 
 MOST_POINTS = 1000
 MOST_CELLS = 32_000_000  # stored numbers in a run: 256 MB
@@ -88,7 +88,7 @@ def _walk(job: Job) -> int:
 
 def _compiled_batch(job: Job, trials: int) -> int:
     """Equal batches of as many trials as a device holds with ease, so that one program serves all."""
-    from unfog.simulate import jax_engine
+    from unfog.simulate.engines import jax as jax_engine
 
     if job.engine == "chip":  # a kernel takes minutes to compile: one size serves all
         return CHIP_TRIALS
@@ -115,7 +115,7 @@ def results(job: Job, pending: Sequence[range], workers: int, tick: Tick) -> Ite
 def _run(job: Job, trials: range, tick: Tick) -> Part:
     if job.engine == "numpy":
         return numpy_engine.run_trials(job, trials, tick)
-    engine = import_module(f"unfog.simulate.{job.engine}_engine")
+    engine = import_module("unfog.simulate.engines." + {"chip": "pallas"}.get(job.engine, job.engine))
     found: Part = engine.run_trials(job, trials, tick)
     return found
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unfog.agents.denoise.known_bias import shrinkage
-from unfog.arrays import Array
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 from unfog.theory.information import numbers
 
 _SLACK = 1 + 1e-9  # an equality may be met up to rounding

@@ -8,8 +8,8 @@ is no error to be had. B. Efron and C. Stein, *The Jackknife Estimate of Varianc
 
 import numpy as np
 
-from unfog.arrays import Array
 from unfog.inputs import InputError
+from unfog.maths.arrays import Array
 from unfog.theory.regret import Estimate
 
 

@@ -22,9 +22,9 @@ import numpy as np
 from scipy.special import digamma
 
 from unfog.agents.denoise.known_bias import shrinkage
-from unfog.arrays import Array
 from unfog.inputs import InputError, one_of
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 
 SETTINGS = ("unobserved", "delayed")
 DENOISERS = ("plugin", "exact")

@@ -20,14 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import gaussian
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.known_bias import shrinkage
 from unfog.agents.learn import conjugate
-from unfog.arrays import Array, matvec
-from unfog.gaussian import Gaussian
-from unfog.knowledge import Knowledge
-from unfog.shrinkage import posterior_mean
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import posterior_mean
 
 CELLS = 1 << 17  # numbers in memory at a time: a piece of the particles that stays in the cache
 SCALES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 4.0)  # the widths of particles, in turn: P_t may have long tails

@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.arrays import Array, Ints, pick
 from unfog.features import Context, Design, FeatureMap
-from unfog.rewards import Rewards, Values
-from unfog.shrinkage import Shrinkage, posterior_mean
-from unfog.world.problem import Emission
+from unfog.maths.arrays import Array, Ints, pick
+from unfog.model.rewards import Rewards, Values
+from unfog.model.shrinkage import Shrinkage, posterior_mean
+from unfog.worlds.problem import Emission
 
 PLAIN = ("regret", "regret_true_context", "regret_plug_in")
 SPLIT = ("cb", "ee1", "ee2")

@@ -6,10 +6,10 @@ M. Bayati and K. Khosravi, *Mostly Exploration-Free Algorithms for Contextual Ba
 
 from dataclasses import dataclass
 
-from unfog.arrays import Array, Ints
-from unfog.blocks import Belief
 from unfog.features import Design
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)

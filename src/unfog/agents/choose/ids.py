@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 
 from unfog import inputs
 from unfog.agents.choose.ucb import check_level, moments
-from unfog.arrays import Array, Ints, pick
-from unfog.blocks import Belief
 from unfog.features import Design
-from unfog.knowledge import Knowledge
-from unfog.normal import uniforms
+from unfog.maths.arrays import Array, Ints, pick
+from unfog.maths.blocks import Belief
+from unfog.maths.normal import uniforms
+from unfog.model.knowledge import Knowledge
 
 CUTS = 6  # with 300 arms that all lie on the frontier, what is left to gain is rounding
 LEAST = 1e-12  # information below this share of the most is none

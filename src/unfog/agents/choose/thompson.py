@@ -5,10 +5,10 @@ Samples*; for linear rewards D. Russo and B. Van Roy, *Learning to Optimize via 
 posterior as it is, without inflation).
 """
 
-from unfog.arrays import Array, Ints
-from unfog.blocks import Belief
 from unfog.features import Design
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
 
 odds = "estimated"
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from unfog import inputs
 from unfog.agents.choose.epsilon import check_probability
 from unfog.agents.choose.greedy import best
-from unfog.arrays import Array, Ints
-from unfog.blocks import Belief
 from unfog.features import Design
-from unfog.knowledge import Knowledge
-from unfog.normal import uniforms
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.maths.normal import uniforms
+from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)

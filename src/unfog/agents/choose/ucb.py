@@ -14,12 +14,12 @@ from typing import Any
 
 from unfog import inputs
 from unfog.agents.choose.greedy import best, for_all
-from unfog.arrays import Array, Ints
-from unfog.blocks import Belief
 from unfog.features import Design
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
-from unfog.normal import exceeded
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.maths.normal import exceeded
+from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)

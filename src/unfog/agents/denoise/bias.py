@@ -8,8 +8,8 @@ factorisation in the round loop. S depends on n alone, so all trials of a batch 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from unfog.arrays import Array, matvec
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array, matvec
+from unfog.model.knowledge import Knowledge
 
 
 class Source(NamedTuple):

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from unfog import inputs
 from unfog.agents.denoise import bias
 from unfog.agents.parts import Privilege
-from unfog.arrays import Array, matvec
 from unfog.features import Context
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array, matvec
+from unfog.model.knowledge import Knowledge
 
 
 class Parameters(NamedTuple):

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.known_bias import shrinkage
 from unfog.agents.parts import Hindsight, Privilege
-from unfog.arrays import Array, matvec
 from unfog.features import Context
-from unfog.knowledge import Knowledge
-from unfog.shrinkage import Shrinkage, posterior_mean
+from unfog.maths.arrays import Array, matvec
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import Shrinkage, posterior_mean
 
 
 class Parameters(NamedTuple):

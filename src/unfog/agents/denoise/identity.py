@@ -1,9 +1,9 @@
 """Believe the measurement: c_t = chat_t, with certainty (TS_naive in the paper)."""
 
 from unfog.agents.parts import Privilege
-from unfog.arrays import Array
 from unfog.features import Context
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 
 
 def setup(known: Knowledge, privilege: Privilege | None) -> Array:

@@ -1,18 +1,18 @@
 """Denoise with the bias known: N(A, M^-1) at gamma* (TS_oracle in the paper; its A and M).
 
-The formula is that of `unfog.shrinkage`. After Park and Faradonbeh, *Analysis of Thompson Sampling for
+The formula is that of `unfog.model.shrinkage`. After Park and Faradonbeh, *Analysis of Thompson Sampling for
 Partially Observable Contextual Multi-Armed Bandits*. The bias is a privilege: the simulator shows it to this
 denoiser alone.
 """
 
 from typing import NamedTuple
 
-from unfog import shrinkage as shrinkages
 from unfog.agents.parts import Privilege
-from unfog.arrays import Array
 from unfog.features import Context
-from unfog.knowledge import Knowledge
-from unfog.shrinkage import Shrinkage, posterior_mean
+from unfog.maths.arrays import Array
+from unfog.model import shrinkage as shrinkages
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import Shrinkage, posterior_mean
 
 
 class Parameters(NamedTuple):

@@ -5,9 +5,9 @@ distribution of the context instead of the context.
 """
 
 from unfog.agents.parts import Privilege
-from unfog.arrays import Array
 from unfog.features import Context
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 
 
 def setup(known: Knowledge, privilege: Privilege | None) -> Context:

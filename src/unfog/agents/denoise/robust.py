@@ -17,12 +17,13 @@ more than zero step Sigma_gamma is added to S after every round.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unfog import inputs, student
+from unfog import inputs
 from unfog.agents.parts import Privilege
-from unfog.arrays import Array
 from unfog.features import Context
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
+from unfog.maths import student
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 
 LEAST, MOST = 1, 1000  # below, noise has hardly a scale; above, it is Gaussian
 

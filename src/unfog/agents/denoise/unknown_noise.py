@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import inputs
-from unfog.agents.denoise import records
+from unfog.agents.denoise import incomplete as records
 from unfog.agents.parts import Privilege
-from unfog.arrays import Array, matvec
 from unfog.features import Context
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array, matvec
+from unfog.model.knowledge import Knowledge
 
 STEPS = 5
 MOST = 2.0  # of the change of a logarithm of N in one step

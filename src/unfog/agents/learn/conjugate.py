@@ -6,11 +6,11 @@ value printed in its Algorithm 3 is the inverse of what is meant). x is the expe
 contexts stay hidden and phi(a, c) where they are revealed. A prior of independent blocks is kept in blocks.
 """
 
-from unfog import blocks, gaussian
 from unfog.agents.parts import State
-from unfog.arrays import Array
-from unfog.blocks import Belief
-from unfog.knowledge import Knowledge
+from unfog.maths import blocks, gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
 
 kind = "gaussian"
 chain = None

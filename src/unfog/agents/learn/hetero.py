@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from unfog import inputs
 from unfog.agents.learn import conjugate
 from unfog.agents.parts import State
-from unfog.arrays import Array
-from unfog.blocks import Belief
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)

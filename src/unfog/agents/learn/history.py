@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.arrays import Array, matvec
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array, matvec
+from unfog.model.knowledge import Knowledge
 
 PROBIT = np.pi / 8
 

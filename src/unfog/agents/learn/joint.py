@@ -27,12 +27,12 @@ from unfog import inputs
 from unfog.agents.learn import lifted
 from unfog.agents.learn.lifted import Lifted, Posterior, Prior, Sums
 from unfog.agents.parts import Hindsight
-from unfog.arrays import Array
-from unfog.blocks import Belief
 from unfog.features import Context, FeatureMap
-from unfog.gaussian import square_root
-from unfog.knowledge import Knowledge
-from unfog.shrinkage import posterior_mean
+from unfog.maths.arrays import Array
+from unfog.maths.blocks import Belief
+from unfog.maths.gaussian import square_root
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import posterior_mean
 
 MOST_NODES = 10_000
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from unfog import inputs
 from unfog.agents.learn.posterior import Prior, energy, gradient, hessian
-from unfog.agents.learn.walker import MOST_STEPS, State, Walker
-from unfog.arrays import Array
-from unfog.gaussian import Gaussian
-from unfog.knowledge import Knowledge
+from unfog.agents.learn.refit import MOST_STEPS, State, Walker
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
 
 FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)
 

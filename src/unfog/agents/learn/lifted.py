@@ -18,13 +18,13 @@ import numpy as np
 from unfog import inputs
 from unfog.agents.agent import Agent
 from unfog.agents.learn import conjugate
-from unfog.arrays import Array, matvec
-from unfog.blocks import Belief, Blocks
 from unfog.features import FeatureMap
 from unfog.features.lift import Liftable
-from unfog.gaussian import Gaussian, certain
 from unfog.inputs import InputError
-from unfog.knowledge import Knowledge
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.blocks import Belief, Blocks
+from unfog.maths.gaussian import Gaussian, certain
+from unfog.model.knowledge import Knowledge
 
 
 class Prior(NamedTuple):

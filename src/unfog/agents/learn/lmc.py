@@ -14,9 +14,9 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.learn.posterior import Prior, gradient
-from unfog.agents.learn.walker import MOST_STEPS, State, Walker
-from unfog.arrays import Array
-from unfog.knowledge import Knowledge
+from unfog.agents.learn.refit import MOST_STEPS, State, Walker
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)

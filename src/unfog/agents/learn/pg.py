@@ -10,12 +10,13 @@ Variables*). `sweeps` of them are made before every decision, from where the las
 
 from dataclasses import dataclass
 
-from unfog import inputs, polya_gamma
+from unfog import inputs
 from unfog.agents.learn.history import logits
 from unfog.agents.learn.posterior import Prior
-from unfog.agents.learn.walker import MOST_STEPS, State, Walker
-from unfog.arrays import Array, matvec
-from unfog.knowledge import Knowledge
+from unfog.agents.learn.refit import MOST_STEPS, State, Walker
+from unfog.maths import polya_gamma
+from unfog.maths.arrays import Array, matvec
+from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)

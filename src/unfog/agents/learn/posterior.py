@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.learn.history import History, logits
-from unfog.arrays import Array, matvec
-from unfog.blocks import whole
-from unfog.knowledge import Knowledge
-from unfog.logistic import sigmoid, softplus
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.blocks import whole
+from unfog.maths.logistic import sigmoid, softplus
+from unfog.model.knowledge import Knowledge
 
 
 class Prior(NamedTuple):

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from unfog.agents.learn import lifted
 from unfog.agents.learn.lifted import Lifted, Prior, Sums
 from unfog.agents.parts import Hindsight
-from unfog.arrays import Array, matvec
-from unfog.blocks import Belief
 from unfog.features import Context, FeatureMap
-from unfog.shrinkage import posterior_mean
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.blocks import Belief
+from unfog.model.shrinkage import posterior_mean
 
 
 @dataclass(frozen=True, kw_only=True)

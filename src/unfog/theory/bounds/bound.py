@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.arrays import Array
 from unfog.inputs import InputError, one_of
+from unfog.maths.arrays import Array
 from unfog.theory import conditions
 from unfog.theory.conditions import Case, Condition
 from unfog.theory.information import VERSIONS, horizons, numbers

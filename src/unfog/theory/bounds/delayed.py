@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import polygamma
 
 from unfog.agents.denoise.known_bias import shrinkage
-from unfog.arrays import Array
 from unfog.inputs import one_of
+from unfog.maths.arrays import Array
 from unfog.theory import conditions, information
 from unfog.theory.bounds.bound import Bound, combined, learning, made, tail
 from unfog.theory.bounds.potential import escape

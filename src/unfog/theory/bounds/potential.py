@@ -13,7 +13,7 @@ The means of later rounds, and the exact denoiser's, have exponential moments no
 import numpy as np
 
 from unfog.agents.denoise.known_bias import shrinkage
-from unfog.arrays import Array
+from unfog.maths.arrays import Array
 from unfog.theory.conditions import Case
 
 LIMIT = 2.51

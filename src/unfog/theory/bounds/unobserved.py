@@ -3,8 +3,8 @@
 import numpy as np
 
 from unfog.agents.denoise.known_bias import shrinkage
-from unfog.arrays import Array
 from unfog.inputs import InputError, one_of
+from unfog.maths.arrays import Array
 from unfog.theory import conditions, information
 from unfog.theory.bounds.bound import Bound, combined, learning, like_horizons, made, ratio_limit, tail
 from unfog.theory.bounds.potential import escape

@@ -1,0 +1,123 @@
+"""Assumed-density filtering: a Gaussian belief about theta, moved to the moments of its own posterior.
+
+A reward r in {0, 1} sees theta through the score s = x'theta alone, which is N(a, v) under the belief. Its
+posterior, proportional to N(s; a, v) sigmoid(s)^r (1 - sigmoid(s))^(1 - r), has a mean a' and a variance v'
+that one integral over a line gives; the Gaussian with these moments is what the rank-one update by a made-up
+measurement of variance 1 / (1/v' - 1/v) yields. The work of a round does not grow with the rounds before.
+M. Opper, *A Bayesian approach to on-line learning*; T. P. Minka, *A family of algorithms for approximate
+Bayesian inference*.
+
+The integral is a sum over points about the mode, dense there and sparse far off, s = mode + w sinh(x): a
+reward that was thought all but impossible is taken in as exactly as any other.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unfog import inputs
+from unfog.agents.learn.history import PROBIT
+from unfog.features.lift import quadratic_form
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.blocks import whole
+from unfog.maths.gaussian import Gaussian
+from unfog.maths.logistic import sigmoid, softplus
+from unfog.model.knowledge import Knowledge
+
+NODES = np.linspace(-1.0, 1.0, 80)
+REACH = 6.0  # prior standard deviations from the mode: the posterior falls at least as fast as the prior
+NEWTON = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Online:
+    """Its settings: `marginal` averages the context out of the likelihood."""
+
+    marginal: bool = False
+
+    kind = "bernoulli"
+    chain = None
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        inputs.flag("marginal", self.marginal)
+
+    @property
+    def spread(self) -> bool:
+        """Averaging needs Cov(phi)."""
+        return self.marginal
+
+    def setup(self, known: Knowledge) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def start(self, known: Knowledge, rounds: int | None) -> Gaussian:
+        """The prior."""
+        return gaussian.from_moments(known.prior_mean, whole(known.prior_cov))
+
+    def belief(self, parameters: tuple[()], state: Gaussian) -> Gaussian:
+        """The state itself."""
+        return state
+
+    def update(
+        self, parameters: tuple[()], state: Gaussian, row: Array, spread: Array | None, reward: Array
+    ) -> Gaussian:
+        """The belief with the moments of the posterior after one more reward."""
+        xp = row.__array_namespace__()
+        half = matvec(state.root.mT, row)
+        mean, variance = xp.vecdot(row, state.mean), xp.vecdot(half, half)
+        scale = 1.0 if spread is None else 1 / xp.sqrt(1 + PROBIT * _noise(state, spread))
+        sign = scale * (2 * reward - 1)
+        value, error = _measurement(sign * mean, sign**2 * variance)
+        return gaussian.condition(state, row, value / sign, error / sign**2)
+
+
+def _noise(state: Gaussian, spread: Array) -> Array:
+    """E[theta'Cov(phi)theta] under the belief: what not knowing the context adds to a score's variance."""
+    return quadratic_form(state.mean, state.root, spread)
+
+
+def _measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
+    """Value and variance of the measurement that moves N(mean, variance) to the moments of its posterior.
+
+    The posterior is proportional to N(s; mean, variance) sigmoid(s).
+    """
+    xp = mean.__array_namespace__()
+    # A row of zeros has no variance, and teaches nothing: the smallest normal number stands for it.
+    variance = xp.maximum(variance, xp.finfo(mean.dtype).tiny)
+    mode, deviation = _mode(mean, variance), xp.sqrt(variance)
+    narrow = 1 / xp.sqrt(1 + variance * sigmoid(mode) * sigmoid(-mode))
+    stretch = xp.log(REACH / narrow + xp.sqrt((REACH / narrow) ** 2 + 1))  # its sinh reaches REACH
+    turn = stretch[..., None] * xp.asarray(NODES, dtype=mean.dtype)
+    beside = narrow[..., None] * xp.sinh(turn)
+    pulled = ((mode - mean) / deviation)[..., None]
+    away = pulled + beside
+    at = mode[..., None] + deviation[..., None] * beside
+    heights = xp.exp(softplus(-mode)[..., None] - softplus(-at) - 0.5 * (away**2 - pulled**2))
+    weights = xp.cosh(turn) * heights
+    weights = weights / weights.sum(-1)[..., None]
+    shift = xp.vecdot(weights, away)
+    left = xp.vecdot(weights, (away - shift[..., None]) ** 2)
+    gain = xp.maximum(1 - left, xp.finfo(left.dtype).eps)  # what cannot be told from nothing is nothing
+    return mean + xp.sqrt(variance) * shift / gain, variance * left / gain
+
+
+def _mode(mean: Array, variance: Array) -> Array:
+    """Where N(s; mean, variance) sigmoid(s) is largest: s - mean = variance sigmoid(-s).
+
+    Newton's steps on the logarithms of both sides, whose difference is nearly straight, kept in a bracket.
+    """
+    xp = mean.__array_namespace__()
+    low, high = mean, mean + variance
+    near = mean + xp.log1p(variance * sigmoid(-mean))
+    above = xp.where(mean > 0, near, xp.log1p(variance / (1 + xp.abs(mean))))
+    at = xp.clip(xp.where(high < 0, high, above), low, high)
+    for _ in range(NEWTON):
+        gap = xp.maximum(at - mean, xp.finfo(mean.dtype).tiny)
+        ratio = xp.log(gap) + softplus(at) - xp.log(variance)
+        # The same number tells the side and the step, or rounding at the end would throw the mode away.
+        low, high = xp.where(ratio < 0, at, low), xp.where(ratio < 0, high, at)
+        step = at - ratio / (1 / gap + sigmoid(at))
+        at = xp.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+    return at

@@ -1,0 +1,1 @@
+"""Arrays, distributions and random streams: mathematics without a word of bandits."""

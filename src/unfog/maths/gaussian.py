@@ -1,0 +1,95 @@
+"""A Gaussian belief N(mean, root root') in square-root form.
+
+The root is any square root of the covariance, not necessarily triangular. Conditioning on y = x'w + noise,
+noise ~ N(0, variance), is Potter's rank-one update (*New statistical formulas*, J. E. Potter, 1963; also
+Bierman, *Factorization Methods for Discrete Sequential Estimation*, 1977): with f = root' x and
+s = f'f + variance,
+
+    mean <- mean + root f (y - x'mean) / s,      root <- root - (root f) f' / (s + sqrt(variance s)).
+
+It costs O(m^2), needs no inverse and no factorisation, and root root' stays positive semi-definite whatever
+the rounding, because it is a square.
+"""
+
+from typing import NamedTuple
+
+from unfog.maths.arrays import Array, matvec
+
+
+class Gaussian(NamedTuple):
+    """A belief about a vector w."""
+
+    mean: Array  # (..., m)
+    root: Array  # (..., m, m), covariance = root root'
+
+    @property
+    def centre(self) -> Array:
+        """The mean as one vector, (..., m)."""
+        return self.mean
+
+    def sample(self, normals: Array) -> Array:
+        """A draw of w from standard normals (..., m)."""
+        return sample(self, normals)
+
+    def variance(self, row: Array) -> Array:
+        """The variance of row'w: row (..., m) -> (...,)."""
+        return (matvec(self.root.mT, row) ** 2).sum(-1)
+
+    def condition(self, row: Array, value: Array, variance: Array) -> "Gaussian":
+        """The belief after seeing value = row'w + N(0, variance)."""
+        return condition(self, row, value, variance)
+
+
+def from_moments(mean: Array, cov: Array) -> Gaussian:
+    """The belief with this mean and (positive definite) covariance."""
+    xp = cov.__array_namespace__()
+    return Gaussian(mean, xp.linalg.cholesky(cov))
+
+
+def certain(mean: Array) -> Gaussian:
+    """The belief that is sure of its mean: every draw from it is the mean."""
+    xp = mean.__array_namespace__()
+    return Gaussian(mean, xp.zeros((mean.shape[-1],) * 2, dtype=mean.dtype))
+
+
+def square_root(cov: Array) -> Array:
+    """Cholesky's factor of a covariance that may be zero."""
+    xp = cov.__array_namespace__()
+    # The smallest normal number lets a zero be factorised.
+    floor = xp.finfo(cov.dtype).tiny * xp.eye(cov.shape[-1], dtype=cov.dtype)
+    root: Array = xp.linalg.cholesky(cov + floor)
+    return root
+
+
+def covariance(belief: Gaussian) -> Array:
+    """The covariance matrix, (..., m, m)."""
+    return belief.root @ belief.root.mT
+
+
+def condition(belief: Gaussian, row: Array, value: Array, variance: Array) -> Gaussian:
+    """The belief after seeing value = row'w + N(0, variance); row (..., m), value and variance (...,)."""
+    xp = row.__array_namespace__()
+    half = matvec(belief.root.mT, row)
+    total = xp.vecdot(half, half) + variance
+    gain = matvec(belief.root, half)
+    surprise = value - xp.vecdot(row, belief.mean)
+    mean = belief.mean + gain * (surprise / total)[..., None]
+    scaled = half / (total + xp.sqrt(variance * total))[..., None]
+    return Gaussian(mean, belief.root - gain[..., None] * scaled[..., None, :])
+
+
+def sample(belief: Gaussian, normals: Array) -> Array:
+    """A draw of w from standard normals (..., m)."""
+    return belief.mean + matvec(belief.root, normals)
+
+
+def expectation(belief: Gaussian, rows: Array) -> Array:
+    """The means of the scores rows w: (..., K, m) -> (..., K)."""
+    return matvec(rows, belief.mean)
+
+
+def variances(belief: Gaussian, rows: Array) -> Array:
+    """The variances of the scores rows w: (..., K, m) -> (..., K)."""
+    xp = rows.__array_namespace__()
+    spread = rows @ belief.root
+    return xp.vecdot(spread, spread)

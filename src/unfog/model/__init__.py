@@ -1,0 +1,1 @@
+"""What is told of contexts, channel and rewards before the first round."""

@@ -1,0 +1,1 @@
+"""Engines: who plays the rounds of a batch of trials."""

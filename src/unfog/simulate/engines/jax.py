@@ -1,0 +1,183 @@
+"""The engine compiled by JAX, on CPU, GPU or several devices: the same contract as the NumPy engine.
+
+Random numbers are made on the device, one threefry stream per (seed, trial, purpose, round), so they do not
+depend on the batch or on how trials are spread over devices. With `tape="numpy"` the draws of the NumPy
+engine are fed instead: both engines then take the same actions and agree to rounding.
+"""
+
+import os
+from collections.abc import Callable
+from functools import lru_cache, partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from unfog.agents import agent as agents
+from unfog.agents.agent import Agent
+from unfog.agents.catalogue import Catalogue
+from unfog.agents.denoise import known_bias
+from unfog.agents.parts import Privilege
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array, Ints
+from unfog.simulate.draws import RoundTape, StepTape, truth_draws
+from unfog.simulate.engines import device_draws as device_tape
+from unfog.simulate.engines.jax_program import Inputs, Program, Stretch
+from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
+
+STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard
+
+
+def platform() -> str:
+    """Where JAX runs: cpu, gpu, ..."""
+    return str(jax.default_backend())
+
+
+def precision(job: Job) -> str:
+    """The precision of the maths."""
+    return job.precision or ("float32" if platform() == "gpu" else "float64")
+
+
+def keep_compiled_programs() -> None:
+    """Cache compiled programs between processes, unless the user has set a cache of their own."""
+    if jax.config.jax_compilation_cache_dir is None:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "unfog" / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def run_trials(job: Job, trials: range, tick: Tick) -> Part:
+    """Cumulative losses of these trials, as the NumPy engine gives them.
+
+    Programs are compiled for the job's batch of trials: fewer are filled up with others, which are dropped.
+    """
+    keep_compiled_programs()
+    try:
+        with jax.enable_x64(True):
+            draws = Randomness(job, trials, job.batch)
+            played = [_play(job, agent, draws, tick) for agent in job.agents]
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        first = str(error).splitlines()[0]
+        allowed = "numpy, or functions that take their library from their arguments: x.__array_namespace__()"
+        raise InputError("engine", f"{job.engine} cannot compile the problem ({first})", allowed) from error
+    return part(job, played, len(trials))
+
+
+def part(job: Job, played: list[tuple[Array, Array]], trials: int) -> Part:
+    """What each agent gave, totals (points, losses, trials) and moments, under the names of the losses."""
+    names = job.losses
+    found = {n: np.stack([stored[:, i, :trials].T for stored, _ in played]) for i, n in enumerate(names)}
+    if len(job.curve):
+        found |= {MOMENTS + n: np.stack([m[:, i] for _, m in played]) for i, n in enumerate(names)}
+    return found
+
+
+class Randomness:
+    """The draws of a batch of trials, on the device, trial-last; the same for every agent."""
+
+    def __init__(self, job: Job, trials: range, batch: int) -> None:
+        """Fill the batch up, evenly for all devices."""
+        devices = len(jax.devices())
+        size = -(-max(batch, len(trials)) // devices) * devices
+        self.job, self.trials, self.padded = job, trials, range(trials.start, trials.start + size)
+        self.dtype = precision(job)
+        self.ids = spread(jnp.asarray(self.padded, jnp.uint32))
+        self.active = (self.ids < trials.stop).astype(jnp.float64)
+        self.truth = self._truth()
+        self.world = self.rounds("rounds", job.problem.round_normals())
+
+    def _truth(self) -> dict[str, Array]:
+        """The draws that make the truth: (size, trials) by name."""
+        wanted, seed = self.job.problem.truth_draws(), self.job.seed
+        if self.job.tape == "numpy":
+            taped = truth_draws(seed, self.padded, wanted)
+            return {n: spread(jnp.asarray(x.reshape(len(x), -1).T, self.dtype)) for n, x in taped.items()}
+
+        shapes = tuple((name, draws.law, prod(draws.shape)) for name, draws in wanted.items())
+        return _draws(device_tape.seed_words(seed), self.ids, shapes, self.dtype)
+
+    def rounds(self, purpose: str, width: int) -> Any:
+        """A key per trial, or the tape itself: (rounds, width, trials)."""
+        if self.job.tape == "numpy":
+            tape = RoundTape(self.job.seed, self.padded, purpose, width).next(self.job.rounds)
+            return spread(jnp.asarray(tape.transpose(1, 2, 0), self.dtype))
+        return _keys(device_tape.seed_words(self.job.seed), self.ids, purpose)
+
+    def steps(self, agent: Agent) -> Any:
+        """A key per trial for the learner's chain, or its tape: (rounds, steps, width, trials)."""
+        job, chain = self.job, agent.learner.chain
+        if chain is None:
+            return ()
+        if job.tape == "device":
+            return _keys(device_tape.seed_words(job.seed), self.ids, "learner")
+        known = job.problem.knowledge()
+        shape = job.rounds, chain.steps, chain.normals(known, job.rounds), len(self.padded)
+        whole, tape = np.zeros(shape, self.dtype), StepTape(job.seed, self.padded, chain, known)
+        for seen in range(job.rounds):
+            drawn = tape.next(seen).transpose(0, 2, 1)
+            whole[seen, :, : drawn.shape[1]] = drawn
+        return spread(jnp.asarray(whole))
+
+
+# Compiled, because hundreds of small steps one by one would take longer than a batch of rounds.
+_keys = jax.jit(device_tape.keys, static_argnames="purpose")
+
+
+@partial(jax.jit, static_argnames=("shapes", "dtype"))
+def _draws(seed: Any, trials: Any, shapes: tuple[tuple[str, str, int], ...], dtype: str) -> dict[str, Array]:
+    """The draws that make the truth: (size, trials) by name."""
+    make = {"normal": device_tape.normals, "uniform": device_tape.uniforms}
+    zero = jnp.zeros((), jnp.uint32)
+    return {
+        name: make[law](device_tape.keys(seed, trials, name), zero, size, dtype) for name, law, size in shapes
+    }
+
+
+def spread(values: Array) -> Array:
+    """An array split over all devices along its last axis, the trials."""
+    devices = jax.devices()
+    if len(devices) == 1:
+        return values
+    mesh = jax.sharding.Mesh(np.array(devices), ("trials",))
+    split = jax.sharding.PartitionSpec(*[None] * (values.ndim - 1), "trials")
+    return jax.device_put(values, jax.sharding.NamedSharding(mesh, split))
+
+
+def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
+    """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
+    gpu, tape = platform() == "gpu", job.tape == "numpy"
+    # Only rows of the catalogue are sure not to change; others get a program of their own each time.
+    make = _program if Catalogue(job.problem.rewards.kind).knows(agent) else Program
+    room = None if agent.learner.chain is None else job.rounds
+    program = make(job.problem, agent, job.decompose, tape, draws.dtype, gpu, room)
+    privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged else None
+    setup, memory = program.cast(agents.begin(agent, program.known, privilege, room))
+    inputs = Inputs(
+        draws=draws.truth,
+        setup=setup,
+        shrinkage=program.cast(known_bias.shrinkage(program.known)),
+        world=draws.world,
+        choices=draws.rounds("agent", agent.chooser.normals(program.known)),
+        steps=draws.steps(agent),
+        active=draws.active,
+    )
+    carry = program.begin(inputs, memory, points=len(job.grid), curve=len(job.curve))
+    for first in range(0, job.rounds, STRIDE):
+        last = min(first + STRIDE, job.rounds)
+        stretch = Stretch(first, last, _slots(job.grid, first), _slots(job.curve, first))
+        carry = program.advance(carry, inputs, stretch)
+        refuse_nonsense(agent.name, bool(program.sound(carry, setup)))
+        tick((last - first) * len(draws.trials))
+    return np.asarray(carry.stored), np.asarray(carry.moments)
+
+
+def _slots(points: Ints, first: int) -> Array:
+    """For every round of a stretch the point that its total is written to: the first at or after it."""
+    return jnp.asarray(np.searchsorted(points, np.arange(first + 1, first + STRIDE + 1)), jnp.int32)
+
+
+_program: Callable[..., Program] = lru_cache(maxsize=64)(Program)
+"""The program of an agent on a problem, made once so that it is compiled once."""

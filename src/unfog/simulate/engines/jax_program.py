@@ -1,0 +1,199 @@
+"""One agent on one problem as a compiled loop over rounds, batched over trials.
+
+A program is compiled for a batch size and not for a horizon, except where the learner keeps all past rounds:
+the rounds to play are an argument. The maths is the agents', worlds' and features' own, unchanged. For a GPU
+all that is kept between rounds lies trial-last, so that neighbouring threads read neighbouring numbers; on a
+CPU it lies trial-first, as the maths is written.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from unfog.agents import agent as agents
+from unfog.agents.agent import Agent
+from unfog.inputs import LARGEST
+from unfog.maths.arrays import Array
+from unfog.model.shrinkage import Shrinkage
+from unfog.simulate.engines.device_draws import normals
+from unfog.theory import regret
+from unfog.worlds.problem import Emission, Problem, Truth
+
+
+class Inputs(NamedTuple):
+    """What a batch of trials starts from; draws lie trial-last."""
+
+    draws: dict[str, Array]  # (size, trials) each: the truth, as standard draws
+    setup: Any  # the agent's parameters
+    shrinkage: Shrinkage
+    world: Any  # keys, two words (trials,), or a tape (rounds, w, trials)
+    choices: Any  # likewise for the agent
+    steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
+    active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
+
+
+class Stretch(NamedTuple):
+    """Some rounds in a row; its tables always have one length, so that one program serves every horizon."""
+
+    first: Any
+    last: Any  # exclusive
+    slots: Array  # (STRIDE,) where each round's totals are stored
+    curve_slots: Array  # (STRIDE,) likewise for the moments
+
+
+class Carry(NamedTuple):
+    """What a round hands to the next."""
+
+    memory: Any
+    totals: Array  # (losses, trials)
+    stored: Any  # (points, losses, trials)
+    moments: Any  # (curve points, losses, 2): mean over trials, sum of squared deviations
+
+
+class Program:
+    """Compiled at first use for each batch size."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        agent: Agent,
+        decompose: bool,
+        tape: bool,
+        precision: str,
+        trial_last: bool,
+        room: int | None = None,
+    ) -> None:
+        """Nothing is compiled yet. `room` is how many rounds a learner can remember that keeps them."""
+        self.problem, self.agent, self.decompose = problem, agent, decompose
+        self.tape, self.precision, self.trial_last = tape, precision, trial_last
+        self.known, self.room = problem.knowledge(), room
+        self.losses = regret.names(decompose, problem.rewards.kind)
+        self.begin = jax.jit(self._begin, static_argnames=("points", "curve"))
+        self.advance = jax.jit(self._advance, donate_argnums=0)
+        self.sound = jax.jit(self._sound)
+
+    def cast(self, tree: Any) -> Any:
+        """Numbers in the precision of the maths."""
+        return jax.tree.map(lambda x: jnp.asarray(x, self.precision), tree)
+
+    def truth(self, draws: dict[str, Array]) -> Truth:
+        """The truth of every trial, from its draws."""
+        shapes = {name: wanted.shape for name, wanted in self.problem.truth_draws().items()}
+        shaped = {name: x.mT.reshape(x.shape[1], *shapes[name]) for name, x in draws.items()}
+        truth = self.problem.truth(shaped)
+        return truth._replace(theta=self.cast(truth.theta), bias=self.cast(truth.bias))
+
+    def _normals(self, source: Any, t: Array, width: int) -> Array:
+        """Standard normals of a round, (trials, width)."""
+        drawn = source[t] if self.tape else normals(source, t, width, self.precision)
+        return drawn.mT
+
+    def _think(self, inputs: Inputs, memory: Any, t: Array) -> Any:
+        """Walk the learner's chain, where it has one."""
+        chain = self.agent.learner.chain
+        if chain is None or self.room is None:
+            return memory
+        width = chain.normals(self.known, self.room)
+
+        def step(number: Any, memory: Any) -> Any:
+            counter = t * chain.steps + number
+            drawn = (
+                inputs.steps[t, number]
+                if self.tape
+                else normals(inputs.steps, counter, width, self.precision)
+            )
+            return self.cast(agents.think(self.agent, inputs.setup, memory, drawn.mT))
+
+        memory = _shaped(memory, jax.eval_shape(step, 0, memory))
+        return jax.lax.fori_loop(0, chain.steps, step, memory)
+
+    def _round(self, inputs: Inputs, truth: Truth, memory: Any, t: Any) -> tuple[Any, Array]:
+        """One round of every trial: the agent's memory after it, and the losses (losses, trials)."""
+        agent = self.agent
+        drawn = self._normals(inputs.world, t, self.problem.round_normals())
+        emission: Emission = self.cast(self.problem.emit(truth, drawn, t))
+        memory = self._think(inputs, memory, t)
+        choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
+        noisy, setup = agents.shown(agent, emission.noisy, emission.mask), inputs.setup
+        if emission.bias is not None and agent.privileged:
+            setup = agents.tell(setup, emission.bias)
+        decision = agents.decide(agent, setup, memory, truth.features, noisy, choice, t)
+        seen = truth.features.at(emission.context).row(decision.arm)
+        reward = self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
+        revealed = emission.context if agent.reveals and not agent.amends else None
+        memory = agents.learn(agent, setup, memory, truth.features, decision, noisy, reward, revealed)
+        if agent.reveals and agent.amends:  # at once: the engine refuses worlds that show contexts late
+            round_ = truth.features, decision, noisy, reward, emission.context
+            memory, _ = agents.amend(agent, setup, memory, *round_)
+        best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
+        found = regret.of_round(
+            self.problem.rewards,
+            truth.features,
+            truth.theta,
+            best,
+            emission.context,
+            emission.noisy,
+            decision.context,
+            decision.arm,
+            self.decompose,
+        )
+        # Added up in float64 whatever the precision of the maths: a long run is a sum of many small losses.
+        return self.cast(memory), jnp.stack([found[name] for name in self.losses]).astype(jnp.float64)
+
+    def _begin(self, inputs: Inputs, memory: Any, points: int, curve: int) -> Carry:
+        """The carry before the first round: the first memory, repeated for every trial."""
+        trials, losses = inputs.active.shape[0], len(self.losses)
+
+        def after(memory: Any) -> Any:
+            first = jnp.zeros((), jnp.int32)
+            return self._round(inputs, self.truth(inputs.draws), memory, first)[0]
+
+        for _ in range(2):  # a part that is still the same for all trials after one round is not after two
+            memory = _shaped(memory, jax.eval_shape(after, memory))
+        stored, moments = jnp.zeros((points, losses, trials)), jnp.zeros((curve, losses, 2))
+        return Carry(self._pack(memory), jnp.zeros((losses, trials)), stored, moments)
+
+    def _advance(self, carry: Carry, inputs: Inputs, stretch: Stretch) -> Carry:
+        """Play the rounds of a stretch."""
+        kept = self._pack(self.truth(inputs.draws))
+
+        def body(t: Array, carry: Carry) -> Carry:
+            memory, losses = self._round(inputs, self._unpack(kept), self._unpack(carry.memory), t)
+            totals = carry.totals + losses
+            stored = carry.stored.at[stretch.slots[t - stretch.first]].set(totals)
+            moments = carry.moments
+            if moments.shape[0]:
+                slot = stretch.curve_slots[t - stretch.first]
+                moments = moments.at[slot].set(_moments(totals, inputs.active))
+            return Carry(self._pack(memory), totals, stored, moments)
+
+        return jax.lax.fori_loop(stretch.first, stretch.last, body, carry)
+
+    def _sound(self, carry: Carry, setup: Any) -> Any:
+        """Whether what the agent believes of theta is within bounds."""
+        belief = self.agent.learner.belief(setup.learner, self._unpack(carry.memory).learner)
+        most = min(LARGEST, float(jnp.finfo(self.precision).max) / 2)
+        return (jnp.abs(belief.mean) <= most).all()
+
+    def _pack(self, memory: Any) -> Any:
+        return _move(memory, 0, -1) if self.trial_last else memory
+
+    def _unpack(self, memory: Any) -> Any:
+        return _move(memory, -1, 0) if self.trial_last else memory
+
+
+def _shaped(tree: Any, like: Any) -> Any:
+    """Every array repeated to the shape of its like."""
+    return jax.tree.map(lambda x, y: jnp.broadcast_to(x, y.shape).astype(y.dtype), tree, like)
+
+
+def _move(tree: Any, source: int, target: int) -> Any:
+    """Every array with one axis moved; scalars are shared by all trials and stay, and so do functions."""
+    return jax.tree.map(lambda x: jnp.moveaxis(x, source, target) if getattr(x, "ndim", 0) else x, tree)
+
+
+def _moments(totals: Array, active: Array) -> Array:
+    """Mean and sum of squared deviations over the active trials: (losses, 2)."""
+    mean = (totals * active).sum(-1) / active.sum()
+    return jnp.stack([mean, (active * (totals - mean[:, None]) ** 2).sum(-1)], -1)

@@ -1,0 +1,1 @@
+"""Executors: where batches of trials are played."""

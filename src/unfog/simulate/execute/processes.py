@@ -1,0 +1,119 @@
+"""Batches of trials in worker processes.
+
+Workers leave interrupts to their parent, which when it stops for whatever reason asks them to stop too, and
+waits: they do so after the block of rounds at hand. Killed, they might take a lock of the pool with them, and
+the parent would wait for it for ever. They watch their parent, so that none outlives it when that is killed.
+"""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any
+
+from unfog.agents.catalogue import Catalogue
+from unfog.inputs import InputError
+from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulate.job import Job, Part, Tick
+
+WATCH_SECONDS = 1.0
+
+
+def run_in_processes(
+    job: Job, pending: Sequence[range], workers: int, tick: Tick
+) -> Iterator[tuple[range, Part]]:
+    """Each batch with its curves, as they finish."""
+    names, bare = [agent.name for agent in job.agents], job._replace(agents=())
+    _refuse_what_cannot_travel(job, bare, workers)
+    context = multiprocessing.get_context("spawn")
+    done, stop = context.Value("q", 0), context.Value("b", 0)
+    pool = ProcessPoolExecutor(workers, context, _enlist, (done, stop, os.getpid()))
+    try:
+        with _deaf_children():
+            waiting = {pool.submit(_serve, bare, names, trials): trials for trials in pending}
+        yield from _collect(waiting, done, tick)
+    except BrokenProcessPool:
+        allowed = "1, or call it under `if __name__ == '__main__':`; a worker process died"
+        raise InputError("workers", workers, allowed) from None
+    finally:
+        stop.value = 1
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started in here never hear of an interrupt: children block what their parent blocks."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _refuse_what_cannot_travel(job: Job, bare: Job, workers: int) -> None:
+    known = Catalogue(job.problem.rewards.kind)
+    if not all(known.knows(agent) for agent in job.agents):
+        raise InputError("workers", workers, "1 for agents that are not in the catalogue")
+    try:
+        pickle.dumps(bare)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        allowed = f"1 for a problem that cannot be sent to another process ({error})"
+        raise InputError("workers", workers, allowed) from None
+
+
+def _collect(waiting: dict[Future[Part], range], done: Any, tick: Tick) -> Iterator[tuple[range, Part]]:
+    seen = 0
+    while waiting:
+        finished, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
+        total = done.value
+        tick(total - seen)
+        seen = total
+        for future in finished:
+            yield waiting.pop(future), future.result()
+
+
+_done: Any = None  # set in worker processes only: the rounds done, shared with the parent
+_stop: Any = None  # and whether it wants them to stop
+
+
+class _StoppedError(Exception):
+    """The parent wants no more of it."""
+
+
+def _enlist(done: Any, stop: Any, parent: int) -> None:
+    global _done, _stop
+    _done, _stop = done, stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    """End this process when its parent is gone."""
+    while os.getppid() == parent:
+        time.sleep(WATCH_SECONDS)
+    os._exit(1)
+
+
+def _serve(bare: Job, names: Sequence[str], trials: range) -> Part:
+    def tick(rounds: int) -> None:
+        with _done.get_lock():
+            _done.value += rounds
+        if _stop.value:
+            raise _StoppedError
+
+    known = Catalogue(bare.problem.rewards.kind)
+    return numpy_engine.run_trials(bare._replace(agents=[known[name] for name in names]), trials, tick)
+
+
+def cores() -> int:
+    """The processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

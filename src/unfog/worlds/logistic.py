@@ -1,0 +1,73 @@
+"""The logistic bandit: r ~ Bernoulli(sigmoid(phi(a, c)'theta*)), the paper's second (Fig. 1 centre).
+
+A uniform number comes from two normals, exp(-(x^2 + y^2) / 2), so that a round takes normals alone.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unfog.inputs import InputError, Numbers
+from unfog.maths.arrays import Array
+from unfog.maths.logistic import NODES, sigmoid
+from unfog.model.rewards import Rewards, Sigmoid
+from unfog.worlds.problem import Draws
+from unfog.worlds.synthetic import Synthetic
+
+PAPER_SCORE = 18.0  # the size of the largest of all arms' scores in the paper's experiment, which NODES suit
+MOST_NODES = 2048
+DRAWN = 100_000  # coordinates of actions, to estimate the size of scores
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogisticProblem(Synthetic):
+    """Rewards of 0 or 1. The fields are those of `Synthetic`, with the paper's values for this bandit."""
+
+    noise_cov: Numbers = 2.0
+    bias_cov: Numbers = 2.5
+    prior_cov: Numbers = 1.0
+    rewards: Rewards = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check every field; take more nodes for mean rewards where scores are larger than the paper's."""
+        super().__post_init__()
+        size = self._score_size()
+        nodes = int(np.ceil(NODES * max(1.0, size / PAPER_SCORE)))
+        if nodes > MOST_NODES:
+            allowed = (
+                f"scores up to {PAPER_SCORE * MOST_NODES / NODES:.0f}: a narrower prior, smaller actions"
+            )
+            raise InputError("prior_cov", f"scores of {size:.3g}, every reward certain", allowed)
+        object.__setattr__(self, "rewards", Sigmoid(nodes=nodes))
+
+    def _score_size(self) -> float:
+        """How large the largest score of all arms is under the prior, from a few fixed draws."""
+        source = np.random.Generator(np.random.Philox(0))
+        number = max(1, min(64, DRAWN // (self.arms() * self.dim)))
+        wanted = {name: draws for name, draws in self.truth_draws().items() if name != "walk"}
+        truth = self.truth({name: _drawn(source, number, draws) for name, draws in wanted.items()})
+        context = self._believed(source.standard_normal((number, self.dim)))
+        largest = np.abs(truth.features.at(context).scores(truth.theta)).max(-1)
+        return float(np.sqrt(np.mean(largest**2)))
+
+    def _believed(self, normals: Array) -> Array:
+        """Contexts as wide as a belief before the first round has them, whose bias is not known yet."""
+        known = self.knowledge()
+        gain = known.context_cov @ np.linalg.inv(known.context_cov + known.noise_cov)
+        spread = known.context_cov + 2 * gain @ known.bias_cov @ gain.T
+        return known.context_mean + normals @ np.linalg.cholesky(spread).T
+
+    def round_normals(self) -> int:
+        """A context, its noise, the channel's own, and two for the reward: 2d + 2 and more."""
+        return 2 * self.dim + self._channel.normals() + 2
+
+    def reward(self, score: Array, normals: Array) -> Array:
+        """1 with probability sigmoid(score), else 0."""
+        xp = score.__array_namespace__()
+        uniform = xp.exp(-0.5 * (normals[..., -2] ** 2 + normals[..., -1] ** 2))
+        return xp.where(uniform < sigmoid(score), xp.ones_like(score), xp.zeros_like(score))
+
+
+def _drawn(source: np.random.Generator, number: int, draws: Draws) -> Array:
+    shape = (number, *draws.shape)
+    return source.standard_normal(shape) if draws.law == "normal" else source.random(shape)

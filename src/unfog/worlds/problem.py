@@ -1,0 +1,98 @@
+"""What a world must offer the simulator: its truth, its measurements, its rewards."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, Protocol
+
+from unfog.features import Context, FeatureMap
+from unfog.maths.arrays import Array, Ints
+from unfog.model.knowledge import Knowledge
+from unfog.model.rewards import Rewards
+
+
+class Truth(NamedTuple):
+    """What nature fixes once a trial. Only the features are for the agent's eyes."""
+
+    theta: Array  # (..., m)  theta*
+    bias: Array  # (..., d)  gamma*
+    features: FeatureMap
+    first: Array | None = None  # (...,) the number of the first round in the data, for worlds made of data
+    path: Array | None = None  # (..., rounds, d)  the bias of every round, where it drifts
+
+
+class Emission(NamedTuple):
+    """What nature makes every round."""
+
+    context: Array  # (..., d)  c_t
+    noisy: Array  # (..., d)  chat_t; mu_c where a coordinate was lost
+    bias: Array | None = None  # (..., d)  gamma_t, where it is not the same in all rounds
+    mask: Array | None = None  # (..., d)  1 where a coordinate was measured, 0 where it was lost
+    revealed: Array | None = None  # (...,)  1 where the true context will be shown; None: always
+    best: Context | None = None  # what one believes who knows the channel; None: as agents are told of it
+
+
+class Draws(NamedTuple):
+    """The standard draws a quantity needs."""
+
+    law: Literal["normal", "uniform"]
+    shape: tuple[int, ...]
+
+
+class Problem(Protocol):
+    """A world. Randomness is an argument everywhere: standard draws in, quantities out."""
+
+    def knowledge(self) -> Knowledge:
+        """What agents are told."""
+        ...
+
+    @property
+    def rewards(self) -> Rewards:
+        """How rewards hang on scores."""
+        ...
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether there is a true bias: without one no agent can be told it, and regret is against c_t."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What every table and figure must say of the data; empty where nothing needs to be said."""
+        ...
+
+    @property
+    def late(self) -> int:
+        """How many rounds after its reward a true context is shown, to agents that are shown it."""
+        ...
+
+    @property
+    def partial(self) -> bool:
+        """Whether some true contexts are never shown, or only later than their rewards."""
+        ...
+
+    def arms(self) -> int:
+        """How many actions there are: K."""
+        ...
+
+    def cells(self) -> int:
+        """Numbers that the features of one round keep in memory for a moment."""
+        ...
+
+    def truth_draws(self) -> Mapping[str, Draws]:
+        """The draws that make one trial's truth, by name."""
+        ...
+
+    def truth(self, draws: Mapping[str, Array]) -> Truth:
+        """One trial's truth."""
+        ...
+
+    def round_normals(self) -> int:
+        """How many standard normals one round takes: w."""
+        ...
+
+    def emit(self, truth: Truth, normals: Array, number: Ints) -> Emission:
+        """A round's context and its measurement: normals (..., w); rounds are numbered from 0."""
+        ...
+
+    def reward(self, score: Array, normals: Array) -> Array:
+        """A round's reward, from phi(a, c)'theta* (...,) and the round's normals (..., w)."""
+        ...

@@ -1,0 +1,61 @@
+"""Thompson sampling: the arm for a given draw, and the frequencies of arms over many."""
+
+import numpy as np
+from scipy.stats import chi2_contingency
+
+from tests.problems import feature_moments, quadratic_phi, spd
+from unfog.agents.choose import thompson
+from unfog.features import Context
+from unfog.features.quadratic import quadratic
+from unfog.maths import gaussian
+from unfog.model.knowledge import Knowledge
+
+
+def test_it_takes_as_many_normals_as_there_are_features(known: Knowledge) -> None:
+    assert thompson.normals(known) == 9
+
+
+def test_the_arm_is_the_best_for_its_draw(known: Knowledge, rng: np.random.Generator) -> None:
+    actions, context = rng.normal(size=(6, 3)), Context(known.context_mean, known.context_cov)
+    belief = gaussian.from_moments(known.prior_mean, known.prior_cov)
+    rows, _ = feature_moments(quadratic_phi, actions, context)
+    design = quadratic(actions).design(context)
+    arms = []
+    for normals in rng.standard_normal((200, 9)):
+        theta = known.prior_mean + np.linalg.cholesky(known.prior_cov) @ normals
+        arms.append(int(thompson.choose(design, belief, normals)))
+        assert arms[-1] == max(range(6), key=lambda arm: float(rows[arm] @ theta))
+    assert len(set(arms)) > 3
+
+
+def test_arms_come_as_often_as_they_are_best(known: Knowledge, rng: np.random.Generator) -> None:
+    draws, arms = 40_000, 5
+    actions, context = rng.normal(size=(arms, 3)), Context(known.context_mean, known.context_cov)
+    start = gaussian.from_moments(known.prior_mean, known.prior_cov)
+    row, variance = rng.normal(size=9), np.asarray(0.5)
+    belief = gaussian.condition(start, row, np.asarray(2.0), variance)
+    chosen = thompson.choose(quadratic(actions).design(context), belief, rng.standard_normal((draws, 9)))
+
+    precision = np.linalg.inv(known.prior_cov)
+    cov = np.linalg.inv(precision + np.outer(row, row) / variance)
+    mean = cov @ (precision @ known.prior_mean + row * 2.0 / variance)
+    rows, _ = feature_moments(quadratic_phi, actions, context)
+    thetas = rng.multivariate_normal(mean, cov, draws)
+    best = (thetas @ rows.T).argmax(1)
+
+    table = np.stack([np.bincount(arm, minlength=arms) for arm in (chosen, best)])
+    assert table.min() > 100
+    # Chi-square test of equal frequencies: a right chooser fails with probability 0.001.
+    assert chi2_contingency(table).pvalue > 0.001
+
+
+def test_trials_draw_apart(rng: np.random.Generator) -> None:
+    trials, arms, d = 50, 4, 2
+    actions, means = rng.normal(size=(trials, arms, d)), rng.normal(1.0, 1.0, (trials, d))
+    theta, roots = rng.normal(size=(trials, 3 * d)), rng.normal(size=(trials, 3 * d, 3 * d))
+    cov, normals = spd(rng, d), rng.standard_normal((trials, 3 * d))
+    design = quadratic(actions).design(Context(means, cov))
+    chosen = thompson.choose(design, gaussian.Gaussian(theta, roots), normals)
+    for i in range(trials):
+        rows, _ = feature_moments(quadratic_phi, actions[i], Context(means[i], cov))
+        assert chosen[i] == (rows @ (theta[i] + roots[i] @ normals[i])).argmax()

@@ -1,0 +1,324 @@
+"""The synthetic world against its stated laws, and every bad input refused by name."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from tests.problems import covariance_error, quadratic_phi, random_problem, spd, within
+from unfog.features.matrix import linear
+from unfog.features.product import Diagonal
+from unfog.features.quadrature import quadrature
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.problem import Draws, Truth
+
+N = 100_000
+PROBLEM = random_problem(seed=4, dim=3, actions=4)
+
+
+def draw_truth(problem: GaussianProblem, rng: np.random.Generator, trials: int) -> Truth:
+    """Truths from the draws the problem asks for."""
+
+    def draw(draws: Draws) -> Array:
+        shape = (trials, *draws.shape)
+        return rng.standard_normal(shape) if draws.law == "normal" else rng.random(shape)
+
+    return problem.truth({name: draw(draws) for name, draws in problem.truth_draws().items()})
+
+
+def has_moments(draws: Array, mean: Array, cov: Array) -> bool:
+    # At most 54 two-sided tests at 5 standard errors, 6e-7 each: a right law fails 3e-5 of the time.
+    n = len(draws)
+    return within(draws.mean(0), mean, np.sqrt(np.diag(cov) / n)) and within(
+        np.cov(draws.T), cov, covariance_error(cov, n)
+    )
+
+
+def test_theta_and_bias_have_their_priors_moments(rng: np.random.Generator) -> None:
+    truth, known = draw_truth(PROBLEM, rng, N), PROBLEM.knowledge()
+    assert has_moments(truth.theta, known.prior_mean, known.prior_cov)
+    assert has_moments(truth.bias, np.zeros(3), known.bias_cov)
+
+
+def test_contexts_and_measurements_have_their_moments(rng: np.random.Generator) -> None:
+    known = PROBLEM.knowledge()
+    truth = draw_truth(PROBLEM, rng, 1)
+    emission = PROBLEM.emit(truth, rng.standard_normal((N, PROBLEM.round_normals())))
+    assert has_moments(emission.context, known.context_mean, known.context_cov)
+    assert has_moments(emission.noisy - emission.context, truth.bias[0], known.noise_cov)
+    both = np.concatenate([emission.context, emission.noisy], 1)
+    c, n = known.context_cov, known.noise_cov
+    joint = np.block([[c, c], [c, c + n]])
+    assert has_moments(both, np.concatenate([known.context_mean, known.context_mean + truth.bias[0]]), joint)
+
+
+def test_over_trials_the_bias_adds_to_the_noise(rng: np.random.Generator) -> None:
+    known, truth = PROBLEM.knowledge(), draw_truth(PROBLEM, rng, N)
+    emission = PROBLEM.emit(truth, rng.standard_normal((N, PROBLEM.round_normals())))
+    assert has_moments(
+        emission.noisy, known.context_mean, known.context_cov + known.noise_cov + known.bias_cov
+    )
+
+
+def test_reward_noise_has_its_variance_and_is_apart_from_the_rest(rng: np.random.Generator) -> None:
+    normals, expected = rng.standard_normal((N, PROBLEM.round_normals())), rng.normal(3.0, 2.0, N)
+    noise = PROBLEM.reward(expected, normals) - expected
+    emission = PROBLEM.emit(draw_truth(PROBLEM, rng, 1), normals)
+    variance = PROBLEM.reward_var
+    # Eight tests at 5 standard errors: 5e-6.
+    assert within(noise.mean(), np.asarray(0.0), np.sqrt(variance / N))
+    assert within(noise.var(), np.asarray(variance), variance * np.sqrt(2 / N))
+    for seen in (*emission.context.T, *emission.noisy.T):
+        assert abs(np.corrcoef(seen, noise)[0, 1]) < 5 / np.sqrt(N)
+
+
+@pytest.mark.parametrize(("law", "cdf"), [("normal", ("norm",)), ("uniform", ("uniform", (-1, 2)))])
+def test_actions_follow_their_law(law: str, cdf: tuple[Any, ...], rng: np.random.Generator) -> None:
+    problem = GaussianProblem(dim=3, actions=4, action_law=law)
+    actions = draw_truth(problem, rng, 3000).features.table[..., 3:6]  # type: ignore[attr-defined]
+    assert actions.shape == (3000, 4, 3)
+    # Kolmogorov-Smirnov: a right law fails with probability 0.001.
+    assert kstest(actions.ravel(), *cdf).pvalue > 0.001
+    flat = actions.reshape(3000, 12)
+    # 66 correlations within 5 standard errors: 4e-5.
+    assert np.abs(np.corrcoef(flat.T) - np.eye(12)).max() < 5 / np.sqrt(3000)
+
+
+def test_mean_rewards_are_phi_times_theta(rng: np.random.Generator) -> None:
+    truth = draw_truth(PROBLEM, rng, 5)
+    context = rng.normal(1.0, 1.0, (5, 3))
+    scores = truth.features.at(context).scores(truth.theta)
+    actions = truth.features.table[..., 3:6]  # type: ignore[attr-defined]
+    for i, arm in np.ndindex(5, 4):
+        right = quadratic_phi(actions[i, arm], context[i]) @ truth.theta[i]
+        assert scores[i, arm] == pytest.approx(right, rel=1e-12)
+
+
+def test_given_actions_are_the_same_in_every_trial(rng: np.random.Generator) -> None:
+    actions = rng.normal(size=(7, 3))
+    problem = GaussianProblem(dim=3, actions=actions, prior_cov=0.5)
+    assert "actions" not in problem.truth_draws()
+    truth = draw_truth(problem, rng, 2)
+    assert (truth.features.arms, truth.features.size) == (7, 9)
+    rows = truth.features.at(np.ones((2, 3))).row(np.array([2, 6]))
+    np.testing.assert_allclose(rows, [quadratic_phi(actions[k], np.ones(3)) for k in (2, 6)], rtol=1e-14)
+
+
+def test_a_builder_of_features_is_used(rng: np.random.Generator) -> None:
+    matrices = rng.normal(size=(5, 4, 3))
+    problem = GaussianProblem(dim=3, actions=matrices, features=linear, prior_cov=spd(rng, 4))
+    truth = draw_truth(problem, rng, 2)
+    assert (truth.features.arms, truth.features.size) == (5, 4)
+    context = rng.normal(size=(2, 3))
+    right = np.einsum("tm,kmd,td->tk", truth.theta, matrices, context)
+    np.testing.assert_allclose(truth.features.at(context).scores(truth.theta), right, rtol=1e-12)
+
+
+def test_any_phi_makes_a_world(rng: np.random.Generator) -> None:
+    builder = quadrature(lambda action, context: np.sin(action * context), dim=2)
+    actions, context = rng.normal(size=(3, 2)), rng.normal(size=(4, 2))
+    truth = draw_truth(GaussianProblem(dim=2, actions=actions, features=builder), rng, 4)
+    right = [[np.sin(action * context[i]) @ truth.theta[i] for action in actions] for i in range(4)]
+    np.testing.assert_allclose(truth.features.at(context).scores(truth.theta), right, rtol=1e-12)
+
+
+def test_the_linear_name_multiplies_action_and_context(rng: np.random.Generator) -> None:
+    truth = draw_truth(GaussianProblem(dim=3, actions=4, features="linear"), rng, 2)
+    assert isinstance(truth.features, Diagonal)
+    context = rng.normal(size=(2, 3))
+    right = np.einsum("td,tkd,td->tk", truth.theta, truth.features.actions, context)
+    np.testing.assert_allclose(truth.features.at(context).scores(truth.theta), right, rtol=1e-12)
+
+
+def test_numbers_and_lists_stand_for_vectors_and_matrices() -> None:
+    known = GaussianProblem(dim=3, context_mean=2, noise_cov=[1, 2, 3], bias_cov=0.5).knowledge()
+    assert known.context_mean.tolist() == [2, 2, 2]
+    assert known.noise_cov.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3]]
+    assert known.bias_cov.tolist() == [[0.5, 0, 0], [0, 0.5, 0], [0, 0, 0.5]]
+    assert all(part is not None and part.dtype == np.float64 for part in known)
+
+
+def test_the_defaults_are_the_papers() -> None:
+    problem = GaussianProblem()
+    known = problem.knowledge()
+    assert (problem.dim, problem.actions, known.prior_mean.shape) == (5, 40, (15,))
+    assert np.array_equal(known.context_cov, np.eye(5))
+    assert np.array_equal(known.noise_cov, 1.1 * np.eye(5))
+    assert np.array_equal(known.bias_cov, 1.1 * np.eye(5))
+    assert np.array_equal(known.prior_cov, 0.01 * np.eye(15))
+    assert known.reward_var == 2
+    assert not known.context_mean.any()
+    assert not known.prior_mean.any()
+
+
+def test_units_may_differ_between_coordinates() -> None:
+    cov = np.diag([1e-9, 1.0, 1e9])
+    assert np.array_equal(GaussianProblem(dim=3, context_cov=cov).knowledge().context_cov, cov)
+
+
+COVARIANCES = ["context_cov", "noise_cov", "bias_cov"]
+BAD_COVARIANCES: dict[str, tuple[object, str]] = {
+    "negative": (-1.0, "has the variance -1"),
+    "zero": (0, "has the variance 0"),
+    "not symmetric": ([[1, 0.5], [0.2, 1]], r"not symmetric, entry \[0\]\[1\] = 0.5 but \[1\]\[0\] = 0.2"),
+    "singular": ([[1, 1], [1, 1]], "is singular"),
+    "indefinite": ([[1, 2], [2, 1]], "is not positive definite"),
+    "negative variance": ([1, -2], "has the variance -2"),
+    "wrong size": (np.eye(3), r"has shape \(3, 3\)"),
+    "wrong length": ([1, 2, 3], r"has shape \(3,\)"),
+    "three axes": (np.ones((2, 2, 2)), r"has shape \(2, 2, 2\)"),
+    "empty": ([], r"has shape \(0,\)"),
+    "nan": (float("nan"), "has a value that is not finite"),
+    "infinite": ([1.0, float("inf")], "has a value that is not finite"),
+    "bool": (True, "is not made of numbers"),
+    "bools": ([True, True], "is not made of numbers"),
+    "text": ("one", "is not made of numbers"),
+    "texts": (["1", "2"], "is not made of numbers"),
+    "none": (None, "is not made of numbers"),
+    "complex": (1j, "is not made of numbers"),
+    "ragged": ([[1, 2], [3]], "is ragged"),
+}
+
+
+@pytest.mark.parametrize("field", COVARIANCES)
+@pytest.mark.parametrize("case", BAD_COVARIANCES)
+def test_a_bad_covariance_is_refused_by_name(field: str, case: str) -> None:
+    value, why = BAD_COVARIANCES[case]
+    with pytest.raises(InputError, match=rf"^{field}: .*{why}.*; allowed: a positive number, 2 positive"):
+        GaussianProblem(dim=2, **{field: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", BAD_COVARIANCES)
+def test_a_bad_prior_covariance_is_refused_by_name(case: str) -> None:
+    value, why = BAD_COVARIANCES[case]
+    with pytest.raises(InputError, match=rf"^prior_cov: .*{why}"):
+        GaussianProblem(dim=2, features="linear", prior_cov=value)  # type: ignore[arg-type]
+
+
+BAD_VECTORS: dict[str, object] = {
+    "wrong length": [1, 2, 3],
+    "matrix": [[1, 2], [3, 4]],
+    "nan": [1, float("nan")],
+    "infinite": float("-inf"),
+    "bool": False,
+    "text": "0",
+    "none": None,
+    "ragged": [1, [2, 3]],
+}
+
+
+@pytest.mark.parametrize("field", ["context_mean", "prior_mean"])
+@pytest.mark.parametrize("case", BAD_VECTORS)
+def test_a_bad_mean_is_refused_by_name(field: str, case: str) -> None:
+    with pytest.raises(InputError, match=rf"^{field}: .*allowed: a number or a list of 2 numbers"):
+        GaussianProblem(dim=2, features="linear", **{field: BAD_VECTORS[case]})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "2", None, [2.0], 1j])
+def test_a_bad_reward_variance_is_refused_by_name(value: float) -> None:
+    with pytest.raises(InputError, match=r"^reward_var: .*allowed: a positive number"):
+        GaussianProblem(reward_var=value)
+
+
+@pytest.mark.parametrize("value", [0, -3, True, 2.0, "5", None, float("nan")])
+def test_a_bad_dimension_is_refused_by_name(value: int) -> None:
+    with pytest.raises(InputError, match=r"^dim: .*allowed: a whole number, at least 1"):
+        GaussianProblem(dim=value)
+
+
+BAD_ACTIONS: dict[str, object] = {
+    "none at all": 0,
+    "negative": -4,
+    "bool": True,
+    "not whole": 2.5,
+    "text": "forty",
+    "nothing": None,
+    "one axis": np.ones(5),
+    "nan": np.full((3, 5), np.nan),
+    "bools": np.ones((3, 5), bool),
+    "texts": [["1", "2"]],
+}
+
+
+@pytest.mark.parametrize("case", BAD_ACTIONS)
+def test_bad_actions_are_refused_by_name(case: str) -> None:
+    with pytest.raises(InputError, match=r"^actions: .*allowed: a whole number"):
+        GaussianProblem(actions=BAD_ACTIONS[case])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["gamma", "Normal", "", None, 3])
+def test_an_unknown_action_law_is_refused_by_name(value: str) -> None:
+    with pytest.raises(InputError, match=r"^action_law: .*allowed: normal, uniform"):
+        GaussianProblem(action_law=value)
+
+
+@pytest.mark.parametrize("value", ["cubic", "", None, 3])
+def test_unknown_features_are_refused_by_name(value: str) -> None:
+    with pytest.raises(InputError, match=r"^features: .*allowed: quadratic, linear"):
+        GaussianProblem(features=value)
+
+
+def test_fields_go_by_name_only() -> None:
+    with pytest.raises(TypeError):
+        GaussianProblem(5)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        [[1.0, 2.0], [3.0]],
+        np.zeros((0, 5)),
+        np.ones((4, 3)),
+        np.ones((2, 3, 4, 5)),
+        [[True] * 5],
+        "40",
+        np.nan,
+    ],
+)
+def test_odd_actions_are_refused_by_name(actions: Any) -> None:
+    with pytest.raises(InputError, match=r"^actions: "):
+        GaussianProblem(dim=5, actions=actions)
+
+
+def test_truth_values_among_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^context_mean: .*not made of numbers"):
+        GaussianProblem(context_mean=[True, 0, 0, 0, 0.5])
+
+
+@pytest.mark.parametrize("field", ["context_cov", "context_mean", "prior_mean"])
+def test_numbers_that_would_overflow_are_refused(field: str) -> None:
+    settings: Any = {field: 1e200}
+    with pytest.raises(InputError, match=rf"^{field}: .* beyond 1e\+50"):
+        GaussianProblem(**settings)
+
+
+def gives(value: Any) -> Any:
+    return lambda _, __: value
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        quadrature(gives(1.0), 2),
+        quadrature(gives([1.0]), 2),
+        quadrature(quadratic_phi, 3),
+        lambda _: 1 / 0,
+        linear,
+    ],
+)
+def test_maps_that_do_not_fit_are_refused_at_the_door(features: Any) -> None:
+    with pytest.raises(InputError, match=r"^features: "):
+        GaussianProblem(dim=2, actions=4, features=features)
+
+
+def test_a_covariance_singular_to_double_precision_is_refused() -> None:
+    for gap, fine in ((1e-13, True), (3e-16, False)):
+        cov = [[1.0, 1.0 - gap], [1.0 - gap, 1.0]]
+        if fine:
+            GaussianProblem(dim=2, noise_cov=cov)
+        else:
+            with pytest.raises(InputError, match=r"^noise_cov: .* is singular"):
+                GaussianProblem(dim=2, noise_cov=cov)
