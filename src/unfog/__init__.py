@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unfog.version import __version__
 
 if TYPE_CHECKING:
-    from unfog.agents.agent import Agent
+    from unfog.agents.assemble import Agent
     from unfog.agents.catalogue import AGENTS
     from unfog.features.matrix import linear
     from unfog.features.quadratic import quadratic
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AGENTS": "agents.catalogue",
-    "Agent": "agents.agent",
+    "Agent": "agents.assemble",
     "GaussianProblem": "worlds.gaussian",
     "InputError": "inputs",
     "LogisticProblem": "worlds.logistic",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.names import LEARNERS
 from unfog.agents.parts import Learner, Parameters, Privilege, State

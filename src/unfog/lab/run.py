@@ -9,13 +9,12 @@ from typing import Any, Protocol
 
 import xarray as xr
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue, with_own
 from unfog.inputs import InputError, count
 from unfog.lab import store
 from unfog.lab.spec import Spec, describe, load, parse
-from unfog.simulate import MOST_SEED, Curves, gather, plan
-from unfog.simulate import choice
+from unfog.simulate import MOST_SEED, Curves, choice, gather, plan
 from unfog.simulate.job import Job
 from unfog.simulate.schedule import results
 from unfog.version import __version__

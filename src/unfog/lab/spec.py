@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.inputs import InputError, count, one_of
 from unfog.lab.airquality import AirQuality

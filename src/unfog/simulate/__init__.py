@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named, with_own
-from unfog.agents.learn.lifted import refuse_what_cannot_look_back
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, count
 from unfog.maths.arrays import Array, Ints
@@ -113,7 +112,10 @@ def plan(
     points = None if points is None else count("points", points, most=MOST_POINTS)
     names, own = with_own(agents)
     rows = named(names, rows=Catalogue(problem.rewards.kind, own))
-    _refuse_what_does_not_fit(rows, problem)
+    features, known = _features(problem), problem.knowledge()
+    about = {"rewards": problem.rewards.kind, "partial": problem.partial, "has_bias": problem.has_bias}
+    for row in rows:
+        refuse_misfit(row, known, features, **about)
     grid = stored_rounds(rounds, trials, settings * len(rows), points)
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
     refuse_too_much(grid, trials, settings * len(rows))
@@ -123,25 +125,6 @@ def plan(
     parts = batches(job, trials, workers, None if chunk is None else count("chunk", chunk))
     whole = CHIP_TRIALS if job.engine == "chip" and chunk is None else len(parts[0])
     return job._replace(batch=whole), parts
-
-
-def _refuse_what_does_not_fit(rows: Sequence[Agent], problem: Problem) -> None:
-    """Agents whose settings are not for this problem, and agents that are to be told what there is not."""
-    known = problem.knowledge()  # a world made of data may find here that there are none
-    for row in rows:
-        try:
-            row.learner.setup(known)
-        except InputError as error:
-            raise InputError.prefixed(row.name, error) from None
-        if row.looks_back:
-            refuse_what_cannot_look_back(row, _features(problem), known)
-        if problem.partial and row.reveals and not row.amends:
-            who = f"the learner of {row.name!r}" if hasattr(row.denoiser, "amend") else repr(row.name)
-            allowed = "agents that take true contexts late and in part, or go without"
-            raise InputError("agents", f"{who} needs every true context at once", allowed)
-        if row.privileged and not problem.has_bias:
-            allowed = "agents that need not be told: this world has none"
-            raise InputError("agents", f"{row.name!r} is told the bias", allowed)
 
 
 def _features(problem: Problem) -> FeatureMap:

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.inputs import InputError, one_of
 from unfog.simulate.job import ENGINES, PRECISIONS, TAPES, Job
 
@@ -35,13 +35,13 @@ class Cost(NamedTuple):
         return sum(self._agent(job, agent, trials, processes) for agent in job.agents)
 
     def _agent(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
-        known, chain = job.problem.knowledge(), agent.learner.chain
+        known, chain = job.problem.knowledge(), agent.chain
         m, arms, batches = known.prior_mean.shape[0], job.problem.arms(), -(-trials // self.batch)
         trial, call = self.each + self.root * known.prior_cov.size + self.arm * arms * m, self.call
         if chain is not None:
             trial += self.past * chain.steps * chain.work(known) * self.share * job.rounds
             call *= 1 + chain.steps / STEPS_A_CALL
-        slow = 1 + sum(getattr(part, "extra", 0.0) for part in (agent.denoiser, agent.learner))
+        slow = 1 + agent.denoiser.cost + agent.learner.cost
         return self.start + job.rounds * slow * (call * batches + trials * trial) / min(processes, batches)
 
 

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.inputs import InputError
 from unfog.maths.arrays import Ints
 from unfog.simulate.engines import numpy as numpy_engine
@@ -64,7 +64,7 @@ def batches(job: Job, trials: int, workers: int = 1, chunk: int | None = None) -
         each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
         drawn = BLOCK * max(agent.chooser.normals(known) for agent in job.agents)
         each += 8 * (max(_history(agent, job) for agent in job.agents) + _walk(job) + drawn)
-        keeps_history = any(agent.learner.chain is not None for agent in job.agents)
+        keeps_history = any(agent.chain is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         chunk = max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
     return [range(first, min(first + chunk, trials)) for first in range(0, trials, chunk)]
@@ -72,12 +72,7 @@ def batches(job: Job, trials: int, workers: int = 1, chunk: int | None = None) -
 
 def _history(agent: Agent, job: Job) -> int:
     """Numbers that an agent keeps for a trial, and needs for a step, where its learner keeps past rounds."""
-    known, learner, rounds = job.problem.knowledge(), agent.learner, job.rounds
-    if learner.chain is None:
-        return 0
-    m = known.prior_mean.shape[0]
-    normals = learner.chain.normals(known, rounds) * learner.chain.steps
-    return 4 * rounds * m * (m if learner.spread else 1) + 2 * normals
+    return 0 if agent.chain is None else agent.chain.room(job.problem.knowledge(), job.rounds)
 
 
 def _walk(job: Job) -> int:

@@ -16,13 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
-from unfog.agents.catalogue import Catalogue
-from unfog.agents.denoise import known_bias
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
+from unfog.model.shrinkage import told
 from unfog.simulate.draws import RoundTape, StepTape, truth_draws
 from unfog.simulate.engines import device_draws as device_tape
 from unfog.simulate.engines.jax_program import Inputs, Program, Stretch
@@ -108,7 +107,7 @@ class Randomness:
 
     def steps(self, agent: Agent) -> Any:
         """A key per trial for the learner's chain, or its tape: (rounds, steps, width, trials)."""
-        job, chain = self.job, agent.learner.chain
+        job, chain = self.job, agent.chain
         if chain is None:
             return ()
         if job.tape == "device":
@@ -149,16 +148,14 @@ def spread(values: Array) -> Array:
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     gpu, tape = platform() == "gpu", job.tape == "numpy"
-    # Only rows of the catalogue are sure not to change; others get a program of their own each time.
-    make = _program if Catalogue(job.problem.rewards.kind).knows(agent) else Program
-    room = None if agent.learner.chain is None else job.rounds
-    program = make(job.problem, agent, job.decompose, tape, draws.dtype, gpu, room)
-    privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged else None
-    setup, memory = program.cast(agents.begin(agent, program.known, privilege, room))
+    room = None if agent.chain is None else job.rounds
+    program = _program(job.problem, agent, job.decompose, tape, draws.dtype, gpu, room)
+    privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged is not None else None
+    setup, memory = program.cast(rounds.begin(agent, program.known, privilege, room))
     inputs = Inputs(
         draws=draws.truth,
         setup=setup,
-        shrinkage=program.cast(known_bias.shrinkage(program.known)),
+        shrinkage=program.cast(told(program.known)),
         world=draws.world,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),
         steps=draws.steps(agent),

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
 from unfog.inputs import LARGEST
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 from unfog.model.shrinkage import Shrinkage
 from unfog.simulate.engines.device_draws import normals
+from unfog.simulate.player import offered
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
@@ -89,9 +90,9 @@ class Program:
         drawn = source[t] if self.tape else normals(source, t, width, self.precision)
         return drawn.mT
 
-    def _think(self, inputs: Inputs, memory: Any, t: Array) -> Any:
-        """Walk the learner's chain, where it has one."""
-        chain = self.agent.learner.chain
+    def _advance_chain(self, inputs: Inputs, memory: Any, t: Array) -> Any:
+        """Take the learner's steps, where it has any."""
+        chain = self.agent.chain
         if chain is None or self.room is None:
             return memory
         width = chain.normals(self.known, self.room)
@@ -103,7 +104,7 @@ class Program:
                 if self.tape
                 else normals(inputs.steps, counter, width, self.precision)
             )
-            return self.cast(agents.think(self.agent, inputs.setup, memory, drawn.mT))
+            return self.cast(rounds.advance_chain(self.agent, inputs.setup, memory, drawn.mT))
 
         memory = _shaped(memory, jax.eval_shape(step, 0, memory))
         return jax.lax.fori_loop(0, chain.steps, step, memory)
@@ -113,19 +114,17 @@ class Program:
         agent = self.agent
         drawn = self._normals(inputs.world, t, self.problem.round_normals())
         emission: Emission = self.cast(self.problem.emit(truth, drawn, t))
-        memory = self._think(inputs, memory, t)
+        memory = self._advance_chain(inputs, memory, t)
         choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
-        noisy, setup = agents.shown(agent, emission.noisy, emission.mask), inputs.setup
-        if emission.bias is not None and agent.privileged:
-            setup = agents.tell(setup, emission.bias)
-        decision = agents.decide(agent, setup, memory, truth.features, noisy, choice, t)
-        seen = truth.features.at(emission.context).row(decision.arm)
-        reward = self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
-        revealed = emission.context if agent.reveals and not agent.amends else None
-        memory = agents.learn(agent, setup, memory, truth.features, decision, noisy, reward, revealed)
-        if agent.reveals and agent.amends:  # at once: the engine refuses worlds that show contexts late
-            round_ = truth.features, decision, noisy, reward, emission.context
-            memory, _ = agents.amend(agent, setup, memory, *round_)
+
+        def pay(arm: Ints) -> Array:
+            seen = truth.features.at(emission.context).row(arm)
+            return self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
+
+        told, offer = (agent, inputs.setup, memory, truth.features), offered(emission)._replace(time=t)
+        memory, decision = rounds.play(*told, offer, choice, pay)
+        if agent.sees_context:  # at once: the engine refuses worlds that show contexts late
+            memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, emission.context)
         best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
         found = regret.of_round(
             self.problem.rewards,

@@ -11,15 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unfog.agents.agent import Agent
-from unfog.agents.catalogue import Catalogue
-from unfog.agents.choose import thompson
-from unfog.agents.denoise import known_bias
+from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import AGENTS
+from unfog.agents.choose import Thompson
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.learn import conjugate
+from unfog.agents.learn import Conjugate
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.model.shrinkage import told
 from unfog.simulate.engines import device_draws as device_tape
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines import pallas_kernel as chip_kernel
@@ -52,8 +52,8 @@ def refuse_what_it_cannot(job: Job) -> None:
         raise InputError("engine", "chip serves plain channels", "numpy, jax, auto")
     for agent in job.agents:
         _, first = _denoiser(job.problem, agent)
-        affine = Catalogue().knows(agent) and (first == () or isinstance(first, Tally))
-        if not affine or agent.learner is not conjugate or agent.chooser is not thompson:
+        affine = AGENTS.get(agent.name) == agent and (first == () or isinstance(first, Tally))
+        if not affine or agent.learner != Conjugate() or agent.chooser != Thompson():
             raise InputError("engine", f"chip cannot run {agent.name}", "numpy, jax, auto")
 
 
@@ -73,7 +73,7 @@ class Gains(NamedTuple):
 
 def _denoiser(problem: GaussianProblem, agent: Agent) -> tuple[Any, Any]:
     """The denoiser set up; a bias that it is told is taken off the measurement, so here it is told zero."""
-    privilege = Privilege(np.zeros(problem.dim)) if agent.privileged else None
+    privilege = None if agent.privileged is None else Privilege(np.zeros(problem.dim))
     setup = agent.denoiser.setup(problem.knowledge(), privilege)
     return setup, agent.denoiser.start(setup)
 
@@ -89,7 +89,7 @@ def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
     d = problem.dim
     setup, first = _denoiser(problem, agent)
     noisy, total = _probes(d)
-    every = np.arange(float(rounds)).reshape(rounds, 1, 1, 1)
+    every = np.arange(float(rounds)).reshape(rounds, 1)
     belief = agent.denoiser.predict(setup, Tally(every, total) if isinstance(first, Tally) else first, noisy)
     means = np.broadcast_to(belief.mean, (rounds, *noisy.shape))
     variances = np.broadcast_to(np.linalg.diagonal(belief.cov), (rounds, 1, d))[:, 0]
@@ -100,12 +100,14 @@ def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
 def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Constants:
     """The numbers of the problem, and what the agent's update adds to its total."""
     known, d = problem.knowledge(), problem.dim
-    shrinkage = known_bias.shrinkage(known)
+    shrinkage = told(known)
     setup, first = _denoiser(problem, agent)
     noisy, context = _probes(d)
     added = np.zeros((2 * d + 1, d))
     if isinstance(first, Tally):
-        added = added + agent.denoiser.update(setup, first, noisy, context if agent.reveals else None).total
+        added = (
+            added + agent.denoiser.update(setup, first, noisy, context if agent.sees_context else None).total
+        )
     slopes = (added[1:] - added[0]).T
     return Constants(
         mean=known.context_mean.tolist(),
@@ -119,8 +121,8 @@ def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Consta
         on_context=slopes[:, d:].tolist(),
         start=added[0].tolist(),
         arms=problem.arms(),
-        reveals=agent.reveals,
-        privileged=agent.privileged,
+        reveals=agent.sees_context,
+        privileged=agent.privileged is not None,
         decompose=decompose,
     )
 

@@ -60,9 +60,6 @@ def _deaf_children() -> Iterator[None]:
 
 
 def _refuse_what_cannot_travel(job: Job, bare: Job, workers: int) -> None:
-    known = Catalogue(job.problem.rewards.kind)
-    if not all(known.knows(agent) for agent in job.agents):
-        raise InputError("workers", workers, "1 for agents that are not in the catalogue")
     try:
         pickle.dumps(bare)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
