@@ -138,15 +138,21 @@ def _check_part(agent: str, place: str, part: Any, contract: Any) -> None:
         lacks = ", ".join(name for name in _members(contract) if name not in dir(part))
         made = f"an instance of a frozen dataclass that inherits {contract.__name__} of agents/parts.py"
         raise InputError(f"{agent}.{place}", f"{type(part).__name__} has no {lacks}", made)
-    if not is_dataclass(part) or not part.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    if not _frozen(part):
         raise InputError(f"{agent}.{place}", f"{type(part).__name__} can be changed", "a frozen dataclass")
     try:
         hash(part)
     except TypeError as error:
         allowed = "settings that can be hashed: numbers, words, tuples"
         raise InputError(f"{agent}.{place}", f"{type(part).__name__}: {error}", allowed) from None
-    if isinstance(part, Learner) and part.rewards not in KINDS:
+    if contract is Learner and part.rewards not in KINDS:
         raise InputError(f"{agent}.{place}.rewards", repr(part.rewards), ", ".join(KINDS))
+
+
+def _frozen(part: Any) -> bool:
+    """Whether it is made by a frozen dataclass, of its own and not of a parent alone."""
+    params = vars(type(part)).get("__dataclass_params__")
+    return is_dataclass(part) and params is not None and bool(params.frozen)
 
 
 def _members(contract: Any) -> list[str]:

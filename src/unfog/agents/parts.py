@@ -83,6 +83,11 @@ class Learner(Part, Protocol):
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
     needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
 
+    @property
+    def averages_context(self) -> bool:
+        """Whether the context is averaged out of its likelihood, where that is not the score's mean alone."""
+        return False
+
     def goes_with(self, denoiser: Denoiser) -> bool:
         """Whether the denoiser has what it needs."""
         return all(isinstance(denoiser, ability) for ability in self.needs)
@@ -190,7 +195,7 @@ class Rewinds(Protocol):
 
 @runtime_checkable
 class LooksBack(Protocol):
-    """A learner that denoises past rounds anew before every decision. Its rows are lifted (features/lift.py)."""
+    """A learner that denoises past rounds anew before a decision. Its rows are lifted (features/lift.py)."""
 
     @abstractmethod
     def look_back(

@@ -146,7 +146,7 @@ def play(
 def probabilities(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, draws: Array
 ) -> Array:
-    """With which probability `decide` takes each arm, (..., K): exactly, or estimated from draws (n, ..., w)."""
+    """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w)."""
     return agent.chooser.probabilities(view(agent, setup, memory, features, offer), draws)
 
 

@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from unfog.agents.catalogue import AGENTS
+from unfog.agents.choose import Thompson
+from unfog.agents.denoise import Exact, PlugIn
+from unfog.agents.learn import Conjugate
 from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import Spec, build_problem
@@ -37,10 +41,9 @@ class Bounded(NamedTuple):
 
 
 BOUNDED = {
-    "alg1": Bounded("Algorithm 1", 1, "plugin"),
-    "alg1-exact": Bounded("Algorithm 1, exact", 1, "exact"),
-    "alg2": Bounded("Algorithm 2", 2, "plugin"),
-    "alg2-exact": Bounded("Algorithm 2, exact", 2, "exact"),
+    name: Bounded(row.label, 2 if row.sees_context else 1, row.denoiser.name)
+    for name, row in AGENTS.items()
+    if isinstance(row.denoiser, PlugIn | Exact) and (row.learner, row.chooser) == (Conjugate(), Thompson())
 }
 
 

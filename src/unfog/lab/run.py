@@ -73,8 +73,7 @@ def run(
         spec = with_run(Spec(problem=fields), changes, own)
     if out is None:
         return _simulate(spec, spec.settings(), workers, progress, None, own)
-    known = Catalogue(spec.settings()[0][1].rewards.kind)
-    if not all(known.knows(agent) for agent in own):
+    if own:
         raise InputError("out", str(out), "nothing, for agents that are not in the catalogue")
     keep(spec, Path(out), workers=workers, progress=progress)
     return open_run(out)

@@ -137,7 +137,7 @@ def parse(data: Mapping[str, Any], name: str = "experiment", own: Sequence[Agent
         one_of("run.precision", spec.run.precision, PRECISIONS)
     problem = build_problem(spec.problem)
     if "agents" not in spec.run.model_fields_set and not problem.has_bias:
-        rest = [name for name in spec.run.agents if not AGENTS[name].privileged]
+        rest = [name for name in spec.run.agents if AGENTS[name].privileged is None]
         spec = spec.model_copy(update={"run": spec.run.model_copy(update={"agents": rest})})
     named(spec.run.agents, "run.agents", Catalogue(problem.rewards.kind, own))
     _check_sweep(spec)

@@ -47,6 +47,6 @@ def masked_shrinkage(mean: Array, context_cov: Array, noise_cov: Array, mask: Ar
     return Shrinkage(mean, gain, context_cov - gain @ context_cov)
 
 
-def told(known: Knowledge) -> Shrinkage:
+def as_told(known: Knowledge) -> Shrinkage:
     """With the channel as agents are told of it."""
     return shrinkage(known.context_mean, known.context_cov, known.noise_cov)

@@ -9,7 +9,7 @@ import numpy as np
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.features import FeatureMap
-from unfog.inputs import InputError, count
+from unfog.inputs import count
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate import choice
 from unfog.simulate.job import MOMENTS, Job, Part, Tick
@@ -113,9 +113,9 @@ def plan(
     names, own = with_own(agents)
     rows = named(names, rows=Catalogue(problem.rewards.kind, own))
     features, known = _features(problem), problem.knowledge()
-    about = {"rewards": problem.rewards.kind, "partial": problem.partial, "has_bias": problem.has_bias}
+    kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
     for row in rows:
-        refuse_misfit(row, known, features, **about)
+        refuse_misfit(row, known, features, rewards=kind, partial=partial, has_bias=has_bias)
     grid = stored_rounds(rounds, trials, settings * len(rows), points)
     curve = curve_rounds(rounds, grid) if points is None else grid[:0]
     refuse_too_much(grid, trials, settings * len(rows))

@@ -1,7 +1,7 @@
 """One agent in the middle of its run: its memory, and its own random numbers."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from unfog.agents.round import Decision, Offer
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
-from unfog.simulate.draws import RoundTape, StepTape
-from unfog.worlds.problem import Emission, Truth
+from unfog.simulate.draws import RoundTape, StepTape, truth_draws
+from unfog.worlds.problem import Emission, Problem, Truth
 
 
 class Player:
@@ -39,17 +39,38 @@ class Player:
         self.seen += 1
         return decision
 
-    def reveal(self, decision: Decision, context: Array, late: int = 0) -> None:
+    def reveal(self, decision: Decision, context: Array, late: int = 0) -> Decision:
         """Show a true context after so many rounds more; only those that see contexts are shown any."""
         if not self.agent.sees_context:
-            return
+            return decision
         self.late.append((decision, context))
         if len(self.late) > late:
-            self.memory, _ = rounds.reveal(self.agent, self.setup, self.memory, *self.late.popleft())
+            due = self.late.popleft()
+            self.memory, decision = rounds.reveal(self.agent, self.setup, self.memory, *due)
+        return decision
 
     def belief(self) -> Belief:
         """What it believes of theta."""
         return self.agent.learner.belief(self.setup.learner, self.memory.learner)
+
+
+def played(
+    problem: Problem, agent: Agent, number: int, trials: Sequence[int], seed: int
+) -> Iterator[tuple[Emission, Decision]]:
+    """So many rounds of these trials, one by one, as the simulator plays them."""
+    truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
+    player = Player(agent, problem.knowledge(), truth, seed, trials)
+    nature = RoundTape(seed, trials, "rounds", problem.round_normals()).next(number)
+    draws = player.tape.next(number)
+    for t in range(number):
+        emission = problem.emit(truth, nature[:, t], np.asarray(t))
+
+        def pay(arm: Ints, t: int = t, context: Array = emission.context) -> Array:
+            score = np.vecdot(truth.features.at(context).row(arm), truth.theta)
+            return problem.reward(score, nature[:, t])
+
+        decision = player.round(offered(emission), draws[:, t], pay)
+        yield emission, player.reveal(decision, shown(emission), problem.late)
 
 
 def offered(emission: Emission) -> Offer:

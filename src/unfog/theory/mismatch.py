@@ -26,7 +26,7 @@ from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import posterior_mean, told
+from unfog.model.shrinkage import as_told, posterior_mean
 
 CELLS = 1 << 17  # numbers in memory at a time: a piece of the particles that stays in the cache
 SCALES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 4.0)  # the widths of particles, in turn: P_t may have long tails
@@ -72,7 +72,7 @@ class _Terms(NamedTuple):
 
 
 def _terms(known: Knowledge, rounds: Rounds) -> _Terms:
-    channel, matrices = told(known), rounds.matrices
+    channel, matrices = as_told(known), rounds.matrices
     noisy = rounds.noisy - known.context_mean
     tally = bias.Tally(np.asarray(noisy.shape[-2]), noisy.sum(-2))
     bias_mean, bias_cov = bias.belief(bias.FromEither().sight(known), tally)

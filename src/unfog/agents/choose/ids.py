@@ -118,8 +118,8 @@ class _Closed(NamedTuple):
         """The pair without closed arms."""
         xp = pair.share.__array_namespace__()
         arms = xp.broadcast_to(self.arms, (*pair.share.shape, self.arms.shape[-1]))
-        both = (xp.where(pick(arms, arm), arm, self.stand_in) for arm in (pair.first, pair.second))
-        return Pair(*both, pair.share)
+        first, second = (xp.where(pick(arms, arm), arm, self.stand_in) for arm in (pair.first, pair.second))
+        return Pair(first, second, pair.share)
 
 
 def _drawn(view: View, closed: _Closed | None, normals: Array, samples: int) -> tuple[Array, Array]:

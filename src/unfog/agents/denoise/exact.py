@@ -16,7 +16,7 @@ from unfog.agents.parts import Denoiser, Hindsight, Privilege, Rewinds
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, posterior_mean, told
+from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
 
 class Parameters(NamedTuple):
@@ -39,7 +39,7 @@ class Exact(bias.FromEither, Denoiser, Rewinds):
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the coordinates of the bias."""
         noisy_cov = known.context_cov + known.noise_cov
-        return Parameters(known.context_mean, known.context_cov, noisy_cov, self.sight(known), told(known))
+        return Parameters(known.context_mean, known.context_cov, noisy_cov, self.sight(known), as_told(known))
 
     def start(self, parameters: Parameters) -> bias.Tally:
         """Nothing observed yet."""

@@ -12,7 +12,7 @@ from unfog.agents.parts import Denoiser, Privilege, Privileged
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, posterior_mean, told
+from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
 
 class Parameters(NamedTuple):
@@ -33,7 +33,7 @@ class KnownBias(Denoiser, Privileged):
         """The gain, and the bias that was shown."""
         if privilege is None:
             raise ValueError("known_bias needs a privilege: it must be shown the bias")
-        return Parameters(told(known), privilege.bias)
+        return Parameters(as_told(known), privilege.bias)
 
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The bias of this round, where it drifts."""

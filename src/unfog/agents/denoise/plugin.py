@@ -17,7 +17,7 @@ from unfog.agents.parts import Denoiser, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, posterior_mean, told
+from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
 
 class Parameters(NamedTuple):
@@ -36,7 +36,7 @@ class PlugIn(bias.FromEither, Denoiser):
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The gain, and the coordinates of the bias."""
-        return Parameters(told(known), self.sight(known))
+        return Parameters(as_told(known), self.sight(known))
 
     def start(self, parameters: Parameters) -> bias.Tally:
         """Nothing observed yet."""

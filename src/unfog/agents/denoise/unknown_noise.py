@@ -4,8 +4,9 @@
 
 A pair shows z = chat - c ~ N(gamma, Sigma_n), a measurement alone y = chat - mu_c ~ N(gamma, Sigma_c +
 Sigma_n); counts, sums and sums of outer products of both are all there is to remember, so a pair that comes
-late replaces its measurement (`correct`), in any order. A normal-inverse-Wishart would tie the spread of gamma
-to Sigma_n; here they are independent to begin with, and each is found given the other. With N for Sigma_n,
+late replaces its measurement (`correct`), in any order. A normal-inverse-Wishart would tie the spread of
+gamma to Sigma_n; here they are independent to begin with, and each is found given the other. With N for
+Sigma_n,
 
     S^-1 = Sigma_gamma^-1 + n N^-1 + u (Sigma_c + N)^-1,   g = S (N^-1 sum z + (Sigma_c + N)^-1 sum y);
 

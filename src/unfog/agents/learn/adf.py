@@ -46,6 +46,11 @@ class Adf(Learner):
         """Check the setting."""
         inputs.flag("marginal", self.marginal)
 
+    @property
+    def averages_context(self) -> bool:
+        """As its setting says."""
+        return self.marginal
+
     def setup(self, known: Knowledge) -> tuple[()]:
         """Nothing."""
         return ()

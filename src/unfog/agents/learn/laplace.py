@@ -33,7 +33,7 @@ class Laplace(Refit):
         inputs.flag("marginal", self.marginal)
 
     @property
-    def averages(self) -> bool:
+    def averages_context(self) -> bool:
         """As its setting says."""
         return self.marginal
 

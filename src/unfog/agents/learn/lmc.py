@@ -41,7 +41,7 @@ class LMC(Refit):
         inputs.flag("marginal", self.marginal)
 
     @property
-    def averages(self) -> bool:
+    def averages_context(self) -> bool:
         """As its setting says."""
         return self.marginal
 

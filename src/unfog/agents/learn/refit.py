@@ -32,11 +32,6 @@ class Refit(Learner, Chain):
     rewards = "bernoulli"
 
     @property
-    def averages(self) -> bool:
-        """Whether the context is averaged out of the likelihood, for which Cov(phi) of past rounds is kept."""
-        return False
-
-    @property
     @abstractmethod
     def steps(self) -> int:
         """Steps before a decision."""
@@ -49,7 +44,7 @@ class Refit(Learner, Chain):
         """All rounds, twice over while one is added, and the normals of a decision."""
         m = known.prior_mean.shape[-1]
         normals = self.normals(known, rounds) * self.steps
-        return 4 * rounds * m * (m if self.averages else 1) + 2 * normals
+        return 4 * rounds * m * (m if self.averages_context else 1) + 2 * normals
 
     def setup(self, known: Knowledge) -> Prior:
         """The prior."""
@@ -57,7 +52,7 @@ class Refit(Learner, Chain):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """At the prior mean, with nothing to remember."""
-        return State(history.blank(known, rounds, self.averages), np.asarray(known.prior_mean))
+        return State(history.blank(known, rounds, self.averages_context), np.asarray(known.prior_mean))
 
     def belief(self, parameters: Prior, state: State) -> Gaussian:
         """A sampler is certain of its current sample."""

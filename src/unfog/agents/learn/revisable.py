@@ -1,9 +1,9 @@
 """A Gaussian learner that can take back: theta in information form, a sum of one term for every round.
 
 A round whose reward is row'theta + N(0, variance) adds row row' / variance to the precision and row reward /
-variance to the natural mean b; the belief is N(precision^-1 b, precision^-1). When the context of a past round comes
-to be known, its term is replaced by another (`replace`), in any order and any number of times. The variance is
-that of the reward given what is known of the context (heteroscedastic),
+variance to the natural mean b; the belief is N(precision^-1 b, precision^-1). When the context of a past
+round comes to be known, its term is replaced by another (`replace`), in any order and any number of times.
+The variance is that of the reward given what is known of the context (heteroscedastic),
 
     sigma^2 + E[theta' Cov(phi) theta]   under the belief at the time,
 

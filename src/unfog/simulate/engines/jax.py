@@ -21,7 +21,7 @@ from unfog.agents.assemble import Agent
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
-from unfog.model.shrinkage import told
+from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import RoundTape, StepTape, truth_draws
 from unfog.simulate.engines import device_draws as device_tape
 from unfog.simulate.engines.jax_program import Inputs, Program, Stretch
@@ -155,7 +155,7 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
     inputs = Inputs(
         draws=draws.truth,
         setup=setup,
-        shrinkage=program.cast(told(program.known)),
+        shrinkage=program.cast(as_told(program.known)),
         world=draws.world,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),
         steps=draws.steps(agent),

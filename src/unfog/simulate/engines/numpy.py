@@ -6,14 +6,14 @@ always have the same length, so the bits of a result do not depend on how trials
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unfog.features import Context
 from unfog.inputs import LARGEST
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.model.shrinkage import told
+from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import RoundTape, truth_draws
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 from unfog.simulate.player import Player, offered, shown
@@ -36,11 +36,12 @@ def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple
 
     Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
     """
-    made = Emission(*(None if x is None else _by_round(x) for x in block.emission[:-1]))
+    made: Any = [None if x is None else _by_round(x) for x in block.emission[:-1]]
     draws, normals = _by_round(player.tape.next(BLOCK)), _by_round(block.normals)
     arms, beliefs = [], []
     for t in range(rounds):
-        emission = Emission(*(None if x is None else x[t] for x in made))
+        now: Any = [None if x is None else x[t] for x in made]
+        emission = Emission(*now)
 
         def pay(arm: Ints, t: int = t) -> Array:
             return problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
@@ -85,7 +86,7 @@ def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
 
 def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block:
     """Everything of a block that does not depend on the agents."""
-    shrinkage = told(job.problem.knowledge())
+    shrinkage = as_told(job.problem.knowledge())
     wide = _over_rounds(truth)
     emission = job.problem.emit(wide, normals, numbers)
     best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)

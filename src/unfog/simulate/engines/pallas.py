@@ -19,7 +19,7 @@ from unfog.agents.learn import Conjugate
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.shrinkage import told
+from unfog.model.shrinkage import as_told
 from unfog.simulate.engines import device_draws as device_tape
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines import pallas_kernel as chip_kernel
@@ -100,7 +100,7 @@ def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
 def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Constants:
     """The numbers of the problem, and what the agent's update adds to its total."""
     known, d = problem.knowledge(), problem.dim
-    shrinkage = told(known)
+    shrinkage = as_told(known)
     setup, first = _denoiser(problem, agent)
     noisy, context = _probes(d)
     added = np.zeros((2 * d + 1, d))
