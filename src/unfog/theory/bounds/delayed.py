@@ -5,6 +5,7 @@ from scipy.special import polygamma
 
 from unfog.inputs import one_of
 from unfog.maths.arrays import Array
+from unfog.model.shrinkage import as_told
 from unfog.theory import conditions, information
 from unfog.theory.bounds.bound import Bound, combined, learning, made, tail
 from unfog.theory.bounds.potential import escape
