@@ -26,6 +26,7 @@ from unfog.model.knowledge import Knowledge
 from unfog.model.rewards import KINDS
 
 PLACES: dict[str, Any] = {"denoiser": Denoiser, "learner": Learner, "chooser": Chooser}
+ROOMS: dict[Any, str] = {Denoiser: "denoise", Learner: "learn", Chooser: "choose"}
 DERIVED = {
     "reveals": "a denoiser that sees true contexts, such as unfog.denoise.Exact(pairs=True)",
     "privileged": "a denoiser that is told the bias, such as unfog.denoise.KnownBias()",
@@ -56,10 +57,10 @@ class Agent:
 
     def __post_init__(self) -> None:
         """Check the parts by themselves, and with each other."""
-        for place, contract in PLACES.items():
-            _check_part(self.name, place, vars(self)[place], contract)
+        for place in PLACES:
+            check_part(self.name, place, vars(self)[place])
         if self.binary is not None:
-            _check_part(self.name, "binary", self.binary, Learner)
+            check_part(self.name, "binary", self.binary)
         if not self.learner.goes_with(self.denoiser):
             needs = " and ".join(ability.__name__ for ability in self.learner.needs)
             what = f"{self.learner.name!r} beside the denoiser {self.denoiser.name!r}"
@@ -126,27 +127,29 @@ class Agent:
         return replace(self, learner=self.binary)
 
 
-def _check_part(agent: str, place: str, part: Any, contract: Any) -> None:
+def check_part(agent: str, place: str, part: Any) -> None:
     """Refuse what is no part, and say what would be one."""
+    contract, field = PLACES.get(place, Learner), f"{agent}.{place}"
     if isinstance(part, ModuleType):
-        hint = part.__name__.rpartition(".")[2].title().replace("_", "")
-        room = {"denoiser": "denoise", "chooser": "choose"}.get(place, "learn")
-        raise InputError(f"{agent}.{place}", f"the module {part.__name__}", f"a part: unfog.{room}.{hint}()")
+        own = (one for one in vars(part).values() if isinstance(one, type) and contract in one.__mro__)
+        inside = [f"{one.__name__}()" for one in own if one.__module__ == part.__name__]
+        hint = " or ".join(f"unfog.{ROOMS[contract]}.{made}" for made in inside) or "an instance of its class"
+        raise InputError(field, f"the module {part.__name__}", f"a part, which is a value: {hint}")
     if isinstance(part, type):
-        raise InputError(f"{agent}.{place}", f"the class {part.__name__}", f"an instance: {part.__name__}()")
+        raise InputError(field, f"the class {part.__name__}", f"an instance: {part.__name__}()")
     if not isinstance(part, contract):
         lacks = ", ".join(name for name in _members(contract) if name not in dir(part))
         made = f"an instance of a frozen dataclass that inherits {contract.__name__} of agents/parts.py"
-        raise InputError(f"{agent}.{place}", f"{type(part).__name__} has no {lacks}", made)
+        raise InputError(field, f"{type(part).__name__} has no {lacks}", made)
     if not _frozen(part):
-        raise InputError(f"{agent}.{place}", f"{type(part).__name__} can be changed", "a frozen dataclass")
+        raise InputError(field, f"{type(part).__name__} can be changed", "a frozen dataclass")
     try:
         hash(part)
     except TypeError as error:
         allowed = "settings that can be hashed: numbers, words, tuples"
-        raise InputError(f"{agent}.{place}", f"{type(part).__name__}: {error}", allowed) from None
+        raise InputError(field, f"{type(part).__name__}: {error}", allowed) from None
     if contract is Learner and part.rewards not in KINDS:
-        raise InputError(f"{agent}.{place}.rewards", repr(part.rewards), ", ".join(KINDS))
+        raise InputError(f"{field}.rewards", repr(part.rewards), ", ".join(KINDS))
 
 
 def _frozen(part: Any) -> bool:
