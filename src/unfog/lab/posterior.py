@@ -24,9 +24,11 @@ from unfog.inputs import InputError, count, one_of
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
 from unfog.maths.arrays import Array
+from unfog.maths.streams import RoundDraws, generator
+from unfog.maths.streams import RoundDraws as RoundTape
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import MOST_SEED
-from unfog.simulate.draws import RoundTape, StepTape, generator, truth_draws
+from unfog.simulate.draws import StepDraws, truth_draws
 from unfog.simulate.execute.processes import cores
 from unfog.worlds.problem import Problem
 
@@ -185,7 +187,7 @@ def walks(
     if chain is None or chain.normals(data.known, 1) == 0:
         belief = learner.belief(*walk(range(1))[:2])
         tick(replicas)
-        normals = RoundTape(seed, range(replicas), "belief", data.rows.shape[1]).next(1)
+        normals = RoundDraws(seed, range(replicas), "belief", data.rows.shape[1]).next(1)
         return belief.sample(normals[:, 0]), None
     ends = []
     pieces = [range(first, min(first + PIECE, replicas)) for first in range(0, replicas, PIECE)]
@@ -201,18 +203,18 @@ class _End(NamedTuple):
 
     parameters: Parameters
     state: State
-    tape: StepTape
+    draws: StepDraws
 
 
 def _walk(learner: Learner, data: Data, seed: int, replicas: range) -> _End:
     """Through all rounds, up to the decision after the last."""
-    tape = StepTape(seed, replicas, learner.chain, data.known)
+    draws = StepDraws(seed, replicas, learner.chain, data.known)
     parameters, state = learner.setup(data.known), learner.start(data.known, None)
     for t in range(len(data.rewards)):
-        state = _think(learner, parameters, state, tape.next(t))
+        state = _think(learner, parameters, state, draws.next(t))
         spread = data.spreads[t, None] if learner.spread else None
         state = learner.update(parameters, state, data.rows[t, None], spread, data.rewards[t, None])
-    return _End(parameters, _think(learner, parameters, state, tape.next(len(data.rewards))), tape)
+    return _End(parameters, _think(learner, parameters, state, draws.next(len(data.rewards))), draws)
 
 
 def _think(learner: Learner, parameters: Parameters, state: State, normals: Array) -> State:
@@ -228,7 +230,7 @@ def _walk_on(learner: Learner, end: _End, seen: int) -> Array:
     """More steps without new rounds: (replicas, thetas, m)."""
     state, kept = end.state, []
     for _ in range(LONG_ROUNDS):
-        for normals in np.array_split(end.tape.next(seen), LONG_KEPT):
+        for normals in np.array_split(end.draws.next(seen), LONG_KEPT):
             state = _think(learner, end.parameters, state, normals)
             kept.append(learner.belief(end.parameters, state).mean)
     return np.stack(kept, 1)
