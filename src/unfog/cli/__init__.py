@@ -40,7 +40,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     from unfog.cli.app import app
 
-    before = list(sys.path)
+    before = sys.path.copy()
     sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
     try:
         code = int(app(arguments, standalone_mode=False) or 0)
