@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,15 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
     assert [f"{name.removeprefix('unfog.').replace('.', '/')}.py" for name in loaded.split()] == [
         name for name in store.NUMERIC if name.startswith("theory/")
     ]
+
+
+def test_the_import_contract_is_about_the_same_packages() -> None:
+    settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    [core] = [c for c in settings["tool"]["importlinter"]["contracts"] if "NumPy alone" in c["name"]]
+    told = {
+        f"unfog.{name.removesuffix('.py').replace('/', '.')}" for name in store.NUMERIC if "lab/" not in name
+    }
+    assert set(core["source_modules"]) == told | {"unfog.theory.mismatch"}
 
 
 def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:
