@@ -80,7 +80,14 @@ def precision_effect(trials: int, rounds: int) -> dict[str, Any]:
     """float32 less float64 on the same random numbers."""
     finals = [
         simulate(
-            PROBLEM, ["alg1"], trials=trials, rounds=rounds, points=1, engine="jax", precision=p, tape="numpy"
+            PROBLEM,
+            ["alg1"],
+            trials=trials,
+            rounds=rounds,
+            points=1,
+            engine="jax",
+            precision=p,
+            draws="numpy",
         ).values["regret"][0, :, -1]
         for p in ("float32", "float64")
     ]

@@ -19,6 +19,7 @@ from unfog.agents.learn.lmc import LMC
 from unfog.agents.learn.pg import PG
 from unfog.agents.names import BERNOULLI, CHOOSERS, LEARNERS, NOTES, PAPERS, PARTS, settings_of, spelled_out
 from unfog.inputs import InputError
+from unfog.lab.prepare import prepare
 from unfog.lab.spec import parse
 from unfog.simulate import simulate
 from unfog.worlds.gaussian import GaussianProblem
@@ -226,7 +227,7 @@ def test_agents_of_the_other_kind_are_refused() -> None:
 
 def test_a_spec_takes_and_refuses_the_same_names() -> None:
     def spec(kind: str, *names: str) -> Any:
-        return parse({"problem": {"kind": kind}, "run": {"agents": list(names)}})
+        return prepare(parse({"problem": {"kind": kind}, "run": {"agents": list(names)}})).spec
 
     names = ["alg1", "alg1-pg", "alg1-lmc:temperature=1:steps=20"]
     assert spec("logistic", *names).run.agents == names

@@ -189,7 +189,7 @@ BAD_CALLS = {
 def test_bad_calls_are_refused_in_one_line(
     case: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unfog.lab.bounds.run", pytest.fail)  # before anything is simulated
+    monkeypatch.setattr("unfog.lab.bounds.play", pytest.fail)  # before anything is simulated
     Path("none.toml").write_text('[problem]\nkind = "gaussian"\n[run]\nagents = ["kk", "naive"]\n')
     words, said = BAD_CALLS[case]
     code, out, err = unfog(capsys, "bounds", *words)

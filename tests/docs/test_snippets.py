@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from unfog.cli import main
+from unfog.lab.prepare import prepare
 from unfog.lab.spec import parse
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +62,7 @@ def test_shell_commands_of_the_readme_run(
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")])
 def test_toml_is_a_valid_spec(page: str) -> None:
     for block in blocks(page, "toml"):
-        parse(tomllib.loads(block))
+        prepare(parse(tomllib.loads(block)))
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -15,7 +15,8 @@ from unfog.lab.bounds_figure import THEORY, figure
 from unfog.lab.bounds_report import PANELS, summary, table
 from unfog.lab.run import run
 from unfog.lab.spec import Spec, build_problem, load, parse
-from unfog.simulate.draws import RoundTape, truth_draws
+from unfog.maths.streams import RoundDraws
+from unfog.simulate.draws import truth_draws
 from unfog.theory.bounds import Bound, at_random, lemma_1, theorem_1, theorem_2
 from unfog.theory.bounds.potential import escape
 from unfog.theory.growth import exponent, slope
@@ -173,7 +174,7 @@ def test_the_case_of_a_map_that_is_not_linear() -> None:
     assert (case.linear, case.arms, case.size) == (None, 4, 6)
     draws = truth_draws(1, trials, problem.truth_draws())
     truth = problem.truth(draws)
-    context = problem.emit(truth, RoundTape(1, trials, "rounds", 5).next(32).swapaxes(0, 1)).context
+    context = problem.emit(truth, RoundDraws(1, trials, "rounds", 5).next(32).swapaxes(0, 1)).context
     a, c = draws["actions"], context[:, :, None]
     phi = np.concat(np.broadcast_arrays(a**2, c**2, a * c), -1)
     assert case.feature_norm == pytest.approx(float(np.sqrt((phi**2).sum(-1).max(-1).mean())))
@@ -192,8 +193,8 @@ def test_the_experiments_meet_every_condition() -> None:
         spec = load(name)
         full = spec.run.rounds
         assert spec.run.agents == [agents, f"{agents}-exact"]
-        for suffix, problem in [("", build_problem(spec.problem)), *spec.settings()]:
-            case = case_of(problem, 100, spec.run.seed)
+        for suffix, fields in [("", spec.problem), *spec.settings()]:
+            case = case_of(build_problem(fields), 100, spec.run.seed)
             for bounds in (BOUNDED[agent].bounds(case, [16, full]) for agent in spec.run.agents):
                 assert all(bound.broken == () for bound in bounds.values()), suffix
 
@@ -282,7 +283,7 @@ def test_the_measured_mismatch_takes_the_place_of_its_bound(monkeypatch: pytest.
         return stand_in
 
     monkeypatch.setattr(mismatch, "measure", measure)
-    told = measured(spec_of(), 5)
+    told = measured(spec_of(), build_problem(PROBLEM), 5)
     assert {name: asked[name] for name in ("rounds", "trials", "seed")} == {
         "rounds": 64,
         "trials": 5,
@@ -295,8 +296,9 @@ def test_the_measured_mismatch_takes_the_place_of_its_bound(monkeypatch: pytest.
     np.testing.assert_array_equal(told.lemma.total, direct.total)
     facts = summary(study(spec_of(actions=2)), told, 1.0)["mismatch"]
     np.testing.assert_allclose(facts["half_width"], 2.7764451 * stand_in.total_se)  # Student's t, 5 trials
+    without = parse({"problem": PROBLEM, "run": {**RUN, "agents": ["alg2"]}})
     with pytest.raises(InputError, match=r"^mismatch: of alg2; allowed: a spec with alg1"):
-        measured(parse({"problem": PROBLEM, "run": {**RUN, "agents": ["alg2"]}}), 5)
+        measured(without, build_problem(PROBLEM), 5)
 
 
 def test_the_figure_says_what_grows_how(found: Study) -> None:

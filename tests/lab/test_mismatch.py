@@ -73,7 +73,7 @@ class Shown(NamedTuple):
 def test_the_rounds_are_those_of_a_run(problem: GaussianProblem) -> None:
     learner: Any = Shown([], [])
     row: Agent = AGENTS["alg1"]._replace(name="recorded", learner=learner)
-    job, _ = plan(problem, [row], rounds=40, trials=3, seed=11)
+    [job] = plan([problem], [row], rounds=40, trials=3, seed=11).jobs
     numpy_engine.run_trials(job, range(3), lambda _: None)
     seen = play(problem, 41, range(3), 11)
     np.testing.assert_allclose(seen.rows, np.stack(learner.rows[:40], 1), rtol=1e-9, atol=1e-12)

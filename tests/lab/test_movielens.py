@@ -19,11 +19,13 @@ from unfog.inputs import InputError
 from unfog.lab import datasets, figures, ratings, store
 from unfog.lab.datasets import DATASETS, look_in
 from unfog.lab.movielens import MovieLens
+from unfog.lab.prepare import prepare
 from unfog.lab.ratings import STAND_IN
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, catalog, describe, load, parse
 from unfog.maths.arrays import Array
-from unfog.simulate import schedule, simulate
+from unfog.simulate import simulate
+from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.regret import estimate
 from unfog.worlds.movielens import CONTEXTS, RatingsProblem
 
@@ -64,9 +66,11 @@ def data(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def spec(run: dict[str, Any] | None = None, sweep: dict[str, Any] | None = None, **problem: Any) -> Spec:
+    """Complete."""
     short = {"rounds": 12, "trials": 6, "agents": ["alg1", "naive"], **(run or {})}
     fields = {"kind": "movielens", **problem}
-    return parse({"title": "Films", "problem": fields, "run": short, "sweep": sweep or {}}, "films")
+    told = {"title": "Films", "problem": fields, "run": short, "sweep": sweep or {}}
+    return prepare(parse(told, "films")).spec
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -87,7 +91,7 @@ def test_without_data_auto_is_the_stand_in_and_says_so_everywhere(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     made = spec(ratings="auto")
     assert made.problem["ratings"] == "stand-in"
-    folder = keep(made, tmp_path / "run")
+    folder = keep(prepare(made), tmp_path / "run")
     assert 'ratings = "stand-in"\n' in (folder / "spec.toml").read_text()
     for found in (open_run(folder), unfog.run(made), unfog.run(MovieLens(), rounds=2, trials=2)):
         assert found.attrs["note"] == STAND_IN
@@ -118,7 +122,7 @@ def test_without_data_movielens_is_refused_with_file_and_licence(
 def test_with_data_auto_is_movielens_and_there_is_nothing_to_say(data: Path, tmp_path: Path) -> None:
     made = spec(ratings="auto")
     assert made.problem["ratings"] == "movielens"
-    found = open_run(keep(made, tmp_path / "run"))
+    found = open_run(keep(prepare(made), tmp_path / "run"))
     assert json.loads(found.attrs["spec"])["problem"]["ratings"] == "movielens"
     assert "note" not in found.attrs
     assert "note" not in unfog.summary(found)
@@ -132,11 +136,11 @@ def test_with_data_auto_is_movielens_and_there_is_nothing_to_say(data: Path, tmp
 def test_the_data_decide_nothing_where_the_stand_in_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(spec(ratings="auto"), tmp_path / "before")
+    keep(prepare(spec(ratings="auto")), tmp_path / "before")
     monkeypatch.setenv("UNFOG_DATA", str(FOLDER))
     again = load(tmp_path / "before/spec.toml")
     assert again.problem["ratings"] == "stand-in"
-    keep(again, tmp_path / "after")
+    keep(prepare(again), tmp_path / "after")
     assert contents(tmp_path / "before") == contents(tmp_path / "after")
     assert open_run(tmp_path / "after").attrs["note"] == STAND_IN
 
@@ -145,10 +149,10 @@ def test_the_data_decide_nothing_where_the_stand_in_is_asked_for(
 def test_a_stored_run_of_movielens_needs_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as there:
         there.setenv("UNFOG_DATA", str(FOLDER))
-        keep(spec(ratings="auto"), tmp_path / "run")
+        keep(prepare(spec(ratings="auto")), tmp_path / "run")
     assert open_run(tmp_path / "run").attrs["experiment"] == "films"  # to look at it needs no data
     with pytest.raises(InputError, match=r"^data: no file"):
-        load(tmp_path / "run/spec.toml")
+        prepare(load(tmp_path / "run/spec.toml"))
 
 
 @pytest.mark.parametrize("wanted", ["auto", "movielens"])
@@ -240,7 +244,7 @@ def test_the_world_is_made_of_the_factors() -> None:
 
 def test_thirty_clusters() -> None:
     made = spec(ratings="stand-in", clusters=30)
-    [(_, problem)] = made.settings()
+    [problem] = prepare(made).problems
     assert problem.arms() == 30
     assert problem.knowledge().prior_mean.shape == (90,)
     found = unfog.run(made)
@@ -285,9 +289,9 @@ def test_odd_fields_and_sweeps_are_refused_by_name() -> None:
 def test_a_sweep_over_clusters_has_as_many_arms() -> None:
     values = [2, 4]
     made = spec(ratings="auto", clusters=2, sweep={"clusters": values})
-    assert [(suffix, problem.arms()) for suffix, problem in made.settings()] == [
-        (f" clusters={value}", value) for value in values
-    ]
+    plan = prepare(made)
+    assert plan.labels == tuple(f" clusters={value}" for value in values)
+    assert [problem.arms() for problem in plan.problems] == values
     found = unfog.run(made)
     assert found.attrs["note"] == STAND_IN
     assert list(found["agent"].values) == [
@@ -311,8 +315,9 @@ def test_the_catalog_is_read_without_building_worlds(monkeypatch: pytest.MonkeyP
     assert "fig1-movielens" in catalog()
     assert catalog()["fig1-movielens"].title == "MovieLens-100K: five agents (Fig. 1 right)"
     assert load("fig1-gaussian").problem["kind"] == "gaussian"
+    films = load("fig1-movielens")
     with pytest.raises(AssertionError, match="a world was built"):
-        load("fig1-movielens")
+        prepare(films)
 
 
 # Run folders
@@ -322,16 +327,16 @@ def test_the_same_run_has_the_same_bytes_alone_or_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = spec(ratings="auto", contexts="users", run={"agents": ["alg1", "alg2", "oracle"]})
-    keep(made, tmp_path / "once")
-    keep(made, tmp_path / "twice")
-    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 2))
-    keep(made, tmp_path / "shared", workers=2)
+    keep(prepare(made), tmp_path / "once")
+    keep(prepare(made), tmp_path / "twice")
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 2))
+    keep(prepare(made, workers=2), tmp_path / "shared")
     assert contents(tmp_path / "once") == contents(tmp_path / "twice") == contents(tmp_path / "shared")
 
 
 def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(spec(ratings="auto"), tmp_path / "whole")
-    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 2))
+    keep(prepare(spec(ratings="auto")), tmp_path / "whole")
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 2))
     save, saved = store.Partial.save, iter(range(10**6))
 
     def failing(self: store.Partial, *given: Any) -> None:
@@ -342,9 +347,9 @@ def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path: Path, monkeypatch
     with monkeypatch.context() as trouble:
         trouble.setattr(store.Partial, "save", failing)
         with pytest.raises(OSError, match="No space"):
-            keep(spec(ratings="auto"), tmp_path / "broken")
+            keep(prepare(spec(ratings="auto")), tmp_path / "broken")
     assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == 2
-    keep(spec(ratings="auto"), tmp_path / "broken")
+    keep(prepare(spec(ratings="auto")), tmp_path / "broken")
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
     assert open_run(tmp_path / "broken").attrs["note"] == STAND_IN
 

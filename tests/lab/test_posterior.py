@@ -146,7 +146,7 @@ class Recorder:
 def test_the_data_are_what_the_engine_shows(name: str) -> None:
     recorder: Any = Recorder()
     row: Agent = AGENTS[name]._replace(name="recorded", learner=recorder)
-    job, _ = plan(SMALL, [row], rounds=150, trials=1, seed=11)
+    [job] = plan([SMALL], [row], rounds=150, trials=1, seed=11).jobs
     numpy_engine.run_trials(job, [0], lambda _: None)
     data = play(SMALL, Catalogue("bernoulli")[f"{name}-online"], 150, 11)
     for kept, shown in zip(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,11 @@ import pytest
 
 import unfog
 from unfog.inputs import InputError
-from unfog.lab import run as lab_run
 from unfog.lab import store
+from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
-from unfog.simulate import schedule
+from unfog.simulate import grid
 from unfog.simulate.engines import numpy as numpy_engine
 
 
@@ -57,7 +58,7 @@ def test_spec_survives_the_round_trip_through_toml(tmp_path: Path) -> None:
     (tmp_path / "again.toml").write_text(to_toml(spec), "utf-8")
     again = load(tmp_path / "again.toml")
     assert again.model_dump(exclude={"name"}) == spec.model_dump(exclude={"name"})
-    assert "action_law" in parse({"problem": {"kind": "gaussian"}}).problem
+    assert "action_law" in prepare(parse({"problem": {"kind": "gaussian"}})).spec.problem
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -80,15 +81,15 @@ def interrupt_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_interrupted_run_ends_with_the_same_bytes(
     finished: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(small(), tmp_path / "whole")
-    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 3))
+    keep(prepare(small()), tmp_path / "whole")
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 3))
     with monkeypatch.context() as trouble:
         interrupt_after(finished, trouble)
         with pytest.raises(OSError, match="No space"):
-            keep(small(), tmp_path / "broken")
+            keep(prepare(small()), tmp_path / "broken")
     assert not (tmp_path / "broken").exists()
     assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
-    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 5))  # cut otherwise than before
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 5))  # cut otherwise than before
     played: list[int] = []
     engine = numpy_engine.run_trials
 
@@ -98,7 +99,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
 
     monkeypatch.setattr(numpy_engine, "run_trials", watched)
     done: list[tuple[int, int]] = []
-    keep(small(), tmp_path / "broken", progress=lambda now, total: done.append((now, total)))
+    keep(prepare(small()), tmp_path / "broken", progress=lambda now, total: done.append((now, total)))
     assert played == list(range(3 * finished, 12))
     assert done[-1] == (2 * 40 * 12,) * 2
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
@@ -108,8 +109,9 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
 def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path\nfrom unfog.lab.run import keep\nfrom unfog.lab.spec import load\n"
-        "from unfog.simulate import schedule\nschedule.BATCH_TRIALS = (1, 2)\n"
-        "keep(load('fig1-gaussian', {'rounds': 300, 'trials': 40}), Path('killed'))"
+        "from unfog.lab.prepare import prepare\n"
+        "from unfog.simulate.engines import numpy as engine\nengine.BATCH_TRIALS = (1, 2)\n"
+        "keep(prepare(load('fig1-gaussian', {'rounds': 300, 'trials': 40})), Path('killed'))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
     deadline = time.monotonic() + 60
@@ -119,44 +121,44 @@ def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     process.wait()
     assert not (tmp_path / "killed").exists()
     assert len(list(tmp_path.glob("killed.partial/batch-*.npz"))) >= 2
-    spec = load("fig1-gaussian", {"rounds": 300, "trials": 40})
+    spec = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 40}))
     keep(spec, tmp_path / "killed")
     keep(spec, tmp_path / "whole")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
 def test_workers_do_not_change_a_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(small(), tmp_path / "one")
-    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 5))
+    keep(prepare(small()), tmp_path / "one")
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 5))
     done = []
-    keep(small(), tmp_path / "two", workers=2, progress=lambda now, total: done.append((now, total)))
+    keep(prepare(small(), workers=2), tmp_path / "two", progress=lambda now, total: done.append((now, total)))
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert done[-1] == (2 * 40 * 12,) * 2
 
 
 def test_a_damaged_batch_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(small(), tmp_path / "whole")
-    monkeypatch.setattr(schedule, "BATCH_TRIALS", (1, 3))
+    keep(prepare(small()), tmp_path / "whole")
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 3))
     with monkeypatch.context() as trouble:
         interrupt_after(3, trouble)
         with pytest.raises(OSError, match="No space"):
-            keep(small(), tmp_path / "hurt")
+            keep(prepare(small()), tmp_path / "hurt")
     victim = tmp_path / "hurt.partial/batch-0-3-6.npz"
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
-    keep(small(), tmp_path / "hurt")
+    keep(prepare(small()), tmp_path / "hurt")
     assert contents(tmp_path / "hurt") == contents(tmp_path / "whole")
 
 
 def test_a_stray_file_among_the_batches_is_left_alone(tmp_path: Path) -> None:
-    with store.claimed(small(), tmp_path / "run", tmp_path) as partial:
+    with store.claimed(prepare(small()), tmp_path / "run", tmp_path) as partial:
         (partial.folder / "batch-0-foo-bar.npz").write_bytes(b"?")
         assert partial.finished(0) == []
 
 
 def test_an_edited_spec_is_refused(tmp_path: Path) -> None:
-    keep(small(), tmp_path / "run")
+    keep(prepare(small()), tmp_path / "run")
     spec = tmp_path / "run/spec.toml"
     spec.write_text(spec.read_text().replace("rounds = 40", "rounds = 41"))
     with pytest.raises(InputError, match=r"spec\.toml.* is damaged"):
@@ -165,15 +167,15 @@ def test_an_edited_spec_is_refused(tmp_path: Path) -> None:
 
 def test_an_unfinished_run_is_called_so(tmp_path: Path) -> None:
     with (
-        store.claimed(small(), tmp_path / "run", tmp_path) as partial,
+        store.claimed(prepare(small()), tmp_path / "run", tmp_path) as partial,
         pytest.raises(InputError, match="unfinished"),
     ):
         open_run(partial.folder)
 
 
 def test_a_stored_spec_repeats_the_run_to_the_byte(tmp_path: Path) -> None:
-    keep(small(), tmp_path / "first")
-    keep(load(tmp_path / "first/spec.toml"), tmp_path / "second")
+    keep(prepare(small()), tmp_path / "first")
+    keep(prepare(load(tmp_path / "first/spec.toml")), tmp_path / "second")
     assert contents(tmp_path / "first") == contents(tmp_path / "second")
 
 
@@ -184,7 +186,7 @@ def test_folders_that_cannot_be_made_are_refused(
     monkeypatch.chdir(tmp_path)
     Path("afile").write_text("here")
     with pytest.raises(InputError, match=r"^out: "):
-        keep(small(), Path(out))
+        keep(prepare(small()), Path(out))
     assert [p.name for p in tmp_path.iterdir()] == ["afile"]
 
 
@@ -206,8 +208,9 @@ def test_a_sweep_shares_the_storage() -> None:
     spec = parse(
         {"problem": {"kind": "gaussian", "dim": 1}, "run": {"trials": 3000, "rounds": 1000}, "sweep": sweep}
     )
-    job, _ = lab_run._plan(spec, spec.settings()[0][1], 1)
-    assert len(job.grid) * 3000 * 5 * 4 * schedule.CURVES <= schedule.MOST_CELLS
+    jobs = prepare(spec).work.jobs
+    assert len(jobs) == 4
+    assert len(jobs[0].grid) * 3000 * 5 * 4 * grid.CURVES <= grid.MOST_CELLS
 
 
 def test_losses_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
@@ -221,7 +224,7 @@ def test_losses_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 
 
 def test_damaged_results_are_refused(tmp_path: Path) -> None:
-    keep(small(), tmp_path / "run")
+    keep(prepare(small()), tmp_path / "run")
     curves = tmp_path / "run/curves.nc"
     whole = curves.read_bytes()
     rng = np.random.default_rng(0)
@@ -237,7 +240,7 @@ def test_damaged_results_are_refused(tmp_path: Path) -> None:
 
 
 def claim(folder: Path, spec: Spec) -> Path:
-    with store.claimed(spec, None, folder) as partial:
+    with store.claimed(prepare(spec), None, folder) as partial:
         return partial.target
 
 
@@ -245,10 +248,10 @@ def test_other_code_or_spec_never_mixes(tmp_path: Path, monkeypatch: pytest.Monk
     target = claim(tmp_path, small())
     assert claim(tmp_path, small()) == target == tmp_path / "small-001"
     assert claim(tmp_path, small(seed=1)) == tmp_path / "small-002"
-    monkeypatch.setattr(store, "fingerprint", lambda: "other code")
+    monkeypatch.setattr(store, "fingerprint", lambda _: "other code")
     assert claim(tmp_path, small()) == tmp_path / "small-003"
     with pytest.raises(InputError, match="another unfinished run"):
-        keep(small(), target)
+        keep(prepare(small()), target)
 
 
 def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,8 +271,20 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
     ]
 
 
+def test_the_import_contract_is_about_the_same_packages() -> None:
+    settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    [core] = [c for c in settings["tool"]["importlinter"]["contracts"] if "NumPy alone" in c["name"]]
+    told = {
+        f"unfog.{name.removesuffix('.py').replace('/', '.')}" for name in store.NUMERIC if "lab/" not in name
+    }
+    assert set(core["source_modules"]) == told | {"unfog.theory.mismatch"}
+
+
 def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:
-    with store.claimed(small(), None, tmp_path) as first, store.claimed(small(), None, tmp_path) as second:
+    with (
+        store.claimed(prepare(small()), None, tmp_path) as first,
+        store.claimed(prepare(small()), None, tmp_path) as second,
+    ):
         assert (first.target.name, second.target.name) == ("small-001", "small-002")
     code = "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '20', '--rounds', '50'])"
     started = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(3)]
@@ -280,14 +295,14 @@ def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:
 
 
 def test_a_second_writer_is_kept_out(tmp_path: Path) -> None:
-    first = store.Partial(tmp_path / "run", small())
+    first = store.Partial(tmp_path / "run", prepare(small()))
     first.open()
     with first.locked(), pytest.raises(InputError, match="being written"):
-        keep(small(), tmp_path / "run")
+        keep(prepare(small()), tmp_path / "run")
 
 
 def test_a_run_says_how_it_was_made(tmp_path: Path) -> None:
-    keep(small(seed=3), tmp_path / "run")
+    keep(prepare(small(seed=3)), tmp_path / "run")
     facts = json.loads((tmp_path / "run/run.json").read_bytes())
     assert facts["seed"] == 3
     assert facts["versions"]["numpy"] == np.__version__
@@ -295,10 +310,10 @@ def test_a_run_says_how_it_was_made(tmp_path: Path) -> None:
 
 
 def test_long_horizons_store_thinned_curves() -> None:
-    grid = schedule.stored_rounds(10_000, 10_000, agents=5)
-    assert grid[-1] == 10_000
-    assert 50 <= len(grid) <= 10_000
-    assert 5 * 10_000 * len(grid) * schedule.CURVES * 8 <= 2**31 // 4
+    stored = grid.stored_rounds(10_000, 10_000, agents=5)
+    assert stored[-1] == 10_000
+    assert 50 <= len(stored) <= 10_000
+    assert 5 * 10_000 * len(stored) * grid.CURVES * 8 <= 2**31 // 4
     thin, full = unfog.run(small(points=7)), unfog.run(small())
     assert thin.sizes["round"] == 7
     np.testing.assert_array_equal(thin["regret"].values, full["regret"].sel(round=thin["round"]).values)
@@ -322,7 +337,7 @@ def test_agents_of_ones_own(tmp_path: Path) -> None:
     assert list(data["agent"].values) == ["mine", "naive"]
     assert np.array_equal(data["regret"].values, same["regret"].values)
     assert "mine" in unfog.table(data)
-    with pytest.raises(InputError, match="out"):
+    with pytest.raises(InputError, match=r"^out: .* name \'mine\' as module:name"):
         unfog.run(small(), agents=[mine], out=tmp_path / "run")
     with pytest.raises(InputError, match="a list of names or of rows"):
         unfog.run(small(), agents="alg1")

@@ -63,7 +63,9 @@ def test_regret_is_never_negative_and_the_split_adds_up(kind: str) -> None:
 @pytest.mark.parametrize("name", ["alg1", "oracle", "naive"])
 def test_both_engines_agree(kind: str, name: str) -> None:
     problem, decompose = world(**CHANNELS[kind]), name == "alg1"  # the split of one takes long to compile
-    numpy, jax = (run(problem, [name], decompose=decompose, engine=e, tape="numpy") for e in ("numpy", "jax"))
+    numpy, jax = (
+        run(problem, [name], decompose=decompose, engine=e, draws="numpy") for e in ("numpy", "jax")
+    )
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
@@ -72,7 +74,7 @@ def test_both_engines_agree(kind: str, name: str) -> None:
 def test_both_engines_agree_on_the_agents_for_such_worlds(kind: str, agent: Agent) -> None:
     problem = world(**CHANNELS[kind])
     numpy, jax = (
-        run(problem, [agent], decompose=False, engine=e, tape="numpy").values["regret"]
+        run(problem, [agent], decompose=False, engine=e, draws="numpy").values["regret"]
         for e in ("numpy", "jax")
     )
     np.testing.assert_allclose(jax, numpy, rtol=1e-9, atol=1e-9)
@@ -81,7 +83,7 @@ def test_both_engines_agree_on_the_agents_for_such_worlds(kind: str, agent: Agen
 def test_the_layout_for_gpus_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = world(drift_cov=DRIFT)
     for agent in (DRIFTER, STURDY):
-        settings: Any = {"rounds": 40, "decompose": False, "tape": "numpy"}
+        settings: Any = {"rounds": 40, "decompose": False, "draws": "numpy"}
         straight = run(problem, [agent], **settings).values["regret"]
         with monkeypatch.context() as patch:
             patch.setattr(jax_engine, "platform", lambda: "gpu")
@@ -143,12 +145,13 @@ PARTIAL = {"late": {"late": 2}, "some": {"revealed": 0.5}}
 @pytest.mark.parametrize("kind", PARTIAL)
 def test_engines_that_cannot_show_contexts_late_say_so(kind: str) -> None:
     problem = GaussianProblem(dim=2, actions=3, **PARTIAL[kind])  # type: ignore[arg-type]
-    for engine in ("jax", "chip"):
+    for engine in ("jax", "pallas"):
         message = rf"^engine: {engine} cannot show true contexts late or in part; allowed: numpy$"
         with pytest.raises(InputError, match=message):
-            plan(problem, ["alg1"], rounds=5, trials=2, seed=0, engine=engine)
-    job, _ = plan(problem, ["alg1"], rounds=5, trials=2, seed=0, engine="auto")
-    assert (job.engine, job.why) == ("numpy", "only numpy can show true contexts late or in part")
+            plan([problem], ["alg1"], rounds=5, trials=2, seed=0, engine=engine)
+    work = plan([problem], ["alg1"], rounds=5, trials=2, seed=0, engine="auto")
+    assert work.engine.name == "numpy"
+    assert "jax cannot show true contexts late or in part" in work.reason
 
 
 @pytest.mark.parametrize("kind", PARTIAL)
@@ -165,14 +168,16 @@ def test_agents_that_need_every_context_are_refused(kind: str) -> None:
 @pytest.mark.parametrize(
     "odd", [{"tails": 3}, {"missing": 0.1}, {"drift_cov": 0.1}, {"actual_noise_cov": 1.0}]
 )
-def test_the_chip_engine_refuses_odd_channels(odd: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_refuses_odd_channels(odd: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
-    with pytest.raises(InputError, match=r"^engine: chip serves plain channels.*; allowed: numpy, jax, auto"):
-        plan(GaussianProblem(**odd), ["alg1"], rounds=5, trials=2, seed=0, engine="chip")
+    with pytest.raises(
+        InputError, match=r"^engine: pallas serves plain channels.*; allowed: numpy, jax, auto"
+    ):
+        plan([GaussianProblem(**odd)], ["alg1"], rounds=5, trials=2, seed=0, engine="pallas")
 
 
 def test_a_long_walk_is_cut_into_small_batches() -> None:
     long = GaussianProblem(drift_cov=0.1, drift_rounds=10**6)
     for engine in ("numpy", "jax"):
-        _, parts = plan(long, ["alg1"], rounds=5, trials=500, seed=0, engine=engine)
+        [parts] = plan([long], ["alg1"], rounds=5, trials=500, seed=0, engine=engine).batches
         assert max(map(len, parts)) * 8 * 3 * 5 * 10**6 <= 2**30

@@ -174,7 +174,7 @@ def test_both_engines_agree() -> None:
     rows = [row("late", records, Ledger())]
     settings: dict[str, Any] = {"rounds": 30, "trials": 5, "decompose": False}
     right = simulate(problem, rows, **settings).values["regret"]
-    found = simulate(problem, rows, engine="jax", tape="numpy", precision="float64", **settings).values[
+    found = simulate(problem, rows, engine="jax", draws="numpy", precision="float64", **settings).values[
         "regret"
     ]
     np.testing.assert_allclose(found, right, rtol=1e-8)

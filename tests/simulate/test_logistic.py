@@ -1,4 +1,4 @@
-"""Logistic runs: what must not change a bit, two engines on one tape, and a plain loop to compare with."""
+"""Logistic runs: what must not change a bit, two engines on the same draws, a plain loop beside."""
 
 import json
 from pathlib import Path
@@ -19,15 +19,18 @@ from unfog.agents.catalogue import Catalogue
 from unfog.agents.learn.refit import State, Walker
 from unfog.inputs import InputError
 from unfog.lab import store
+from unfog.lab.prepare import prepare
 from unfog.lab.report import summary
 from unfog.lab.run import keep
 from unfog.lab.spec import Spec, describe, parse
 from unfog.maths.arrays import Array
 from unfog.maths.polya_gamma import normals as latent_normals
+from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
-from unfog.simulate import Curves, plan, schedule, simulate
-from unfog.simulate.draws import StepTape, generator
+from unfog.simulate import Curves, plan, simulate
+from unfog.simulate.draws import StepDraws
 from unfog.simulate.engines import jax as jax_engine
+from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines.jax_program import Program
 from unfog.theory.regret import names
 from unfog.worlds.logistic import LogisticProblem
@@ -120,8 +123,8 @@ def test_fewer_trials_are_the_first_of_more_and_seeds_decide(curves: Curves) -> 
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_both_engines_agree_on_one_tape(name: str, curves: Curves) -> None:
-    found = run([name], engine="jax", tape="numpy")
+def test_both_engines_agree_on_the_same_draws(name: str, curves: Curves) -> None:
+    found = run([name], engine="jax", draws="numpy")
     for loss, values in curves.values.items():
         right = values[AGENTS.index(name)]
         np.testing.assert_allclose(found.values[loss][0], right, rtol=1e-9, atol=1e-9, err_msg=loss)
@@ -139,7 +142,7 @@ def test_both_engines_agree_on_one_tape(name: str, curves: Curves) -> None:
 )
 def test_other_features_agree_on_both_engines(problem: LogisticProblem) -> None:
     numpy, jax = (
-        run(["alg1-pg:sweeps=1"], problem, engine=engine, tape="numpy").values for engine in ("numpy", "jax")
+        run(["alg1-pg:sweeps=1"], problem, engine=engine, draws="numpy").values for engine in ("numpy", "jax")
     )
     for loss, values in numpy.items():
         np.testing.assert_allclose(jax[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
@@ -175,7 +178,7 @@ class Sum(Walker):
 def test_a_compiled_chain_gets_new_draws_at_every_step() -> None:
     """No step, round or purpose sees the draws of another: sums of four are of variance four, and apart."""
     trials, agent = 500, Catalogue("bernoulli")["alg1"]._replace(name="sum", learner=Sum())
-    job, _ = plan(PROBLEM, [agent], rounds=6, trials=trials, seed=1, engine="jax", tape="device")
+    [job] = plan([PROBLEM], [agent], rounds=6, trials=trials, seed=1, engine="jax", draws="device").jobs
     with jax.enable_x64(True):
         draws = jax_engine.Randomness(job, range(trials), trials)
         program = Program(PROBLEM, agent, True, False, "float64", False, 6)
@@ -206,7 +209,7 @@ def test_single_precision_is_finite_and_near() -> None:
     agents = ["alg1-online:marginal=true"]
     settings: Any = {"trials": 100, "rounds": 12, "decompose": False}
     double = run(agents, **settings).values["regret"][:, :, -1]
-    single = run(agents, engine="jax", tape="numpy", precision="float32", **settings).values["regret"][
+    single = run(agents, engine="jax", draws="numpy", precision="float32", **settings).values["regret"][
         :, :, -1
     ]
     assert np.isfinite(single).all()
@@ -234,14 +237,14 @@ def test_losses_are_gaps_between_probabilities(curves: Curves) -> None:
 
 def test_steps_take_their_draws_from_a_stream_of_their_own() -> None:
     known, rows = PROBLEM.knowledge(), Catalogue("bernoulli")
-    tape = StepTape(5, [0, 3], rows["alg1-pg:sweeps=2"].learner.chain, known)
-    first, second = tape.next(0), tape.next(1)
+    draws = StepDraws(5, [0, 3], rows["alg1-pg:sweeps=2"].learner.chain, known)
+    first, second = draws.next(0), draws.next(1)
     assert (first.shape, second.shape) == ((2, 2, 6), (2, 2, 6 + latent_normals()))
     for i, trial in enumerate((0, 3)):
         source = generator(5, trial, "learner")
         assert np.array_equal(first[:, i], source.standard_normal((2, 6)))
         assert np.array_equal(second[:, i], source.standard_normal(second.shape[::2]))
-    assert StepTape(5, [0, 3], rows["alg1-online"].learner.chain, known).next(4).shape == (0, 2, 0)
+    assert StepDraws(5, [0, 3], rows["alg1-online"].learner.chain, known).next(4).shape == (0, 2, 0)
 
 
 # The plain loop: one trial and one round at a time, every posterior by explicit inverses.
@@ -319,8 +322,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_an_interrupted_run_ends_with_the_same_bytes(
     finished: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(small(), tmp_path / "whole")
-    monkeypatch.setattr(schedule, "BATCH_TRIALS_HISTORY", (1, 3))
+    keep(prepare(small()), tmp_path / "whole")
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS_HISTORY", (1, 3))
     save, count = store.Partial.save, iter(range(10**6))
 
     def failing(self: store.Partial, *given: Any) -> None:
@@ -331,9 +334,9 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
     with monkeypatch.context() as trouble:
         trouble.setattr(store.Partial, "save", failing)
         with pytest.raises(OSError, match="No space"):
-            keep(small(), tmp_path / "broken")
+            keep(prepare(small()), tmp_path / "broken")
     assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
-    keep(small(), tmp_path / "broken")
+    keep(prepare(small()), tmp_path / "broken")
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
     assert not (tmp_path / "broken.partial").exists()
 
@@ -366,6 +369,6 @@ def test_agents_of_ones_own_run_and_are_not_kept(tmp_path: Path) -> None:
         unfog.run(small(), agents=[mine], out=tmp_path / "run")
 
 
-def test_the_chip_engine_refuses_rewards_of_0_or_1() -> None:
-    with pytest.raises(InputError, match=r"^engine: chip"):
-        run(["alg1-online"], engine="chip")
+def test_the_kernel_refuses_rewards_of_0_or_1() -> None:
+    with pytest.raises(InputError, match=r"^engine: pallas"):
+        run(["alg1-online"], engine="pallas")

@@ -32,7 +32,7 @@ class Cut(GaussianProblem):
 
 def refusal(problem: Any, name: str) -> str:
     with pytest.raises(InputError) as refused:
-        plan(problem, ["alg1", name], rounds=5, trials=2, seed=0)
+        plan([problem], ["alg1", name], rounds=5, trials=2, seed=0)
     return str(refused.value)
 
 

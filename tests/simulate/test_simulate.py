@@ -16,11 +16,11 @@ from unfog.agents.learn import conjugate
 from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
+from unfog.maths.streams import PURPOSES, RoundDraws, generator
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import Curves, plan, simulate
-from unfog.simulate.draws import PURPOSES, RoundTape, generator
 from unfog.simulate.engines.numpy import BLOCK
-from unfog.simulate.schedule import MOST_CELLS, stored_rounds
+from unfog.simulate.grid import MOST_CELLS, stored_rounds
 from unfog.theory.regret import PLAIN, SPLIT, estimate
 from unfog.worlds.gaussian import GaussianProblem
 
@@ -172,14 +172,16 @@ def test_every_round_is_stored_where_that_is_affordable() -> None:
 
 @given(trials=st.integers(1, 700), workers=st.integers(1, 4), chunk=st.none() | st.integers(1, 800))
 def test_batches_hold_every_trial_once(trials: int, workers: int, chunk: int | None) -> None:
-    _, parts = plan(PROBLEM, ["alg1"], rounds=10, trials=trials, seed=0, workers=workers, chunk=chunk)
+    [parts] = plan(
+        [PROBLEM], ["alg1"], rounds=10, trials=trials, seed=0, workers=workers, chunk=chunk
+    ).batches
     assert [trial for part in parts for trial in part] == list(range(trials))
     assert chunk is None or max(map(len, parts)) <= chunk
 
 
 def test_draws_depend_on_seed_trial_and_purpose_alone() -> None:
-    tape = RoundTape(5, [0, 3, 8], "agent", 4)
-    blocks = np.concatenate([tape.next(10), tape.next(3)], 1)
+    draws = RoundDraws(5, [0, 3, 8], "agent", 4)
+    blocks = np.concatenate([draws.next(10), draws.next(3)], 1)
     for row, trial in zip(blocks, (0, 3, 8), strict=True):
         assert np.array_equal(row, generator(5, trial, "agent").standard_normal((13, 4)))
     keys = [(seed, trial, purpose) for seed in (0, 1) for trial in (0, 1) for purpose in PURPOSES]

@@ -161,7 +161,7 @@ def test_there_is_a_bias_only_where_it_is_drawn() -> None:
 def test_both_engines_play_the_same(fields: dict[str, Any], agents: list[str]) -> None:
     run: dict[str, Any] = {"rounds": 230, "trials": 6, "seed": 3, "points": 5}
     numpy = simulate(Made(**fields), agents, **run)
-    jax = simulate(Made(**fields), agents, engine="jax", tape="numpy", precision="float64", **run)
+    jax = simulate(Made(**fields), agents, engine="jax", draws="numpy", precision="float64", **run)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
     assert numpy.values["regret"].min() > 0

@@ -13,6 +13,7 @@ from scipy.stats import t as student_t
 from tests.problems import covariance_error, given, spd, within
 from unfog.features import Context
 from unfog.inputs import InputError
+from unfog.lab.prepare import prepare
 from unfog.lab.spec import describe, parse, to_toml
 from unfog.maths.arrays import Array
 from unfog.worlds import channel as channels
@@ -314,14 +315,17 @@ ODD = [
 @pytest.mark.parametrize("kind", ["gaussian", "logistic"])
 @pytest.mark.parametrize("odd", ODD, ids=str)
 def test_toml_says_everything(kind: str, odd: dict[str, Any]) -> None:
-    spec = parse({"problem": {"kind": kind, "dim": 2, "actions": 3, **odd}, "run": {"agents": ["alg1"]}})
+    spec = prepare(
+        parse({"problem": {"kind": kind, "dim": 2, "actions": 3, **odd}, "run": {"agents": ["alg1"]}})
+    ).spec
     text = to_toml(spec)
-    again = parse(tomllib.loads(text))
+    plan = prepare(parse(tomllib.loads(text)))
+    again = plan.spec
     assert again == spec
     assert to_toml(again) == text
     for field, value in odd.items():
         assert spec.problem[field] == value
-    [(_, world)] = again.settings()
+    [world] = plan.problems
     assert isinstance(world, GaussianProblem | LogisticProblem)
     assert describe(world) == spec.problem
     assert not world.plain
@@ -329,9 +333,9 @@ def test_toml_says_everything(kind: str, odd: dict[str, Any]) -> None:
 
 def test_a_channel_of_the_spec_is_refused_by_its_table() -> None:
     with pytest.raises(InputError, match=r"^problem\.missing: 2; allowed: a number from 0 to 0\.99"):
-        parse({"problem": {"kind": "gaussian", "missing": 2}})
+        prepare(parse({"problem": {"kind": "gaussian", "missing": 2}}))
     with pytest.raises(InputError, match=r"^sweep\.tails: 2; allowed: 0 for Gaussian noise"):
-        parse({"problem": {"kind": "gaussian"}, "sweep": {"tails": [0, 2]}})
+        prepare(parse({"problem": {"kind": "gaussian"}, "sweep": {"tails": [0, 2]}}))
 
 
 def test_a_long_walk_does_not_make_a_logistic_world_slow_or_other() -> None:

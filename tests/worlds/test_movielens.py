@@ -289,17 +289,17 @@ def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
 @pytest.mark.parametrize(("contexts", "agents"), [("users", EVERY), ("gaussian", ["alg1-exact"])])
 def test_both_engines_agree_for_every_row_of_the_catalogue(contexts: str, agents: list[str]) -> None:
     problem = world(contexts=contexts)
-    numpy, compiled = run(problem, agents), run(problem, agents, engine="jax", tape="numpy")
+    numpy, compiled = run(problem, agents), run(problem, agents, engine="jax", draws="numpy")
     assert compiled.agents == agents
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(compiled.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
 
 def test_in_single_precision_regret_changes_by_less_than_its_error() -> None:
-    # Paired on one tape: the mean difference stays within 4 of its standard errors, and below 1 %.
+    # Paired on the same draws: the mean difference stays within 4 of its standard errors, and below 1 %.
     problem, settings = world(contexts="users"), {"trials": 200, "decompose": False}
     double = run(problem, ["alg1"], **settings).values["regret"][0, :, -1]
-    compiled = run(problem, ["alg1"], engine="jax", precision="float32", tape="numpy", **settings)
+    compiled = run(problem, ["alg1"], engine="jax", precision="float32", draws="numpy", **settings)
     gap = compiled.values["regret"][0, :, -1] - double
     assert np.abs(gap).max() > 0
     assert abs(gap.mean()) < max(4 * gap.std(ddof=1) / np.sqrt(200), 1e-5 * double.mean())
@@ -327,7 +327,7 @@ def test_the_decomposition_adds_up_and_regret_is_never_negative() -> None:
 
 @pytest.mark.parametrize(("engine", "rest"), [("numpy", ["alg1", "alg2", "naive", "kk"]), ("jax", ["alg2"])])
 def test_without_a_bias_regret_is_against_the_true_context(engine: str, rest: list[str]) -> None:
-    found = run(world(Unbiased), rest, engine=engine, tape="numpy").values
+    found = run(world(Unbiased), rest, engine=engine, draws="numpy").values
     np.testing.assert_allclose(found["regret"], found["regret_true_context"], rtol=1e-9, atol=1e-9)
     usual = run(world(), rest).values  # the agents play on as they did
     for loss in ("regret_true_context", "regret_plug_in", "cb"):
@@ -360,6 +360,6 @@ def test_an_agent_told_the_bias_is_refused_where_there_is_none() -> None:
         run(world(Unbiased), [mine])
 
 
-def test_the_chip_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^engine: chip"):
-        run(world(), ["alg1"], engine="chip")
+def test_the_kernel_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^engine: pallas"):
+        run(world(), ["alg1"], engine="pallas")

@@ -40,6 +40,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     from unfog.cli.app import app
 
+    before = sys.path.copy()
+    sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
     try:
         code = int(app(arguments, standalone_mode=False) or 0)
     except typer.Abort:
@@ -55,6 +57,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
             raise
         _leave(f"{' '.join(error.format_message().split())} (see --help)", BAD_INPUT)
+    finally:
+        sys.path[:] = before
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code

@@ -31,7 +31,7 @@ def command(
     from unfog.cli.progress import bar
     from unfog.inputs import count
     from unfog.lab import bounds_report, figures
-    from unfog.lab.bounds import study
+    from unfog.lab.bounds import planned, played
     from unfog.lab.bounds_case import measured
     from unfog.lab.bounds_figure import figure
     from unfog.lab.spec import load
@@ -41,12 +41,13 @@ def command(
     _check_folder(out)
     workers = cores() if workers is None else count("workers", workers)
     spec, told = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
+    plays = planned(spec, workers)
     started = time.perf_counter()
     if mismatch:
         with bar("mismatch") as progress:
-            told = measured(spec, mismatch, progress)
+            told = measured(spec, plays.whole.plan.problems[0], mismatch, progress)
     with bar(spec.name) as progress:
-        found = study(spec, workers, progress)
+        found = played(plays, progress)
     seconds = time.perf_counter() - started
     stem = spec.name if spec.name.startswith("bounds-") else f"bounds-{spec.name}"
     facts = {**bounds_report.summary(found, told, seconds), "figures": []}

@@ -5,9 +5,11 @@ from contextlib import contextmanager
 
 import typer
 
-from unfog.inputs import count
-from unfog.lab.run import Progress, settled
+from unfog.lab.prepare import Plan, prepare
+from unfog.lab.run import Progress
 from unfog.lab.spec import Spec
+from unfog.simulate.engines import AS_TOLD
+from unfog.simulate.execute.processes import cores
 
 
 @contextmanager
@@ -28,10 +30,9 @@ def bar(name: str) -> Iterator[Progress]:
         yield advance
 
 
-def choose_engine(spec: Spec, workers: int) -> Spec:
-    """The spec with its engine settled; a choice of ours is said, with its reason."""
-    count("workers", workers)
-    chosen, reason = settled(spec, workers)
-    if spec.run.engine == "auto":
-        typer.echo(f"engine {reason}", err=True)
-    return chosen
+def planned(spec: Spec, workers: int | None) -> Plan:
+    """The plan of a spec, on all cores unless told; an engine that we chose is said, with the reason."""
+    plan = prepare(spec, workers=cores() if workers is None else workers)
+    if plan.work.reason != AS_TOLD:
+        typer.echo(f"engine {plan.engine}", err=True)
+    return plan

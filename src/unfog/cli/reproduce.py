@@ -8,7 +8,7 @@ import typer
 from unfog.cli.run import Data, Engine, Precision, Rounds, Seed, Trials, Workers
 
 if TYPE_CHECKING:
-    from unfog.lab.spec import Spec
+    from unfog.lab.prepare import Plan
 
 EXAMPLE = (
     "Examples: unfog reproduce   |   unfog reproduce fig1 --trials 400   |   unfog reproduce fig-actions"
@@ -33,35 +33,33 @@ def command(
     out: Annotated[Path, typer.Option(help="Where the figures go.")] = Path("figures"),
 ) -> None:
     """Run experiments, print their tables, draw their figures."""
-    from unfog.cli.progress import choose_engine
+    from unfog.cli.progress import planned
     from unfog.lab import datasets, figures
     from unfog.lab.run import open_run
     from unfog.lab.spec import load
-    from unfog.simulate.execute.processes import cores
 
     datasets.look_in(data)
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}
-    workers = cores() if workers is None else workers
     wanted = list(names or DEFAULT)
     singles = dict.fromkeys(single for name in wanted for single in PANELS.get(name, (name,)))
-    specs = [choose_engine(load(name, changes), workers) for name in singles]
-    kept = {name: _one(spec, runs, out, workers) for name, spec in zip(singles, specs, strict=True)}
+    plans = {name: planned(load(name, changes), workers) for name in singles}
+    kept = {name: _one(plan, runs, out) for name, plan in plans.items()}
     for name in wanted:
         if name in PANELS:
             chart = figures.panels([open_run(kept[single]) for single in PANELS[name]])
             typer.echo(f"{name}: {', '.join(map(str, figures.save(chart, out, name)))}")
 
 
-def _one(spec: "Spec", runs: Path, out: Path, workers: int) -> Path:
+def _one(plan: "Plan", runs: Path, out: Path) -> Path:
     """One experiment: its run, its table, its figure."""
     from unfog.cli.progress import bar
     from unfog.lab import figures, report, store
     from unfog.lab.run import keep, open_run
 
-    with bar(spec.name) as progress:
-        target = keep(spec, runs=runs, workers=workers, progress=progress)
+    with bar(plan.spec.name) as progress:
+        target = keep(plan, runs=runs, progress=progress)
     found = open_run(target)
-    paths = figures.save(figures.figure(found), out, spec.name)
+    paths = figures.save(figures.figure(found), out, plan.spec.name)
     typer.echo(report.table(found, store.seconds(target)))
     typer.echo(f"kept in {target}; figure: {', '.join(map(str, paths))}\n")
     return target

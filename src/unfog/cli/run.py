@@ -12,7 +12,7 @@ EXAMPLE = "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.to
 Rounds = Annotated[int | None, typer.Option(help="Rounds, instead of the spec's.")]
 Trials = Annotated[int | None, typer.Option(help="Trials, instead of the spec's.")]
 Seed = Annotated[int | None, typer.Option(help="Seed, instead of the spec's.")]
-Engine = Annotated[str | None, typer.Option(help="numpy, jax, chip or auto, instead of the spec's.")]
+Engine = Annotated[str | None, typer.Option(help="numpy, jax, pallas or auto, instead of the spec's.")]
 Precision = Annotated[str | None, typer.Option(help="float32 or float64, for a compiled engine.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
@@ -27,7 +27,9 @@ def command(
     rounds: Rounds = None,
     trials: Trials = None,
     seed: Seed = None,
-    agents: Annotated[str | None, typer.Option(help="Names of agents, separated by commas.")] = None,
+    agents: Annotated[
+        str | None, typer.Option(help="Names of agents, or module:name, separated by commas.")
+    ] = None,
     engine: Engine = None,
     precision: Precision = None,
     workers: Workers = None,
@@ -38,19 +40,17 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
-    from unfog.cli.progress import bar, choose_engine
+    from unfog.cli.progress import bar, planned
     from unfog.lab import datasets, store
     from unfog.lab.run import keep, open_run
     from unfog.lab.spec import load
-    from unfog.simulate.execute.processes import cores
 
     datasets.look_in(data)
     names = None if agents is None else [name.strip() for name in agents.split(",") if name.strip()]
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "agents": names}
     spec = load(experiment, {**changes, "engine": engine, "precision": precision})
-    workers = cores() if workers is None else workers
-    spec = choose_engine(spec, workers)
+    plan = planned(spec, workers)
     with bar(spec.name) as progress:
-        target = keep(spec, out, workers=workers, progress=progress)
+        target = keep(plan, out, progress=progress)
     typer.echo(f"kept in {target}", err=True)
     say(open_run(target), store.seconds(target), json)

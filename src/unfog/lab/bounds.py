@@ -10,7 +10,7 @@ Every agent that has a bound is looked at in up to three ways:
 Growth is the exponent b of y = a x^b: of regret with its jackknife error, of the bounds without one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from unfog.lab.bounds_case import BOUNDED, bounded, case_of, side_by_side
-from unfog.lab.run import Progress, quiet, run, with_run
-from unfog.lab.spec import Spec, build_problem
+from unfog.lab.prepare import Plan, prepare
+from unfog.lab.run import Progress, play, quiet
+from unfog.lab.spec import Spec, with_run
 from unfog.maths.arrays import Array, Ints
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case
@@ -29,6 +30,7 @@ from unfog.theory.regret import SPLIT, Estimate
 
 POINTS, FIRST = 16, 10  # how many rounds a curve has, and the first of them
 DECADE = 10  # growth over rounds is fitted from T/10 on: early rounds have a growth of their own
+LAST = {"points": 1, "decompose": False}  # all that the other runs keep is the last regret
 SHARES = (16, 8, 4, 2, 1)  # the horizons of `tied` are T over these
 
 
@@ -74,13 +76,21 @@ class Study(NamedTuple):
     swept: Panel | None
 
 
-class _Play(NamedTuple):
-    """One run among several."""
+class Play(NamedTuple):
+    """One run among several, ready to go, and its problem as the bounds see it."""
 
     x: float
-    problem: dict[str, Any]
-    rounds: int
-    agents: list[str]
+    plan: Plan
+    case: Case
+
+
+class Plays(NamedTuple):
+    """All that a study runs."""
+
+    spec: Spec
+    whole: Play
+    tied: list[Play]
+    swept: list[Play]
 
 
 def quantile(trials: int) -> float:
@@ -89,53 +99,65 @@ def quantile(trials: int) -> float:
 
 
 def study(spec: Spec, workers: int = 1, progress: Progress = quiet) -> Study:
-    """Run everything there is to look at, with one count of the agent-rounds done."""
+    """Run everything there is to look at."""
+    return played(planned(spec, workers), progress)
+
+
+def planned(spec: Spec, workers: int = 1) -> Plays:
+    """The runs of a study, each prepared once; what has no bounds is refused before all else."""
     spec = with_run(spec, {"agents": bounded(spec)})
-    r = spec.run
-    case_of(build_problem(spec.problem), 1, r.seed)  # what has no bounds is refused before all else
-    whole, tied, swept = _Play(r.rounds, spec.problem, r.rounds, r.agents), _tied(spec), _swept(spec)
-    plays = [whole, *tied, *swept]
-    cases = [case_of(build_problem(play.problem), r.trials, r.seed) for play in plays]
-    total, done, found = sum(len(p.agents) * p.rounds for p in plays) * r.trials, 0, []
-    for index, play in enumerate(plays):
-        found.append(_run(spec, play, index == 0, workers, _onwards(progress, done, total)))
-        done += len(play.agents) * play.rounds * r.trials
-    ends = list(zip(plays, cases, found, strict=True))
-    return Study(
-        spec,
-        _over_rounds(spec, cases[0], found[0]),
-        _over_runs("horizon", ends[1 : 1 + len(tied)]) if tied else None,
-        _over_runs(next(iter(spec.sweep)), ends[1 + len(tied) :]) if swept else None,
-    )
+    whole = _play(spec, workers, spec.run.rounds, {"points": None, "decompose": True})
+    # From here on with the defaults of the problem written out.
+    spec = spec.model_copy(update={"problem": whole.plan.spec.problem})
+    return Plays(spec, whole, _tied(spec, workers), _swept(spec, workers))
 
 
-def _tied(spec: Spec) -> list[_Play]:
+def _play(
+    spec: Spec, workers: int, x: float, run: dict[str, Any], problem: Mapping[str, Any] | None = None
+) -> Play:
+    """One of the runs, with fields of [run] and of [problem] changed."""
+    fields = {**spec.problem, **(problem or {})}
+    told = {"problem": fields, "run": spec.run.model_copy(update=run), "sweep": {}}
+    plan = prepare(spec.model_copy(update=told), workers=workers)
+    return Play(x, plan, case_of(plan.problems[0], spec.run.trials, spec.run.seed))
+
+
+def _tied(spec: Spec, workers: int) -> list[Play]:
     """The horizons of Theorem 1's agents, each with the prior it may have."""
     agents = [name for name in spec.run.agents if BOUNDED[name].theorem == 1]
     horizons = sorted({max(1, round(spec.run.rounds / share)) for share in SHARES})
     if not agents or len(horizons) < 2:
         return []
-    priors = [np.multiply(spec.problem["prior_cov"], spec.run.rounds / h).tolist() for h in horizons]
-    plays = zip(horizons, priors, strict=True)
-    return [_Play(h, {**spec.problem, "prior_cov": prior}, h, agents) for h, prior in plays]
+    found = []
+    for h in horizons:
+        prior = np.multiply(spec.problem["prior_cov"], spec.run.rounds / h).tolist()
+        found.append(_play(spec, workers, h, LAST | {"rounds": h, "agents": agents}, {"prior_cov": prior}))
+    return found
 
 
-def _swept(spec: Spec) -> list[_Play]:
+def _swept(spec: Spec, workers: int) -> list[Play]:
     """A run for each value of the field that is swept, where it is a number."""
     for field, values in spec.sweep.items():
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and v > 0 for v in values)
         if numbers and len(values) > 1:
-            r = spec.run
-            return [_Play(v, {**spec.problem, field: v}, r.rounds, r.agents) for v in sorted(values)]
+            return [_play(spec, workers, v, LAST, {field: v}) for v in sorted(values)]
     return []
 
 
-def _run(spec: Spec, play: _Play, split: bool, workers: int, progress: Progress) -> xr.Dataset:
-    """One of the runs: all of its curves with their split, or the last regret alone."""
-    told = {"rounds": play.rounds, "agents": play.agents, "points": None if split else 1, "decompose": split}
-    settings = spec.run.model_copy(update=told)
-    one = spec.model_copy(update={"problem": play.problem, "run": settings, "sweep": {}})
-    return run(one, workers=workers, progress=progress)
+def played(plays: Plays, progress: Progress = quiet) -> Study:
+    """Run them, with one count of the agent-rounds done."""
+    spec, every = plays.spec, [plays.whole, *plays.tied, *plays.swept]
+    total, done, found = sum(one.plan.work.total for one in every), 0, []
+    for one in every:
+        found.append((one, play(one.plan, _onwards(progress, done, total))))
+        done += one.plan.work.total
+    tied, swept = found[1 : 1 + len(plays.tied)], found[1 + len(plays.tied) :]
+    return Study(
+        spec,
+        _over_rounds(spec, plays.whole.case, found[0][1]),
+        _over_runs("horizon", tied) if tied else None,
+        _over_runs(next(iter(spec.sweep)), swept) if swept else None,
+    )
 
 
 def _onwards(progress: Progress, before: int, everything: int) -> Progress:
@@ -167,12 +189,12 @@ def spaced(rounds: Ints) -> Ints:
     return np.unique(np.abs(np.log(rounds)[:, None] - np.log(wanted)).argmin(0))
 
 
-def _over_runs(axis: str, ends: Sequence[tuple[_Play, Case, xr.Dataset]]) -> Panel:
+def _over_runs(axis: str, ends: Sequence[tuple[Play, xr.Dataset]]) -> Panel:
     """The last regret of several runs."""
-    points, found = np.array([float(play.x) for play, _, _ in ends]), []
-    for name in ends[0][0].agents:
-        regret = np.stack([data["regret"].sel(agent=name).values[:, -1] for _, _, data in ends], 1)
-        each = [BOUNDED[name].bounds(case, play.rounds) for play, case, _ in ends]
+    points, found = np.array([float(one.x) for one, _ in ends]), []
+    for name in ends[0][0].plan.spec.run.agents:
+        regret = np.stack([data["regret"].sel(agent=name).values[:, -1] for _, data in ends], 1)
+        each = [BOUNDED[name].bounds(one.case, one.plan.spec.run.rounds) for one, _ in ends]
         bounds = {kind: side_by_side([one[kind] for one in each]) for kind in each[0]}
         found.append(_growth(name, points, {"regret": regret}, bounds, points > 0))
     return Panel(axis, found)

@@ -11,9 +11,10 @@ from unfog.agents.denoise import Exact, PlugIn
 from unfog.agents.learn import Conjugate
 from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
-from unfog.lab.spec import Spec, build_problem
+from unfog.lab.spec import Spec
 from unfog.maths.arrays import Array
-from unfog.simulate.draws import RoundTape, truth_draws
+from unfog.maths.streams import RoundDraws
+from unfog.simulate.draws import truth_draws
 from unfog.theory.bounds import Bound, at_random, lemma_1, mismatch_sum, theorem_1, theorem_2
 from unfog.theory.conditions import Case, Condition, linear_case
 from unfog.theory.information import VERSIONS
@@ -75,7 +76,7 @@ def case_of(problem: Problem, trials: int, seed: int) -> Case:
 
 def _feature_norm(problem: Problem, truth: Truth, trials: range, seed: int) -> float:
     """The root of the mean of max_a |phi(a, c)|^2, over these trials and some rounds of each."""
-    normals = RoundTape(seed, trials, "rounds", problem.round_normals()).next(CONTEXTS)
+    normals = RoundDraws(seed, trials, "rounds", problem.round_normals()).next(CONTEXTS)
     largest = []
     for t in range(CONTEXTS):
         design = truth.features.at(problem.emit(truth, normals[:, t], np.asarray(t)).context)
@@ -108,13 +109,13 @@ class Measured(NamedTuple):
     trials: int
 
 
-def measured(spec: Spec, trials: int, progress: Progress = quiet) -> Measured:
-    """The mismatch of Algorithm 1 in some trials of a spec."""
+def measured(spec: Spec, problem: Problem, trials: int, progress: Progress = quiet) -> Measured:
+    """The mismatch of Algorithm 1 in some trials of a spec, whose problem this is."""
     from unfog.lab import mismatch
 
     if "alg1" not in spec.run.agents:
         raise InputError("mismatch", f"of {', '.join(spec.run.agents)}", "a spec with alg1")
-    problem, r = build_problem(spec.problem), spec.run
+    r = spec.run
     case = case_of(problem, r.trials, r.seed)
     found = mismatch.measure(
         problem, rounds=r.rounds, trials=count("mismatch", trials, 2), seed=r.seed, progress=progress

@@ -17,9 +17,10 @@ from unfog.features import FeatureMap
 from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import MOST_SEED
-from unfog.simulate.draws import generator, truth_draws
+from unfog.simulate.draws import truth_draws
 from unfog.simulate.execute.processes import cores
 from unfog.simulate.player import played
 from unfog.theory import mismatch

@@ -24,9 +24,10 @@ from unfog.inputs import InputError, count, one_of
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
 from unfog.maths.arrays import Array
+from unfog.maths.streams import RoundDraws, generator
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import MOST_SEED
-from unfog.simulate.draws import RoundTape, StepTape, generator
+from unfog.simulate.draws import StepDraws
 from unfog.simulate.execute.processes import cores
 from unfog.simulate.player import played
 from unfog.worlds.problem import Problem
@@ -179,7 +180,7 @@ def walks(
     if not isinstance(learner, Chain) or learner.normals(data.known, 1) == 0:
         belief = learner.belief(*walk(range(1))[:2])
         tick(replicas)
-        normals = RoundTape(seed, range(replicas), "belief", data.rows.shape[1]).next(1)
+        normals = RoundDraws(seed, range(replicas), "belief", data.rows.shape[1]).next(1)
         return belief.sample(normals[:, 0]), None
     ends = []
     pieces = [range(first, min(first + PIECE, replicas)) for first in range(0, replicas, PIECE)]
@@ -195,17 +196,17 @@ class _End(NamedTuple):
 
     parameters: Parameters
     state: State
-    tape: StepTape
+    draws: StepDraws
 
 
 def _walk(learner: Learner, data: Data, seed: int, replicas: range) -> _End:
     """Through all rounds, up to the decision after the last."""
-    tape = StepTape(seed, replicas, learner if isinstance(learner, Chain) else None, data.known)
+    draws = StepDraws(seed, replicas, learner if isinstance(learner, Chain) else None, data.known)
     parameters, state = learner.setup(data.known), learner.start(data.known, None)
     for t in range(len(data.rewards)):
-        state = _advance(learner, parameters, state, tape.next(t))
+        state = _advance(learner, parameters, state, draws.next(t))
         state = learner.update(parameters, state, data.shown[t], data.rewards[t, None])
-    return _End(parameters, _advance(learner, parameters, state, tape.next(len(data.rewards))), tape)
+    return _End(parameters, _advance(learner, parameters, state, draws.next(len(data.rewards))), draws)
 
 
 def _advance(learner: Learner, parameters: Parameters, state: State, normals: Array) -> State:
@@ -221,7 +222,7 @@ def _walk_on(learner: Learner, end: _End, seen: int) -> Array:
     """More steps without new rounds: (replicas, thetas, m)."""
     state, kept = end.state, []
     for _ in range(LONG_ROUNDS):
-        for normals in np.array_split(end.tape.next(seen), LONG_KEPT):
+        for normals in np.array_split(end.draws.next(seen), LONG_KEPT):
             state = _advance(learner, end.parameters, state, normals)
             kept.append(learner.belief(end.parameters, state).mean)
     return np.stack(kept, 1)

@@ -25,14 +25,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from unfog.agents.assemble import Agent
-from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.inputs import InputError, count, one_of
 from unfog.lab.airquality import AirQuality
 from unfog.lab.movielens import MovieLens
-from unfog.simulate import MOST_SEED, MOST_TRIALS
-from unfog.simulate.job import ENGINES, PRECISIONS
-from unfog.simulate.schedule import MOST_POINTS
+from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
+from unfog.simulate.grid import MOST_POINTS
+from unfog.simulate.job import PRECISIONS
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
@@ -75,30 +73,18 @@ class Spec(_Strict):
     run: RunSpec = RunSpec()
     sweep: dict[str, list[Any]] = Field(default_factory=dict)
 
-    def settings(self) -> list[tuple[str, Problem]]:
-        """The problems to run, each with what to append to the agents' names."""
-        if not self.sweep:
-            return [("", build_problem(self.problem))]
-        [(field, values)] = self.sweep.items()
-        problems = [build_problem({**self.problem, field: value}, [field]) for value in values]
-        return [(f" {field}={value}", problem) for value, problem in zip(values, problems, strict=True)]
+    def settings(self) -> list[tuple[str, dict[str, Any]]]:
+        """What is appended to the agents' names, and the fields of the problem, for each problem to run."""
+        swept = [(field, value) for field, values in self.sweep.items() for value in values]
+        found = [(f" {field}={value}", {**self.problem, field: value}) for field, value in swept]
+        return found or [("", self.problem)]
 
 
 def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Problem:
     """The world these fields describe; complaints name the table that a field came from."""
     rest = dict(fields)
-    kind = rest.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError("problem.kind", "missing" if kind is None else repr(kind), ", ".join(KINDS))
-    for field, value in rest.items():
-        if field not in DEFAULTS[kind]:
-            raise InputError(f"problem.{field}", "unknown field", ", ".join(["kind", *DEFAULTS[kind]]))
-        if isinstance(DEFAULTS[kind][field], str) and not isinstance(value, str):
-            raise InputError(
-                f"{'sweep' if field in swept else 'problem'}.{field}", repr(value), "a name in quotes"
-            )
     try:
-        return KINDS[kind](**rest)
+        return KINDS[rest.pop("kind")](**rest)
     except InputError as error:
         if error.field == "data":  # what is missing is a file, not a field
             raise
@@ -108,7 +94,7 @@ def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Probl
 def describe(problem: Problem) -> dict[str, Any] | None:
     """The fields that build this problem, or None where TOML cannot say them (features made in Python)."""
     for kind, world in KINDS.items():
-        if isinstance(problem, world):
+        if type(problem) is world:
             fields = {name: getattr(problem, name) for name in DEFAULTS[kind]}
             plain = {
                 name: np.asarray(value).tolist() for name, value in fields.items() if not callable(value)
@@ -117,12 +103,26 @@ def describe(problem: Problem) -> dict[str, Any] | None:
     return None
 
 
-def parse(data: Mapping[str, Any], name: str = "experiment", own: Sequence[Agent] = ()) -> Spec:
-    """A checked spec from plain data; one without a name takes the one given here."""
+def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
+    """A spec from plain data, its shape checked; one without a name takes the one given here.
+
+    What needs the problem to be built, such as whether a matrix is a covariance, is checked by `prepare`.
+    """
     try:
-        spec = Spec.model_validate({"name": name, **data})
+        return checked(Spec.model_validate({"name": name, **data}))
     except ValidationError as error:
         raise _explain(error) from None
+
+
+def checked(spec: Spec) -> Spec:
+    """The spec, whose shape is right, with its engine under its present name."""
+    spec = check_run(spec)
+    _check_problem(spec)
+    return spec
+
+
+def check_run(spec: Spec) -> Spec:
+    """Likewise, the problem left aside."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,79}", spec.name):
         raise InputError(
             "name", repr(spec.name), "letters, digits, '.', '_' and '-', at most 80, no leading '.' or '-'"
@@ -132,30 +132,39 @@ def parse(data: Mapping[str, Any], name: str = "experiment", own: Sequence[Agent
     count("run.seed", spec.run.seed, 0, MOST_SEED)
     if spec.run.points is not None:
         count("run.points", spec.run.points, most=MOST_POINTS)
-    one_of("run.engine", spec.run.engine, (*ENGINES, "auto"))
     if spec.run.precision is not None:
         one_of("run.precision", spec.run.precision, PRECISIONS)
-    problem = build_problem(spec.problem)
-    if "agents" not in spec.run.model_fields_set and not problem.has_bias:
-        rest = [name for name in spec.run.agents if AGENTS[name].privileged is None]
-        spec = spec.model_copy(update={"run": spec.run.model_copy(update={"agents": rest})})
-    named(spec.run.agents, "run.agents", Catalogue(problem.rewards.kind, own))
-    _check_sweep(spec)
-    spec.settings()
-    # Defaults are written out, so that a stored spec says everything even when defaults change; and so is
-    # what a world found out for itself.
-    return spec.model_copy(update={"problem": {**spec.problem, **(describe(problem) or {})}})
+    return with_run(spec, {"engine": engines.canonical(spec.run.engine, "run.engine")})
 
 
-def _check_sweep(spec: Spec) -> None:
+def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
+    """The spec with fields of [run] changed; None leaves a field as it is."""
+    changed = {field: value for field, value in changes.items() if value is not None}
+    return spec.model_copy(update={"run": spec.run.model_copy(update=changed)})
+
+
+def _check_problem(spec: Spec) -> None:
+    kind = spec.problem.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError("problem.kind", "missing" if kind is None else repr(kind), ", ".join(KINDS))
+    for field, value in spec.problem.items():
+        if field != "kind":
+            _check_field("problem", kind, field, value)
     if len(spec.sweep) > 1:
         raise InputError("sweep", ", ".join(spec.sweep), "one field of the problem")
     for field, values in spec.sweep.items():
-        allowed = DEFAULTS[spec.problem["kind"]]
-        if field not in allowed:
-            raise InputError(f"sweep.{field}", "unknown field", ", ".join(allowed))
         if not values or len({repr(v) for v in values}) < len(values):
             raise InputError(f"sweep.{field}", values, "a list of one or more values, all different")
+        for value in values:
+            _check_field("sweep", kind, field, value)
+
+
+def _check_field(table: str, kind: str, field: str, value: Any) -> None:
+    if field not in DEFAULTS[kind]:
+        allowed = ["kind"] * (table == "problem") + list(DEFAULTS[kind])
+        raise InputError(f"{table}.{field}", "unknown field", ", ".join(allowed))
+    if isinstance(DEFAULTS[kind][field], str) and not isinstance(value, str):
+        raise InputError(f"{table}.{field}", repr(value), "a name in quotes")
 
 
 def _explain(error: ValidationError) -> InputError:
@@ -183,7 +192,7 @@ def catalog() -> dict[str, Spec]:
     }
 
 
-def load(source: str | Path, overrides: Mapping[str, Any] | None = None, own: Sequence[Agent] = ()) -> Spec:
+def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
     """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
     data, name = _read(source)
     changes = {field: value for field, value in (overrides or {}).items() if value is not None}
@@ -192,14 +201,14 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None, own: Se
         if not isinstance(run, dict):
             raise InputError("run", run, "a table: [run]")
         data = {**data, "run": {**run, **changes}}
-    return parse(data, name, own)
+    return parse(data, name)
 
 
 def _read(source: str | Path) -> tuple[dict[str, Any], str]:
     text = str(source)
     known = catalog()
     if text in known:
-        return known[text].model_dump(exclude={"name"}), text
+        return known[text].model_dump(exclude={"name"}, exclude_unset=True), text
     path = Path(source)
     if path.suffix != ".toml" and not path.is_file():
         raise InputError(

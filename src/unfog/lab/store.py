@@ -17,8 +17,9 @@ import os
 import platform
 import re
 import shutil
+import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import metadata, resources
 from pathlib import Path
@@ -27,27 +28,19 @@ from typing import Any
 import numpy as np
 
 from unfog.inputs import InputError
-from unfog.lab.spec import Spec, to_toml
+from unfog.lab.prepare import Plan
+from unfog.lab.spec import to_toml
 from unfog.maths.arrays import Array
 from unfog.version import __version__
 
-NUMERIC = (
-    "arrays.py",
-    "blocks.py",
-    "calibration.py",
-    "gaussian.py",
-    "inputs.py",
-    "knowledge.py",
-    "logistic.py",
-    "normal.py",
-    "polya_gamma.py",
-    "rewards.py",
-    "shrinkage.py",
-    "student.py",
+NUMERIC = (  # what decides results, but for the maths on paper in the rest of `theory`
+    "maths",
+    "model",
     "features",
     "agents",
-    "world",
+    "worlds",
     "simulate",
+    "inputs.py",
     "theory/regret.py",
     "lab/airquality.py",
     "lab/movielens.py",
@@ -55,27 +48,34 @@ NUMERIC = (
 )
 
 
-def fingerprint() -> str:
-    """A hash of the code that decides results, so that old and new code never mix in one run."""
-    root = resources.files("unfog")
+def fingerprint(agents: Iterable[str] = ()) -> str:
+    """A hash of the code that decides results, so that old and new code never mix in one run.
+
+    Agents that are named module:name bring the file of their module.
+    """
+    paths = [Path(str(resources.files("unfog") / name)) for name in NUMERIC]
+    modules = {name.partition(":")[0] for name in agents if ":" in name}
+    paths += [
+        Path(file) for name in sorted(modules) if (file := getattr(sys.modules.get(name), "__file__", None))
+    ]
     digest = hashlib.sha256()
-    for name in NUMERIC:
-        path = Path(str(root / name))
+    for path in paths:
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
-def manifest(spec: Spec) -> dict[str, Any]:
+def manifest(plan: Plan) -> dict[str, Any]:
     """What identifies a run."""
-    packages = ["numpy", "scipy", "xarray"] + ["jax"] * (spec.run.engine != "numpy")
+    spec = plan.spec
+    packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages]
     packages += ["scikit-learn"] * (spec.problem["kind"] == "movielens")
     versions = {name: metadata.version(name) for name in packages}
     return {
         "experiment": spec.name,
         "seed": spec.run.seed,
         "versions": {"unfog": __version__, "python": platform.python_version(), **versions},
-        "code": fingerprint(),
+        "code": fingerprint(spec.run.agents),
         "spec": hashlib.sha256(to_toml(spec).encode()).hexdigest(),
     }
 
@@ -114,11 +114,11 @@ class BeingWrittenError(InputError):
 class Partial:
     """A run in progress."""
 
-    def __init__(self, target: Path, spec: Spec) -> None:
+    def __init__(self, target: Path, plan: Plan) -> None:
         """Open NAME.partial, keeping the batches in it if they belong to this very run."""
-        self.target, self.spec = target, spec
+        self.target, self.spec = target, plan.spec
         self.folder = target.parent / f"{target.name}.partial"
-        self.identity = manifest(spec)
+        self.identity = manifest(plan)
 
     def open(self) -> None:
         """Make the folder, or take it over."""
@@ -221,18 +221,19 @@ def _lock(handle: int) -> bool:
 
 
 @contextmanager
-def claimed(spec: Spec, target: Path | None, runs: Path) -> Iterator[Partial]:
+def claimed(plan: Plan, target: Path | None, runs: Path) -> Iterator[Partial]:
     """The folder of a run, held: the one asked for, or the first free one of runs/NAME-001, -002, ...
 
-    An unfinished run of this very spec is taken up again, unless another process is at it.
+    An unfinished run of this very plan is taken up again, unless another process is at it.
     """
     with ExitStack() as held:
         if target is not None:
-            partial = Partial(target, spec)
+            partial = Partial(target, plan)
             partial.open()
             held.enter_context(partial.locked())
         else:
-            numbered = (Partial(runs / f"{spec.name}-{number:03d}", spec) for number in itertools.count(1))
+            names = (f"{plan.spec.name}-{number:03d}" for number in itertools.count(1))
+            numbered = (Partial(runs / name, plan) for name in names)
             partial = next(found for found in numbered if _free(found, held))
         yield partial
 

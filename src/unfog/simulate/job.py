@@ -1,6 +1,6 @@
 """What decides a result, and what an engine gives back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from unfog.agents.assemble import Agent
@@ -9,9 +9,8 @@ from unfog.maths.arrays import Array, Ints
 from unfog.theory import regret
 from unfog.worlds.problem import Problem
 
-ENGINES = ("numpy", "jax", "chip")
 PRECISIONS = ("float32", "float64")
-TAPES = ("device", "numpy")
+DRAWS = ("device", "numpy")
 
 Tick: TypeAlias = Callable[[int], None]
 """Told of agent-rounds done, all trials counted."""
@@ -24,20 +23,18 @@ MOMENTS = "moments_"
 
 
 class Job(NamedTuple):
-    """Everything that decides a result."""
+    """Everything that decides a result, but for the engine."""
 
     problem: Problem
-    agents: Sequence[Agent]
+    agents: tuple[Agent, ...]
     grid: Ints  # the rounds whose totals are kept for every trial; the last one is the horizon
     curve: Ints  # the rounds whose totals are kept as moments over trials; none where the grid is fine enough
     seed: int
     decompose: bool
-    engine: str = "numpy"
-    why: str = "as told"
-    precision: str | None = None  # of a compiled engine; float32 on a GPU and float64 elsewhere unless told
-    tape: str = "device"  # where a compiled engine's random numbers come from
+    precision: str | None = None  # None: the engine's own
+    draws: str = "device"  # where a compiled engine's random numbers come from
     batch: int = (
-        0  # trials that a compiled program runs side by side; the same after a resume, for equal bits
+        0  # trials that a compiled program plays side by side: the same after a resume, for equal bits
     )
 
     @property

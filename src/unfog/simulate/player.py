@@ -11,8 +11,9 @@ from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Offer
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
+from unfog.maths.streams import RoundDraws
 from unfog.model.knowledge import Knowledge
-from unfog.simulate.draws import RoundTape, StepTape, truth_draws
+from unfog.simulate.draws import StepDraws, truth_draws
 from unfog.worlds.problem import Emission, Problem, Truth
 
 
@@ -27,8 +28,8 @@ class Player:
         privilege = None if agent.privileged is None else Privilege(truth.bias)
         self.setup, self.memory = rounds.begin(agent, known, privilege)
         self.seen, self.late = 0, deque[tuple[Decision, Array]]()
-        self.tape = RoundTape(seed, trials, "agent", agent.chooser.normals(known))
-        self.steps = StepTape(seed, trials, agent.chain, known)
+        self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
+        self.steps = StepDraws(seed, trials, agent.chain, known)
 
     def round(self, offer: Offer, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
         """One round, as far as its reward: normals (trials, w)."""
@@ -60,8 +61,8 @@ def played(
     """So many rounds of these trials, one by one, as the simulator plays them."""
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     player = Player(agent, problem.knowledge(), truth, seed, trials)
-    nature = RoundTape(seed, trials, "rounds", problem.round_normals()).next(number)
-    draws = player.tape.next(number)
+    nature = RoundDraws(seed, trials, "rounds", problem.round_normals()).next(number)
+    draws = player.draws.next(number)
     for t in range(number):
         emission = problem.emit(truth, nature[:, t], np.asarray(t))
 

@@ -34,8 +34,11 @@ def check_chooser(chooser: Chooser) -> None:
 def _view(arms: Any) -> View:
     """Beliefs in which no arm is the best for certain."""
     world = problem()
-    known, truth = world.knowledge(), world.truth(
-        {name: normals(name, TRIALS, *draws.shape) for name, draws in world.truth_draws().items()}
+    known, truth = (
+        world.knowledge(),
+        world.truth(
+            {name: normals(name, TRIALS, *draws.shape) for name, draws in world.truth_draws().items()}
+        ),
     )
     context = Context(normals("believed", TRIALS, 2), known.context_cov)
     belief = from_moments(known.prior_mean + 0.1 * normals("theta", TRIALS, 6), 0.3 * known.prior_cov)
@@ -51,7 +54,7 @@ def _check_mask(who: str, taken: Array, arms: Any) -> None:
 def _check_probabilities(who: str, chooser: Chooser, view: View, taken: Array, draws: Array) -> None:
     """They are a law over the arms that may be chosen, and the law of the choices."""
     said = np.broadcast_to(chooser.probabilities(view, draws), (TRIALS, 5))
-    closed = np.zeros((TRIALS, 5), bool) if view.arms is None else ~view.arms
+    closed = np.zeros((TRIALS, 5), bool) if view.arms is None else view.arms == 0
     require((said >= 0).all() and same(said.sum(-1), 1.0), who, "its probabilities do not add up to one")
     require(not said[closed].any(), who, "gives a probability to arms that may not be chosen")
     seen = (taken[..., None] == np.arange(5)).mean(0)

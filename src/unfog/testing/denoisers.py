@@ -68,9 +68,7 @@ def _check_privilege(who: str, denoiser: Denoiser, known: Knowledge) -> None:
     require(not same(*told), who, "is Privileged and makes nothing of the bias it is told")
 
 
-def _play(
-    who: str, denoiser: Denoiser, known: Knowledge, noisy: Array, contexts: Array
-) -> list[Context]:
+def _play(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array, contexts: Array) -> list[Context]:
     """Its beliefs, round by round, each looked at."""
     parameters = _setup(denoiser, known)
     list(arrays(who, parameters))
@@ -137,7 +135,7 @@ def _check_corrects(
             now, belief = able.correct(parameters, now, noisy[t], hidden, contexts[t])
             require(same(belief.mean, contexts[t]), who, "does not believe a true context it was shown")
         ends.append(list(arrays(who, now)))
-    agree = all(np.allclose(*pair, rtol=1e-8, atol=1e-8) for pair in zip(*ends, strict=True))
+    agree = all(np.allclose(one, other, rtol=1e-8, atol=1e-8) for one, other in zip(*ends, strict=True))
     require(agree, who, "true contexts that come late give another state in another order")
 
 

@@ -32,7 +32,7 @@ def check_feature_map(build: MapBuilder, actions: Array, dim: int) -> None:
     _check_shared(who, features, dim)
 
 
-def _arm(arm: int) -> Any:
+def _arm(arm: Any) -> Any:
     return np.asarray(arm)
 
 

@@ -1,5 +1,6 @@
 """The contract of learners."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,13 +42,15 @@ def check_learner(learner: Learner, denoiser: Denoiser | None = None, **changes:
         about = {"rewards": learner.rewards, "partial": False, "has_bias": True}
         refuse_misfit(agent, world.knowledge(), truth.features, **about)  # type: ignore[arg-type]
     except InputError as error:
-        raise ContractError(f"{who}: cannot be tried here, give check_learner what it needs ({error})") from None
+        raise ContractError(
+            f"{who}: cannot be tried here, give check_learner what it needs ({error})"
+        ) from None
     whole = _play(who, agent, world, truth, slice(None))
     for trial in range(TRIALS):
         alone = _play(who, agent, world, truth, slice(trial, trial + 1))
         agree = all(same(one[trial], other[0]) for one, other in zip(whole, alone, strict=True))
         require(agree, who, "a trial's belief depends on the trials beside it")
-    moved = [not same(one, other) for one, other in zip(whole[:-1], whole[1:], strict=True)]
+    moved = [not same(one, other) for one, other in pairwise(whole)]
     require(any(moved), who, "learns nothing from rewards")
     if isinstance(learner, TakesBack):
         _check_takes_back(who, learner, world, truth)
@@ -56,7 +59,7 @@ def check_learner(learner: Learner, denoiser: Denoiser | None = None, **changes:
 def _play(who: str, agent: Agent, world: Any, truth: Truth, trials: slice) -> list[Array]:
     """Samples of theta before each decision, from the same normals."""
     known, learner = world.knowledge(), agent.learner
-    features = type(truth.features)(*(part[trials] for part in truth.features))  # type: ignore[call-arg, attr-defined]
+    features = type(truth.features)(*(part[trials] for part in truth.features))  # type: ignore[attr-defined]
     setup, memory = rounds.begin(agent, known)
     list(arrays(who, memory.learner))
     found = []

@@ -233,6 +233,6 @@ def test_surprises_in_blocks_are_those_in_one_piece(known: Knowledge, rng: np.ra
 def test_engines_agree(name: str) -> None:
     settings: Any = {"rounds": 60, "trials": 4, "seed": 3}
     numpy = simulate(random_problem(7), [name], **settings)
-    jax = simulate(random_problem(7), [name], engine="jax", tape="numpy", **settings)
+    jax = simulate(random_problem(7), [name], engine="jax", draws="numpy", **settings)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)

@@ -292,7 +292,7 @@ def test_trials_learn_apart(name: str, learner: Any) -> None:
 def test_engines_agree(name: str) -> None:
     settings: Any = {"rounds": 60, "trials": 4, "seed": 3}
     numpy = simulate(random_problem(7), [name], **settings)
-    jax = simulate(random_problem(7), [name], engine="jax", tape="numpy", **settings)
+    jax = simulate(random_problem(7), [name], engine="jax", draws="numpy", **settings)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 

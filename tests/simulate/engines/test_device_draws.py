@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from unfog.simulate.draws import PURPOSES
-from unfog.simulate.engines import device_draws as device_tape
+from unfog.maths.streams import PURPOSES
+from unfog.simulate.engines import device_draws
 
 # The known answers that the authors of Threefry ship with their code (20 rounds, two words of 32 bits).
 KNOWN = [
@@ -23,14 +23,14 @@ def test_threefry_gives_the_published_words(
     key: tuple[int, int], counter: tuple[int, int], answer: tuple[int, int]
 ) -> None:
     words = [np.array([word], np.uint32) for word in (*key, *counter)]
-    found = device_tape.threefry((words[0], words[1]), words[2], words[3])
+    found = device_draws.threefry((words[0], words[1]), words[2], words[3])
     assert tuple(int(word[0]) for word in found) == answer
 
 
 def draws(seed: int = 5, trials: int = 2000, counter: int = 9, count: int = 7, purpose: str = "agent") -> Any:
     ids = np.arange(trials, dtype=np.uint32)
-    return device_tape.normals(
-        device_tape.keys(device_tape.seed_words(seed), ids, purpose), np.uint32(counter), count, "float64"
+    return device_draws.normals(
+        device_draws.keys(device_draws.seed_words(seed), ids, purpose), np.uint32(counter), count, "float64"
     )
 
 
@@ -45,8 +45,8 @@ def test_normals_are_normal_and_independent() -> None:
 
 def test_uniforms_are_uniform_and_never_0_or_1() -> None:
     ids = np.arange(20_000, dtype=np.uint32)
-    found = device_tape.uniforms(
-        device_tape.keys(device_tape.seed_words(1), ids, "actions"), np.uint32(0), 5, "float64"
+    found = device_draws.uniforms(
+        device_draws.keys(device_draws.seed_words(1), ids, "actions"), np.uint32(0), 5, "float64"
     )
     assert found.shape == (5, 20_000)
     assert kstest(found.ravel(), "uniform").pvalue > 1e-4
@@ -62,8 +62,8 @@ def test_a_draw_depends_on_seed_trial_purpose_round_and_nothing_else() -> None:
         assert not np.any(np.asarray(other) == base)
     rounds = np.arange(8, 12, dtype=np.uint32)
     ids = np.arange(2000, dtype=np.uint32)
-    block = device_tape.normals(
-        device_tape.keys(device_tape.seed_words(5), ids, "agent"), rounds, 7, "float64"
+    block = device_draws.normals(
+        device_draws.keys(device_draws.seed_words(5), ids, "agent"), rounds, 7, "float64"
     )
     assert block.shape == (4, 7, 2000)
     assert np.array_equal(block[1], base)
@@ -71,7 +71,7 @@ def test_a_draw_depends_on_seed_trial_purpose_round_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-12), ("float32", 1e-4)])
 def test_jax_makes_the_same_numbers(dtype: str, error: float) -> None:
-    keys = device_tape.keys(device_tape.seed_words(5), jnp.arange(2000, dtype=jnp.uint32), "agent")
-    found = device_tape.normals(keys, jnp.uint32(9), 7, dtype)
+    keys = device_draws.keys(device_draws.seed_words(5), jnp.arange(2000, dtype=jnp.uint32), "agent")
+    found = device_draws.normals(keys, jnp.uint32(9), 7, dtype)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, draws(), atol=error)

@@ -1,4 +1,4 @@
-"""The compiled engine: the NumPy engine's numbers on its tape, and the same law on its own."""
+"""The compiled engine: the NumPy engine's numbers on its draws, and the same law on its own."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import conjugate
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
-from unfog.simulate import Curves, plan, schedule, simulate
+from unfog.simulate import Curves, Plan, grid, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
 from unfog.theory.regret import PLAIN, SPLIT
 from unfog.worlds.gaussian import GaussianProblem
@@ -56,7 +56,7 @@ def run(problem: GaussianProblem = PROBLEM, agents: Any = SOME, **settings: Any)
 @pytest.mark.parametrize("name", EVERY)
 def test_every_row_of_the_catalogue_agrees_on_both_engines(name: str) -> None:
     numpy = run(agents=[name], rounds=200)
-    jax = run(agents=[name], rounds=200, engine="jax", tape="numpy")
+    jax = run(agents=[name], rounds=200, engine="jax", draws="numpy")
     assert tuple(jax.values) == tuple(numpy.values) == PLAIN + SPLIT
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
@@ -65,7 +65,7 @@ def test_every_row_of_the_catalogue_agrees_on_both_engines(name: str) -> None:
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_every_feature_map_agrees_on_both_engines(kind: str) -> None:
     numpy = run(PROBLEMS[kind], ["alg1", "alg2"])
-    jax = run(PROBLEMS[kind], ["alg1", "alg2"], engine="jax", tape="numpy")
+    jax = run(PROBLEMS[kind], ["alg1", "alg2"], engine="jax", draws="numpy")
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
@@ -114,9 +114,11 @@ def test_thinned_and_plain_runs_are_parts_of_the_whole() -> None:
 
 
 def test_float32_changes_regret_by_less_than_its_error() -> None:
-    # Paired on one tape: the mean difference stays within 4 of its standard errors, and below 1 %.
+    # Paired on the same draws: the mean difference stays within 4 of its standard errors, and below 1 %.
     single, double = (
-        run(agents=["alg1"], trials=300, rounds=200, engine="jax", precision=p, tape="numpy").values["regret"]
+        run(agents=["alg1"], trials=300, rounds=200, engine="jax", precision=p, draws="numpy").values[
+            "regret"
+        ]
         for p in ("float32", "float64")
     )
     gap = (single - double)[0, :, -1]
@@ -169,7 +171,7 @@ def test_compiled_programs_are_kept_between_processes_and_trials_spread_over_dev
 def test_very_many_trials_are_kept_as_moments(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     full = run(agents=["alg1", "kk"], trials=11, engine=engine)
     assert len(full.curve) == 0
-    monkeypatch.setattr(schedule, "MOST_CELLS", 6 * 11 * 2 * 2)
+    monkeypatch.setattr(grid, "MOST_CELLS", 6 * 11 * 2 * 2)
     kept = run(agents=["alg1", "kk"], trials=11, engine=engine, chunk=4)
     assert list(kept.rounds) == [30, 60]
     assert np.array_equal(kept.curve, full.rounds)
@@ -180,20 +182,21 @@ def test_very_many_trials_are_kept_as_moments(engine: str, monkeypatch: pytest.M
 
 
 def test_a_million_trials_keep_memory_bounded() -> None:
-    job, parts = schedule_of(10**6, "jax")
-    assert 8 * schedule.CURVES * len(job.grid) * 10**6 <= 2**29
+    work = work_of(10**6, "jax")
+    job, parts = work.jobs[0], work.batches[0]
+    assert 8 * grid.CURVES * len(job.grid) * 10**6 <= 2**29
     assert len(job.curve) == 1000
     assert sum(map(len, parts)) == 10**6
     assert len({len(part) for part in parts[:-1]}) == 1
     assert max(map(len, parts)) <= 4096
 
 
-def schedule_of(trials: int, engine: str) -> Any:
-    return plan(GaussianProblem(), ["alg1"], rounds=1000, trials=trials, seed=0, engine=engine)
+def work_of(trials: int, engine: str) -> Plan:
+    return plan([GaussianProblem()], ["alg1"], rounds=1000, trials=trials, seed=0, engine=engine)
 
 
 def test_odd_settings_are_refused_by_name() -> None:
-    for field, value in (("engine", "torch"), ("precision", "float16"), ("tape", "paper")):
+    for field, value in (("engine", "torch"), ("precision", "float16"), ("draws", "paper")):
         settings: Any = {"engine": "jax", field: value}
         with pytest.raises(InputError, match=rf"^{field}: '{value}'; allowed: "):
             run(**settings)
@@ -219,9 +222,10 @@ def test_a_function_that_cannot_be_compiled_is_refused_with_advice() -> None:
 
 
 def test_what_is_left_of_a_job_runs_in_the_batch_of_the_whole() -> None:
-    job, parts = plan(PROBLEM, ["alg1"], rounds=30, trials=7, seed=0, engine="jax", chunk=4)
+    work = plan([PROBLEM], ["alg1"], rounds=30, trials=7, seed=0, engine="jax", chunk=4)
+    [job], [parts] = work.jobs, work.batches
     assert [len(part) for part in parts] == [4, 3]
-    whole, rest = (dict(schedule.results(job, some, 1, lambda _: None)) for some in (parts, parts[1:]))
+    whole, rest = (dict(work.results(0, some, lambda _: None)) for some in (parts, parts[1:]))
     assert np.array_equal(whole[parts[1]]["regret"], rest[parts[1]]["regret"])
     assert job.batch == 4
 
@@ -247,5 +251,5 @@ def test_an_agent_of_ones_own_that_changes_is_compiled_anew() -> None:
     mine = AGENTS["alg1"]._replace(name="mine", learner=learner)
     for scale in (1.0, 0.3):
         learner.scale = scale
-        numpy, jax = (run(agents=[mine], engine=e, tape="numpy").values["regret"] for e in ("numpy", "jax"))
+        numpy, jax = (run(agents=[mine], engine=e, draws="numpy").values["regret"] for e in ("numpy", "jax"))
         np.testing.assert_allclose(jax, numpy, rtol=1e-9, atol=1e-9)

@@ -1,4 +1,4 @@
-"""The GPU kernel, run without a GPU by Pallas's interpreter, against the NumPy engine on one tape."""
+"""The GPU kernel, run without a GPU by Pallas's interpreter, against the NumPy engine on the same draws."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
-from unfog.simulate import schedule, simulate
-from unfog.simulate.engines import pallas as chip_engine
-from unfog.simulate.engines import pallas_kernel as chip_kernel
+from unfog.simulate import grid, simulate
+from unfog.simulate.engines import pallas as pallas_engine
+from unfog.simulate.engines import pallas_kernel
 from unfog.worlds.gaussian import GaussianProblem
 
 PROBLEM = random_problem(seed=4, dim=2, actions=5)
@@ -27,7 +27,7 @@ SERVED = ["alg1", "alg2", "naive", "oracle", "kk", "alg1-exact", "alg2-exact"]
 
 @pytest.fixture(autouse=True)
 def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chip_engine, "interpreted", lambda: True)
+    monkeypatch.setattr(pallas_engine, "interpreted", lambda: True)
 
 
 def test_carlsons_update_is_the_posterior_with_a_triangular_root() -> None:
@@ -37,7 +37,7 @@ def test_carlsons_update_is_the_posterior_with_a_triangular_root() -> None:
     for _ in range(4):
         row, value, variance = rng.normal(size=m), rng.normal(), 0.7
         lines = [[jnp.asarray([belief.root[i, j]]) for j in range(i + 1)] for i in range(m)]
-        root, mean = chip_kernel.condition(
+        root, mean = pallas_kernel.condition(
             lines,
             [jnp.asarray([x]) for x in belief.mean],
             [jnp.asarray([x]) for x in row],
@@ -56,7 +56,7 @@ def test_carlsons_update_is_the_posterior_with_a_triangular_root() -> None:
 @pytest.mark.parametrize("name", SERVED)
 def test_gains_are_what_the_denoiser_does(name: str) -> None:
     agent, known, rng = AGENTS[name], PROBLEM.knowledge(), np.random.default_rng(2)
-    gains = chip_engine.gains(PROBLEM, agent, 9)
+    gains = pallas_engine.gains(PROBLEM, agent, 9)
     noisy, bias, total = rng.normal(size=(3, 2))
     setup = agent.denoiser.setup(known, Privilege(bias) if agent.privileged else None)
     start = agent.denoiser.start(setup)
@@ -86,14 +86,14 @@ class Triangular:
 
 
 @pytest.mark.parametrize("name", SERVED)
-def test_the_kernel_agrees_with_the_numpy_engine_on_its_tape(name: str) -> None:
+def test_the_kernel_agrees_with_the_numpy_engine_on_its_draws(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 25, "trials": 100, "seed": 8}
     triangular: Agent = AGENTS[name]._replace(learner=Triangular())
     numpy = simulate(PROBLEM, [triangular], **settings)
-    chip = simulate(PROBLEM, [name], engine="chip", tape="numpy", chunk=100, **settings)
+    kernel = simulate(PROBLEM, [name], engine="pallas", draws="numpy", chunk=100, **settings)
     for loss, values in numpy.values.items():
         # float32 may turn a near tie the other way, after which a trial goes its own way.
-        same = np.abs(chip.values[loss] - values).max(-1) < 2e-3 * (1 + np.abs(values).max(-1))
+        same = np.abs(kernel.values[loss] - values).max(-1) < 2e-3 * (1 + np.abs(values).max(-1))
         assert same.mean() > 0.95, loss
 
 
@@ -102,14 +102,14 @@ def test_its_own_draws_strides_and_moments(monkeypatch: pytest.MonkeyPatch) -> N
         "rounds": 30,
         "trials": 200,
         "chunk": 128,
-        "engine": "chip",
+        "engine": "pallas",
         "decompose": False,
     }
     whole = simulate(PROBLEM, ["alg1"], **settings)
-    monkeypatch.setattr(chip_engine, "STRIDE_BYTES", 4 * 11 * 128 * 7)
+    monkeypatch.setattr(pallas_engine, "STRIDE_BYTES", 4 * 11 * 128 * 7)
     short = simulate(PROBLEM, ["alg1"], **settings)
     np.testing.assert_allclose(short.values["regret"], whole.values["regret"], rtol=1e-5)
-    monkeypatch.setattr(schedule, "MOST_CELLS", 6 * 200 * 2)
+    monkeypatch.setattr(grid, "MOST_CELLS", 6 * 200 * 2)
     coarse = simulate(PROBLEM, ["alg1"], **settings)
     assert (list(coarse.rounds), len(coarse.curve)) == ([15, 30], 30)
     np.testing.assert_allclose(coarse.mean["regret"], short.values["regret"].mean(1), rtol=1e-6)
@@ -124,28 +124,28 @@ def test_its_own_draws_strides_and_moments(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_it_cannot_run_is_refused_by_name() -> None:
     linear = GaussianProblem(dim=2, actions=3, features="linear")
     with pytest.raises(InputError, match="quadratic features"):
-        simulate(linear, ["alg1"], engine="chip", rounds=3, trials=2)
+        simulate(linear, ["alg1"], engine="pallas", rounds=3, trials=2)
     with pytest.raises(InputError, match=r"^precision: float64; allowed: float32"):
-        simulate(PROBLEM, ["alg1"], engine="chip", precision="float64", rounds=3, trials=2)
+        simulate(PROBLEM, ["alg1"], engine="pallas", precision="float64", rounds=3, trials=2)
     twin = AGENTS["alg1"]._replace(name="twin")
-    with pytest.raises(InputError, match=r"^engine: chip cannot run twin; allowed: numpy, jax, auto"):
-        simulate(PROBLEM, [twin], engine="chip", rounds=3, trials=2)
+    with pytest.raises(InputError, match=r"^engine: pallas cannot run twin; allowed: numpy, jax, auto"):
+        simulate(PROBLEM, [twin], engine="pallas", rounds=3, trials=2)
     odd = AGENTS["alg1"]._replace(name="odd", learner=Triangular())
-    with pytest.raises(InputError, match=r"^engine: chip cannot run odd; allowed: numpy, jax, auto"):
-        simulate(PROBLEM, [odd], engine="chip", rounds=3, trials=2)
+    with pytest.raises(InputError, match=r"^engine: pallas cannot run odd; allowed: numpy, jax, auto"):
+        simulate(PROBLEM, [odd], engine="pallas", rounds=3, trials=2)
 
 
 @pytest.mark.parametrize(
     "name", [*(row for row in AGENTS if row not in SERVED), "alg1-hetero", "alg1-exact-joint", "alg1-ucb"]
 )
 def test_rows_with_other_parts_are_refused_by_name(name: str) -> None:
-    with pytest.raises(InputError, match=rf"^engine: chip cannot run {name}; allowed: numpy, jax, auto$"):
-        simulate(PROBLEM, [name], engine="chip", rounds=3, trials=2)
+    with pytest.raises(InputError, match=rf"^engine: pallas cannot run {name}; allowed: numpy, jax, auto$"):
+        simulate(PROBLEM, [name], engine="pallas", rounds=3, trials=2)
 
 
 def test_several_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jax.devices", lambda: [0, 1])
     with pytest.raises(
-        InputError, match=r"^engine: chip runs on one device, not 2; allowed: numpy, jax, auto"
+        InputError, match=r"^engine: pallas runs on one device, not 2; allowed: numpy, jax, auto"
     ):
-        simulate(PROBLEM, ["alg1"], engine="chip", rounds=3, trials=2)
+        simulate(PROBLEM, ["alg1"], engine="pallas", rounds=3, trials=2)

@@ -1,8 +1,8 @@
 """The engine compiled by JAX, on CPU, GPU or several devices: the same contract as the NumPy engine.
 
 Random numbers are made on the device, one threefry stream per (seed, trial, purpose, round), so they do not
-depend on the batch or on how trials are spread over devices. With `tape="numpy"` the draws of the NumPy
-engine are fed instead: both engines then take the same actions and agree to rounding.
+depend on the batch or on how trials are spread over devices. With `draws="numpy"` those of the
+NumPy engine are fed instead: both engines then take the same actions and agree to rounding.
 """
 
 import os
@@ -21,12 +21,19 @@ from unfog.agents.assemble import Agent
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.streams import RoundDraws
 from unfog.model.shrinkage import as_told
-from unfog.simulate.draws import RoundTape, StepTape, truth_draws
-from unfog.simulate.engines import device_draws as device_tape
+from unfog.simulate.draws import StepDraws, truth_draws
+from unfog.simulate.engines import cost, device_draws
+from unfog.simulate.engines.cost import Cost
 from unfog.simulate.engines.jax_program import Inputs, Program, Stretch
+from unfog.simulate.grid import CURVES
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 
+COSTS = {  # by platform
+    "cpu": Cost(2**12, 2.5, call=5e-6, each=3.5e-7, root=2.3e-9, arm=9.5e-10, past=2e-10, share=1.0),
+    "gpu": Cost(2**17, 3.0, call=6e-5, each=3e-10, root=6e-12, arm=1.7e-12, past=1e-12, share=1.0),
+}
 STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard
 
 
@@ -35,9 +42,9 @@ def platform() -> str:
     return str(jax.default_backend())
 
 
-def precision(job: Job) -> str:
-    """The precision of the maths."""
-    return job.precision or ("float32" if platform() == "gpu" else "float64")
+def precision(asked: str | None) -> str:
+    """The precision of the maths: float32 on a GPU and float64 elsewhere, unless told."""
+    return asked or ("float32" if platform() == "gpu" else "float64")
 
 
 def keep_compiled_programs() -> None:
@@ -61,7 +68,7 @@ def run_trials(job: Job, trials: range, tick: Tick) -> Part:
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
         first = str(error).splitlines()[0]
         allowed = "numpy, or functions that take their library from their arguments: x.__array_namespace__()"
-        raise InputError("engine", f"{job.engine} cannot compile the problem ({first})", allowed) from error
+        raise InputError("engine", f"jax cannot compile the problem ({first})", allowed) from error
     return part(job, played, len(trials))
 
 
@@ -82,7 +89,7 @@ class Randomness:
         devices = len(jax.devices())
         size = -(-max(batch, len(trials)) // devices) * devices
         self.job, self.trials, self.padded = job, trials, range(trials.start, trials.start + size)
-        self.dtype = precision(job)
+        self.dtype = precision(job.precision)
         self.ids = spread(jnp.asarray(self.padded, jnp.uint32))
         self.active = (self.ids < trials.stop).astype(jnp.float64)
         self.truth = self._truth()
@@ -91,47 +98,48 @@ class Randomness:
     def _truth(self) -> dict[str, Array]:
         """The draws that make the truth: (size, trials) by name."""
         wanted, seed = self.job.problem.truth_draws(), self.job.seed
-        if self.job.tape == "numpy":
-            taped = truth_draws(seed, self.padded, wanted)
-            return {n: spread(jnp.asarray(x.reshape(len(x), -1).T, self.dtype)) for n, x in taped.items()}
+        if self.job.draws == "numpy":
+            given = truth_draws(seed, self.padded, wanted)
+            return {n: spread(jnp.asarray(x.reshape(len(x), -1).T, self.dtype)) for n, x in given.items()}
 
         shapes = tuple((name, draws.law, prod(draws.shape)) for name, draws in wanted.items())
-        return _draws(device_tape.seed_words(seed), self.ids, shapes, self.dtype)
+        return _draws(device_draws.seed_words(seed), self.ids, shapes, self.dtype)
 
     def rounds(self, purpose: str, width: int) -> Any:
-        """A key per trial, or the tape itself: (rounds, width, trials)."""
-        if self.job.tape == "numpy":
-            tape = RoundTape(self.job.seed, self.padded, purpose, width).next(self.job.rounds)
-            return spread(jnp.asarray(tape.transpose(1, 2, 0), self.dtype))
-        return _keys(device_tape.seed_words(self.job.seed), self.ids, purpose)
+        """A key per trial, or the draws themselves: (rounds, width, trials)."""
+        if self.job.draws == "numpy":
+            given = RoundDraws(self.job.seed, self.padded, purpose, width).next(self.job.rounds)
+            return spread(jnp.asarray(given.transpose(1, 2, 0), self.dtype))
+        return _keys(device_draws.seed_words(self.job.seed), self.ids, purpose)
 
     def steps(self, agent: Agent) -> Any:
-        """A key per trial for the learner's chain, or its tape: (rounds, steps, width, trials)."""
+        """A key per trial for the learner's chain, or its draws: (rounds, steps, width, trials)."""
         job, chain = self.job, agent.chain
         if chain is None:
             return ()
-        if job.tape == "device":
-            return _keys(device_tape.seed_words(job.seed), self.ids, "learner")
+        if job.draws == "device":
+            return _keys(device_draws.seed_words(job.seed), self.ids, "learner")
         known = job.problem.knowledge()
         shape = job.rounds, chain.steps, chain.normals(known, job.rounds), len(self.padded)
-        whole, tape = np.zeros(shape, self.dtype), StepTape(job.seed, self.padded, chain, known)
+        whole, given = np.zeros(shape, self.dtype), StepDraws(job.seed, self.padded, chain, known)
         for seen in range(job.rounds):
-            drawn = tape.next(seen).transpose(0, 2, 1)
+            drawn = given.next(seen).transpose(0, 2, 1)
             whole[seen, :, : drawn.shape[1]] = drawn
         return spread(jnp.asarray(whole))
 
 
 # Compiled, because hundreds of small steps one by one would take longer than a batch of rounds.
-_keys = jax.jit(device_tape.keys, static_argnames="purpose")
+_keys = jax.jit(device_draws.keys, static_argnames="purpose")
 
 
 @partial(jax.jit, static_argnames=("shapes", "dtype"))
 def _draws(seed: Any, trials: Any, shapes: tuple[tuple[str, str, int], ...], dtype: str) -> dict[str, Array]:
     """The draws that make the truth: (size, trials) by name."""
-    make = {"normal": device_tape.normals, "uniform": device_tape.uniforms}
+    make = {"normal": device_draws.normals, "uniform": device_draws.uniforms}
     zero = jnp.zeros((), jnp.uint32)
     return {
-        name: make[law](device_tape.keys(seed, trials, name), zero, size, dtype) for name, law, size in shapes
+        name: make[law](device_draws.keys(seed, trials, name), zero, size, dtype)
+        for name, law, size in shapes
     }
 
 
@@ -147,9 +155,9 @@ def spread(values: Array) -> Array:
 
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
-    gpu, tape = platform() == "gpu", job.tape == "numpy"
+    gpu, given = platform() == "gpu", job.draws == "numpy"
     room = None if agent.chain is None else job.rounds
-    program = _program(job.problem, agent, job.decompose, tape, draws.dtype, gpu, room)
+    program = _program(job.problem, agent, job.decompose, given, draws.dtype, gpu, room)
     privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged is not None else None
     setup, memory = program.cast(rounds.begin(agent, program.known, privilege, room))
     inputs = Inputs(
@@ -177,4 +185,56 @@ def _slots(points: Ints, first: int) -> Array:
 
 
 _program: Callable[..., Program] = lru_cache(maxsize=64)(Program)
-"""The program of an agent on a problem, made once so that it is compiled once."""
+"""The program of an agent on a problem, made once so that it is compiled once. Agents are values."""
+
+
+class Jax:
+    """The engine. It uses its device whole, and rounds differently for other batch sizes: a job has one."""
+
+    name = "jax"
+    packages: tuple[str, ...] = ("jax",)
+    shares_work = False
+
+    @property
+    def label(self) -> str:
+        """With the device."""
+        return f"{self.name} on {platform()}"
+
+    def refuse(self, job: Job) -> None:
+        """Worlds that show true contexts late or in part, and agents that are not values."""
+        if job.problem.partial:
+            raise InputError("engine", f"{self.name} cannot show true contexts late or in part", "numpy")
+        for agent in job.agents:
+            try:
+                hash(agent)
+            except TypeError as error:
+                allowed = "parts that can be hashed, such as frozen dataclasses, or the engine numpy"
+                raise InputError(
+                    "agents", f"{agent.name!r} has a part that cannot ({error})", allowed
+                ) from None
+
+    def settle(self, asked: str | None) -> str | None:
+        """Single on a GPU unless told."""
+        return precision(asked)
+
+    def seconds(self, job: Job, trials: int, workers: int = 1) -> float:  # noqa: ARG002
+        """Processes would share the device."""
+        return COSTS.get(platform(), COSTS["cpu"]).seconds(job, trials)
+
+    def batch(self, job: Job, trials: int, workers: int = 1) -> int:  # noqa: ARG002
+        """Equal batches of as many trials as a device holds with ease, so that one program serves all."""
+        most, room = (2**17, 2**33) if platform() == "gpu" else (2**12, 2**29)
+        m, arms = job.problem.knowledge().prior_mean.shape[0], job.problem.arms()
+        fed = job.draws == "numpy"  # all draws of the run are made beforehand
+        draws = job.rounds * (job.problem.round_normals() + cost.drawn(job)) * fed
+        past = max(cost.history(agent, job) * (job.rounds if fed else 1) for agent in job.agents)
+        each = 8 * (CURVES * len(job.grid) + 4 * m * m + 4 * arms * m + job.problem.cells() + draws + past)
+        each += 8 * cost.walk(job)
+        return -(-trials // -(-trials // max(1, min(most, room // each))))
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        """Cumulative losses of these trials."""
+        return run_trials(job, trials, tick)
+
+
+ENGINE = Jax()

@@ -28,7 +28,7 @@ class Inputs(NamedTuple):
     draws: dict[str, Array]  # (size, trials) each: the truth, as standard draws
     setup: Any  # the agent's parameters
     shrinkage: Shrinkage
-    world: Any  # keys, two words (trials,), or a tape (rounds, w, trials)
+    world: Any  # keys, two words (trials,), or the draws (rounds, w, trials)
     choices: Any  # likewise for the agent
     steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
     active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
@@ -60,14 +60,14 @@ class Program:
         problem: Problem,
         agent: Agent,
         decompose: bool,
-        tape: bool,
+        given: bool,
         precision: str,
         trial_last: bool,
         room: int | None = None,
     ) -> None:
         """Nothing is compiled yet. `room` is how many rounds a learner can remember that keeps them."""
         self.problem, self.agent, self.decompose = problem, agent, decompose
-        self.tape, self.precision, self.trial_last = tape, precision, trial_last
+        self.given, self.precision, self.trial_last = given, precision, trial_last
         self.known, self.room = problem.knowledge(), room
         self.losses = regret.names(decompose, problem.rewards.kind)
         self.begin = jax.jit(self._begin, static_argnames=("points", "curve"))
@@ -87,7 +87,7 @@ class Program:
 
     def _normals(self, source: Any, t: Array, width: int) -> Array:
         """Standard normals of a round, (trials, width)."""
-        drawn = source[t] if self.tape else normals(source, t, width, self.precision)
+        drawn = source[t] if self.given else normals(source, t, width, self.precision)
         return drawn.mT
 
     def _advance_chain(self, inputs: Inputs, memory: Any, t: Array) -> Any:
@@ -101,7 +101,7 @@ class Program:
             counter = t * chain.steps + number
             drawn = (
                 inputs.steps[t, number]
-                if self.tape
+                if self.given
                 else normals(inputs.steps, counter, width, self.precision)
             )
             return self.cast(rounds.advance_chain(self.agent, inputs.setup, memory, drawn.mT))

@@ -11,16 +11,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.features import Context
-from unfog.inputs import LARGEST
+from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints, pick
+from unfog.maths.streams import RoundDraws
 from unfog.model.shrinkage import as_told
-from unfog.simulate.draws import RoundTape, truth_draws
+from unfog.simulate.draws import truth_draws
+from unfog.simulate.engines import cost
+from unfog.simulate.engines.cost import Cost
+from unfog.simulate.grid import CURVES
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 from unfog.simulate.player import Player, offered, shown
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
 BLOCK = 128  # rounds
+BATCH_BYTES = 64_000_000
+BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
+BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
+COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
 
 
 class _Block(NamedTuple):
@@ -37,7 +45,7 @@ def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple
     Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
     """
     made: Any = [None if x is None else _by_round(x) for x in block.emission[:-1]]
-    draws, normals = _by_round(player.tape.next(BLOCK)), _by_round(block.normals)
+    draws, normals = _by_round(player.draws.next(BLOCK)), _by_round(block.normals)
     arms, beliefs = [], []
     for t in range(rounds):
         now: Any = [None if x is None else x[t] for x in made]
@@ -69,7 +77,7 @@ def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
     """Cumulative losses of these trials at the rounds of the job's grid."""
     problem = job.problem
     truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
-    world = RoundTape(job.seed, trials, "rounds", problem.round_normals())
+    world = RoundDraws(job.seed, trials, "rounds", problem.round_normals())
     players = [Player(agent, problem.knowledge(), truth, job.seed, trials) for agent in job.agents]
     meter = _Meter(job, len(trials))
     for first in range(0, job.rounds, BLOCK):
@@ -142,3 +150,44 @@ def _within(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
     """Which of the wanted rounds fall into a block, and where in it."""
     low, high = np.searchsorted(points, [first, first + rounds], side="right")
     return slice(low, high), points[low:high] - first - 1
+
+
+class Numpy:
+    """The engine. Batches of any size, in any number of processes, give the same bits."""
+
+    name = label = "numpy"
+    packages: tuple[str, ...] = ()
+    shares_work = True
+
+    def refuse(self, job: Job) -> None:
+        """It computes in float64."""
+        if job.precision == "float32":
+            raise InputError("precision", job.precision, "float64 on the numpy engine")
+
+    def settle(self, precision: str | None) -> str | None:
+        """As asked: there is one."""
+        return precision
+
+    def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
+        """Processes share the batches."""
+        return COST.seconds(job, trials, workers)
+
+    def batch(self, job: Job, trials: int, workers: int = 1) -> int:
+        """As many trials as fit in memory with ease and keep all workers busy."""
+        known = job.problem.knowledge()
+        arms, cells = job.problem.arms(), job.problem.cells()
+        m, d = known.prior_mean.shape[0], known.context_mean.shape[0]
+        curves = len(job.agents) * CURVES * len(job.grid)
+        each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
+        each += 8 * (max(cost.history(agent, job) for agent in job.agents) + cost.walk(job))
+        each += 8 * BLOCK * cost.drawn(job)
+        keeps_history = any(agent.chain is not None for agent in job.agents)
+        least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
+        return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        """Cumulative losses of these trials."""
+        return run_trials(job, trials, tick)
+
+
+ENGINE = Numpy()

@@ -20,9 +20,9 @@ from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model.shrinkage import as_told
-from unfog.simulate.engines import device_draws as device_tape
+from unfog.simulate.engines import device_draws, pallas_kernel
 from unfog.simulate.engines import jax as jax_engine
-from unfog.simulate.engines import pallas_kernel as chip_kernel
+from unfog.simulate.engines.cost import Cost
 from unfog.simulate.engines.jax_program import Program
 from unfog.simulate.engines.pallas_kernel import LANES, Belief, Constants, Streams
 from unfog.simulate.job import Job, Part, Tick
@@ -30,31 +30,34 @@ from unfog.theory import regret
 from unfog.worlds.gaussian import GaussianProblem
 
 STRIDE_BYTES = 2**31  # of draws made at once
+BATCH = 2**17  # trials; a kernel takes a minute and a half to compile: one size serves all
+COST = Cost(BATCH, 90.0, call=1e-5, each=1e-10, root=1e-12, arm=4e-13, past=0.0, share=1.0)
 
 
 def refuse_what_it_cannot(job: Job) -> None:
-    """Only one GPU, float32, the quadratic Gaussian problem, and rows of the catalogue that it knows.
+    """Only one GPU, float32, the quadratic Gaussian problem, and denoisers of the catalogue.
 
-    Rows of one's own are refused even where their parts look right: that a denoiser is affine, and stays as
-    it is, can be tested for the catalogue alone.
+    Denoisers of one's own are refused even where they look right: that one is affine can be tested for the
+    catalogue alone.
     """
     if jax_engine.platform() != "gpu" and not interpreted():
-        raise InputError("engine", "chip needs a GPU", "numpy, jax, auto")
+        raise InputError("engine", "pallas needs a GPU", "numpy, jax, auto")
     if len(jax.devices()) > 1:
-        raise InputError("engine", f"chip runs on one device, not {len(jax.devices())}", "numpy, jax, auto")
+        raise InputError("engine", f"pallas runs on one device, not {len(jax.devices())}", "numpy, jax, auto")
     if job.precision == "float64":
-        raise InputError("precision", job.precision, "float32 on the chip engine")
+        raise InputError("precision", job.precision, "float32 on the pallas engine")
     if not isinstance(job.problem, GaussianProblem) or job.problem.features != "quadratic":
         raise InputError(
-            "engine", "chip serves Gaussian problems with quadratic features", "numpy, jax, auto"
+            "engine", "pallas serves Gaussian problems with quadratic features", "numpy, jax, auto"
         )
     if not job.problem.plain:
-        raise InputError("engine", "chip serves plain channels", "numpy, jax, auto")
+        raise InputError("engine", "pallas serves plain channels", "numpy, jax, auto")
     for agent in job.agents:
         _, first = _denoiser(job.problem, agent)
-        affine = AGENTS.get(agent.name) == agent and (first == () or isinstance(first, Tally))
+        known = any(agent.denoiser == row.denoiser for row in AGENTS.values())
+        affine = known and (first == () or isinstance(first, Tally))
         if not affine or agent.learner != Conjugate() or agent.chooser != Thompson():
-            raise InputError("engine", f"chip cannot run {agent.name}", "numpy, jax, auto")
+            raise InputError("engine", f"pallas cannot run {agent.name}", "numpy, jax, auto")
 
 
 def interpreted() -> bool:
@@ -145,7 +148,7 @@ def _play(job: Job, agent: Agent, draws: jax_engine.Randomness, tick: Tick) -> t
     stride = max(
         1, min(jax_engine.STRIDE, STRIDE_BYTES // (4 * (problem.round_normals() + wide) * len(draws.ids)))
     )
-    program = _program(problem, agent, job.decompose, job.tape == "numpy", stride)
+    program = _program(problem, agent, job.decompose, job.draws == "numpy", stride)
     truth, belief = program.begin(draws.truth)
     numbers = [x.reshape(job.rounds, -1) for x in gains(problem, agent, job.rounds)]
     # Beyond the horizon the last row is repeated: tables keep their length, and the surplus is never played.
@@ -173,16 +176,16 @@ def _moments(totals: Any) -> Array:
     return np.stack([totals.mean(-1), totals.var(-1) * totals.shape[-1]], -1)
 
 
-class _ChipProgram:
+class _KernelProgram:
     """The kernel for one agent and problem, with the making of its draws, compiled once."""
 
     def __init__(
-        self, problem: GaussianProblem, agent: Agent, decompose: bool, tape: bool, stride: int
+        self, problem: GaussianProblem, agent: Agent, decompose: bool, given: bool, stride: int
     ) -> None:
-        self.problem, self.agent, self.tape, self.stride = problem, agent, tape, stride
+        self.problem, self.agent, self.given, self.stride = problem, agent, given, stride
         self.constants = constants(problem, agent, decompose)
         self.losses = len(regret.names(decompose))
-        self.truth = Program(problem, agent, decompose, tape, "float32", trial_last=True).truth
+        self.truth = Program(problem, agent, decompose, given, "float32", trial_last=True).truth
         self.begin = jax.jit(self._begin)
         self.advance = jax.jit(self._advance)
 
@@ -209,12 +212,42 @@ class _ChipProgram:
         now = first + jnp.arange(self.stride)
         widths = self.problem.round_normals(), self.agent.chooser.normals(self.problem.knowledge())
         world, choices = (
-            x[jnp.minimum(now, len(x) - 1)] if self.tape else device_tape.normals(x, now, width, "float32")
+            x[jnp.minimum(now, len(x) - 1)] if self.given else device_draws.normals(x, now, width, "float32")
             for x, width in zip(source, widths, strict=True)
         )
         actions, theta, bias = truth
         streams = Streams(actions, theta, bias, world, choices, schedule)
-        return chip_kernel.advance(self.constants, rounds, streams, belief, interpreted())
+        return pallas_kernel.advance(self.constants, rounds, streams, belief, interpreted())
 
 
-_program = lru_cache(maxsize=64)(_ChipProgram)
+_program = lru_cache(maxsize=64)(_KernelProgram)
+
+
+class Pallas(jax_engine.Jax):
+    """The engine."""
+
+    name = "pallas"
+
+    def refuse(self, job: Job) -> None:
+        """All but the problems and agents that the kernel knows."""
+        super().refuse(job)
+        refuse_what_it_cannot(job)
+
+    def settle(self, asked: str | None) -> str | None:  # noqa: ARG002
+        """Single: the other is refused."""
+        return "float32"
+
+    def seconds(self, job: Job, trials: int, workers: int = 1) -> float:  # noqa: ARG002
+        """Most of it is compiling."""
+        return COST.seconds(job, trials)
+
+    def batch(self, job: Job, trials: int, workers: int = 1) -> int:  # noqa: ARG002
+        """One size, filled up."""
+        return BATCH
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        """Cumulative losses of these trials."""
+        return run_trials(job, trials, tick)
+
+
+ENGINE = Pallas()

@@ -15,28 +15,43 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from unfog.agents.catalogue import Catalogue
 from unfog.inputs import InputError
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulate.engines import Engine
+from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
 
 WATCH_SECONDS = 1.0
 
 
-def run_in_processes(
-    job: Job, pending: Sequence[range], workers: int, tick: Tick
+@dataclass(frozen=True)
+class Processes:
+    """The executor. A single batch is played in this process."""
+
+    workers: int
+
+    def run(
+        self, engine: Engine, job: Job, pending: Sequence[range], tick: Tick
+    ) -> Iterator[tuple[range, Part]]:
+        """Each batch with its curves, as they finish."""
+        some = min(self.workers, len(pending))
+        if some < 2:
+            return Serial().run(engine, job, pending, tick)
+        _refuse_what_cannot_travel(job, self.workers)
+        return _run_in_processes(engine, job, pending, some, tick)
+
+
+def _run_in_processes(
+    engine: Engine, job: Job, pending: Sequence[range], workers: int, tick: Tick
 ) -> Iterator[tuple[range, Part]]:
-    """Each batch with its curves, as they finish."""
-    names, bare = [agent.name for agent in job.agents], job._replace(agents=())
-    _refuse_what_cannot_travel(job, bare, workers)
     context = multiprocessing.get_context("spawn")
     done, stop = context.Value("q", 0), context.Value("b", 0)
     pool = ProcessPoolExecutor(workers, context, _enlist, (done, stop, os.getpid()))
     try:
         with _deaf_children():
-            waiting = {pool.submit(_serve, bare, names, trials): trials for trials in pending}
+            waiting = {pool.submit(_serve, engine, job, trials): trials for trials in pending}
         yield from _collect(waiting, done, tick)
     except BrokenProcessPool:
         allowed = "1, or call it under `if __name__ == '__main__':`; a worker process died"
@@ -59,12 +74,14 @@ def _deaf_children() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _refuse_what_cannot_travel(job: Job, bare: Job, workers: int) -> None:
-    try:
-        pickle.dumps(bare)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        allowed = f"1 for a problem that cannot be sent to another process ({error})"
-        raise InputError("workers", workers, allowed) from None
+def _refuse_what_cannot_travel(job: Job, workers: int) -> None:
+    what = {"a problem": job.problem, **{repr(agent.name): agent for agent in job.agents}}
+    for name, one in what.items():
+        try:
+            pickle.dumps(one)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            allowed = f"1 for {name} that cannot be sent to another process ({error})"
+            raise InputError("workers", workers, allowed) from None
 
 
 def _collect(waiting: dict[Future[Part], range], done: Any, tick: Tick) -> Iterator[tuple[range, Part]]:
@@ -100,15 +117,14 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
-def _serve(bare: Job, names: Sequence[str], trials: range) -> Part:
+def _serve(engine: Engine, job: Job, trials: range) -> Part:
     def tick(rounds: int) -> None:
         with _done.get_lock():
             _done.value += rounds
         if _stop.value:
             raise _StoppedError
 
-    known = Catalogue(bare.problem.rewards.kind)
-    return numpy_engine.run_trials(bare._replace(agents=[known[name] for name in names]), trials, tick)
+    return engine.run(job, trials, tick)
 
 
 def cores() -> int:

@@ -1,0 +1,82 @@
+"""From a spec to a plan: every problem is built, every name looked up and the engine chosen once.
+
+All that can be refused is refused here. What comes after, the command, its progress, the run and the run
+folder, takes the plan and asks nothing again.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from unfog import simulate
+from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import AGENTS
+from unfog.inputs import count
+from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
+from unfog.simulate.execute import Executor
+from unfog.worlds.problem import Problem
+
+
+class Plan(NamedTuple):
+    """An experiment that is ready to run."""
+
+    spec: Spec  # completed: defaults, engine, precision, and what a world found out for itself
+    labels: tuple[str, ...]  # of each job: what is appended to the agents' names
+    work: simulate.Plan
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problem of each job."""
+        return [job.problem for job in self.work.jobs]
+
+    @property
+    def engine(self) -> str:
+        """The engine, and why it was chosen."""
+        return f"{self.work.engine.name}: {self.work.reason}"
+
+    @property
+    def note(self) -> str:
+        """What every table and figure must say of the data."""
+        return next((problem.note for problem in self.problems if problem.note), "")
+
+
+def prepare(
+    spec: Spec,
+    *,
+    workers: int = 1,
+    executor: Executor | None = None,
+    own: Sequence[Agent] = (),
+    problem: Problem | None = None,
+) -> Plan:
+    """The plan of a spec; agents may be rows of one's own, and the problem one that is there already."""
+    count("workers", workers)
+    settings = spec.settings()
+    built = (
+        [build_problem(fields, list(spec.sweep)) for _, fields in settings] if problem is None else [problem]
+    )
+    names, rows = _agents(spec, built[0]), {row.name: row for row in own}
+    work = simulate.plan(
+        built,
+        [rows.get(name, name) for name in names],
+        **spec.run.model_dump(exclude={"agents"}),
+        workers=workers,
+        executor=executor,
+        field="run.agents",
+    )
+    settled = {"agents": names, "engine": work.engine.name, "precision": work.jobs[0].precision}
+    told = spec.model_copy(update={"problem": _completed(spec, built[0])})
+    return Plan(with_run(told, settled), tuple(label for label, _ in settings), work)
+
+
+def _agents(spec: Spec, problem: Problem) -> list[str]:
+    """The agents named, or the default ones, without those that are told a bias where there is none."""
+    names = spec.run.agents
+    if "agents" in spec.run.model_fields_set or problem.has_bias:
+        return names
+    return [name for name in names if AGENTS[name].privileged is None]
+
+
+def _completed(spec: Spec, problem: Problem) -> dict[str, Any]:
+    """The fields with defaults written out, so that a stored spec says everything even when they change."""
+    fields = {**spec.problem, **(describe(problem) or {})}
+    defaults = DEFAULTS.get(fields["kind"], {})
+    return fields | {field: spec.problem.get(field, defaults[field]) for field in spec.sweep}

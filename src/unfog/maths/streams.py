@@ -1,0 +1,44 @@
+"""Streams of random numbers: one Philox stream per (seed, trial), cut into parts by purpose.
+
+The key of the stream is (seed, trial) and the purpose is the high word of its counter, so no two parts
+overlap, and a trial's numbers depend on nothing but the seed, the trial and the purpose: not on the batch it
+runs in, the number of workers, or which agents run beside it. Agents that need equally many draws get the
+same ones, so that their differences are paired as closely as can be.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from unfog.maths.arrays import Array
+
+PURPOSES = ("theta", "bias", "actions", "rounds", "agent", "learner")
+
+
+def purpose_number(purpose: str) -> int:
+    """A number for a purpose; those beyond the ones known here get one from their name."""
+    return PURPOSES.index(purpose) if purpose in PURPOSES else zlib.crc32(purpose.encode()) | 2**31
+
+
+def generator(seed: int, trial: int, purpose: str) -> np.random.Generator:
+    """The stream of one trial for one purpose."""
+    key = np.array([seed, trial], dtype=np.uint64)
+    counter = np.array([0, 0, 0, purpose_number(purpose)], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+class RoundDraws:
+    """Standard normals for one round after the other, in blocks."""
+
+    def __init__(self, seed: int, trials: Sequence[int], purpose: str, width: int) -> None:
+        """Start at the first round."""
+        self._sources = [generator(seed, trial, purpose) for trial in trials]
+        self._width = width
+
+    def next(self, rounds: int) -> Array:
+        """The next rounds: (trials, rounds, width)."""
+        block = np.empty((len(self._sources), rounds, self._width))
+        for row, source in zip(block, self._sources, strict=True):
+            source.standard_normal(out=row)
+        return block

@@ -1,0 +1,123 @@
+"""A plan: what is asked for, checked, and settled to the last batch, before anything runs.
+
+On the NumPy engine how trials are cut changes no result: a trial's numbers depend on (seed, trial) alone, so
+batches of any size, played anywhere, give the same bits.
+"""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.catalogue import Catalogue, named, with_own
+from unfog.features import FeatureMap
+from unfog.inputs import InputError, count, one_of
+from unfog.simulate import engines
+from unfog.simulate.engines import Engine
+from unfog.simulate.execute import Executor
+from unfog.simulate.execute.processes import Processes
+from unfog.simulate.execute.serial import Serial
+from unfog.simulate.grid import MOST_POINTS, curve_rounds, refuse_too_much, stored_rounds
+from unfog.simulate.job import DRAWS, PRECISIONS, Job, Part, Tick
+from unfog.worlds.problem import Problem
+
+MOST_SEED = 2**64 - 1
+MOST_TRIALS = 10**8
+
+
+class Plan(NamedTuple):
+    """All that is to be done, and who does it."""
+
+    jobs: tuple[Job, ...]  # one a problem, alike in all else
+    batches: tuple[tuple[range, ...], ...]  # of the trials of each job
+    engine: Engine
+    reason: str  # for this engine
+    executor: Executor
+
+    @property
+    def total(self) -> int:
+        """Agent-rounds, all trials counted."""
+        trials = sum(map(len, self.batches[0]))
+        return sum(len(job.agents) * job.rounds * trials for job in self.jobs)
+
+    def results(self, index: int, pending: Sequence[range], tick: Tick) -> Iterator[tuple[range, Part]]:
+        """Each of these batches of a job with its curves, as they finish."""
+        for trials, part in self.executor.run(self.engine, self.jobs[index], pending, tick):
+            _refuse_overflow(part)
+            yield trials, part
+
+
+def plan(
+    problems: Sequence[Problem],
+    agents: Sequence[str | Agent],
+    *,
+    rounds: int,
+    trials: int,
+    seed: int | None,
+    points: int | None = None,
+    decompose: bool = True,
+    engine: str = "numpy",
+    precision: str | None = None,
+    draws: str = "device",
+    chunk: int | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    field: str = "agents",
+) -> Plan:
+    """Check everything, choose who plays, and cut the trials into batches; the problems share the storage.
+
+    `field` is what complaints about the names of agents call them. See `simulate` for the rest.
+    """
+    rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
+    seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
+    workers = count("workers", workers) if executor is None else executor.workers
+    points = None if points is None else count("points", points, most=MOST_POINTS)
+    chunk = None if chunk is None else min(count("chunk", chunk), trials)
+    rows = _rows(problems, agents, field)
+    grid = stored_rounds(rounds, trials, len(problems) * len(rows), points)
+    curve = curve_rounds(rounds, grid) if points is None else grid[:0]
+    refuse_too_much(grid, trials, len(problems) * len(rows))
+    wanted = engines.canonical(engine)
+    precision = None if precision is None else one_of("precision", precision, PRECISIONS)
+    one_of("draws", draws, DRAWS)
+    jobs = [Job(problem, rows, grid, curve, seed, decompose, precision, draws) for problem in problems]
+    found, reason = engines.choose(jobs, trials, workers, wanted)
+    if executor is None:
+        executor = Processes(workers) if workers > 1 and found.shares_work else Serial()
+    sizes = [chunk or found.batch(job, trials, workers) for job in jobs]
+    ready = [
+        job._replace(precision=found.settle(precision), batch=n) for job, n in zip(jobs, sizes, strict=True)
+    ]
+    return Plan(tuple(ready), tuple(_cut(trials, n) for n in sizes), found, reason, executor)
+
+
+def _cut(trials: int, size: int) -> tuple[range, ...]:
+    return tuple(range(first, min(first + size, trials)) for first in range(0, trials, size))
+
+
+def _rows(problems: Sequence[Problem], agents: Sequence[str | Agent], field: str) -> tuple[Agent, ...]:
+    """The agents, all of which can play all of the problems, whose rewards are of one kind."""
+    names, own = with_own(agents)
+    rows = named(names, field, Catalogue(problems[0].rewards.kind, own))
+    for problem in problems:
+        known = problem.knowledge()  # a world made of data may find here that there are none
+        kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
+        for row in rows:
+            refuse_misfit(row, known, _features(problem), rewards=kind, partial=partial, has_bias=has_bias)
+    return tuple(rows)
+
+
+def _features(problem: Problem) -> FeatureMap:
+    """The map of a trial whose draws are all zero: good enough to see what kind it is."""
+    wanted = problem.truth_draws().items()
+    return problem.truth({name: np.zeros((1, *draws.shape)) for name, draws in wanted}).features
+
+
+def _refuse_overflow(part: Part) -> None:
+    """A loss that is no number is a result of nothing: the problem's numbers are too large, or phi's are."""
+    for name, values in part.items():
+        if not np.all(np.isfinite(values)):
+            allowed = "numbers and features that do not overflow"
+            raise InputError("problem", f"its {name} is not finite", allowed)
