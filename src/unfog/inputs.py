@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from unfog.maths.arrays import Array
-
+Array: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 
 LARGEST = 1e50  # squares of squares of larger numbers overflow
