@@ -27,7 +27,7 @@ def builder(features: str | MapBuilder) -> MapBuilder:
     if features == "quadrature":
         allowed = f"unfog.features.quadrature(phi, dim) in Python, or {IMPORTED} made so"
         raise InputError("features", "'quadrature' alone does not say which phi", allowed)
-    if isinstance(features, str) and re.fullmatch(r"[\w.]+:\w+", features):
+    if isinstance(features, str) and re.fullmatch(r"\w+(\.\w+)*:\w+", features):
         return _imported(features)
     name = ALIASES.get(features, features) if isinstance(features, str) else None
     if name not in BUILT_IN:
