@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
 
     def context_slope(self) -> Array:
         """Cov(phi)E[theta], half the slope of theta'Cov(phi)theta at the mean, (..., m)."""
-        return self.design.context_pull(self.belief.centre, self.arm)
+        return self.design.context_slope(self.belief.centre, self.arm)
 
     def lifted_row(self) -> Array:
         """The row that waits for the bias, (..., q): features/lift.py."""

@@ -98,7 +98,7 @@ def matrices_of(features: FeatureMap) -> Array:
     matrices = getattr(features, "matrices", None)
     if matrices is None:
         found = f"the features are {type(features).__name__}"
-        raise InputError("problem", found, "features linear in the context: unfog.linear, or 'linear'")
+        raise InputError("problem", found, "features linear in the context: 'product' or 'matrix'")
     return np.asarray(matrices)
 
 

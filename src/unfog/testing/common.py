@@ -57,7 +57,7 @@ def locked(x: Any) -> Any:
 
 
 def check_value(place: str, part: Any) -> str:
-    """A part is a value: frozen, hashable, comparable, picklable, with a name and a note. Its name comes back."""
+    """A part is a value: frozen, hashable, comparable, picklable, named. What to call it comes back."""
     who = f"{place} {type(part).__name__}"
     try:
         check_part("", place, part)
