@@ -1,14 +1,14 @@
 """A chooser to start from: the best arm, or with some probability one of the two best.
 
 Say here how it chooses, with the formula and its reference. It gets standard normals, as many as it says, and
-says with which probability it takes every arm. `view.among` puts arms that may not be chosen below all others.
+says with which probability it takes every arm. `view.among` puts arms that may not be chosen below others.
 """
 
 from dataclasses import dataclass
 
+from unfog.agents.choose.epsilon import check_probability
 from unfog.agents.choose.greedy import alone, best, expected
 from unfog.agents.parts import Chooser, View
-from unfog.agents.choose.epsilon import check_probability
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.normal import uniforms
 from unfog.model.knowledge import Knowledge

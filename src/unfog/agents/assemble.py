@@ -110,10 +110,6 @@ class Agent:
         """Whether it learns nothing from a round before all of its true context is known."""
         return self.sees_context and self.revises is None
 
-    def called(self, name: str) -> "Agent":
-        """The same agent under another name."""
-        return replace(self, name=name)
-
     def same_as(self, other: "Agent") -> bool:
         """Whether both have the same parts."""
         return all(vars(self)[place] == vars(other)[place] for place in PLACES)

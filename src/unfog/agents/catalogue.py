@@ -5,8 +5,8 @@ paper's own, Langevin Monte Carlo. Others follow from a row's name and those of 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
-from importlib import import_module
 
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import Thompson, Ucb
@@ -22,8 +22,8 @@ from unfog.agents.denoise import (
     UnknownNoise,
 )
 from unfog.agents.learn import LMC, Adf, Conjugate, Hetero, Revisable
-from unfog.agents.names import CHOOSERS, LEARNERS, REFERENCE, spelled_out
-from unfog.inputs import InputError
+from unfog.agents.names import CHOOSERS, LEARNERS, spelled_out
+from unfog.inputs import REFERENCE, InputError, imported
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
@@ -151,17 +151,11 @@ def _row(kind: str, name: str) -> Agent:
 
 def _imported(name: str) -> Agent:
     """The agent of one's own that is called module:name, under that name."""
-    module, _, place = name.partition(":")
-    allowed = "module:name, the name of an unfog.Agent in a module that can be imported"
-    try:
-        found = vars(import_module(module))[place]
-    except ModuleNotFoundError as error:
-        raise InputError("agents", f"{name!r}: {error}", allowed) from None
-    except KeyError:
-        raise InputError("agents", f"{name!r}: there is no {place!r} in {module}", allowed) from None
+    allowed = "module:name of an unfog.Agent"
+    found = imported("agent", name, allowed)
     if not isinstance(found, Agent):
-        raise InputError("agents", f"{name!r} is {found!r}", allowed)
-    return found.called(name)
+        raise InputError("agent", f"{name!r} is {found!r}", allowed)
+    return replace(found, name=name)
 
 
 def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = None) -> list[Agent]:

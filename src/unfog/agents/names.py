@@ -23,7 +23,6 @@ LEARNERS: dict[str, Any] = {part.name: part for part in (LMC, PG, Laplace, Adf, 
 CHOOSERS: dict[str, Any] = {part.name: part for part in (Ucb, Ids, Greedy, Epsilon, TopTwo)}
 FORMER = {"online": "adf"}  # names that specs and results of older versions hold
 PARTS = {**LEARNERS, **CHOOSERS}
-REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:name
 _CUT = re.compile(rf"-(?=(?:{'|'.join([*PARTS, *FORMER])})(?:[-:]|$))")
 
 

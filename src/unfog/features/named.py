@@ -1,14 +1,11 @@
 """Feature maps by name, as specs say them: built in, or `module:name` of a builder that can be imported."""
 
-import re
-from importlib import import_module
-
 from unfog.features.contract import MapBuilder
 from unfog.features.matrix import matrix
 from unfog.features.per_arm import per_arm
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
-from unfog.inputs import InputError
+from unfog.inputs import REFERENCE, InputError, imported
 
 BUILT_IN: dict[str, MapBuilder] = {
     "quadratic": quadratic,
@@ -27,20 +24,12 @@ def builder(features: str | MapBuilder) -> MapBuilder:
     if features == "quadrature":
         allowed = f"unfog.features.quadrature(phi, dim) in Python, or {IMPORTED} made so"
         raise InputError("features", "'quadrature' alone does not say which phi", allowed)
-    if isinstance(features, str) and re.fullmatch(r"\w+(\.\w+)*:\w+", features):
-        return _imported(features)
+    if isinstance(features, str) and REFERENCE.fullmatch(features):
+        made = imported("features", features, IMPORTED)
+        if not callable(made):
+            raise InputError("features", f"{features!r} is {made!r}", IMPORTED)
+        return made
     name = ALIASES.get(features, features) if isinstance(features, str) else None
     if name not in BUILT_IN:
         raise InputError("features", repr(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
     return BUILT_IN[name]
-
-
-def _imported(path: str) -> MapBuilder:
-    module, name = path.split(":")
-    try:
-        found: MapBuilder = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError("features", f"{path!r} cannot be imported ({error})", IMPORTED) from None
-    if not callable(found):
-        raise InputError("features", f"{path!r} is {found!r}", IMPORTED)
-    return found

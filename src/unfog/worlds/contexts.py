@@ -3,11 +3,24 @@
 Each draws a context (..., d) from its own normals, or from the row (...,) of the record that a round has.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol
 
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import from_moments
 from unfog.model.knowledge import Knowledge
+
+
+class Contexts(Protocol):
+    """A source of contexts."""
+
+    @property
+    def normals(self) -> int:
+        """How many standard normals one takes: w."""
+        ...
+
+    def draw(self, normals: Array, row: Ints | None) -> Array:
+        """A context (..., d) from normals (..., w), or from the row (...,) of the record."""
+        ...
 
 
 class Gaussian(NamedTuple):
@@ -67,6 +80,3 @@ class Rows(NamedTuple):
         xp = normals.__array_namespace__()
         found: Array = xp.asarray(self.rows)[row]
         return found
-
-
-Contexts: TypeAlias = Gaussian | Atoms | Rows
