@@ -1,9 +1,9 @@
 """A world to start from: contexts on a circle, seen through the channel that all worlds share.
 
 A world is contexts x channel x arms x payoff (worlds/composed.py): write the part that is new, take the
-others as they are. The fields of the channel (`missing`, `revealed`, `late`, ...) come with `Composed`. Agents
-are told the moments of the contexts, which are not Gaussian: what they believe is wrong, and regret is against
-one who believes the same.
+others as they are. The fields of the channel (`missing`, `revealed`, `late`, ...) come with `Composed`.
+Agents are told the moments of the contexts, which are not Gaussian: what they believe is wrong, and regret is
+against one who believes the same.
 """
 
 from dataclasses import dataclass
