@@ -28,89 +28,43 @@ from unfog.inputs import REFERENCE, InputError, imported
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
 PF = "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observable Contextual Bandits"
-OURS = "unfog, docs/agents.md"
+OURS, EXACT = "unfog, docs/agents.md", "unfog, docs/denoising.md"
 
 _paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
-_ours = partial(Agent, learner=Hetero(), chooser=Ucb(), reference=OURS, binary=Adf(marginal=True))
+_ours = partial(Agent, learner=Hetero(), chooser=Ucb(), binary=Adf(marginal=True), reference=OURS)
 
+# fmt: off
 _ROWS = [
-    _paper(
-        "alg1",
-        PlugIn(),
-        summary="learns the bias from noisy contexts, plug-in denoising",
-        reference=f"{PAPER}, Algorithm 1",
-        label="Algorithm 1",
-    ),
-    _paper(
-        "alg2",
-        PlugIn(pairs=True),
-        summary="shown true contexts late: learns bias and reward from them",
-        reference=f"{PAPER}, Algorithm 2",
-        label="Algorithm 2",
-    ),
-    _paper(
-        "naive",
-        Identity(),
-        summary="takes the noisy context for the true one",
-        reference=f"{PAPER}, TS_naive",
-        label="TS naive",
-    ),
-    _paper(
-        "oracle",
-        KnownBias(),
-        summary="is told the bias",
-        reference=f"{PF}; {PAPER}, TS_oracle",
-        label="TS oracle",
-    ),
-    _paper(
-        "kk",
-        PriorOnly(),
-        summary="ignores the noisy context, knows its distribution",
-        reference=f"{KK}; {PAPER}, TS_kk",
-        label="TS kk",
-    ),
-    _paper(
-        "alg1-exact",
-        Exact(),
-        summary="alg1 with the exact posterior of the context",
-        reference="unfog, docs/denoising.md",
-        label="Algorithm 1, exact",
-    ),
-    _paper(
-        "alg2-exact",
-        Exact(pairs=True),
-        summary="alg2 with the exact posterior of the context",
-        reference="unfog, docs/denoising.md",
-        label="Algorithm 2, exact",
-    ),
-    _ours(
-        "unfog",
-        Exact(),
-        summary="our default: exact denoising, rewards weighed by what they hide, Bayes-UCB",
-    ),
-    _ours(
-        "unfog-delayed",
-        Exact(pairs=True),
-        binary=Adf(),
-        summary="our default where true contexts come after rewards",
-    ),
-    _ours("unfog-oracle", KnownBias(), summary="our default, told the bias: what not knowing it costs"),
-    _ours("gaps", Incomplete(), summary="knows which coordinates of the noisy context were lost"),
-    _ours(
-        "late",
-        Incomplete(pairs=True),
-        learner=Revisable(),
-        summary="takes true contexts late, in any order, whole or in part; knows of gaps",
-    ),
-    _ours(
-        "unknown-noise",
-        UnknownNoise(),
-        learner=Revisable(),
-        summary="learns the covariance of the noise, too, from what is revealed",
-    ),
+    _paper("alg1", PlugIn(), label="Algorithm 1", reference=f"{PAPER}, Algorithm 1",
+           summary="learns the bias from noisy contexts, plug-in denoising"),
+    _paper("alg2", PlugIn(pairs=True), label="Algorithm 2", reference=f"{PAPER}, Algorithm 2",
+           summary="shown true contexts late: learns bias and reward from them"),
+    _paper("naive", Identity(), label="TS naive", reference=f"{PAPER}, TS_naive",
+           summary="takes the noisy context for the true one"),
+    _paper("oracle", KnownBias(), label="TS oracle", reference=f"{PF}; {PAPER}, TS_oracle",
+           summary="is told the bias"),
+    _paper("kk", PriorOnly(), label="TS kk", reference=f"{KK}; {PAPER}, TS_kk",
+           summary="ignores the noisy context, knows its distribution"),
+    _paper("alg1-exact", Exact(), label="Algorithm 1, exact", reference=EXACT,
+           summary="alg1 with the exact posterior of the context"),
+    _paper("alg2-exact", Exact(pairs=True), label="Algorithm 2, exact", reference=EXACT,
+           summary="alg2 with the exact posterior of the context"),
+    _ours("unfog", Exact(),
+          summary="our default: exact denoising, rewards weighed by what they hide, Bayes-UCB"),
+    _ours("unfog-delayed", Exact(pairs=True), binary=Adf(),
+          summary="our default where true contexts come after rewards"),
+    _ours("unfog-oracle", KnownBias(),
+          summary="our default, told the bias: what not knowing it costs"),
+    _ours("gaps", Incomplete(),
+          summary="knows which coordinates of the noisy context were lost"),
+    _ours("late", Incomplete(pairs=True), learner=Revisable(),
+          summary="takes true contexts late, in any order, whole or in part; knows of gaps"),
+    _ours("unknown-noise", UnknownNoise(), learner=Revisable(),
+          summary="learns the covariance of the noise, too, from what is revealed"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),
 ]
+# fmt: on
 
 AGENTS = {row.name: row for row in _ROWS}
 

@@ -62,17 +62,17 @@ class Denoiser(Part, Protocol):
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """Everything that depends on the problem alone; a privilege is for those that are `Privileged`."""
 
-    @abstractmethod
     def start(self, parameters: Parameters) -> State:
-        """What is remembered before the first round."""
+        """What is remembered before the first round: nothing, unless told."""
+        return ()
 
     @abstractmethod
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The belief about this round's context: noisy (..., d)."""
 
-    @abstractmethod
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Any) -> State:
         """What is remembered after a noisy context and, for those that see it, its true one, else None."""
+        return state
 
 
 @runtime_checkable
@@ -145,7 +145,7 @@ class Chooser(Part, Protocol):
     @property
     def propensity(self) -> Literal["exact", "estimated"]:
         """How `probabilities` knows what it says: exactly, or from the draws it is given."""
-        return "exact"
+        return "estimated"
 
     @abstractmethod
     def normals(self, known: Knowledge) -> int:
@@ -155,9 +155,13 @@ class Chooser(Part, Protocol):
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm (...,) for standard normals (..., w)."""
 
-    @abstractmethod
     def probabilities(self, view: View, draws: Array) -> Array:
-        """With which probability each arm is chosen, (..., K); draws (n, ..., w) to estimate them from."""
+        """With which probability each arm is chosen, (..., K); from draws (n, ..., w), unless known."""
+        xp = draws.__array_namespace__()
+        arms = xp.arange(view.design.scores(view.belief.centre).shape[-1])
+        taken = [self.choose(view, normals)[..., None] == arms for normals in draws]
+        found: Array = xp.stack(taken).astype(draws.dtype).mean(0)
+        return found
 
 
 @runtime_checkable

@@ -26,6 +26,7 @@ class Epsilon(Chooser):
 
     name = "epsilon"
     note = "the largest expected score, now and then any arm"
+    propensity = "exact"
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -17,6 +17,7 @@ class Greedy(Chooser):
 
     name = "greedy"
     note = "the largest expected score"
+    propensity = "exact"
 
     def normals(self, known: Knowledge) -> int:
         """None."""

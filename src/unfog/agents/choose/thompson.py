@@ -7,7 +7,7 @@ posterior as it is, without inflation).
 
 from dataclasses import dataclass
 
-from unfog.agents.choose.greedy import alone, best
+from unfog.agents.choose.greedy import best
 from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
@@ -19,7 +19,6 @@ class Thompson(Chooser):
 
     name = "thompson"
     note = "the best arm of one draw of theta"
-    propensity = "estimated"
 
     def normals(self, known: Knowledge) -> int:
         """One draw of theta: m."""
@@ -27,15 +26,4 @@ class Thompson(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest score under one draw of theta."""
-        return best(_scores(view, normals))
-
-    def probabilities(self, view: View, draws: Array) -> Array:
-        """The shares of the draws (n, ..., m) for which each arm is best."""
-        xp = draws.__array_namespace__()
-        found: Array = xp.stack([alone(_scores(view, normals), draws) for normals in draws]).mean(0)
-        return found
-
-
-def _scores(view: View, normals: Array) -> Array:
-    """Scores under one draw of theta, of every arm that may be chosen: (..., K)."""
-    return view.among(view.design.scores(view.belief.sample(normals)))
+        return best(view.among(view.design.scores(view.belief.sample(normals))))

@@ -26,7 +26,6 @@ class TopTwo(Chooser):
 
     name = "toptwo"
     note = "top-two Thompson sampling: the best arm of a draw, or that of another"
-    propensity = "estimated"
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -44,15 +43,6 @@ class TopTwo(Chooser):
         coin, _ = uniforms(normals[..., -2:])
         arm: Ints = xp.where(coin < self.beta, leader, challenger)
         return arm
-
-    def probabilities(self, view: View, draws: Array) -> Array:
-        """How often each is the leader, and how often the challenger, among the draws (n, ..., w)."""
-        xp = draws.__array_namespace__()
-        leader, challenger = self._two(view, draws)
-        arm = xp.arange(view.design.scores(view.belief.centre).shape[-1])
-        leads, follows = leader[..., None] == arm, challenger[..., None] == arm
-        share: Array = self.beta * leads + (1 - self.beta) * follows
-        return share.astype(draws.dtype).mean(0)
 
     def _two(self, view: View, normals: Array) -> tuple[Ints, Ints]:
         """Leader and challenger: (...,) each. With a single arm they are the same."""

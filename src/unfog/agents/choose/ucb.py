@@ -30,6 +30,7 @@ class Ucb(Chooser):
 
     name = "ucb"
     note = "Bayes-UCB: the largest upper quantile"
+    propensity = "exact"
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -20,14 +20,6 @@ class Identity(Denoiser):
         xp = known.context_cov.__array_namespace__()
         return xp.zeros_like(known.context_cov)
 
-    def start(self, parameters: Array) -> tuple[()]:
-        """Nothing is remembered."""
-        return ()
-
     def predict(self, parameters: Array, state: tuple[()], noisy: Array) -> Context:
         """The measurement itself."""
         return Context(noisy, parameters)
-
-    def update(self, parameters: Array, state: tuple[()], noisy: Array, context: Array | None) -> tuple[()]:
-        """Nothing is remembered."""
-        return state

@@ -39,17 +39,7 @@ class KnownBias(Denoiser, Privileged):
         """The bias of this round, where it drifts."""
         return parameters._replace(bias=bias)
 
-    def start(self, parameters: Parameters) -> tuple[()]:
-        """Nothing is remembered."""
-        return ()
-
     def predict(self, parameters: Parameters, state: tuple[()], noisy: Array) -> Context:
         """The posterior of the context given its measurement and the bias."""
         mean = posterior_mean(parameters.shrinkage, noisy, parameters.bias)
         return Context(mean, parameters.shrinkage.cov)
-
-    def update(
-        self, parameters: Parameters, state: tuple[()], noisy: Array, context: Array | None
-    ) -> tuple[()]:
-        """Nothing is remembered."""
-        return state

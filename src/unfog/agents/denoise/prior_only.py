@@ -23,15 +23,7 @@ class PriorOnly(Denoiser):
         """The context's law."""
         return Context(known.context_mean, known.context_cov)
 
-    def start(self, parameters: Context) -> tuple[()]:
-        """Nothing is remembered."""
-        return ()
-
     def predict(self, parameters: Context, state: tuple[()], noisy: Array) -> Context:
         """The context's law, whatever was measured; the mean takes the batch axes of the measurement."""
         xp = noisy.__array_namespace__()
         return Context(xp.broadcast_to(parameters.mean, noisy.shape), parameters.cov)
-
-    def update(self, parameters: Context, state: tuple[()], noisy: Array, context: Array | None) -> tuple[()]:
-        """Nothing is remembered."""
-        return state
