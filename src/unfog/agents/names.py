@@ -14,13 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from unfog.agents import choose, learn
 from unfog.agents.assemble import PLACES, Agent
-from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
-from unfog.agents.learn import LMC, PG, Adf, Hetero, Joint, Laplace, Smoothing
 from unfog.inputs import InputError, one_of
 
-LEARNERS: dict[str, Any] = {part.name: part for part in (LMC, PG, Laplace, Adf, Hetero, Smoothing, Joint)}
-CHOOSERS: dict[str, Any] = {part.name: part for part in (Ucb, Ids, Greedy, Epsilon, TopTwo)}
+LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
+CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
 FORMER = {"online": "adf"}  # names that specs and results of older versions hold
 PARTS = {**LEARNERS, **CHOOSERS}
 _CUT = re.compile(rf"-(?=(?:{'|'.join([*PARTS, *FORMER])})(?:[-:]|$))")
