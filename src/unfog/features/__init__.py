@@ -6,7 +6,7 @@ features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix w
 Each map has a file named after its builder; here the name is the builder, `features.quadratic(actions)`.
 """
 
-from unfog.features.contract import Context, Design, FeatureMap, MapBuilder
+from unfog.features.contract import Context, Design, FeatureMap, Linear, MapBuilder
 from unfog.features.matrix import matrix
 from unfog.features.per_arm import per_arm
 from unfog.features.product import product
@@ -17,6 +17,7 @@ __all__ = [
     "Context",
     "Design",
     "FeatureMap",
+    "Linear",
     "MapBuilder",
     "matrix",
     "per_arm",

@@ -5,7 +5,7 @@ features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix w
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Gaussian
@@ -79,6 +79,16 @@ class FeatureMap(Protocol):
 
     def over_rounds(self) -> "FeatureMap":
         """The same map with a singleton axis for rounds before K, to score a block of rounds at once."""
+        ...
+
+
+@runtime_checkable
+class Linear(Protocol):
+    """What a map linear in the context has besides: phi(a, c) = G(a) c."""
+
+    @property
+    def matrices(self) -> Array:
+        """G(a) of every arm: (..., K, m, d)."""
         ...
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.catalogue import AGENTS
-from unfog.features import FeatureMap
+from unfog.features import FeatureMap, Linear
 from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
 from unfog.maths.arrays import Array, Ints
@@ -95,11 +95,10 @@ def _checked(problem: Problem, rounds: int, trials: int, seed: int, points: int,
 
 def matrices_of(features: FeatureMap) -> Array:
     """G(a) of every arm, (..., K, m, d), of a map phi(a, c) = G(a) c."""
-    matrices = getattr(features, "matrices", None)
-    if matrices is None:
+    if not isinstance(features, Linear):
         found = f"the features are {type(features).__name__}"
-        raise InputError("problem", found, "features linear in the context: 'product' or 'matrix'")
-    return np.asarray(matrices)
+        raise InputError("problem", found, "features linear in the context: product, matrix")
+    return np.asarray(features.matrices)
 
 
 def play(problem: Problem, rounds: int, trials: range, seed: int) -> Rounds:

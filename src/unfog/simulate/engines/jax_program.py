@@ -189,7 +189,9 @@ def _shaped(tree: Any, like: Any) -> Any:
 
 def _move(tree: Any, source: int, target: int) -> Any:
     """Every array with one axis moved; scalars are shared by all trials and stay, and so do functions."""
-    return jax.tree.map(lambda x: jnp.moveaxis(x, source, target) if getattr(x, "ndim", 0) else x, tree)
+    return jax.tree.map(
+        lambda x: jnp.moveaxis(x, source, target) if isinstance(x, jax.Array) and x.ndim else x, tree
+    )
 
 
 def _moments(totals: Array, active: Array) -> Array:
