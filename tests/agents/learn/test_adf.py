@@ -251,7 +251,7 @@ def test_the_mode_is_found_for_scores_of_all_sizes(dtype: str) -> None:
 class Runaway(Adf):
     """A learner whose belief grows without end."""
 
-    def update(self, parameters: Any, state: Gaussian, evidence: Evidence, *rest: Any) -> Gaussian:  # noqa: ARG002
+    def update(self, parameters: Any, state: Gaussian, evidence: Evidence, reward: Array) -> Gaussian:
         return state._replace(mean=1e30 * (state.mean + 1) + 0 * evidence.row())
 
 
