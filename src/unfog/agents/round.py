@@ -76,6 +76,8 @@ def begin(
     """
     if (agent.privileged is None) != (privilege is None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
+    if several is not None and agent.looks_back is not None:
+        raise ValueError(f"{agent.name}: its learner denoises past rounds with one bias, and units have many")
     setup = Setup(agent.denoiser.setup(known, privilege), agent.learner.setup(known))
     channel = agent.denoiser.start(setup.denoiser)
     if several is not None:
