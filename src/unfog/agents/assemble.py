@@ -129,9 +129,10 @@ class Agent:
 def _check_part(agent: str, place: str, part: Any, contract: Any) -> None:
     """Refuse what is no part, and say what would be one."""
     if isinstance(part, ModuleType):
-        hint = part.__name__.rpartition(".")[2].title().replace("_", "")
         room = {"denoiser": "denoise", "chooser": "choose"}.get(place, "learn")
-        raise InputError(f"{agent}.{place}", f"the module {part.__name__}", f"a part: unfog.{room}.{hint}()")
+        own = [name for name, kind in vars(part).items() if _made_there(kind, part, contract)]
+        hint = f": unfog.{room}.{own[0]}()" if own else ""
+        raise InputError(f"{agent}.{place}", f"the module {part.__name__}", f"a part{hint}")
     if isinstance(part, type):
         raise InputError(f"{agent}.{place}", f"the class {part.__name__}", f"an instance: {part.__name__}()")
     if not isinstance(part, contract):
@@ -147,6 +148,11 @@ def _check_part(agent: str, place: str, part: Any, contract: Any) -> None:
         raise InputError(f"{agent}.{place}", f"{type(part).__name__}: {error}", allowed) from None
     if contract is Learner and part.rewards not in KINDS:
         raise InputError(f"{agent}.{place}.rewards", repr(part.rewards), ", ".join(KINDS))
+
+
+def _made_there(kind: Any, module: ModuleType, contract: Any) -> bool:
+    """Whether a module's own class is such a part."""
+    return isinstance(kind, type) and kind.__module__ == module.__name__ and contract in kind.__mro__
 
 
 def _frozen(part: Any) -> bool:
