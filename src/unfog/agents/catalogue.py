@@ -150,7 +150,8 @@ def _row(kind: str, name: str) -> Agent:
 
 def _fitted(own: Agent, kind: str) -> Agent:
     """One's own row with its learner for this kind of rewards, where it has another."""
-    return own if own.binary is None else own.for_rewards(kind)
+    other = own.binary is not None and own.binary.rewards == kind
+    return own.for_rewards(kind) if other else own
 
 
 def _imported(name: str) -> Agent:
@@ -160,11 +161,11 @@ def _imported(name: str) -> Agent:
     try:
         found = vars(import_module(module))[place]
     except ModuleNotFoundError as error:
-        raise InputError("agents", f"{name!r}: {error}", allowed) from None
+        raise InputError(name, str(error), allowed) from None
     except KeyError:
-        raise InputError("agents", f"{name!r}: there is no {place!r} in {module}", allowed) from None
+        raise InputError(name, f"there is no {place!r} in {module}", allowed) from None
     if not isinstance(found, Agent):
-        raise InputError("agents", f"{name!r} is {found!r}", allowed)
+        raise InputError(name, f"it is {found!r}", allowed)
     return found.called(name)
 
 
