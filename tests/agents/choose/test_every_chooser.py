@@ -297,7 +297,7 @@ def test_both_engines_play_them_alike() -> None:
     names = ["alg1-greedy", "kk-ids:samples=3"]
     small: Any = {"rounds": 12, "trials": 5, "decompose": False}
     right = simulate(problem, names, **small)
-    found = simulate(problem, names, engine="jax", tape="numpy", precision="float64", **small)
+    found = simulate(problem, names, engine="jax", draws="numpy", precision="float64", **small)
     np.testing.assert_allclose(found.values["regret"], right.values["regret"], rtol=1e-9, atol=1e-9)
     own = simulate(problem, names[:1], engine="jax", precision="float64", **small)  # no normals at all
     assert np.isfinite(own.values["regret"]).all()
