@@ -100,11 +100,6 @@ def test_a_row_of_ones_own_is_run_as_it_is(curves: Curves) -> None:
     assert np.array_equal(mine.values["regret"][0], curves.values["regret"][curves.agents.index("alg2")])
 
 
-def test_a_row_of_ones_own_runs_in_one_process_only() -> None:
-    with pytest.raises(InputError, match=r"^workers: 2; allowed: 1 for agents that are not in the catalogue"):
-        run([AGENTS["alg2"]._replace(name="mine")], chunk=5, workers=2)
-
-
 def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
     short, long = run(EVERY, rounds=300, trials=3), run(EVERY, rounds=500, trials=3)
     assert np.array_equal(short.rounds, long.rounds[:300])

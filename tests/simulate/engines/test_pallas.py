@@ -127,12 +127,26 @@ def test_what_it_cannot_run_is_refused_by_name() -> None:
         simulate(linear, ["alg1"], engine="pallas", rounds=3, trials=2)
     with pytest.raises(InputError, match=r"^precision: float64; allowed: float32"):
         simulate(PROBLEM, ["alg1"], engine="pallas", precision="float64", rounds=3, trials=2)
-    twin = AGENTS["alg1"]._replace(name="twin")
-    with pytest.raises(InputError, match=r"^engine: pallas cannot run twin; allowed: numpy, jax, auto"):
-        simulate(PROBLEM, [twin], engine="pallas", rounds=3, trials=2)
     odd = AGENTS["alg1"]._replace(name="odd", learner=Triangular())
     with pytest.raises(InputError, match=r"^engine: pallas cannot run odd; allowed: numpy, jax, auto"):
         simulate(PROBLEM, [odd], engine="pallas", rounds=3, trials=2)
+
+
+def test_a_row_of_ones_own_made_of_parts_it_knows_is_run_and_one_of_others_is_not() -> None:
+    twin = AGENTS["alg1"]._replace(name="twin")
+    settings: Any = {"engine": "pallas", "rounds": 3, "trials": 2, "chunk": 2}
+    one, other = (simulate(PROBLEM, [agent], **settings).values["regret"] for agent in ("alg1", twin))
+    assert np.array_equal(one, other)
+    own = twin._replace(name="own", denoiser=Own())
+    with pytest.raises(InputError, match=r"^engine: pallas cannot run own; allowed: numpy, jax, auto"):
+        simulate(PROBLEM, [own], **settings)
+
+
+class Own:
+    """A denoiser that looks right."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(AGENTS["alg1"].denoiser, name)
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ class Jax:
             except TypeError as error:
                 allowed = "parts that can be hashed, such as frozen dataclasses, or the engine numpy"
                 raise InputError(
-                    "agents", f"{agent.name!r} has a part that cannot ({error})", allowed
+                    "agents", f"{agent.name!r} has a part that is no value ({error})", allowed
                 ) from None
 
     def settle(self, asked: str | None) -> str | None:
