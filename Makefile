@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup reproduce test lint types contract pytest bench compare pin clean
+# One thread for each process: tests run side by side, and small matrices gain nothing from more.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.PHONY: help setup reproduce check test soak lint types contract quick pytest bench compare pin clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,7 +31,12 @@ setup: $(VENV)/dev.stamp  ## set up .venv with everything a developer needs
 reproduce: $(VENV)/lab.stamp  ## run the default experiments, print their tables, draw their figures
 	@$(BIN)/unfog reproduce
 
+check: lint types contract quick  ## the fast loop, under a minute: lint, types, imports contract, the quick tests
+
 test: lint types contract pytest  ## everything that must hold: lint, types, imports contract, tests
+
+soak: setup  ## what takes long: hundreds of kills, a hundred thousand fuzzed calls
+	@$(PYTEST) tests/soak -m soak
 
 lint: setup
 	@$(BIN)/ruff check .
@@ -40,8 +48,11 @@ types: setup
 contract: setup
 	@$(BIN)/lint-imports
 
+quick: setup
+	@$(PYTEST) -n auto -m "not slow and not soak"
+
 pytest: setup
-	@$(BIN)/python -m pytest
+	@$(PYTEST) -n auto
 
 bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop; learners and agents against Algorithm 1
 	@$(BIN)/python benchmarks/rounds.py

@@ -17,8 +17,8 @@ from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
 from unfog.agents.learn import conjugate
 from unfog.agents.parts import Denoiser, Privilege
 from unfog.features import Context, MapBuilder
-from unfog.features.matrix import linear
-from unfog.features.product import diagonal
+from unfog.features.matrix import matrix
+from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import error_estimate, quadrature
 from unfog.maths import arrays, gaussian
@@ -90,8 +90,8 @@ def test_gaussian(engine: Engine, rng: np.random.Generator) -> None:
 
 MAPS: dict[str, tuple[MapBuilder, tuple[int, ...], int]] = {
     "quadratic": (quadratic, (K, D), 3 * D),
-    "linear": (linear, (K, 4, D), 4),
-    "diagonal": (diagonal, (K, D), D),
+    "linear": (matrix, (K, 4, D), 4),
+    "diagonal": (product, (K, D), D),
     "quadrature": (quadrature(wave_phi, D, 4), (K, D), 2 * D),
     "degree 5": (quadrature(wave_phi, 7), (K, 7), 14),
 }

@@ -13,11 +13,11 @@ import unfog
 from benchmarks.peers.peer import Array, Peer
 from unfog.agents.choose import thompson
 from unfog.agents.learn import conjugate
-from unfog.features.law import Laws
 from unfog.maths import gaussian
 from unfog.maths.arrays import Ints
 from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
+from unfog.model.rewards import Laws
 
 DISTRIBUTION = "unfog"
 VERSION = unfog.__version__
@@ -45,7 +45,7 @@ class _Rows(NamedTuple):
     def context_variance(self, belief: gaussian.Gaussian, arm: Ints) -> Array:  # noqa: ARG002
         return np.zeros(np.shape(arm))
 
-    def context_pull(self, theta: Array, arm: Ints) -> Array:
+    def context_slope(self, theta: Array, arm: Ints) -> Array:
         return np.zeros((*np.shape(arm), theta.shape[-1]))
 
     def laws(self, theta: Array) -> Laws:

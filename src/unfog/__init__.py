@@ -5,13 +5,15 @@ The public names. They are looked up when first used, so that `import unfog` is 
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from unfog.version import __version__
 
 if TYPE_CHECKING:
-    from unfog.agents.agent import Agent
+    from unfog import features, testing, worlds
+    from unfog.agents import choose, denoise, learn
+    from unfog.agents.assemble import Agent
     from unfog.agents.catalogue import AGENTS
-    from unfog.features.matrix import linear
     from unfog.features.quadratic import quadratic
     from unfog.features.quadrature import quadrature
     from unfog.inputs import InputError
@@ -24,19 +26,26 @@ if TYPE_CHECKING:
 
 _HOME = {
     "AGENTS": "agents.catalogue",
-    "Agent": "agents.agent",
+    "Agent": "agents.assemble",
     "GaussianProblem": "worlds.gaussian",
     "InputError": "inputs",
     "LogisticProblem": "worlds.logistic",
     "calibrate": "model.calibration",
     "figure": "lab.figures",
-    "linear": "features.matrix",
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
     "quadrature": "features.quadrature",
     "run": "lab.run",
     "summary": "lab.report",
     "table": "lab.report",
+}
+_ROOMS = {
+    "choose": "agents.choose",
+    "denoise": "agents.denoise",
+    "features": "features",
+    "learn": "agents.learn",
+    "testing": "testing",
+    "worlds": "worlds",
 }
 
 __all__ = [
@@ -47,18 +56,28 @@ __all__ = [
     "LogisticProblem",
     "__version__",
     "calibrate",
+    "choose",
+    "denoise",
+    "features",
     "figure",
-    "linear",
+    "learn",
     "open_run",
     "quadratic",
     "quadrature",
     "run",
     "summary",
     "table",
+    "testing",
+    "worlds",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"unfog.{_ROOMS[name]}")
+    if name == "linear":
+        warn("unfog.linear is now called unfog.features.matrix", DeprecationWarning, stacklevel=2)
+        return import_module("unfog.features").matrix
     if name not in _HOME:
         raise AttributeError(f"module 'unfog' has no attribute {name!r}")
     try:

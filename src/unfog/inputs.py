@@ -3,7 +3,9 @@
 Public constructors and the spec call these checks; nothing further inside checks again.
 """
 
+import re
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 
+REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
 LARGEST = 1e50  # squares of squares of larger numbers overflow
 WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
 
@@ -146,3 +149,14 @@ def one_of(field: str, value: object, names: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in names:
         raise InputError(field, repr(value), ", ".join(names))
     return value
+
+
+def imported(field: str, path: str, allowed: str) -> object:
+    """What is called module:name; the module is imported."""
+    module, _, name = path.partition(":")
+    try:
+        return vars(import_module(module))[name]
+    except KeyError:
+        raise InputError(field, f"{path!r}: no {name!r} in {module}", allowed) from None
+    except (ImportError, SyntaxError) as error:
+        raise InputError(field, f"{path!r} cannot be imported ({error})", allowed) from None

@@ -12,8 +12,8 @@ from scipy.special import expit
 from tests.problems import gauss_hermite, spd
 from unfog.features import Context, FeatureMap
 from unfog.features.law import Form, Weighed
-from unfog.features.matrix import linear
-from unfog.features.product import diagonal
+from unfog.features.matrix import matrix
+from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
@@ -36,7 +36,7 @@ def times(matrix: Array, contexts: Array) -> Array:
     return contexts @ matrix.T
 
 
-def product(action: Array, contexts: Array) -> Array:
+def multiplied(action: Array, contexts: Array) -> Array:
     return action * contexts
 
 
@@ -44,9 +44,9 @@ def product(action: Array, contexts: Array) -> Array:
 MAPS: dict[str, tuple[Callable[[Array], FeatureMap], Callable[[Array, Array], Array], tuple[int, ...], int]]
 MAPS = {
     "quadratic": (quadratic, squares, (D,), 3 * D),
-    "linear, tall": (linear, times, (5, D), 5),
-    "linear, wide": (linear, times, (1, D), 1),
-    "diagonal": (diagonal, product, (D,), D),
+    "matrix, tall": (matrix, times, (5, D), 5),
+    "matrix, wide": (matrix, times, (1, D), 1),
+    "product": (product, multiplied, (D,), D),
     "quadrature": (quadrature(waves, D, 30), waves, (D,), 2 * D),
 }
 

@@ -11,9 +11,9 @@ import pytest
 from tests.problems import spd, within
 from unfog.features import Context
 from unfog.features.lift import diagonal_matrix, shifted
-from unfog.features.matrix import linear
-from unfog.features.per_arm import Block
-from unfog.features.product import diagonal
+from unfog.features.matrix import matrix
+from unfog.features.per_arm import PerArm
+from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
 from unfog.maths import blocks, gaussian
@@ -23,9 +23,10 @@ T, K, D = 4, 5, 3
 
 LIFTABLE: dict[str, Callable[[np.random.Generator], Any]] = {
     "quadratic": lambda rng: quadratic(rng.normal(size=(T, K, D))),
-    "diagonal": lambda rng: diagonal(rng.normal(size=(T, K, D))),
-    "linear": lambda rng: linear(rng.normal(size=(T, K, 4, D))),
-    "block": lambda _: Block(K, D),
+    "product": lambda rng: product(rng.normal(size=(T, K, D))),
+    "matrix": lambda rng: matrix(rng.normal(size=(T, K, 4, D))),
+    "per arm": lambda _: PerArm(K, D),
+    "per arm, slopes alone": lambda _: PerArm(K, D, intercept=False),
 }
 MAPS = LIFTABLE | {"any": lambda rng: quadrature(lambda a, c: np.sin(a * c), D)(rng.normal(size=(T, K, D)))}
 
@@ -67,7 +68,7 @@ def test_jax_lifts_alike(name: str, rng: np.random.Generator) -> None:
     def lifted(features: Any, unbiased: Any, arm: Any, shift: Any, cov: Any) -> tuple[Any, Any]:
         return features.lift(unbiased, arm), features.projection(shift, cov)
 
-    if name == "block":  # it has counts in it, which are no arrays
+    if name.startswith("per arm"):  # it has counts in it, which are no arrays
         found = jax.jit(lambda *inputs: lifted(features, *inputs))(
             *map(jnp.asarray, (unbiased, arm, shift, cov))
         )
@@ -102,16 +103,16 @@ def test_the_variance_due_to_the_context_is_that_of_the_covariance(
 
 @pytest.mark.parametrize("shape", [(), (T,), (T, 2)], ids=["one", "trials", "rounds"])
 @pytest.mark.parametrize("name", MAPS)
-def test_the_pull_of_the_context_is_the_covariance_times_theta(
+def test_the_slope_of_the_context_is_the_covariance_times_theta(
     name: str, shape: tuple[int, ...], rng: np.random.Generator
 ) -> None:
     features, arm = MAPS[name](rng), rng.integers(0, K, shape)
-    if len(shape) != 1 and name != "block":
+    if len(shape) != 1 and not name.startswith("per arm"):
         features = features.over_rounds() if shape else type(features)(*_first(features))
     context = Context(rng.normal(1.0, 1.0, (*shape, D)), spd(rng, D))
     design, theta = features.design(context), rng.normal(0.3, 1.0, (*shape, features.size))
     for each in (theta, theta.reshape(-1, features.size)[0]):  # trials share a belief before the first round
-        found, truth = design.context_pull(each, arm), matvec(design.covariance(arm), each)
+        found, truth = design.context_slope(each, arm), matvec(design.covariance(arm), each)
         assert found.shape == truth.shape
         np.testing.assert_allclose(found, truth, rtol=1e-11, atol=1e-12)
 
@@ -122,7 +123,7 @@ def _first(features: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_the_pull_of_the_context_is_half_a_gradient(name: str, rng: np.random.Generator) -> None:
+def test_the_slope_of_the_context_is_half_a_gradient(name: str, rng: np.random.Generator) -> None:
     features, arm, m = MAPS[name](rng), rng.integers(0, K, T), MAPS[name](rng).size
     design = features.design(Context(rng.normal(1.0, 1.0, (T, D)), np.stack([spd(rng, D) for _ in range(T)])))
     theta, step = rng.normal(size=(T, m)), 1e-3
@@ -132,7 +133,7 @@ def test_the_pull_of_the_context_is_half_a_gradient(name: str, rng: np.random.Ge
 
     # Central differences of a quadratic are exact but for rounding.
     slopes = [(noise(theta + step * e) - noise(theta - step * e)) / (4 * step) for e in np.eye(m)]
-    np.testing.assert_allclose(design.context_pull(theta, arm), np.stack(slopes, -1), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(design.context_slope(theta, arm), np.stack(slopes, -1), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", LIFTABLE)
@@ -143,10 +144,10 @@ def test_jax_says_the_same_of_the_context(name: str, rng: np.random.Generator) -
 
     def says(features: Any, context: Any, belief: Any, arm: Any) -> tuple[Any, Any]:
         design = features.design(context)
-        return design.context_variance(belief, arm), design.context_pull(belief.centre, arm)
+        return design.context_variance(belief, arm), design.context_slope(belief.centre, arm)
 
     compiled, inputs = jax.tree.map(jnp.asarray, (context, belief, arm)), (context, belief, arm)
-    parts = features if name == "block" else jax.tree.map(jnp.asarray, features)
+    parts = features if name.startswith("per arm") else jax.tree.map(jnp.asarray, features)
     for ours, theirs in zip(
         jax.jit(lambda *inputs: says(parts, *inputs))(*compiled), says(features, *inputs), strict=True
     ):
@@ -156,7 +157,7 @@ def test_jax_says_the_same_of_the_context(name: str, rng: np.random.Generator) -
 
 def test_a_belief_in_blocks_gives_the_same_as_in_one_piece(rng: np.random.Generator) -> None:
     covs, mean, arm = np.stack([spd(rng, D) for _ in range(K)]), rng.normal(size=K * D), rng.integers(0, K, T)
-    design = Block(K, D).design(Context(rng.normal(size=(T, D)), spd(rng, D)))
+    design = PerArm(K, D, intercept=False).design(Context(rng.normal(size=(T, D)), spd(rng, D)))
     whole = design.context_variance(gaussian.from_moments(mean, blocks.whole(covs)), arm)
     np.testing.assert_allclose(
         design.context_variance(blocks.from_moments(mean, covs), arm), whole, rtol=1e-12

@@ -5,8 +5,8 @@ import pytest
 
 from tests.problems import every_covariance, every_row, feature_moments, spd
 from unfog.features import Context
-from unfog.features.matrix import linear
-from unfog.features.product import diagonal
+from unfog.features.matrix import matrix
+from unfog.features.product import product
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
@@ -30,19 +30,19 @@ def context(rng: np.random.Generator) -> Context:
 
 
 def test_sizes(matrices: Array) -> None:
-    features = linear(matrices)
+    features = matrix(matrices)
     assert (features.size, features.arms) == (matrices.shape[1], K)
 
 
 def test_at_is_phi_itself(matrices: Array, rng: np.random.Generator) -> None:
     context = rng.normal(1.0, 2.0, D)
-    design = linear(matrices).at(context)
+    design = matrix(matrices).at(context)
     np.testing.assert_allclose(every_row(design, K), [phi(g, context) for g in matrices], rtol=1e-13)
     assert not every_covariance(design, K).any()
 
 
 def test_rows_and_covariances(matrices: Array, context: Context) -> None:
-    design = linear(matrices).design(context)
+    design = matrix(matrices).design(context)
     rows, covariances = feature_moments(phi, matrices, context)
     np.testing.assert_allclose(every_row(design, K), rows, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(every_covariance(design, K), covariances, rtol=1e-11, atol=1e-11)
@@ -51,7 +51,7 @@ def test_rows_and_covariances(matrices: Array, context: Context) -> None:
 def test_scores_and_variances(matrices: Array, context: Context, rng: np.random.Generator) -> None:
     m = matrices.shape[1]
     belief = gaussian.from_moments(rng.normal(1.0, 1.0, (m,)), spd(rng, m))
-    design = linear(matrices).design(context)
+    design = matrix(matrices).design(context)
     rows, _ = feature_moments(phi, matrices, context)
     cov = belief.root @ belief.root.T
     np.testing.assert_allclose(design.scores(belief.mean), rows @ belief.mean, rtol=1e-11)
@@ -60,13 +60,13 @@ def test_scores_and_variances(matrices: Array, context: Context, rng: np.random.
 
 def test_diagonal_multiplies_action_and_context(rng: np.random.Generator) -> None:
     actions, context = rng.normal(size=(K, D)), Context(rng.normal(1.0, 1.0, D), spd(rng, D))
-    design = diagonal(actions).design(context)
+    design = product(actions).design(context)
     for arm, action in enumerate(actions):
         products = [action[i] * context.mean[i] for i in range(D)]
         spread = [[action[i] * action[j] * context.cov[i, j] for j in range(D)] for i in range(D)]
         np.testing.assert_allclose(design.row(np.asarray(arm)), products, rtol=1e-14)
         np.testing.assert_allclose(design.covariance(np.asarray(arm)), spread, rtol=1e-14)
-    assert (diagonal(actions).size, diagonal(actions).arms) == (D, K)
+    assert (product(actions).size, product(actions).arms) == (D, K)
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["shared covariance", "own covariances"])
@@ -76,7 +76,7 @@ def test_a_batch_is_its_members(shared: bool, rng: np.random.Generator) -> None:
     covs = np.stack([spd(rng, D)] * trials if shared else [spd(rng, D) for _ in range(trials)])
     thetas, roots = rng.normal(size=(trials, m)), rng.normal(size=(trials, m, m))
     arms = rng.integers(0, K, trials)
-    design = linear(matrices).design(Context(means, covs[0] if shared else covs))
+    design = matrix(matrices).design(Context(means, covs[0] if shared else covs))
     for i in range(trials):
         rows, covariances = feature_moments(phi, matrices[i], Context(means[i], covs[i]))
         np.testing.assert_allclose(design.scores(thetas)[i], rows @ thetas[i], rtol=1e-10, atol=1e-12)
@@ -92,7 +92,7 @@ def test_a_block_of_rounds_is_its_rounds(rounds: int, rng: np.random.Generator) 
     matrices, theta = rng.normal(size=(trials, K, m, D)), rng.normal(size=(trials, m))
     means, covs = rng.normal(1.0, 1.0, (trials, rounds, D)), np.stack([spd(rng, D) for _ in range(rounds)])
     arms = rng.integers(0, K, (trials, rounds))
-    block = linear(matrices).over_rounds().design(Context(means, covs))
+    block = matrix(matrices).over_rounds().design(Context(means, covs))
     scores = block.scores(theta[:, None])
     assert scores.shape == (trials, rounds, K)
     for i, t in np.ndindex(trials, rounds):
@@ -109,17 +109,17 @@ def test_the_diagonal_map_is_the_linear_one_with_diagonal_matrices() -> None:
     theta, arm = rng.normal(size=(4, 3)), np.array([5, 0, 2, 2])
     belief = gaussian.from_moments(np.zeros(3), spd(rng, 3))
     short, full = (
-        build(actions).design(context) for build in (diagonal, lambda a: linear(a[..., None] * np.eye(3)))
+        build(actions).design(context) for build in (product, lambda a: matrix(a[..., None] * np.eye(3)))
     )
     np.testing.assert_allclose(short.scores(theta), full.scores(theta), rtol=1e-12)
     np.testing.assert_allclose(short.row(arm), full.row(arm), rtol=1e-12)
     np.testing.assert_allclose(short.variances(belief), full.variances(belief), rtol=1e-12)
     np.testing.assert_allclose(short.covariance(arm), full.covariance(arm), rtol=1e-12, atol=1e-15)
-    wide = diagonal(actions).over_rounds()
+    wide = product(actions).over_rounds()
     block = Context(rng.normal(size=(4, 5, 3)), context.cov)
     found = wide.design(block).scores(theta[:, None])
-    right = [diagonal(actions).design(Context(block.mean[:, t], context.cov)).scores(theta) for t in range(5)]
+    right = [product(actions).design(Context(block.mean[:, t], context.cov)).scores(theta) for t in range(5)]
     np.testing.assert_allclose(found, np.stack(right, 1), rtol=1e-12)
-    certain = diagonal(actions).at(context.mean)
+    certain = product(actions).at(context.mean)
     np.testing.assert_allclose(certain.row(arm), actions[np.arange(4), arm] * context.mean, rtol=1e-15)
     assert not np.any(certain.covariance(arm))

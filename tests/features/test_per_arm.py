@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import norm
 
 from tests.problems import every_covariance, every_row, feature_moments, gauss_hermite, spd
 from unfog.features import Context
-from unfog.features.matrix import linear
-from unfog.features.per_arm import Block
+from unfog.features.matrix import matrix
+from unfog.features.per_arm import PerArm, per_arm
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Blocks
@@ -20,7 +21,7 @@ from unfog.maths.gaussian import Gaussian
 K, D = 4, 3
 M = K * D
 ARMS: Any = np.arange(K)
-MAP = Block(K, D)
+MAP = PerArm(K, D, intercept=False)
 
 
 def phi(arm: Any, context: Array) -> Array:
@@ -183,7 +184,7 @@ def test_it_is_the_linear_map_of_block_matrices(rng: np.random.Generator) -> Non
     belief = gaussian.from_moments(np.zeros(M), spd(rng, M))
     matrices = np.broadcast_to(placed(), (trials, K, M, D))
     short = everything(MAP.design(context), theta, arms, belief)
-    full = everything(linear(matrices).design(context), theta, arms, belief)
+    full = everything(matrix(matrices).design(context), theta, arms, belief)
     for name, value in full.items():
         np.testing.assert_allclose(short[name], value, rtol=1e-11, atol=1e-13, err_msg=name)
 
@@ -207,3 +208,79 @@ def test_compiled_it_is_the_same(kind: str, precision: str, rng: np.random.Gener
     for name, value in right.items():
         assert (found[name].shape, found[name].dtype) == (value.shape, precision), name
         np.testing.assert_allclose(found[name], value, rtol=near, atol=near, err_msg=name)
+
+
+# With an intercept
+
+SIZE = D + 1
+WITH = PerArm(K, D)
+
+
+def placed_with_one(arm: Any, context: Array) -> Array:
+    """The definition: zeros, a one and the context at the place of the arm."""
+    features = np.zeros(K * SIZE)
+    features[arm * SIZE] = 1
+    features[arm * SIZE + 1 : (arm + 1) * SIZE] = context
+    return features
+
+
+def test_an_intercept_is_a_feature_more_for_each_arm(context: Context) -> None:
+    assert (WITH.size, WITH.block, WITH.arms, WITH.cells) == (K * SIZE, SIZE, K, 0)
+    assert per_arm(np.zeros((2, K, D))) == WITH == WITH.over_rounds()
+    assert per_arm(np.zeros((K, D)), intercept=False) == MAP
+    right = [placed_with_one(a, context.mean) for a in ARMS]
+    assert np.array_equal(every_row(WITH.at(context.mean), K), right)
+    assert not every_covariance(WITH.at(context.mean), K).any()
+
+
+def test_moments_with_an_intercept(context: Context, rng: np.random.Generator) -> None:
+    rows, covariances = feature_moments(placed_with_one, ARMS, context)
+    design, m = WITH.design(context), K * SIZE
+    np.testing.assert_allclose(every_row(design, K), rows, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(every_covariance(design, K), covariances, rtol=1e-11, atol=1e-11)
+    cov = spd(rng, m, 0.05, 5.0)
+    belief = gaussian.from_moments(rng.normal(1.0, 1.0, m), cov)
+    np.testing.assert_allclose(design.scores(belief.mean), rows @ belief.mean, rtol=1e-11)
+    np.testing.assert_allclose(design.variances(belief), spreads(rows, cov), rtol=1e-11)
+    second = cov + np.outer(belief.mean, belief.mean)
+    for arm in ARMS:
+        found = design.context_variance(belief, np.asarray(arm))
+        assert found == pytest.approx((covariances[arm] * second).sum(), rel=1e-10)
+        slope = design.context_slope(belief.mean, np.asarray(arm))
+        np.testing.assert_allclose(slope, covariances[arm] @ belief.mean, rtol=1e-10, atol=1e-11)
+
+
+def test_a_belief_in_blocks_with_an_intercept(context: Context, rng: np.random.Generator) -> None:
+    covs, mean = np.stack([spd(rng, SIZE) for _ in range(K)]), rng.normal(size=K * SIZE)
+    whole = gaussian.from_moments(mean, blocks.whole(covs))
+    pieces, design = blocks.from_moments(mean, covs), WITH.design(context)
+    np.testing.assert_allclose(design.variances(pieces), design.variances(whole), rtol=1e-11)
+    for arm in map(np.asarray, ARMS):
+        right = design.context_variance(whole, arm)
+        np.testing.assert_allclose(design.context_variance(pieces, arm), right, rtol=1e-11)
+
+
+def test_laws_with_an_intercept(context: Context, rng: np.random.Generator) -> None:
+    theta = rng.normal(0.3, 1.0, K * SIZE)
+    points, weights = gauss_hermite(context.mean, context.cov, 20)
+    laws = WITH.design(context).laws(theta)
+    for arm in ARMS:
+        law = laws.of(np.asarray(arm))
+        scores = np.array([placed_with_one(arm, point) @ theta for point in points])
+        assert law.mean() == pytest.approx(weights @ scores, rel=1e-11)
+        assert law.variance() == pytest.approx(weights @ (scores - weights @ scores) ** 2, rel=1e-10)
+        # A Gaussian score: 20 nodes a coordinate are too few for one as wide as this, a fine grid is not.
+        grid = np.linspace(-9, 9, 20_001)
+        chances = expit(law.mean() + np.sqrt(law.variance()) * grid)
+        right = norm.pdf(grid) @ chances / norm.pdf(grid).sum()
+        assert law.expected_sigmoid() == pytest.approx(right, rel=1e-6)
+
+
+def test_lifted_rows_with_an_intercept(rng: np.random.Generator) -> None:
+    unbiased, shift, cov = rng.normal(1.0, 1.0, D), rng.normal(-0.5, 2.0, D), spd(rng, D)
+    projection = WITH.projection(shift, cov)
+    assert projection.shape == (SIZE, D + 1)
+    for arm in ARMS:
+        lifted = WITH.lift(unbiased, np.asarray(arm)).reshape(K, D + 1)
+        right = placed_with_one(arm, unbiased - shift)
+        np.testing.assert_allclose((lifted @ projection.T).ravel(), right, rtol=1e-12, atol=1e-13)

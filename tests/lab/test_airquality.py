@@ -132,6 +132,17 @@ def test_delayed_contexts_pay(data: Path) -> None:
     assert gap.mean() > 2 * gap.std(ddof=1) / np.sqrt(60)
 
 
+def test_a_few_hours_revealed_late_help(data: Path) -> None:
+    run: dict[str, Any] = {"rounds": 500, "trials": 40, "seed": 4, "points": 1}
+    never, some = (
+        simulate(AirQuality(revealed=share, late=3), ["late"], **run).values["regret"][0, :, 0]
+        for share in (0.0, 0.2)
+    )
+    gap = never - some
+    # Equal worlds would pass with probability 2e-3, by the normal law.
+    assert gap.mean() > 3 * gap.std(ddof=1) / np.sqrt(40)
+
+
 def test_a_run_from_the_catalogue(data: Path, kind: None, tmp_path: Path) -> None:
     file = Path(spec.__file__).parent / "catalog/airquality.toml"
     kept = unfog.run(file, rounds=60, trials=5, agents=["alg1", "alg2"], out=tmp_path / "run")

@@ -27,7 +27,7 @@ from unfog.agents.learn import joint
 from unfog.agents.learn.hetero import Hetero
 from unfog.agents.learn.joint import Joint
 from unfog.agents.learn.smoothing import Smoothing
-from unfog.features.product import diagonal
+from unfog.features.product import product
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
@@ -67,7 +67,7 @@ class Standing(NamedTuple):
 
 def standing(told: Story, learner: Any) -> Standing:
     """After all rounds, with the arms as they were."""
-    agent, features = AGENTS["alg1-exact"]._replace(learner=learner), diagonal(told.actions)
+    agent, features = AGENTS["alg1-exact"]._replace(learner=learner), product(told.actions)
     denoiser: Any = agent.denoiser
     setup, memory = agents.begin(agent, told.known)
     for noisy, arm, reward in zip(told.noisy, told.arms, told.rewards, strict=False):

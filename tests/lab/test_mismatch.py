@@ -15,7 +15,7 @@ from tests.theory.test_mismatch import dense, moments_of, normal
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import conjugate
-from unfog.features.matrix import linear
+from unfog.features.matrix import matrix
 from unfog.inputs import InputError
 from unfog.lab.mismatch import Mismatch, grid_of, measure, play, summary, until
 from unfog.lab.nuts import BATCHES, moments
@@ -37,7 +37,7 @@ def crooked(seed: int = 1, dim: int = 2, size: int = 2) -> GaussianProblem:
     return GaussianProblem(
         dim=dim,
         actions=rng.standard_normal((5, size, dim)),
-        features=linear,
+        features=matrix,
         context_mean=rng.normal(0.5, 0.5, dim),
         context_cov=spd(rng, dim, 0.3, 1.5),
         noise_cov=spd(rng, dim, 0.3, 1.5),

@@ -13,9 +13,9 @@ from scipy.stats import norm
 
 from tests.problems import gauss_hermite
 from unfog.agents.denoise import known_bias
-from unfog.features.law import Law
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES, expected_sigmoid, sigmoid, softplus
+from unfog.model.rewards import Law
 from unfog.theory import regret
 from unfog.worlds.logistic import LogisticProblem
 

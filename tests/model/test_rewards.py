@@ -9,7 +9,7 @@ from scipy.special import expit
 from tests.problems import gauss_hermite, spd
 from unfog.features import Context
 from unfog.features.law import Form
-from unfog.features.matrix import linear
+from unfog.features.matrix import matrix
 from unfog.features.quadratic import QuadraticDesign, quadratic
 from unfog.maths.logistic import NODES
 from unfog.model.rewards import KINDS, Identity, Sigmoid
@@ -67,7 +67,7 @@ def test_the_same_laws_serve_every_arm(design: QuadraticDesign, rng: np.random.G
 
 
 def test_nodes_are_used(rng: np.random.Generator) -> None:
-    map_, theta = linear(rng.normal(size=(1, 3, 3))), np.array([9.0, -7.0, 8.0])
+    map_, theta = matrix(rng.normal(size=(1, 3, 3))), np.array([9.0, -7.0, 8.0])
     design = map_.design(Context(np.ones(3), np.eye(3)))
     law, first = design.laws(theta).of(np.asarray(0)), np.asarray(0)
     assert isinstance(law, Form)

@@ -135,7 +135,7 @@ def test_both_engines_agree_on_the_same_draws(name: str, curves: Curves) -> None
     [
         random_logistic(3, prior_cov=1.0, prior_mean=0.0, features="linear", action_law="uniform"),
         LogisticProblem(
-            dim=2, actions=np.random.default_rng(0).normal(size=(3, 4, 2)), features=unfog.linear
+            dim=2, actions=np.random.default_rng(0).normal(size=(3, 4, 2)), features=unfog.features.matrix
         ),
     ],
     ids=["diagonal, uniform", "linear, fixed actions"],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.problems import inverse, random_knowledge, within
-from unfog.features.matrix import linear
+from unfog.features.matrix import matrix
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
@@ -355,7 +355,7 @@ def test_the_plugins_ee1_and_the_exact_denoisers_ee2_cost_nothing() -> None:
     problem = GaussianProblem(
         dim=D,
         actions=matrices,
-        features=linear,
+        features=matrix,
         context_mean=known.context_mean,
         context_cov=known.context_cov,
         noise_cov=known.noise_cov,

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 
 from tests.problems import given, inverse, random_knowledge
-from unfog.features.matrix import linear
+from unfog.features.matrix import matrix
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
@@ -103,7 +103,7 @@ def first_round(agent: str, trials: int = 5_000) -> tuple[Case, dict[str, Array]
     problem = GaussianProblem(
         dim=3,
         actions=matrices,
-        features=linear,
+        features=matrix,
         context_mean=known.context_mean,
         context_cov=known.context_cov,
         noise_cov=known.noise_cov,
@@ -141,7 +141,7 @@ def test_ee2_may_exceed_ee1() -> None:
     problem = GaussianProblem(
         dim=d,
         actions=matrices,
-        features=linear,
+        features=matrix,
         context_mean=0.0,
         context_cov=1.0,
         noise_cov=1.0,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.problems import spd
-from unfog.features.matrix import Linear, linear
+from unfog.features.matrix import Matrix, matrix
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
@@ -45,8 +45,8 @@ def posed(number: int) -> Posed:
     matrices = rng.normal(size=(arms, d, d))
     matrices /= linear_case(known, matrices).feature_norm
 
-    def build(actions: Array) -> Linear:
-        return linear(actions.reshape(*actions.shape[:-1], d, d))
+    def build(actions: Array) -> Matrix:
+        return matrix(actions.reshape(*actions.shape[:-1], d, d))
 
     problem = GaussianProblem(
         dim=d,

@@ -345,8 +345,8 @@ def test_a_long_walk_does_not_make_a_logistic_world_slow_or_other() -> None:
 
 def test_memory_of_a_round_counts_the_grid() -> None:
     plain, heavy = problem(), problem(tails=3)
-    grid = heavy._channel.heavy
+    grid = heavy._parts.channel.heavy
     assert grid is not None
     assert heavy.cells() - plain.cells() > 3 * len(grid.logs)
-    assert plain._channel.cells() == 0
+    assert plain._parts.channel.cells() == 0
     assert channels.MOST_WALK == 10**6

@@ -10,8 +10,8 @@ from scipy.special import expit
 from scipy.stats import kstest
 
 from tests.problems import quadratic_phi, random_knowledge, spd
-from unfog.features.matrix import linear
-from unfog.features.product import Diagonal
+from unfog.features.matrix import matrix
+from unfog.features.product import Product
 from unfog.inputs import InputError
 from unfog.lab.spec import build_problem, catalog, describe, parse
 from unfog.maths.arrays import Array
@@ -195,9 +195,9 @@ def test_given_actions_are_the_same_in_every_trial(rng: np.random.Generator) -> 
 
 
 def test_other_features_serve(rng: np.random.Generator) -> None:
-    assert isinstance(draw_truth(LogisticProblem(features="linear"), rng, 2).features, Diagonal)
+    assert isinstance(draw_truth(LogisticProblem(features="linear"), rng, 2).features, Product)
     matrices = rng.normal(size=(5, 4, 3))
-    problem = LogisticProblem(dim=3, actions=matrices, features=linear, prior_cov=spd(rng, 4))
+    problem = LogisticProblem(dim=3, actions=matrices, features=matrix, prior_cov=spd(rng, 4))
     assert problem.knowledge().prior_mean.shape == (4,)
     assert problem.rewards.kind == "bernoulli"
 

@@ -10,8 +10,8 @@ from scipy.stats import chi2
 from tests.problems import covariance_error, given, spd, within
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise import known_bias
-from unfog.features.matrix import linear
-from unfog.features.per_arm import Block
+from unfog.features.matrix import matrix
+from unfog.features.per_arm import PerArm
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import Curves, simulate
@@ -114,7 +114,7 @@ def test_theta_and_bias_have_their_priors_moments(rng: np.random.Generator) -> N
     truth = draw_truth(world(), rng, N)
     assert has_moments(truth.theta, MADE.centroids.ravel(), np.diag(MADE.variances.ravel()))
     assert has_moments(truth.bias, np.zeros(D), COVS["bias_cov"])
-    assert truth.features == Block(K, D)
+    assert truth.features == PerArm(K, D, intercept=False)
 
 
 def test_a_user_is_one_of_the_table_each_as_likely(rng: np.random.Generator) -> None:
@@ -246,7 +246,7 @@ def test_bad_reward_variances_are_refused_by_name(value: float) -> None:
 
 def test_fields_go_by_name_only_and_ratings_must_come_from_somewhere() -> None:
     with pytest.raises(TypeError):
-        Made("users")  # type: ignore[call-arg]
+        Made("users")  # type: ignore[call-arg, arg-type]
     with pytest.raises(TypeError, match="abstract"):
         RatingsProblem()  # type: ignore[abstract]
 
@@ -265,7 +265,7 @@ def dense_twin(problem: RatingsProblem) -> GaussianProblem:
     return GaussianProblem(
         dim=D,
         actions=places,
-        features=linear,
+        features=matrix,
         context_mean=MADE.users.mean(0),
         context_cov=np.cov(MADE.users.T),
         noise_cov=known.noise_cov,

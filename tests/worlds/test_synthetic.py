@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import kstest
 
 from tests.problems import covariance_error, quadratic_phi, random_problem, spd, within
-from unfog.features.matrix import linear
-from unfog.features.product import Diagonal
+from unfog.features.matrix import matrix
+from unfog.features.product import Product
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
@@ -109,7 +109,7 @@ def test_given_actions_are_the_same_in_every_trial(rng: np.random.Generator) -> 
 
 def test_a_builder_of_features_is_used(rng: np.random.Generator) -> None:
     matrices = rng.normal(size=(5, 4, 3))
-    problem = GaussianProblem(dim=3, actions=matrices, features=linear, prior_cov=spd(rng, 4))
+    problem = GaussianProblem(dim=3, actions=matrices, features=matrix, prior_cov=spd(rng, 4))
     truth = draw_truth(problem, rng, 2)
     assert (truth.features.arms, truth.features.size) == (5, 4)
     context = rng.normal(size=(2, 3))
@@ -127,7 +127,7 @@ def test_any_phi_makes_a_world(rng: np.random.Generator) -> None:
 
 def test_the_linear_name_multiplies_action_and_context(rng: np.random.Generator) -> None:
     truth = draw_truth(GaussianProblem(dim=3, actions=4, features="linear"), rng, 2)
-    assert isinstance(truth.features, Diagonal)
+    assert isinstance(truth.features, Product)
     context = rng.normal(size=(2, 3))
     right = np.einsum("td,tkd,td->tk", truth.theta, truth.features.actions, context)
     np.testing.assert_allclose(truth.features.at(context).scores(truth.theta), right, rtol=1e-12)
@@ -257,7 +257,7 @@ def test_an_unknown_action_law_is_refused_by_name(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["cubic", "", None, 3])
 def test_unknown_features_are_refused_by_name(value: str) -> None:
-    with pytest.raises(InputError, match=r"^features: .*allowed: quadratic, linear"):
+    with pytest.raises(InputError, match=r"^features: .*allowed: quadratic, product, per_arm, matrix, or"):
         GaussianProblem(features=value)
 
 
@@ -306,7 +306,7 @@ def gives(value: Any) -> Any:
         quadrature(gives([1.0]), 2),
         quadrature(quadratic_phi, 3),
         lambda _: 1 / 0,
-        linear,
+        matrix,
     ],
 )
 def test_maps_that_do_not_fit_are_refused_at_the_door(features: Any) -> None:

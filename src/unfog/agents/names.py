@@ -1,101 +1,58 @@
 """Agents spelled out by name: a row of the catalogue with another learner, another chooser, or both.
 
-    alg1                                  the row; for rewards of 0 or 1 with the paper's learner
+    alg1                                  the row; for rewards of 0 or 1 with its learner for these
     alg1-pg                               the row with another learner
     alg1-lmc:temperature=1:steps=20       with settings of one's own
     alg1-exact-hetero-ucb                 with another learner and another chooser
     drift:step=0.01:quantile=0.9          the row with other settings of its own three parts
 
-The name says everything, so that it is all that a spec, a run folder or a worker process needs to be told.
+The name says everything, so that it is all that a spec or a run folder needs to be told.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any
 
-from unfog.agents.agent import Agent
-from unfog.agents.choose.epsilon import Epsilon
-from unfog.agents.choose.greedy import Greedy
-from unfog.agents.choose.ids import Ids
-from unfog.agents.choose.top_two import TopTwo
-from unfog.agents.choose.ucb import Ucb
-from unfog.agents.learn.adf import Online
-from unfog.agents.learn.hetero import Hetero
-from unfog.agents.learn.joint import Joint
-from unfog.agents.learn.laplace import Laplace
-from unfog.agents.learn.lmc import LMC
-from unfog.agents.learn.pg import PG
-from unfog.agents.learn.smoothing import Smoothing
+from unfog.agents import choose, learn
+from unfog.agents.assemble import PLACES, Agent
 from unfog.inputs import InputError, one_of
 
-PAPERS = "lmc"
-LEARNERS: dict[str, Any] = {
-    PAPERS: LMC,
-    "pg": PG,
-    "laplace": Laplace,
-    "online": Online,
-    "hetero": Hetero,
-    "smoothing": Smoothing,
-    "joint": Joint,
-}
-CHOOSERS: dict[str, Any] = {"ucb": Ucb, "ids": Ids, "greedy": Greedy, "epsilon": Epsilon, "toptwo": TopTwo}
+LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
+CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
+FORMER = {"online": "adf"}  # names that specs and results of older versions hold
 PARTS = {**LEARNERS, **CHOOSERS}
-NOTES = {
-    "lmc": "Langevin Monte Carlo",
-    "pg": "Polya-Gamma Gibbs sampling: the exact posterior",
-    "laplace": "a Gaussian at the posterior's mode",
-    "online": "a Gaussian filtered reward by reward, at constant cost",
-    "hetero": "weighs rewards by the variance they have given their expected features",
-    "smoothing": "denoises all past rounds anew with what is known of the bias by now",
-    "joint": "learns theta and the bias together: rewards, too, say something of the bias",
-    "ucb": "Bayes-UCB: the largest upper quantile",
-    "ids": "information-directed sampling: the least squared regret for each unit of information",
-    "greedy": "the largest expected score",
-    "epsilon": "the largest expected score, now and then any arm",
-    "toptwo": "top-two Thompson sampling: the best arm of a draw, or that of another",
-}
-# Learners of rewards of 0 or 1 for rows whose own is not the paper's.
-_HIDDEN, _SHOWN = Online(marginal=True), Online()
-BERNOULLI: dict[str, Any] = {
-    "unfog": _HIDDEN,
-    "unfog-delayed": _SHOWN,
-    "unfog-oracle": _HIDDEN,
-    "gaps": _HIDDEN,
-    "late": _HIDDEN,
-    "unknown-noise": _HIDDEN,
-    "drift": _HIDDEN,
-    "robust": _HIDDEN,
-}
+_CUT = re.compile(rf"-(?=(?:{'|'.join([*PARTS, *FORMER])})(?:[-:]|$))")
 
 
-def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "bernoulli") -> Agent:
+def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") -> Agent:
     """The agent that a name means; KeyError where no row or part has it."""
-    base, *pieces = re.split(rf"-(?=(?:{'|'.join(PARTS)})(?:[-:]|$))", name)
+    base, *pieces = _CUT.split(name)
     whole, *settings = base.split(":")
-    row = rows[whole]
-    if kind == "bernoulli":
-        row = row._replace(learner=BERNOULLI.get(whole, LMC()))
+    row = rows[whole].for_rewards(kind)
     if settings:
         row = _tuned(whole, row, settings)
     found = dict(_parts(kind, whole, pieces))
-    notes = [NOTES[part] for part, _ in found.values()]
-    if kind == "bernoulli" and "learner" not in found and whole not in BERNOULLI:
-        notes.insert(0, NOTES[PAPERS])
-    row = row._replace(**{place: made for place, (_, made) in found.items()})
-    return row._replace(name=name, summary="; ".join([row.summary, *notes]))
+    notes = [part.note for part in found.values()]
+    if kind != rows[whole].learner.rewards and "learner" not in found:
+        notes.insert(0, row.learner.note)
+    if row.name == name and not notes:
+        return row
+    summary = "; ".join([row.summary, *notes])
+    return replace(row, **{"name": name, "summary": summary, "label": "", **found})
 
 
-def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, tuple[str, Any]]]:
+def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """Each part with its place in an agent; a part twice, or for other rewards, is not known."""
     places = set()
     for piece in pieces:
-        part, *settings = piece.split(":")
-        place = "learner" if part in LEARNERS else "chooser"
-        if place in places or (place == "learner" and PARTS[part].kind != kind):
+        told, *settings = piece.split(":")
+        part = PARTS[FORMER.get(told, told)]
+        place = "learner" if part in LEARNERS.values() else "chooser"
+        if place in places or (place == "learner" and part.rewards != kind):
             raise KeyError(whole)
         places.add(place)
-        yield place, (part, _made(f"{whole}-{part}", PARTS[part], settings))
+        yield place, _made(f"{whole}-{told}", part, settings)
 
 
 def _made(whole: str, part: Any, settings: Sequence[str]) -> Any:
@@ -107,17 +64,17 @@ def _made(whole: str, part: Any, settings: Sequence[str]) -> Any:
 
 def _tuned(whole: str, row: Agent, settings: Sequence[str]) -> Agent:
     """The row with other settings of its own parts: each goes to the part that has it."""
-    parts = {place: getattr(row, place) for place in ("learner", "denoiser", "chooser")}
-    defaults = {place: _defaults(part) for place, part in parts.items() if is_dataclass(part)}
+    parts: dict[str, Any] = {place: vars(row)[place] for place in PLACES}
+    defaults = {place: _defaults(part) for place, part in parts.items()}
     try:
         found = _settings({f: value for own in defaults.values() for f, value in own.items()}, settings)
-        changed = {
+        changed: dict[str, Any] = {
             place: replace(parts[place], **{f: value for f, value in found.items() if f in own})
             for place, own in defaults.items()
         }
     except InputError as error:
         raise InputError.prefixed(whole, error) from None
-    return row._replace(**changed)
+    return replace(row, **changed)
 
 
 def settings_of(part: str) -> list[str]:
@@ -127,7 +84,7 @@ def settings_of(part: str) -> list[str]:
 
 def _defaults(part: Any) -> dict[str, Any]:
     """The settings that a name may change, and what they are unless told."""
-    return {field.name: field.default for field in fields(part) if field.metadata.get("named", True)}
+    return {field.name: field.default for field in fields(part)}
 
 
 def _written(defaults: Mapping[str, Any]) -> list[str]:

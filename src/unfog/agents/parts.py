@@ -1,13 +1,22 @@
-"""The contracts of the three parts of an agent. A part is a module: a few pure functions over a state.
+"""The contracts of the three parts of an agent, and the abilities a part may have besides.
 
-Every part has `setup`, which does once what depends on the problem alone, and `start`, which gives the first
-state; the rest is called once a round. Parameters and states are NamedTuples of arrays, so that either kind
-of engine can carry them.
+A part is a value: an instance of a frozen dataclass that inherits its contract, so that it can be compared,
+hashed, kept and sent elsewhere; its settings are its fields, its name and a note stand on it. It holds no
+state: `setup` does once what depends on the problem alone, `start` gives the first state, the rest is called
+in a round (agents/round.py). Parameters and states are (nested) tuples of arrays, so that either kind of
+engine can carry them.
+
+What a part can do beyond its contract is an ability: a protocol of its own that it inherits too. Who needs
+an ability of another part names it (`needs`, `needs_features`). All of that is looked at once, when an agent
+is put together and when it meets a problem: agents/assemble.py.
 """
 
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from unfog.agents.evidence import Evidence
 from unfog.features import Context, Design, FeatureMap
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
@@ -23,105 +32,145 @@ class Privilege(NamedTuple):
     bias: Array  # (..., d) gamma*
 
 
-class Denoiser(Protocol):
+class Part(Protocol):
+    """What all parts have."""
+
+    name: ClassVar[str]
+    note: ClassVar[str]  # a line for `unfog list`
+
+    @property
+    def cost(self) -> float:
+        """By how much a round takes longer for it, in rounds of the simplest parts: an estimate."""
+        return 0.0
+
+
+@runtime_checkable
+class Denoiser(Part, Protocol):
     """From a noisy context, and what came before it, to a belief about the true one."""
 
+    @property
+    def sees_context(self) -> bool:
+        """Whether it is to be shown true contexts, after their rewards (setting 2)."""
+        return False
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether it is shown what was lost of a noisy context as not a number; others read mu_c there."""
+        return False
+
+    @abstractmethod
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
-        """Everything that depends on the problem alone."""
-        ...
+        """Everything that depends on the problem alone; a privilege is for those that are `Privileged`."""
 
     def start(self, parameters: Parameters) -> State:
-        """What is remembered before the first round."""
-        ...
+        """What is remembered before the first round: nothing, unless told."""
+        return ()
 
+    @abstractmethod
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The belief about this round's context: noisy (..., d)."""
-        ...
 
-    def update(self, parameters: Parameters, state: State, noisy: Array, revealed: Any) -> State:
-        """What is remembered after the round; `revealed` is the true context where the agent is shown it."""
-        ...
-
-
-class Chain(Protocol):
-    """What a learner does before every decision, step by step, where its belief has no closed form."""
-
-    @property
-    def steps(self) -> int:
-        """How many steps a round takes."""
-        ...
-
-    def normals(self, known: Knowledge, seen: int) -> int:
-        """How many standard normals a step takes with so many rounds remembered."""
-        ...
-
-    def step(self, parameters: Parameters, state: State, normals: Array) -> State:
-        """One step: normals (..., n)."""
-        ...
-
-    def work(self, known: Knowledge) -> int:
-        """Multiplications of a step for each round remembered, or what takes as long: an estimate."""
-        ...
+    def update(self, parameters: Parameters, state: State, noisy: Array, context: Any) -> State:
+        """What is remembered after a noisy context and, for those that see it, its true one, else None."""
+        return state
 
 
-class Learner(Protocol):
-    """From expected features and rewards to a belief about theta."""
+@runtime_checkable
+class Learner(Part, Protocol):
+    """From what rounds show of theta, and their rewards, to a belief about theta."""
+
+    rewards: ClassVar[str]  # those it is for: one of `unfog.model.rewards.KINDS`
+    needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
+    needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
 
     @property
-    def kind(self) -> str:
-        """The rewards it is for: one of `unfog.model.rewards.KINDS`."""
-        ...
+    def averages_context(self) -> bool:
+        """Whether the context is averaged out of its likelihood, where that is not the score's mean alone."""
+        return False
 
-    @property
-    def chain(self) -> Chain | None:
-        """Its steps before every decision, or None where `update` does all there is to do."""
-        ...
+    def goes_with(self, denoiser: Denoiser) -> bool:
+        """Whether the denoiser has what it needs."""
+        return all(isinstance(denoiser, ability) for ability in self.needs)
 
-    @property
-    def spread(self) -> bool:
-        """Whether `update` is to be shown Cov(phi) of the chosen arm."""
-        ...
+    def check(self, known: Knowledge, features: FeatureMap) -> None:
+        """Complain, with InputError, of a problem that it is not for."""
+        for ability in self.needs_features:
+            if not isinstance(features, ability):
+                what = f"{self.name!r} with the features {type(features).__name__}"
+                raise InputError("learner", what, f"features that are {ability.__name__}: {_first(ability)}")
 
+    @abstractmethod
     def setup(self, known: Knowledge) -> Parameters:
-        """Everything that depends on the problem alone."""
-        ...
+        """Everything that depends on the problem alone; InputError where its settings are not for it."""
 
+    @abstractmethod
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The state before the first round; with room for so many, or growing, where past rounds are kept."""
-        ...
 
+    @abstractmethod
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """The current belief about theta; a sampler's is certain of its current sample."""
-        ...
 
-    def update(
-        self, parameters: Parameters, state: State, row: Array, spread: Array | None, reward: Array
-    ) -> State:
-        """The state after a reward: row (..., m), spread (..., m, m) or None, reward (...,)."""
-        ...
+    @abstractmethod
+    def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
+        """The state after a reward (...,), which was paid for what the evidence is about."""
 
 
-class TakesLong(Protocol):
-    """What a denoiser or a learner may have besides, so that engines can be chosen by how long they take."""
+def _first(ability: type) -> str:
+    """The first sentence on an ability."""
+    return (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
+
+
+class View(NamedTuple):
+    """What is believed before an arm is chosen."""
+
+    context: Context
+    design: Design
+    belief: Belief
+    time: Ints | None = None  # the number of the round, from 0
+    arms: Array | None = None  # (..., K)  true where an arm may be chosen; None: all of them
+
+    def among(self, values: Array) -> Array:
+        """Values of every arm (..., K), with those that may not be chosen below all others."""
+        if self.arms is None:
+            return values
+        xp = values.__array_namespace__()
+        return xp.where(self.arms, values, -xp.inf)
+
+
+@runtime_checkable
+class Chooser(Part, Protocol):
+    """From expected features and the belief about theta to an arm that may be chosen."""
 
     @property
-    def extra(self) -> float:
-        """By how much a round takes longer for it, in rounds of the simplest parts: an estimate."""
-        ...
+    def propensity(self) -> Literal["exact", "estimated"]:
+        """How `probabilities` knows what it says: exactly, or from the draws it is given."""
+        return "estimated"
+
+    @abstractmethod
+    def normals(self, known: Knowledge) -> int:
+        """How many standard normals one choice takes: w."""
+
+    @abstractmethod
+    def choose(self, view: View, normals: Array) -> Ints:
+        """The arm (...,) for standard normals (..., w)."""
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """With which probability each arm is chosen, (..., K); from draws (n, ..., w), unless known."""
+        xp = draws.__array_namespace__()
+        arms = xp.arange(view.design.scores(view.belief.centre).shape[-1])
+        taken = [self.choose(view, normals)[..., None] == arms for normals in draws]
+        found: Array = xp.stack(taken).astype(draws.dtype).mean(0)
+        return found
 
 
-class WeighsNoise(Protocol):
-    """What a learner with `spread` may have besides, to be shown less than Cov(phi), at less cost."""
+@runtime_checkable
+class Privileged(Protocol):
+    """A denoiser that is told the bias."""
 
-    @property
-    def noise(self) -> bool:
-        """Whether `update` is to be shown E[theta'Cov(phi)theta] (...,) in place of Cov(phi)."""
-        ...
-
-    @property
-    def surprise(self) -> bool:
-        """Whether Cov(phi)E[theta] is to follow it: (..., 1 + m)."""
-        ...
+    @abstractmethod
+    def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
+        """The parameters with the bias of this round (..., d), where it is not the same in all rounds."""
 
 
 class Hindsight(NamedTuple):
@@ -135,31 +184,42 @@ class Hindsight(NamedTuple):
     cov: Array  # (..., d, d)  S
 
 
+@runtime_checkable
 class Rewinds(Protocol):
-    """What a denoiser has besides, for learners that denoise past rounds anew (those that are `lifted`)."""
+    """A denoiser that can say what past contexts were, with what is known of the bias by now."""
 
+    @abstractmethod
     def hindsight(self, parameters: Parameters, state: State, noisy: Array) -> Hindsight:
         """With this round's measurement taken in."""
-        ...
 
+    @abstractmethod
     def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
         """The mean of the context, were the bias zero: mu_c + B (chat - mu_c)."""
-        ...
 
 
+@runtime_checkable
 class LooksBack(Protocol):
-    """What a learner has besides that denoises past rounds anew. Its rows are lifted (features/lift.py)."""
+    """A learner that denoises past rounds anew before a decision. Its rows are lifted (features/lift.py)."""
 
-    @property
-    def lifted(self) -> bool:
-        """True."""
-        ...
-
+    @abstractmethod
     def look_back(
         self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
     ) -> tuple[Belief, Context]:
         """The belief about theta, and about this round's context, with all past rounds denoised anew."""
-        ...
+
+
+@runtime_checkable
+class Corrects(Protocol):
+    """A denoiser for true contexts that come late, in any order, or in part."""
+
+    @abstractmethod
+    def correct(
+        self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
+    ) -> tuple[State, Context]:
+        """Replace what a round with this measurement said of the bias, and say what its context is now.
+
+        `before` and `after` are its true context as far as it was, and is, known: not a number elsewhere.
+        """
 
 
 class Term(NamedTuple):
@@ -169,49 +229,42 @@ class Term(NamedTuple):
     variance: Array  # (...,)
 
 
-class Corrects(Protocol):
-    """What a denoiser has besides, for true contexts that come late, in any order, or in part."""
-
-    def amend(
-        self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
-    ) -> tuple[State, Context]:
-        """Replace what a round with this measurement said of the bias, and say what its context is now.
-
-        `before` and `after` are its true context as far as it was, and is, known: not a number elsewhere.
-        """
-        ...
-
-
+@runtime_checkable
 class TakesBack(Protocol):
-    """What a learner has besides, for the same. Its `update` is shown a variance in place of Cov(phi)."""
+    """A learner that can replace what a past round said of theta."""
 
-    def variance(self, parameters: Parameters, belief: Belief, spread: Array | None) -> Array:
-        """The variance of a reward whose features have this covariance."""
-        ...
+    @abstractmethod
+    def term(self, parameters: Parameters, evidence: Evidence) -> Term:
+        """What the round says of theta, with what is believed now."""
 
-    def amend(self, parameters: Parameters, state: State, old: Term, new: Term, reward: Array) -> State:
-        """The state with one round's term replaced by another."""
-        ...
+    @abstractmethod
+    def replace(
+        self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
+    ) -> State:
+        """The state with one round's term replaced by another, or with a new one."""
 
 
-class Chooser(Protocol):
-    """From the expected features and the belief about theta to an arm."""
-
-    def normals(self, known: Knowledge) -> int:
-        """How many standard normals one choice takes."""
-        ...
-
-    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
-        """The arm: (...,). Rounds are numbered from 0."""
-        ...
+@runtime_checkable
+class Chain(Protocol):
+    """A learner that takes steps before every decision, where its belief has no closed form."""
 
     @property
-    def odds(self) -> str:
-        """How `probability` knows what it says: "exact", or "estimated" from the draws it is given."""
+    def steps(self) -> int:
+        """How many steps a round takes."""
         ...
 
-    def probability(
-        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
-    ) -> Array:
-        """With which probability this arm (...,) is chosen: draws (n, ..., w), w as in `normals`."""
-        ...
+    @abstractmethod
+    def normals(self, known: Knowledge, seen: int) -> int:
+        """How many standard normals a step takes with so many rounds remembered."""
+
+    @abstractmethod
+    def step(self, parameters: Parameters, state: State, normals: Array) -> State:
+        """One step: normals (..., n)."""
+
+    @abstractmethod
+    def work(self, known: Knowledge) -> int:
+        """Multiplications of a step for each round remembered, or what takes as long: an estimate."""
+
+    @abstractmethod
+    def room(self, known: Knowledge, rounds: int) -> int:
+        """Numbers that it keeps for a trial of so many rounds."""

@@ -17,7 +17,8 @@ def command(
     from unfog.lab.spec import catalog
 
     kinds = {
-        kind: [n for n, part in LEARNERS.items() if part.kind == kind] for kind in ("gaussian", "bernoulli")
+        kind: [n for n, part in LEARNERS.items() if part.rewards == kind]
+        for kind in ("gaussian", "bernoulli")
     }
     groups = {
         "experiments": {name: spec.title for name, spec in catalog().items()},
@@ -43,7 +44,7 @@ def command(
 
 def _told(part: str) -> str:
     """A part in words, with its settings where it has any."""
-    from unfog.agents.names import NOTES, settings_of
+    from unfog.agents.names import PARTS, settings_of
 
     settings = ", ".join(settings_of(part))
-    return f"{NOTES[part]} ({settings})" if settings else NOTES[part]
+    return f"{PARTS[part].note} ({settings})" if settings else str(PARTS[part].note)

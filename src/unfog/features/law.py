@@ -2,37 +2,14 @@
 
 Rewards that are not linear in the score need more of it than its mean. A score that is linear or quadratic in
 a Gaussian context is, after one rotation, `shift + sum_k (slope_k z_k + curvature_k z_k^2)` with independent
-standard normals z; any other one is known at the points of a quadrature rule.
+standard normals z; any other one is known at the points of a quadrature rule. The contract is `Law` in
+model/rewards.py.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from unfog.maths.arrays import Array, Ints, matvec
+from unfog.maths.arrays import Array, matvec
 from unfog.maths.logistic import NODES, expected_sigmoid, sigmoid
-
-
-class Law(Protocol):
-    """The law of one score."""
-
-    def expected_sigmoid(self, nodes: int = NODES) -> Array:
-        """E[sigmoid(score)], (...,)."""
-        ...
-
-    def mean(self) -> Array:
-        """E[score], (...,)."""
-        ...
-
-    def variance(self) -> Array:
-        """Var(score), (...,)."""
-        ...
-
-
-class Laws(Protocol):
-    """The laws of all arms' scores; what they share is worked out once."""
-
-    def of(self, arm: Ints) -> Law:
-        """The law of the chosen arm's score."""
-        ...
 
 
 class Form(NamedTuple):

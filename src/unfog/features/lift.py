@@ -7,11 +7,12 @@ about the bias, also one that comes later. A map of blocks lifts each block alik
 end, and T is that of one block.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from unfog.maths.arrays import Array, Ints
 
 
+@runtime_checkable
 class Liftable(Protocol):
     """What a feature map has besides, for learners that denoise past rounds anew."""
 

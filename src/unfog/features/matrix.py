@@ -6,7 +6,7 @@ theta v', so all arms cost one (K, m d) product and no (K, m) matrix is built.
 
 from typing import NamedTuple
 
-from unfog.features import Context
+from unfog.features.contract import Context
 from unfog.features.law import Form, linear_form
 from unfog.features.lift import quadratic_form
 from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
@@ -18,7 +18,7 @@ def _flat(matrices: Array) -> Array:
     return matrices.reshape(*matrices.shape[:-2], -1)
 
 
-class LinearDesign(NamedTuple):
+class MatrixDesign(NamedTuple):
     """Expected features under N(mean, cov)."""
 
     matrices: Array  # (..., K, m, d)
@@ -56,20 +56,20 @@ class LinearDesign(NamedTuple):
         matrix = self.matrix(arm)
         return quadratic_form(matvec(matrix.mT, belief.mean), matrix.mT @ belief.root, self.cov)
 
-    def context_pull(self, theta: Array, arm: Ints) -> Array:
+    def context_slope(self, theta: Array, arm: Ints) -> Array:
         """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
         matrix = self.matrix(arm)
         return matvec(matrix, matvec(self.cov, matvec(matrix.mT, theta)))
 
-    def laws(self, theta: Array) -> "LinearLaws":
+    def laws(self, theta: Array) -> "MatrixLaws":
         """The laws of the scores: Gaussian."""
-        return LinearLaws(self, theta)
+        return MatrixLaws(self, theta)
 
 
-class LinearLaws(NamedTuple):
+class MatrixLaws(NamedTuple):
     """theta'G(a) c with c ~ N(mean, cov)."""
 
-    design: LinearDesign
+    design: MatrixDesign
     theta: Array  # (..., m)
 
     def of(self, arm: Ints) -> Form:
@@ -78,8 +78,8 @@ class LinearLaws(NamedTuple):
         return linear_form(weight, self.design.mean, self.design.cov)
 
 
-class Linear(NamedTuple):
-    """The map with given matrices G(a); `linear` builds it."""
+class Matrix(NamedTuple):
+    """The map with given matrices G(a); `matrix` builds it."""
 
     matrices: Array  # (..., K, m, d)
 
@@ -98,15 +98,15 @@ class Linear(NamedTuple):
         """The structure needs no room of its own."""
         return 0
 
-    def design(self, context: Context) -> LinearDesign:
+    def design(self, context: Context) -> MatrixDesign:
         """Expected features of every arm."""
-        return LinearDesign(self.matrices, context.mean, context.cov)
+        return MatrixDesign(self.matrices, context.mean, context.cov)
 
-    def at(self, context: Array) -> LinearDesign:
+    def at(self, context: Array) -> MatrixDesign:
         """Features of every arm at a known context."""
         xp = context.__array_namespace__()
         certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
-        return LinearDesign(self.matrices, context, certain)
+        return MatrixDesign(self.matrices, context, certain)
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """[G v, G with its rows laid end to end]."""
@@ -125,11 +125,11 @@ class Linear(NamedTuple):
         matrix: Array = xp.concat([whole, -_flat(placed)], axis=-1)
         return matrix
 
-    def over_rounds(self) -> "Linear":
+    def over_rounds(self) -> "Matrix":
         """The same map, ready for a block of rounds."""
-        return Linear(self.matrices[..., None, :, :, :])
+        return Matrix(self.matrices[..., None, :, :, :])
 
 
-def linear(matrices: Array) -> Linear:
+def matrix(matrices: Array) -> Matrix:
     """The map whose actions are the matrices G(a) themselves: (..., K, m, d)."""
-    return Linear(matrices)
+    return Matrix(matrices)

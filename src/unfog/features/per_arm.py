@@ -1,12 +1,13 @@
-"""A block of features for every arm: phi(a, c) is c at the place of arm a and zero elsewhere, m = K d.
+"""Features of its own for every arm: phi(a, c) is [1, c] at the place of arm a and zero elsewhere.
 
-The paper's map for MovieLens. E[phi] has the mean v in the arm's block and Cov(phi) the covariance C there. A
-score is theta_a'v with theta_a the arm's block of theta, so all arms cost K d.
+An intercept and slopes for each arm, m = K (d + 1); without the intercept, c alone and m = K d, the paper's
+map for MovieLens. E[phi] has [1, v] in the arm's block and Cov(phi) the covariance C, bordered with zeros. A
+score is theta_a'[1, v] with theta_a the arm's block of theta, so all arms cost K (d + 1).
 """
 
 from typing import NamedTuple
 
-from unfog.features import Context
+from unfog.features.contract import Context
 from unfog.features.law import Form, linear_form
 from unfog.features.lift import quadratic_form, shifted
 from unfog.maths.arrays import Array, Ints, matvec, rowdots
@@ -19,22 +20,27 @@ def _flat(matrices: Array) -> Array:
     return matrices.reshape(*matrices.shape[:-2], -1)
 
 
-class BlockDesign(NamedTuple):
-    """Expected features under N(mean, cov)."""
+def _place(arm: Ints, arms: int, like: Array) -> Array:
+    """Where an arm's block is: (...,) -> (..., K), one at the arm and zero elsewhere."""
+    xp = like.__array_namespace__()
+    found: Array = (xp.arange(arms) == arm[..., None]).astype(like.dtype)
+    return found
+
+
+class PerArmDesign(NamedTuple):
+    """Expected features under N(mean, cov), of [1, c] where there is an intercept."""
 
     arms: int  # K
-    mean: Array  # (..., d)
-    cov: Array  # (..., d, d)
+    mean: Array  # (..., k)
+    cov: Array  # (..., k, k)
 
     def cut(self, theta: Array) -> Array:
-        """Theta in the arms' blocks: (..., K d) -> (..., K, d)."""
+        """Theta in the arms' blocks: (..., K k) -> (..., K, k)."""
         return theta.reshape(*theta.shape[:-1], self.arms, self.mean.shape[-1])
 
     def place(self, arm: Ints) -> Array:
         """Where an arm's block is: (...,) -> (..., K), one at the arm and zero elsewhere."""
-        xp = self.mean.__array_namespace__()
-        found: Array = (xp.arange(self.arms) == arm[..., None]).astype(self.mean.dtype)
-        return found
+        return _place(arm, self.arms, self.mean)
 
     def scores(self, theta: Array) -> Array:
         """psi(a)'theta of every arm."""
@@ -42,8 +48,7 @@ class BlockDesign(NamedTuple):
 
     def row(self, arm: Ints) -> Array:
         """psi(arm)."""
-        blocks = self.place(arm)[..., None] * self.mean[..., None, :]
-        return blocks.reshape(*blocks.shape[:-2], -1)
+        return _flat(self.place(arm)[..., None] * self.mean[..., None, :])
 
     def variances(self, belief: Gaussian | Blocks) -> Array:
         """Variance of every arm's score under a belief about theta."""
@@ -69,30 +74,29 @@ class BlockDesign(NamedTuple):
         chosen = chosen.reshape(*chosen.shape[:-2], *root.shape[-2:])
         return quadratic_form((place @ mean)[..., 0, :], chosen, self.cov)
 
-    def context_pull(self, theta: Array, arm: Ints) -> Array:
+    def context_slope(self, theta: Array, arm: Ints) -> Array:
         """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
         place = self.place(arm)[..., None]
-        blocks = place * matvec(self.cov, (place.mT @ self.cut(theta))[..., 0, :])[..., None, :]
-        return blocks.reshape(*blocks.shape[:-2], -1)
+        return _flat(place * matvec(self.cov, (place.mT @ self.cut(theta))[..., 0, :])[..., None, :])
 
     def _by_arm(self, belief: Gaussian | Blocks) -> tuple[Array, Array]:
-        """Mean (..., K, d) and root (..., K, d, n) of a belief, whose root may be that of all arms."""
+        """Mean (..., K, k) and root (..., K, k, n) of a belief, whose root may be that of all arms."""
         if not isinstance(belief, Gaussian):
             return belief.mean, belief.root
         root = belief.root
         shape = *root.shape[:-2], self.arms, self.mean.shape[-1], root.shape[-1]
         return self.cut(belief.mean), root.reshape(*shape)
 
-    def laws(self, theta: Array) -> "BlockLaws":
+    def laws(self, theta: Array) -> "PerArmLaws":
         """The laws of the scores: Gaussian."""
-        return BlockLaws(self, theta)
+        return PerArmLaws(self, theta)
 
 
-class BlockLaws(NamedTuple):
+class PerArmLaws(NamedTuple):
     """theta_a'c with c ~ N(mean, cov)."""
 
-    design: BlockDesign
-    theta: Array  # (..., K d)
+    design: PerArmDesign
+    theta: Array  # (..., K k)
 
     def of(self, arm: Ints) -> Form:
         """The law of the chosen arm's score."""
@@ -100,43 +104,66 @@ class BlockLaws(NamedTuple):
         return linear_form(weight, self.design.mean, self.design.cov)
 
 
-class Block(NamedTuple):
+class PerArm(NamedTuple):
     """The map for K arms and contexts of dimension d."""
 
     arms: int
     dim: int
+    intercept: bool = True
+
+    @property
+    def block(self) -> int:
+        """How many features an arm has: k."""
+        return self.dim + self.intercept
 
     @property
     def size(self) -> int:
-        """How many features: m = K d."""
-        return self.arms * self.dim
+        """How many features: m = K k."""
+        return self.arms * self.block
 
     @property
     def cells(self) -> int:
         """The structure needs no room of its own."""
         return 0
 
-    def design(self, context: Context) -> BlockDesign:
+    def design(self, context: Context) -> PerArmDesign:
         """Expected features of every arm."""
-        return BlockDesign(self.arms, context.mean, context.cov)
+        return PerArmDesign(self.arms, *(_bordered(*context) if self.intercept else context))
 
-    def at(self, context: Array) -> BlockDesign:
+    def at(self, context: Array) -> PerArmDesign:
         """Features of every arm at a known context."""
         xp = context.__array_namespace__()
-        certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
-        return BlockDesign(self.arms, context, certain)
+        return self.design(Context(context, xp.zeros((self.dim, self.dim), dtype=context.dtype)))
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """[v, 1] at the place of the arm."""
         xp = unbiased.__array_namespace__()
         one = xp.concat([unbiased, xp.ones_like(unbiased[..., :1])], axis=-1)
-        place = (xp.arange(self.arms) == arm[..., None]).astype(unbiased.dtype)
-        return _flat(place[..., None] * one[..., None, :])
+        return _flat(_place(arm, self.arms, unbiased)[..., None] * one[..., None, :])
 
     def projection(self, shift: Array, cov: Array) -> Array:  # noqa: ARG002
-        """[I, -s], that of one block."""
-        return shifted(shift)
+        """[I, -s], that of one block, and above it the row that takes [v, 1] to the intercept's 1."""
+        slopes = shifted(shift)
+        if not self.intercept:
+            return slopes
+        xp = shift.__array_namespace__()
+        last = xp.concat([xp.zeros_like(shift), xp.ones_like(shift[..., :1])], axis=-1)
+        whole: Array = xp.concat([last[..., None, :], slopes], axis=-2)
+        return whole
 
-    def over_rounds(self) -> "Block":
+    def over_rounds(self) -> "PerArm":
         """The same map: it holds nothing of a trial's own."""
         return self
+
+
+def _bordered(mean: Array, cov: Array) -> tuple[Array, Array]:
+    """The moments of [1, c]."""
+    xp = mean.__array_namespace__()
+    longer = xp.concat([xp.ones_like(mean[..., :1]), mean], axis=-1)
+    rows = xp.concat([xp.zeros_like(cov[..., :1, :]), cov], axis=-2)
+    return longer, xp.concat([xp.zeros_like(rows[..., :1]), rows], axis=-1)
+
+
+def per_arm(actions: Array, *, intercept: bool = True) -> PerArm:
+    """The map of as many arms as actions (..., K, d), whose numbers do not matter."""
+    return PerArm(actions.shape[-2], actions.shape[-1], intercept)

@@ -5,14 +5,14 @@ E[phi] = a * v and Cov(phi) = diag(a) C diag(a). The score is a'(v * theta): one
 
 from typing import NamedTuple
 
-from unfog.features import Context
+from unfog.features.contract import Context
 from unfog.features.law import Form, linear_form
 from unfog.features.lift import diagonal_matrix, quadratic_form
 from unfog.maths.arrays import Array, Ints, matvec, rowdots, stretch, take
 from unfog.maths.gaussian import Gaussian
 
 
-class DiagonalDesign(NamedTuple):
+class ProductDesign(NamedTuple):
     """Expected features under N(mean, cov)."""
 
     actions: Array  # (..., K, d)
@@ -44,20 +44,20 @@ class DiagonalDesign(NamedTuple):
         action = take(self.actions, arm)
         return quadratic_form(action * belief.mean, action[..., None] * belief.root, self.cov)
 
-    def context_pull(self, theta: Array, arm: Ints) -> Array:
+    def context_slope(self, theta: Array, arm: Ints) -> Array:
         """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
         action = take(self.actions, arm)
         return action * matvec(self.cov, action * theta)
 
-    def laws(self, theta: Array) -> "DiagonalLaws":
+    def laws(self, theta: Array) -> "ProductLaws":
         """The laws of the scores: Gaussian."""
-        return DiagonalLaws(self, theta)
+        return ProductLaws(self, theta)
 
 
-class DiagonalLaws(NamedTuple):
+class ProductLaws(NamedTuple):
     """a'(c * theta) with c ~ N(mean, cov)."""
 
-    design: DiagonalDesign
+    design: ProductDesign
     theta: Array  # (..., d)
 
     def of(self, arm: Ints) -> Form:
@@ -66,8 +66,8 @@ class DiagonalLaws(NamedTuple):
         return linear_form(weight, self.design.mean, self.design.cov)
 
 
-class Diagonal(NamedTuple):
-    """The map for one set of actions; build it with `diagonal(actions)`."""
+class Product(NamedTuple):
+    """The map for one set of actions; build it with `product(actions)`."""
 
     actions: Array  # (..., K, d)
 
@@ -92,15 +92,15 @@ class Diagonal(NamedTuple):
         xp = self.actions.__array_namespace__()
         return self.actions[..., None] * xp.eye(self.size, dtype=self.actions.dtype)
 
-    def design(self, context: Context) -> DiagonalDesign:
+    def design(self, context: Context) -> ProductDesign:
         """Expected features of every arm."""
-        return DiagonalDesign(self.actions, context.mean, context.cov)
+        return ProductDesign(self.actions, context.mean, context.cov)
 
-    def at(self, context: Array) -> DiagonalDesign:
+    def at(self, context: Array) -> ProductDesign:
         """Features of every arm at a known context."""
         xp = context.__array_namespace__()
         certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
-        return DiagonalDesign(self.actions, context, certain)
+        return ProductDesign(self.actions, context, certain)
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """[a v, a]."""
@@ -115,11 +115,11 @@ class Diagonal(NamedTuple):
         matrix: Array = xp.concat([diagonal_matrix(xp.ones_like(shift)), -diagonal_matrix(shift)], axis=-1)
         return matrix
 
-    def over_rounds(self) -> "Diagonal":
+    def over_rounds(self) -> "Product":
         """The same map, ready for a block of rounds."""
-        return Diagonal(self.actions[..., None, :, :])
+        return Product(self.actions[..., None, :, :])
 
 
-def diagonal(actions: Array) -> Diagonal:
+def product(actions: Array) -> Product:
     """The map of these actions (..., K, d)."""
-    return Diagonal(actions)
+    return Product(actions)

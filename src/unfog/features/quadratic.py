@@ -7,7 +7,7 @@ Gaussian give Cov(c_i^2, c_j^2) = 2 C_ij^2 + 4 v_i v_j C_ij and Cov(c_i^2, c_j) 
 
 from typing import NamedTuple
 
-from unfog.features import Context
+from unfog.features.contract import Context
 from unfog.features.law import Form
 from unfog.features.lift import diagonal_matrix, quadratic_form
 from unfog.maths.arrays import Array, Ints, matvec, rowdots, stretch, take
@@ -80,15 +80,15 @@ class QuadraticDesign(NamedTuple):
         bend = quadratic_form(mean[..., d : 2 * d], root[..., d : 2 * d, :], self.cov**2)
         return quadratic_form(slope, slopes, self.cov) + 2 * bend
 
-    def context_pull(self, theta: Array, arm: Ints) -> Array:
+    def context_slope(self, theta: Array, arm: Ints) -> Array:
         """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
         xp = self.mean.__array_namespace__()
         d = self.mean.shape[-1]
         action, squares = take(self.table, arm)[..., d : 2 * d], theta[..., d : 2 * d]
         slope = matvec(self.cov, action * theta[..., 2 * d :] + 2 * self.mean * squares)
         bend = 2 * self.mean * slope + 2 * matvec(self.cov**2, squares)
-        pull: Array = xp.concat([xp.zeros_like(slope), bend, action * slope], axis=-1)
-        return pull
+        found: Array = xp.concat([xp.zeros_like(slope), bend, action * slope], axis=-1)
+        return found
 
     def laws(self, theta: Array) -> "QuadraticLaws":
         """The laws of the scores: their curvature in c is diag(theta_2), the same for every arm."""
@@ -166,12 +166,12 @@ class Quadratic(NamedTuple):
         """E[c^2] = v^2 - 2 s v + s^2 + diag(C) and E[a c] = a v - s a."""
         xp = shift.__array_namespace__()
         eye, tilt = diagonal_matrix(xp.ones_like(shift)), diagonal_matrix(shift)
-        blank = 0 * eye
         last = (shift**2 + xp.linalg.diagonal(cov))[..., None]
+        blank, none = xp.zeros_like(eye), xp.zeros_like(last)
         rows = [
-            [eye, blank, blank, 0 * last, blank, blank],
+            [eye, blank, blank, none, blank, blank],
             [blank, eye, -2 * tilt, last, blank, blank],
-            [blank, blank, blank, 0 * last, eye, -tilt],
+            [blank, blank, blank, none, eye, -tilt],
         ]
         matrix: Array = xp.concat([xp.concat(row, axis=-1) for row in rows], axis=-2)
         return matrix

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.features import Context
+from unfog.features.contract import Context
 from unfog.features.law import Weighed
 from unfog.features.lift import quadratic_form
 from unfog.inputs import InputError, count
@@ -84,7 +84,7 @@ class QuadratureDesign(NamedTuple):
         """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
         return quadratic_form(belief.mean, belief.root, self.covariance(arm))
 
-    def context_pull(self, theta: Array, arm: Ints) -> Array:
+    def context_slope(self, theta: Array, arm: Ints) -> Array:
         """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
         return matvec(self.covariance(arm), theta)
 
@@ -148,7 +148,8 @@ class Quadrature(NamedTuple):
 
     def at(self, context: Array) -> QuadratureDesign:
         """Features of every arm at a known context."""
-        return self._expect(context[..., None, :], self.weights[:1] ** 0)
+        xp = context.__array_namespace__()
+        return self._expect(context[..., None, :], xp.ones_like(self.weights[:1]))
 
     def over_rounds(self) -> "Quadrature":
         """The same map, ready for a block of rounds."""

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from unfog.agents.catalogue import AGENTS
+from unfog.agents.choose import Thompson
+from unfog.agents.denoise import Exact, PlugIn
+from unfog.agents.learn import Conjugate
+from unfog.features import Linear
 from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import Spec
@@ -38,10 +43,9 @@ class Bounded(NamedTuple):
 
 
 BOUNDED = {
-    "alg1": Bounded("Algorithm 1", 1, "plugin"),
-    "alg1-exact": Bounded("Algorithm 1, exact", 1, "exact"),
-    "alg2": Bounded("Algorithm 2", 2, "plugin"),
-    "alg2-exact": Bounded("Algorithm 2, exact", 2, "exact"),
+    name: Bounded(row.label, 2 if row.sees_context else 1, row.denoiser.name)
+    for name, row in AGENTS.items()
+    if isinstance(row.denoiser, PlugIn | Exact) and (row.learner, row.chooser) == (Conjugate(), Thompson())
 }
 
 
@@ -65,9 +69,8 @@ def case_of(problem: Problem, trials: int, seed: int) -> Case:
     cells = problem.arms() * known.prior_mean.size * known.context_mean.size
     some = range(max(1, min(trials, TRIALS, CELLS // cells)))
     truth = problem.truth(truth_draws(seed, some, problem.truth_draws()))
-    matrices = getattr(truth.features, "matrices", None)
-    if matrices is not None:
-        return linear_case(known, np.asarray(matrices))
+    if isinstance(truth.features, Linear):
+        return linear_case(known, np.asarray(truth.features.matrices))
     return Case(known, problem.arms(), _feature_norm(problem, truth, some, seed))
 
 

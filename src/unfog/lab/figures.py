@@ -28,15 +28,6 @@ DASHES: list[Any] = [
     (0, (2, 2)),
     (0, (8, 1, 2, 1)),
 ]
-_NAMES = {
-    "alg1": "Algorithm 1",
-    "alg2": "Algorithm 2",
-    "naive": "TS naive",
-    "oracle": "TS oracle",
-    "kk": "TS kk",
-    "alg1-exact": "Algorithm 1, exact",
-    "alg2-exact": "Algorithm 2, exact",
-}
 MOST_INSIDE = 8  # curves whose legend fits into the axes
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -137,10 +128,11 @@ def _label_of(spec: Spec) -> dict[str, str]:
 
 def _called(name: str) -> str:
     """An agent's name in a legend: the row's, and the learner where that is named too."""
-    row = max((row for row in _NAMES if name == row or name.startswith(f"{row}-")), key=len, default=None)
+    labels = {row.name: row.label for row in AGENTS.values() if row.label}
+    row = max((row for row in labels if name == row or name.startswith(f"{row}-")), key=len, default=None)
     if row is None:
         return name
-    return _NAMES[row] if name == row else f"{_NAMES[row]}, {name.removeprefix(f'{row}-')}"
+    return labels[row] if name == row else f"{labels[row]}, {name.removeprefix(f'{row}-')}"
 
 
 def draw(

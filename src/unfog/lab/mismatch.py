@@ -12,18 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents import agent as agents
 from unfog.agents.catalogue import AGENTS
-from unfog.features import FeatureMap
+from unfog.features import FeatureMap, Linear
 from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.streams import RoundDraws as RoundTape
 from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import MOST_SEED
 from unfog.simulate.draws import truth_draws
 from unfog.simulate.execute.processes import cores
+from unfog.simulate.player import played
 from unfog.theory import mismatch
 from unfog.theory.mismatch import Divergence, Rounds
 from unfog.worlds.problem import Problem
@@ -96,31 +95,21 @@ def _checked(problem: Problem, rounds: int, trials: int, seed: int, points: int,
 
 def matrices_of(features: FeatureMap) -> Array:
     """G(a) of every arm, (..., K, m, d), of a map phi(a, c) = G(a) c."""
-    matrices = getattr(features, "matrices", None)
-    if matrices is None:
+    if not isinstance(features, Linear):
         found = f"the features are {type(features).__name__}"
-        raise InputError("problem", found, "features linear in the context: unfog.linear, or 'linear'")
-    return np.asarray(matrices)
+        raise InputError("problem", found, "features linear in the context: product, matrix")
+    return np.asarray(features.matrices)
 
 
 def play(problem: Problem, rounds: int, trials: range, seed: int) -> Rounds:
     """What Algorithm 1 has seen at its decision in the last round, all trials side by side."""
-    agent, known = AGENTS["alg1"], problem.knowledge()
-    truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
-    nature = RoundTape(seed, trials, "rounds", problem.round_normals()).next(rounds)
-    draws = RoundTape(seed, trials, "agent", agent.chooser.normals(known)).next(rounds)
-    matrices = matrices_of(truth.features)
+    matrices = matrices_of(problem.truth(truth_draws(seed, trials, problem.truth_draws())).features)
     matrices = np.broadcast_to(matrices, (len(trials), *matrices.shape[-3:]))
-    setup, memory = agents.begin(agent, known)
-    shown, every = [], np.arange(len(trials))
-    for t in range(rounds):
-        context, noisy = problem.emit(truth, nature[:, t], np.asarray(t))[:2]
-        decision = agents.decide(agent, setup, memory, truth.features, noisy, draws[:, t])
-        matrix = matrices[every, decision.arm]
-        score = np.vecdot((matrix @ context[..., None])[..., 0], truth.theta)
-        reward = problem.reward(score, nature[:, t])
-        memory = agents.learn(agent, setup, memory, truth.features, decision, noisy, reward, None)
-        shown.append((noisy, matrix, decision.row, reward))
+    every = np.arange(len(trials))
+    shown = [
+        (decision.noisy, matrices[every, decision.arm], decision.evidence.row(), decision.reward)
+        for _, decision in played(problem, AGENTS["alg1"], rounds, trials, seed)
+    ]
     noisy, *paid = (np.stack(kept, 1) for kept in zip(*shown, strict=True))
     return Rounds(noisy, *(part[:, :-1] for part in paid))
 

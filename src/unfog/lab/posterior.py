@@ -1,6 +1,6 @@
 """Each learner's posterior held against NUTS, on the same rounds.
 
-One trial is played first, by an agent's denoiser and chooser with the learner `online`, which is quick; what
+One trial is played first, by an agent's denoiser and chooser with the learner `adf`, which is quick; what
 that learner is shown is the data. Every learner then meets the data as it would in the bandit: round by
 round, with its chain's steps before each decision. Replicas see the same rounds but other random numbers, so
 that their thetas before the decision after the last round are independent draws from what the agent would
@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
-from unfog.agents.names import LEARNERS
-from unfog.agents.parts import Learner, Parameters, Privilege, State
+from unfog.agents.evidence import Evidence
+from unfog.agents.names import FORMER, LEARNERS
+from unfog.agents.parts import Chain, Learner, Parameters, State
 from unfog.inputs import InputError, count, one_of
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
 from unfog.maths.arrays import Array
 from unfog.maths.streams import RoundDraws, generator
-from unfog.maths.streams import RoundDraws as RoundTape
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import MOST_SEED
-from unfog.simulate.draws import StepDraws, truth_draws
+from unfog.simulate.draws import StepDraws
 from unfog.simulate.execute.processes import cores
+from unfog.simulate.player import played
 from unfog.worlds.problem import Problem
 
 if TYPE_CHECKING:  # JAX and BlackJAX come with an extra
     from unfog.lab.nuts import Comparison, Reference
 
-DEFAULT = ("lmc", "lmc:temperature=1", "pg", "laplace", "online")
+DEFAULT = ("lmc", "lmc:temperature=1", "pg", "laplace", "adf")
 NUTS_CHAINS = 16
 PIECE = 125  # replicas side by side: enough for NumPy's work to outweigh Python's, few enough for the cache
 LONG_ROUNDS, LONG_KEPT = 80, 5  # the long run's length, and how many thetas of a round's steps are kept
@@ -45,6 +45,7 @@ class Data(NamedTuple):
     """What a learner is shown, and what it knows before."""
 
     known: Knowledge
+    shown: list[Evidence]  # (n,)  of one trial each
     rows: Array  # (n, m)
     spreads: Array  # (n, m, m)
     rewards: Array  # (n,)
@@ -90,7 +91,7 @@ def check(
     chosen = _checked(problem, agent, learners, rounds, seed, chains, draws)
     from unfog.lab import nuts
 
-    data = play(problem, Catalogue("bernoulli")[f"{agent}-online"], rounds, seed)
+    data = play(problem, Catalogue("bernoulli")[f"{agent}-adf"], rounds, seed)
     total, done = chains * (len(chosen) + 1), 0
 
     def tick(more: int) -> None:
@@ -99,12 +100,14 @@ def check(
         progress(done, total)
 
     tick(0)
-    kinds = dict.fromkeys(learner.spread for learner in chosen.values())
+    kinds = dict.fromkeys(learner.averages_context for learner in chosen.values())
     references = {marginal: _reference(data, marginal, seed, draws) for marginal in kinds}
     tick(chains)
     comparisons = [
         nuts.compare(
-            name, references[learner.spread], *_finite(name, *walks(learner, data, seed, chains, tick))
+            name,
+            references[learner.averages_context],
+            *_finite(name, *walks(learner, data, seed, chains, tick)),
         )
         for name, learner in chosen.items()
     ]
@@ -143,8 +146,9 @@ def _finite(name: str, draws: Array, long: Array | None) -> tuple[Array, Array |
 
 def learner_named(agent: str, name: str) -> Learner:
     """A learner by its name and settings, written as in the names of agents: lmc:temperature=1."""
-    known = [one for one, learner in LEARNERS.items() if learner.kind == "bernoulli"]
-    if name.partition(":")[0] not in known:
+    known = [one for one, learner in LEARNERS.items() if learner.rewards == "bernoulli"]
+    told = name.partition(":")[0]
+    if FORMER.get(told, told) not in known:
         allowed = f"{', '.join(known)}; settings are written lmc:temperature=1"
         raise InputError("learners", repr(name), allowed)
     return named([f"{agent}-{name}"], "learners", Catalogue("bernoulli"))[0].learner
@@ -152,22 +156,11 @@ def learner_named(agent: str, name: str) -> Learner:
 
 def play(problem: Problem, agent: Agent, rounds: int, seed: int) -> Data:
     """The rounds of trial 0, as the agent's learner is shown them."""
-    known, truth = problem.knowledge(), problem.truth(truth_draws(seed, [0], problem.truth_draws()))
-    nature = RoundTape(seed, [0], "rounds", problem.round_normals()).next(rounds)
-    draws = RoundTape(seed, [0], "agent", agent.chooser.normals(known)).next(rounds)
-    features, shown = truth.features, []
-    setup, memory = agents.begin(agent, known, Privilege(truth.bias) if agent.privileged else None)
-    for t in range(rounds):
-        context, noisy = problem.emit(truth, nature[:, t], np.asarray(t))[:2]
-        decision = agents.decide(agent, setup, memory, features, noisy, draws[:, t])
-        exact = features.at(context)
-        reward = problem.reward(np.vecdot(exact.row(decision.arm), truth.theta), nature[:, t])
-        revealed = context if agent.reveals else None
-        memory = agents.learn(agent, setup, memory, features, decision, noisy, reward, revealed)
-        design = exact if agent.reveals else features.design(decision.context)
-        shown.append((design.row(decision.arm)[0], design.covariance(decision.arm)[0], reward[0]))
-    rows, spreads, rewards = (np.stack(kept) for kept in zip(*shown, strict=True))
-    return Data(known, rows, spreads, rewards)
+    decisions = [decision for _, decision in played(problem, agent, rounds, [0], seed)]
+    shown = [one.evidence for one in decisions]
+    rows, spreads = np.concat([one.row() for one in shown]), np.concat([one.covariance() for one in shown])
+    rewards = np.concat([one.reward for one in decisions if one.reward is not None])
+    return Data(problem.knowledge(), shown, rows, spreads, rewards)
 
 
 def _reference(data: Data, marginal: bool, seed: int, draws: int) -> "Reference":
@@ -183,8 +176,8 @@ def walks(
     learner: Learner, data: Data, seed: int, replicas: int, tick: Callable[[int], None] = lambda _: None
 ) -> tuple[Array, Array | None]:
     """Draws as the agent would make them, (replicas, m), and a sampler's long run, (some, thetas, m)."""
-    walk, chain = partial(_walk, learner, data, seed), learner.chain
-    if chain is None or chain.normals(data.known, 1) == 0:
+    walk = partial(_walk, learner, data, seed)
+    if not isinstance(learner, Chain) or learner.normals(data.known, 1) == 0:
         belief = learner.belief(*walk(range(1))[:2])
         tick(replicas)
         normals = RoundDraws(seed, range(replicas), "belief", data.rows.shape[1]).next(1)
@@ -208,21 +201,20 @@ class _End(NamedTuple):
 
 def _walk(learner: Learner, data: Data, seed: int, replicas: range) -> _End:
     """Through all rounds, up to the decision after the last."""
-    draws = StepDraws(seed, replicas, learner.chain, data.known)
+    draws = StepDraws(seed, replicas, learner if isinstance(learner, Chain) else None, data.known)
     parameters, state = learner.setup(data.known), learner.start(data.known, None)
     for t in range(len(data.rewards)):
-        state = _think(learner, parameters, state, draws.next(t))
-        spread = data.spreads[t, None] if learner.spread else None
-        state = learner.update(parameters, state, data.rows[t, None], spread, data.rewards[t, None])
-    return _End(parameters, _think(learner, parameters, state, draws.next(len(data.rewards))), draws)
+        state = _advance(learner, parameters, state, draws.next(t))
+        state = learner.update(parameters, state, data.shown[t], data.rewards[t, None])
+    return _End(parameters, _advance(learner, parameters, state, draws.next(len(data.rewards))), draws)
 
 
-def _think(learner: Learner, parameters: Parameters, state: State, normals: Array) -> State:
+def _advance(learner: Learner, parameters: Parameters, state: State, normals: Array) -> State:
     """Some steps of the chain: normals (steps, replicas, n)."""
-    if learner.chain is not None:
+    if isinstance(learner, Chain):
         with np.errstate(over="ignore", invalid="ignore"):  # where it leads is looked at in the end
             for step in normals:
-                state = learner.chain.step(parameters, state, step)
+                state = learner.step(parameters, state, step)
     return state
 
 
@@ -231,6 +223,6 @@ def _walk_on(learner: Learner, end: _End, seen: int) -> Array:
     state, kept = end.state, []
     for _ in range(LONG_ROUNDS):
         for normals in np.array_split(end.draws.next(seen), LONG_KEPT):
-            state = _think(learner, end.parameters, state, normals)
+            state = _advance(learner, end.parameters, state, normals)
             kept.append(learner.belief(end.parameters, state).mean)
     return np.stack(kept, 1)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from unfog import simulate
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.inputs import count
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
@@ -72,7 +72,7 @@ def _agents(spec: Spec, problem: Problem) -> list[str]:
     names = spec.run.agents
     if "agents" in spec.run.model_fields_set or problem.has_bias:
         return names
-    return [name for name in names if not AGENTS[name].privileged]
+    return [name for name in names if AGENTS[name].privileged is None]
 
 
 def _completed(spec: Spec, problem: Problem) -> dict[str, Any]:

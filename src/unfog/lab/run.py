@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import xarray as xr
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import with_own
 from unfog.inputs import InputError, count
 from unfog.lab import store

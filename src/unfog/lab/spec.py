@@ -31,6 +31,7 @@ from unfog.lab.movielens import MovieLens
 from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulate.grid import MOST_POINTS
 from unfog.simulate.job import PRECISIONS
+from unfog.worlds.channel import ChannelFields
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
@@ -41,10 +42,15 @@ KINDS: dict[str, type[GaussianProblem | LogisticProblem | MovieLens | AirQuality
     "movielens": MovieLens,
     "airquality": AirQuality,
 }
+SHARED = {field.name for field in dataclasses.fields(ChannelFields)}
 DEFAULTS = {
-    kind: {field.name: field.default for field in dataclasses.fields(world) if field.init}
+    kind: {
+        field.name: field.default
+        for field in sorted(dataclasses.fields(world), key=lambda field: field.name in SHARED)
+        if field.init
+    }
     for kind, world in KINDS.items()
-}
+}  # a world's own fields, then those of every channel
 
 
 class _Strict(BaseModel):

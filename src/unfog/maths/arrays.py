@@ -30,8 +30,10 @@ def rowdots(rows: Array, vector: Array) -> Array:
 
 
 def take(rows: Array, arm: Ints) -> Array:
-    """The chosen row: (..., K, p) and arm (...,) -> (..., p)."""
+    """The chosen row: (..., K, p) and arm (...,) -> (..., p); rows (K, p) serve arms of any shape."""
     xp = rows.__array_namespace__()
+    if rows.ndim == 2:
+        return rows[arm]
     if rows.ndim == 3 and rows.shape[:1] == arm.shape:  # one batch axis, not shared: plain indexing is faster
         return rows[xp.arange(rows.shape[0]), arm]
     chosen: Array = xp.take_along_axis(rows, arm[..., None, None], -2)[..., 0, :]

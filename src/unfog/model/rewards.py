@@ -8,7 +8,6 @@ the score. The kind decides which learners serve (agents/catalogue.py) and how r
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias
 
-from unfog.features import Design
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.logistic import NODES, sigmoid
 
@@ -16,6 +15,38 @@ KINDS = ("gaussian", "bernoulli")
 
 Values: TypeAlias = Callable[[Ints], Array]
 """The mean reward of a chosen arm, (...,) -> (...,), under one belief about the context."""
+
+
+class Law(Protocol):
+    """The law of one score under a belief about the context."""
+
+    def expected_sigmoid(self, nodes: int = NODES) -> Array:
+        """E[sigmoid(score)], (...,)."""
+        ...
+
+    def mean(self) -> Array:
+        """E[score], (...,)."""
+        ...
+
+    def variance(self) -> Array:
+        """Var(score), (...,)."""
+        ...
+
+
+class Laws(Protocol):
+    """The laws of all arms' scores; what they share is worked out once."""
+
+    def of(self, arm: Ints) -> Law:
+        """The law of the chosen arm's score."""
+        ...
+
+
+class Scored(Protocol):
+    """Anything that knows the laws of scores: a design."""
+
+    def laws(self, theta: Array) -> Laws:
+        """The laws of the scores phi(a, c)'theta: theta (..., m)."""
+        ...
 
 
 class Rewards(Protocol):
@@ -30,7 +61,7 @@ class Rewards(Protocol):
         """The mean reward at a known context; it grows with the score."""
         ...
 
-    def values(self, design: Design, theta: Array, scores: Array) -> Values:
+    def values(self, design: Scored, theta: Array, scores: Array) -> Values:
         """Mean rewards under the belief of a design, whose scores at this theta are given: (..., K)."""
         ...
 
@@ -44,7 +75,7 @@ class Identity(NamedTuple):
         """The score itself."""
         return scores
 
-    def values(self, design: Design, theta: Array, scores: Array) -> Values:  # noqa: ARG002
+    def values(self, design: Scored, theta: Array, scores: Array) -> Values:  # noqa: ARG002
         """The expected score."""
         return lambda arm: pick(scores, arm)
 
@@ -59,7 +90,7 @@ class Sigmoid(NamedTuple):
         """The probability of a reward."""
         return sigmoid(scores)
 
-    def values(self, design: Design, theta: Array, scores: Array) -> Values:  # noqa: ARG002
+    def values(self, design: Scored, theta: Array, scores: Array) -> Values:  # noqa: ARG002
         """The probability of a reward, averaged over the context: not the sigmoid of the average."""
         laws = design.laws(theta)
         return lambda arm: laws.of(arm).expected_sigmoid(self.nodes)

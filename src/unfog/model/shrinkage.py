@@ -9,6 +9,7 @@ does that without changing shapes, so that every trial of a batch may miss other
 from typing import NamedTuple
 
 from unfog.maths.arrays import Array, matvec
+from unfog.model.knowledge import Knowledge
 
 
 class Shrinkage(NamedTuple):
@@ -44,3 +45,8 @@ def masked_shrinkage(mean: Array, context_cov: Array, noise_cov: Array, mask: Ar
     """With only the coordinates measured whose mask is 1; what stands in for the others does not matter."""
     gain = context_cov @ masked_inverse(context_cov + noise_cov, mask)
     return Shrinkage(mean, gain, context_cov - gain @ context_cov)
+
+
+def as_told(known: Knowledge) -> Shrinkage:
+    """With the channel as agents are told of it."""
+    return shrinkage(known.context_mean, known.context_cov, known.noise_cov)

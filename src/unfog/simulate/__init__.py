@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.execute import Executor
 from unfog.simulate.job import MOMENTS, Part, Tick

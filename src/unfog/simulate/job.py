@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.theory import regret

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named, with_own
-from unfog.agents.learn.lifted import refuse_what_cannot_look_back
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, count, one_of
 from unfog.simulate import engines
@@ -103,27 +102,11 @@ def _rows(problems: Sequence[Problem], agents: Sequence[str | Agent], field: str
     names, own = with_own(agents)
     rows = named(names, field, Catalogue(problems[0].rewards.kind, own))
     for problem in problems:
-        _refuse_what_does_not_fit(rows, problem)
+        known = problem.knowledge()  # a world made of data may find here that there are none
+        kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
+        for row in rows:
+            refuse_misfit(row, known, _features(problem), rewards=kind, partial=partial, has_bias=has_bias)
     return tuple(rows)
-
-
-def _refuse_what_does_not_fit(rows: Sequence[Agent], problem: Problem) -> None:
-    """Agents whose settings are not for this problem, and agents that are to be told what there is not."""
-    known = problem.knowledge()  # a world made of data may find here that there are none
-    for row in rows:
-        try:
-            row.learner.setup(known)
-        except InputError as error:
-            raise InputError.prefixed(row.name, error) from None
-        if row.looks_back:
-            refuse_what_cannot_look_back(row, _features(problem), known)
-        if problem.partial and row.reveals and not row.amends:
-            who = f"the learner of {row.name!r}" if hasattr(row.denoiser, "amend") else repr(row.name)
-            allowed = "agents that take true contexts late and in part, or go without"
-            raise InputError("agents", f"{who} needs every true context at once", allowed)
-        if row.privileged and not problem.has_bias:
-            allowed = "agents that need not be told: this world has none"
-            raise InputError("agents", f"{row.name!r} is told the bias", allowed)
 
 
 def _features(problem: Problem) -> FeatureMap:

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unfog.agents.denoise.known_bias import shrinkage
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import as_told
 from unfog.theory.information import numbers
 
 _SLACK = 1 + 1e-9  # an equality may be met up to rounding
@@ -66,7 +66,7 @@ def linear_case(known: Knowledge, matrices: object) -> Case:
     grams = maps.mT @ maps
     traces = np.trace(grams, axis1=-2, axis2=-1).max(-1)
     norms = (np.linalg.norm(maps, ord=2, axis=(-2, -1)) ** 2).max(-1)
-    _, gain, left = shrinkage(known)
+    _, gain, left = as_told(known)
     wrong = gain @ known.bias_cov @ gain.T
     spreads = known.context_cov, gain @ known.context_cov + wrong, left + wrong
     square = norms.mean() * (max(map(np.trace, spreads)) + known.context_mean @ known.context_mean)

@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma
 
-from unfog.agents.denoise.known_bias import shrinkage
 from unfog.inputs import InputError, one_of
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import as_told
 
 SETTINGS = ("unobserved", "delayed")
 DENOISERS = ("plugin", "exact")
@@ -84,7 +84,7 @@ def ratio(known: Knowledge, setting: str = "unobserved", denoiser: str = "plugin
     if denoiser == "exact":
         start = start + precision(known, "unobserved")
     lower, vectors = np.linalg.eigh(_relative(start, unit))
-    added = precision(known, "delayed") @ shrinkage(known).gain
+    added = precision(known, "delayed") @ as_told(known).gain
     turned = vectors.T @ _relative(added, unit) @ vectors
     _, axes = np.linalg.eigh(np.diag(lower) + turned)
     gap = (axes * (turned @ axes)).sum(0) + (axes**2 * (lower[:, None] - lower)).sum(0)

@@ -21,13 +21,12 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.known_bias import shrinkage
-from unfog.agents.learn import conjugate
+from unfog.agents.learn.conjugate import reward_variance
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import posterior_mean
+from unfog.model.shrinkage import as_told, posterior_mean
 
 CELLS = 1 << 17  # numbers in memory at a time: a piece of the particles that stays in the cache
 SCALES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 4.0)  # the widths of particles, in turn: P_t may have long tails
@@ -73,15 +72,15 @@ class _Terms(NamedTuple):
 
 
 def _terms(known: Knowledge, rounds: Rounds) -> _Terms:
-    channel, matrices = shrinkage(known), rounds.matrices
+    channel, matrices = as_told(known), rounds.matrices
     noisy = rounds.noisy - known.context_mean
     tally = bias.Tally(np.asarray(noisy.shape[-2]), noisy.sum(-2))
-    bias_mean, bias_cov = bias.belief(bias.evidence(known, bias.NOISY), tally)
+    bias_mean, bias_cov = bias.belief(bias.FromEither().sight(known), tally)
     contexts = posterior_mean(channel, rounds.noisy[..., :-1, :], bias_mean[..., None, :])
     coupling = matrices @ (channel.gain @ gaussian.square_root(bias_cov))
     slopes = np.moveaxis(np.concat([coupling, matvec(matrices, contexts)[..., None]], -1), -1, -3)
     forms = (matrices @ channel.cov @ matrices.mT).reshape(*matrices.shape[:-2], matrices.shape[-2] ** 2)
-    return _Terms(slopes, forms, rounds.rewards, conjugate.setup(known))
+    return _Terms(slopes, forms, rounds.rewards, reward_variance(known))
 
 
 def log_likelihood(known: Knowledge, rounds: Rounds, theta: Array) -> Array:
@@ -110,7 +109,7 @@ def _log_density(terms: _Terms, theta: Array) -> Array:
 
 def sampling(known: Knowledge, rounds: Rounds) -> Gaussian:
     """Pbar_t, what the agent draws theta from: the conjugate posterior of its own rows."""
-    prior, noise = gaussian.from_moments(known.prior_mean, known.prior_cov), conjugate.setup(known)
+    prior, noise = gaussian.from_moments(known.prior_mean, known.prior_cov), reward_variance(known)
     rows, surprise = rounds.rows @ prior.root, rounds.rewards - matvec(rounds.rows, known.prior_mean)
     lower = np.linalg.cholesky(np.eye(rows.shape[-1]) + rows.mT @ rows / noise)
     root: Array = prior.root @ np.linalg.inv(lower).mT

@@ -1,1 +1,6 @@
 """What nature does: the only rooms that hold the truth (theta*, gamma*, c_t)."""
+
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.logistic import LogisticProblem
+
+__all__ = ["GaussianProblem", "LogisticProblem"]

@@ -9,20 +9,22 @@ The true context is in the data and the bias is not: regret is against c_t. To s
 Gaussian model costs, contexts or errors can be drawn from the model instead, in the same units.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
+
+import numpy as np
 
 from unfog import inputs
 from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array, Ints
 from unfog.model.calibration import Calibration, affine, calibrate
-from unfog.model.knowledge import Knowledge
 from unfog.model.rewards import Identity, Rewards
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.problem import Draws, Emission, Truth
+from unfog.worlds.arms import arms
+from unfog.worlds.channel import channel
+from unfog.worlds.composed import LAWS, Composed, Parts, described
+from unfog.worlds.contexts import Contexts, Rows, as_told
+from unfog.worlds.payoffs import Noisy
 
 SOURCES = ("data", "gaussian")
 LEVEL = 1.0  # a context in average air: at 0, arms would be alike to an agent that knows the mean alone
@@ -36,14 +38,8 @@ class Record(NamedTuple):
     groups: Ints  # (n,)   pairs that may share a bias: weeks
 
 
-class _Played(NamedTuple):
-    model: GaussianProblem  # the Gaussian bandit that agents believe in
-    contexts: Array  # (n, d)
-    errors: Array  # (n, d)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Recorded(ABC):
+class Recorded(Composed):
     """The bandit over a record, which subclasses give: `record()`, asked for once, when first needed.
 
     The first `calibration` rows calibrate. `contexts` and `channel` say where contexts and errors come from:
@@ -61,11 +57,7 @@ class Recorded(ABC):
     prior_cov: Numbers = 0.25
     reward_var: float = 1.0
     dim: ClassVar[int] = 4
-    late: ClassVar[int] = 0
-    partial: ClassVar[bool] = False
     has_bias: ClassVar[bool] = False
-    note: ClassVar[str] = ""
-    rewards: ClassVar[Rewards] = Identity()
 
     def __post_init__(self) -> None:
         """Check every field; the record is not needed for it."""
@@ -73,77 +65,32 @@ class Recorded(ABC):
         inputs.one_of("contexts", self.contexts, SOURCES)
         inputs.one_of("channel", self.channel, SOURCES)
         inputs.flag("hindsight", self.hindsight)
-        self._model()
+        zero, one = np.zeros(self.dim), np.eye(self.dim)
+        self._played(Calibration(zero, one, zero, one, one, 0), zero[None], zero[None])
 
     @abstractmethod
     def record(self) -> Record:
         """The data."""
 
-    def _model(self, **channel: Any) -> GaussianProblem:
-        return GaussianProblem(
-            dim=self.dim,
-            actions=self.actions,
-            action_law=self.action_law,
-            prior_mean=self.prior_mean,
-            prior_cov=self.prior_cov,
-            reward_var=self.reward_var,
-            features="linear",
-            **channel,
-        )
+    @property
+    def rewards(self) -> Rewards:
+        """Scores plus noise; known before the record is."""
+        return Identity()
 
-    @cached_property
-    def _played(self) -> _Played:
+    def _compose(self) -> Parts:
         found, contexts, noisy = calibrated(self.record(), self.calibration, self.hindsight)
-        model = self._model(
-            context_mean=found.context_mean,
-            context_cov=found.context_cov,
-            noise_cov=found.noise_cov,
-            bias_cov=found.bias_cov,
-        )
         rest = slice(self.calibration, None)
-        return _Played(model, contexts[rest], (noisy - contexts)[rest])
+        return self._played(found, contexts[rest], (noisy - contexts)[rest])
 
-    def knowledge(self) -> Knowledge:
-        """What agents are told: the calibration."""
-        return self._played.model.knowledge()
-
-    def arms(self) -> int:
-        """How many actions there are."""
-        return self._played.model.arms()
-
-    def cells(self) -> int:
-        """Numbers that the features of one round keep in memory for a moment."""
-        return self._played.model.cells()
-
-    def truth_draws(self) -> Mapping[str, Draws]:
-        """Those of the Gaussian bandit, and a uniform number for the first row."""
-        return {**self._played.model.truth_draws(), "first": Draws("uniform", ())}
-
-    def truth(self, draws: Mapping[str, Array]) -> Truth:
-        """theta*, the actions and the first row of a trial; a bias only where errors are drawn."""
-        xp = draws["first"].__array_namespace__()
-        truth = self._played.model.truth({name: x for name, x in draws.items() if name != "first"})
-        bias = truth.bias if self.channel == "gaussian" else xp.zeros_like(truth.bias)
-        return truth._replace(bias=bias, first=xp.floor(draws["first"] * len(self._played.contexts)))
-
-    def round_normals(self) -> int:
-        """As many as the Gaussian bandit takes, so that runs with and without data share the rest."""
-        return self._played.model.round_normals()
-
-    def emit(self, truth: Truth, normals: Array, number: Ints) -> Emission:
-        """A row of the data, or in its place a draw from the model."""
-        xp = normals.__array_namespace__()
-        drawn = self._played.model.emit(truth, normals)
-        row = (xp.astype(xp.asarray(truth.first), xp.int64) + number) % len(self._played.contexts)
-        context = xp.asarray(self._played.contexts)[row] if self.contexts == "data" else drawn.context
-        error = drawn.noisy - drawn.context
-        if self.channel == "data":
-            error = xp.asarray(self._played.errors)[row]
-        return Emission(context, context + error)
-
-    def reward(self, score: Array, normals: Array) -> Array:
-        """The score plus N(0, sigma^2)."""
-        return self._played.model.reward(score, normals)
+    def _played(self, found: Calibration, rows: Array, errors: Array) -> Parts:
+        """The world of a calibration and the rows to play, (n, d)."""
+        payoff = Noisy(inputs.positive("reward_var", self.reward_var))
+        made = arms(self.actions, self.action_law, "product", self.dim)
+        laws = {name: getattr(found, name) for name in LAWS}
+        known = described(self.dim, made.one(), payoff, self.prior_mean, self.prior_cov, **laws)
+        contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
+        recorded = errors if self.channel == "data" else None
+        return Parts(known, contexts, channel(self, known, recorded), made, payoff, len(rows))
 
 
 def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tuple[Calibration, Array, Array]:

@@ -6,11 +6,16 @@
     drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
     revealed       true contexts are shown for this share of the rounds, `late` rounds after the reward
 
+Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
+may be lost and drift be added all the same.
+
 Regret is measured against one who knows the channel as it is, gamma_t included, though not what was lost.
 Under heavy tails this belief is not Gaussian; its mean and covariance are exact, and so is all that hangs on
 them alone: expected features of the second degree at most, rewards with Gaussian noise.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -25,71 +30,112 @@ from unfog.maths.gaussian import from_moments
 from unfog.model import shrinkage
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import Shrinkage
-from unfog.worlds.problem import Emission
+from unfog.worlds.problem import Draws, Emission, Truth
 
 MOST_LATE = 10_000
 MOST_WALK = 10**6
 MOST_TAILS = 1000
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChannelFields:
+    """What agents are not told of the channel: the fields that every world has."""
+
+    actual_noise_cov: Numbers = 0.0
+    tails: int = 0
+    missing: float = 0.0
+    drift_cov: Numbers = 0.0
+    drift_rounds: int = 1000
+    revealed: float = 1.0
+    late: int = 0
+
+    @property
+    def partial(self) -> bool:
+        """Whether some true contexts are never shown, or only later than their rewards."""
+        return self.late > 0 or self.revealed < 1
+
+
 class Channel(NamedTuple):
     """A channel with everything made that can be made once."""
 
+    known: Knowledge  # as agents are told
     noise_cov: Array  # (d, d)  as it is
     noise_root: Array  # (d, d)
+    bias_root: Array  # (d, d)
+    drift_root: Array | None  # (d, d)
+    errors: Array | None  # (n, d)  of a record, in place of the bias and the noise
     shrinkage: Shrinkage  # with this noise, Gaussian
     heavy: student.Noise | None  # where it is not
     plain: bool  # nothing out of the ordinary
     tails: int  # 0: Gaussian
     missing: float
-    drift_root: Array | None  # (d, d)
-    drift_rounds: int
     revealed: float
-    late: int
+    drift_rounds: int
 
     def normals(self) -> int:
-        """Standard normals of a round for what is out of the ordinary."""
-        return self.tails + self.noise_root.shape[0] * (self.missing > 0) + (self.revealed < 1)
+        """Standard normals of a round: d for the noise, used or not, and what is out of the ordinary."""
+        dim = self.noise_root.shape[0]
+        return dim + self.tails + dim * (self.missing > 0) + (self.revealed < 1)
 
     def cells(self) -> int:
         """Numbers that a measurement keeps in memory for a moment, beyond a few for each coordinate."""
+        square = self.noise_root.size
+        grid = 0 if self.heavy is None else 3 * len(self.heavy.logs) + 4 * square
+        return self.tails + grid + 6 * square * (self.missing > 0)
+
+    def draws(self) -> dict[str, Draws]:
+        """Normals for gamma*, and for its steps where it drifts."""
         dim = self.noise_root.shape[0]
-        grid = 0 if self.heavy is None else 3 * len(self.heavy.logs) + 4 * dim * dim
-        return self.tails + grid + 6 * dim * dim * (self.missing > 0)
+        walk = {"walk": Draws("normal", (self.drift_rounds, dim))}
+        return {"bias": Draws("normal", (dim,)), **({} if self.drift_root is None else walk)}
+
+    def bias(self, draws: Mapping[str, Array]) -> tuple[Array, Array | None]:
+        """gamma* of a trial, zero where errors are recorded; and of every round, where steps are given."""
+        xp = draws["bias"].__array_namespace__()
+        bias = matvec(xp.asarray(self.bias_root), draws["bias"])
+        bias = bias if self.errors is None else xp.zeros_like(bias)
+        if "walk" not in draws:
+            return bias, None
+        moved = matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :])
+        return bias, xp.cumulative_sum(xp.concat([bias[..., None, :], moved], axis=-2), axis=-2)
 
 
-def channel(
-    known: Knowledge,
-    actual_noise_cov: Numbers,
-    tails: int,
-    missing: float,
-    drift_cov: Numbers,
-    drift_rounds: int,
-    revealed: float,
-    late: int,
-) -> Channel:
+def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None) -> Channel:
     """The channel that these fields describe, checked."""
-    actual, drift = _given("actual_noise_cov", actual_noise_cov, known), _given("drift_cov", drift_cov, known)
-    if inputs.count("tails", tails, 0, MOST_TAILS) in (1, 2):
-        raise InputError("tails", tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
-    _check_share("missing", missing, 0.99)
-    _check_share("revealed", revealed, 1.0)
-    if tails and missing:
-        raise InputError("missing", missing, "0 where noise has heavy tails")
-    noise_cov = known.noise_cov if actual is None else actual
+    _check(fields)
+    actual = _given("actual_noise_cov", fields.actual_noise_cov, known)
+    drift = _given("drift_cov", fields.drift_cov, known)
+    for field, odd in (("tails", fields.tails), ("actual_noise_cov", actual is not None)):
+        if odd and errors is not None:
+            raise InputError(field, getattr(fields, field), "0 where errors come from the data")
+    noise = known.noise_cov if actual is None else actual
     return Channel(
-        noise_cov=noise_cov,
-        noise_root=from_moments(noise_cov[0], noise_cov).root,
-        shrinkage=shrinkage.shrinkage(known.context_mean, known.context_cov, noise_cov),
-        heavy=student.noise(noise_cov, tails) if tails else None,
-        plain=actual is None and drift is None and not tails and not missing,
-        tails=int(tails),
-        missing=float(missing),
+        known=known,
+        noise_cov=noise,
+        noise_root=from_moments(noise[0], noise).root,
+        bias_root=from_moments(noise[0], known.bias_cov).root,
         drift_root=None if drift is None else from_moments(drift[0], drift).root,
-        drift_rounds=inputs.count("drift_rounds", drift_rounds, most=MOST_WALK),
-        revealed=float(revealed),
-        late=inputs.count("late", late, 0, MOST_LATE),
+        errors=errors,
+        shrinkage=shrinkage.shrinkage(known.context_mean, known.context_cov, noise),
+        heavy=student.noise(noise, fields.tails) if fields.tails else None,
+        plain=actual is None and drift is None and not fields.tails and not fields.missing,
+        tails=int(fields.tails),
+        missing=float(fields.missing),
+        revealed=float(fields.revealed),
+        drift_rounds=int(fields.drift_rounds),
     )
+
+
+def _check(fields: ChannelFields) -> None:
+    """Refuse what needs no knowledge to be refused."""
+    if inputs.count("tails", fields.tails, 0, MOST_TAILS) in (1, 2):
+        raise InputError("tails", fields.tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
+    _check_share("missing", fields.missing, 0.99)
+    _check_share("revealed", fields.revealed, 1.0)
+    if fields.tails and fields.missing:
+        raise InputError("missing", fields.missing, "0 where noise has heavy tails")
+    inputs.count("drift_rounds", fields.drift_rounds, most=MOST_WALK)
+    inputs.count("late", fields.late, 0, MOST_LATE)
 
 
 def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
@@ -109,46 +155,40 @@ def _check_share(field: str, share: object, most: float) -> None:
         raise InputError(field, repr(share), f"a number from 0 to {most:g}")
 
 
-def walked(channel: Channel, bias: Array, steps: Array) -> Array:
-    """The bias of every round, (..., rounds, d), from its first value and standard steps of that shape."""
-    xp = bias.__array_namespace__()
-    moved = matvec(xp.asarray(channel.drift_root), steps[..., 1:, :])
-    start = xp.concat([bias[..., None, :], moved], axis=-2)
-    path: Array = xp.cumulative_sum(start, axis=-2)
-    return path
-
-
-def bias_at(path: Array, number: Ints) -> Array:
-    """The bias of rounds with these numbers; after the last step it stays where it is."""
-    xp = path.__array_namespace__()
-    found: Array = path[:, xp.minimum(number, path.shape[1] - 1)]
-    return found
-
-
 def emit(
-    channel: Channel, known: Knowledge, context: Array, bias: Array, drawn: Array, extra: Array
+    channel: Channel, context: Array, truth: Truth, normals: Array, number: Ints | None, row: Ints | None
 ) -> Emission:
-    """A measurement of the context: drawn (..., d) makes the noise, extra (..., n) the rest."""
-    xp = drawn.__array_namespace__()
-    noise = matvec(xp.asarray(channel.noise_root), drawn)
-    dim, first = context.shape[-1], channel.tails
-    if channel.tails:
-        noise = noise / xp.sqrt((extra[..., :first] ** 2).mean(-1))[..., None]
+    """A measurement of the context with the channel's own normals (..., n), in the round of this number."""
+    xp = normals.__array_namespace__()
+    dim, tails = context.shape[-1], channel.tails
+    bias = truth.bias
+    if truth.path is not None and number is not None:  # after the last step it stays where it is
+        bias = truth.path[:, xp.minimum(number, truth.path.shape[1] - 1)]
+    extra = normals[..., dim:]
+    if channel.errors is None:
+        noise = matvec(xp.asarray(channel.noise_root), normals[..., :dim])
+    else:
+        noise = xp.asarray(channel.errors)[row]
+    if tails:
+        noise = noise / xp.sqrt((extra[..., :tails] ** 2).mean(-1))[..., None]
     noisy, mask = context + bias + noise, None
     if channel.missing:
-        mask = (extra[..., first : first + dim] >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
-        noisy = xp.where(mask > 0, noisy, xp.asarray(known.context_mean))
+        mask = (extra[..., tails : tails + dim] >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
+        noisy = xp.where(mask > 0, noisy, xp.asarray(channel.known.context_mean))
     shown = None
     if channel.revealed < 1:
         level = NormalDist().inv_cdf(channel.revealed) if channel.revealed else -np.inf
         shown = (extra[..., -1] <= level).astype(noisy.dtype)
-    best = None if channel.plain else _best(channel, known, noisy, bias, mask)
-    return Emission(context, noisy, bias if channel.drift_root is not None else None, mask, shown, best)
+    return Emission(context, noisy, None if channel.drift_root is None else bias, mask, shown)
 
 
-def _best(channel: Channel, known: Knowledge, noisy: Array, bias: Array, mask: Array | None) -> Context:
-    """What one believes of the context who knows the channel and its bias."""
+def best(channel: Channel, emission: Emission, bias: Array) -> Context | None:
+    """What one believes of the context who knows the channel and its bias; None where agents are told all."""
+    if channel.plain:
+        return None
+    noisy, mask, bias = emission.noisy, emission.mask, bias if emission.bias is None else emission.bias
     xp = noisy.__array_namespace__()
+    known = channel.known
     mean, cov, noise = map(xp.asarray, (known.context_mean, known.context_cov, channel.noise_cov))
     if channel.heavy is not None:
         heavy = student.Noise(*map(xp.asarray, channel.heavy))

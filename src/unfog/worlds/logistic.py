@@ -1,16 +1,13 @@
-"""The logistic bandit: r ~ Bernoulli(sigmoid(phi(a, c)'theta*)), the paper's second (Fig. 1 centre).
+"""The logistic bandit: r ~ Bernoulli(sigmoid(phi(a, c)'theta*)), the paper's second (Fig. 1 centre)."""
 
-A uniform number comes from two normals, exp(-(x^2 + y^2) / 2), so that a round takes normals alone.
-"""
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array
-from unfog.maths.logistic import NODES, sigmoid
-from unfog.model.rewards import Rewards, Sigmoid
+from unfog.maths.logistic import NODES
+from unfog.worlds.payoffs import Binary
 from unfog.worlds.problem import Draws
 from unfog.worlds.synthetic import Synthetic
 
@@ -26,7 +23,6 @@ class LogisticProblem(Synthetic):
     noise_cov: Numbers = 2.0
     bias_cov: Numbers = 2.5
     prior_cov: Numbers = 1.0
-    rewards: Rewards = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check every field; take more nodes for mean rewards where scores are larger than the paper's."""
@@ -38,7 +34,10 @@ class LogisticProblem(Synthetic):
                 f"scores up to {PAPER_SCORE * MOST_NODES / NODES:.0f}: a narrower prior, smaller actions"
             )
             raise InputError("prior_cov", f"scores of {size:.3g}, every reward certain", allowed)
-        object.__setattr__(self, "rewards", Sigmoid(nodes=nodes))
+        object.__setattr__(self, "_parts", self._parts._replace(payoff=Binary(nodes)))
+
+    def _payoff(self) -> Binary:
+        return Binary()
 
     def _score_size(self) -> float:
         """How large the largest score of all arms is under the prior, from a few fixed draws."""
@@ -56,16 +55,6 @@ class LogisticProblem(Synthetic):
         gain = known.context_cov @ np.linalg.inv(known.context_cov + known.noise_cov)
         spread = known.context_cov + 2 * gain @ known.bias_cov @ gain.T
         return known.context_mean + normals @ np.linalg.cholesky(spread).T
-
-    def round_normals(self) -> int:
-        """A context, its noise, the channel's own, and two for the reward: 2d + 2 and more."""
-        return 2 * self.dim + self._channel.normals() + 2
-
-    def reward(self, score: Array, normals: Array) -> Array:
-        """1 with probability sigmoid(score), else 0."""
-        xp = score.__array_namespace__()
-        uniform = xp.exp(-0.5 * (normals[..., -2] ** 2 + normals[..., -1] ** 2))
-        return xp.where(uniform < sigmoid(score), xp.ones_like(score), xp.zeros_like(score))
 
 
 def _drawn(source: np.random.Generator, number: int, draws: Draws) -> Array:

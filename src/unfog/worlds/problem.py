@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
-from unfog.features import Context, FeatureMap
+from unfog.features.contract import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
 from unfog.model.rewards import Rewards

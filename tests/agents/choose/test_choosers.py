@@ -20,7 +20,7 @@ from unfog.agents.choose.top_two import TopTwo
 from unfog.agents.choose.ucb import Ucb
 from unfog.agents.parts import Chooser
 from unfog.features import Context, Design
-from unfog.features.per_arm import Block
+from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
 from unfog.inputs import InputError
 from unfog.maths import gaussian
@@ -197,7 +197,7 @@ def test_a_belief_in_blocks_is_the_same_belief(chooser: Chooser, rng: np.random.
     blocks = from_moments(mean.reshape(-1), covs)
     flat = gaussian.from_moments(mean.reshape(-1), whole(covs))
     np.testing.assert_array_equal(blocks.centre, flat.centre)
-    design = Block(arms, dim).design(Context(rng.normal(size=(50, dim)), spd(rng, dim)))
+    design = PerArm(arms, dim, intercept=False).design(Context(rng.normal(size=(50, dim)), spd(rng, dim)))
     zero = np.zeros(dim)
     known = Knowledge(zero, covs[0], covs[0], covs[0], blocks.centre, covs)
     normals = rng.standard_normal((50, chooser.normals(known)))

@@ -12,7 +12,7 @@ from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import conjugate
 from unfog.agents.learn.hetero import Hetero
 from unfog.features import Context
-from unfog.features.per_arm import Block
+from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
 from unfog.maths import blocks, gaussian
 from unfog.maths.blocks import Blocks
@@ -28,7 +28,9 @@ def test_one_number_by_hand() -> None:
     prior = gaussian.from_moments(np.array([2.0]), np.array([[9.0]]))
     learner, row, reward = Hetero(), np.array([3.0]), np.asarray(7.0)
     noise = (
-        Block(1, 1).design(Context(np.array([3.0]), np.array([[4.0]]))).context_variance(prior, np.asarray(0))
+        PerArm(1, 1, intercept=False)
+        .design(Context(np.array([3.0]), np.array([[4.0]])))
+        .context_variance(prior, np.asarray(0))
     )
     assert noise == pytest.approx(52)
     belief = learner.update(np.asarray(5.0), prior, row, noise, reward)
@@ -86,7 +88,7 @@ def test_thirty_rounds_in_one_piece(known: Knowledge, rng: np.random.Generator) 
 
 def test_thirty_rounds_in_blocks(known: Knowledge, rng: np.random.Generator) -> None:
     known = known._replace(prior_cov=np.stack([spd(rng, D, 0.1) for _ in range(3)]))
-    for belief, mean, cov in walk(EXACT, known, Block(3, D), rng):
+    for belief, mean, cov in walk(EXACT, known, PerArm(3, D, intercept=False), rng):
         assert isinstance(belief, Blocks)
         np.testing.assert_allclose(belief.mean.reshape(-1), mean, rtol=1e-9, atol=1e-10)
         for b in range(3):
@@ -204,7 +206,7 @@ def test_more_surprises_bring_it_nearer_still() -> None:
 
 def test_surprises_in_blocks_are_those_in_one_piece(known: Knowledge, rng: np.random.Generator) -> None:
     covs = np.stack([spd(rng, D, 0.1) for _ in range(3)])
-    agent, features = EXACT._replace(learner=Hetero(surprise=True)), Block(3, D)
+    agent, features = EXACT._replace(learner=Hetero(surprise=True)), PerArm(3, D, intercept=False)
     kinds = [known._replace(prior_cov=cov) for cov in (covs, blocks.whole(covs))]
     runs = [agents.begin(agent, kind) for kind in kinds]
     (setup, cut), (_, one) = runs

@@ -19,9 +19,9 @@ from unfog.agents.learn.lifted import refuse_what_cannot_look_back
 from unfog.agents.learn.smoothing import Smoothing
 from unfog.agents.parts import Hindsight
 from unfog.features import Context
-from unfog.features.matrix import linear
-from unfog.features.per_arm import Block
-from unfog.features.product import diagonal
+from unfog.features.matrix import matrix
+from unfog.features.per_arm import PerArm
+from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
@@ -37,10 +37,10 @@ ACTIONS = np.random.default_rng(8).normal(size=(K, D))
 MATRICES = np.random.default_rng(9).normal(size=(K, 5, D))
 MAPS: dict[str, Any] = {
     "quadratic": quadratic(ACTIONS),
-    "diagonal": diagonal(ACTIONS),
-    "linear": linear(MATRICES),
-    "block": Block(K, D),
-    "block, prior in one piece": Block(K, D),
+    "diagonal": product(ACTIONS),
+    "linear": matrix(MATRICES),
+    "block": PerArm(K, D, intercept=False),
+    "block, prior in one piece": PerArm(K, D, intercept=False),
 }
 
 

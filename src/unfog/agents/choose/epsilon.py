@@ -8,24 +8,25 @@ the Multiarmed Bandit Problem*.
 from dataclasses import dataclass
 
 from unfog import inputs
-from unfog.agents.choose.greedy import best
+from unfog.agents.choose.greedy import alone, best, expected
 from unfog.agents.choose.ucb import rounds_so_far
-from unfog.features import Design
+from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
 from unfog.maths.normal import uniforms
 from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class Epsilon:
+class Epsilon(Chooser):
     """Its settings: `epsilon` is the probability of the first round, `decay` how fast it falls."""
 
     epsilon: float = 0.05
     decay: float = 0.0
 
-    odds = "exact"
+    name = "epsilon"
+    note = "the largest expected score, now and then any arm"
+    propensity = "exact"
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -36,32 +37,42 @@ class Epsilon:
         """Whether to explore, and which arm: two."""
         return 2
 
-    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
+    def choose(self, view: View, normals: Array) -> Ints:
         """The best arm, or any."""
         xp = normals.__array_namespace__()
-        scores = design.scores(belief.centre)
+        scores = expected(view)
         coin, place = uniforms(normals)
-        arms = scores.shape[-1]
-        anyone = xp.minimum(xp.floor(place * arms), arms - 1)
-        arm = best(scores)
-        found: Ints = xp.where(coin < self._share(number, normals), anyone.astype(arm.dtype), arm)
+        arm, anyone = best(scores), _any(view, scores, place)
+        found: Ints = xp.where(coin < self._share(view, normals), anyone.astype(arm.dtype), arm)
         return found
 
-    def probability(
-        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
-    ) -> Array:
+    def probabilities(self, view: View, draws: Array) -> Array:
         """Its part of the exploration, and the rest for the best arm."""
-        scores = design.scores(belief.centre)
-        share = self._share(number, draws)
-        found: Array = share / scores.shape[-1] + (1 - share) * (best(scores) == arm)
-        return found.astype(draws.dtype)
+        xp = draws.__array_namespace__()
+        scores, share = expected(view), self._share(view, draws)[..., None]
+        open_ = xp.ones_like(scores) if view.arms is None else view.arms.astype(scores.dtype)
+        found: Array = share * open_ / open_.sum(-1)[..., None] + (1 - share) * alone(scores, draws)
+        return found
 
-    def _share(self, number: Ints | None, like: Array) -> Array:
+    def _share(self, view: View, like: Array) -> Array:
         """The probability of exploring: (...,)."""
         xp = like.__array_namespace__()
         if self.decay == 0:
             return xp.asarray(self.epsilon, dtype=like.dtype)
-        return self.epsilon / rounds_so_far(number, like) ** self.decay
+        return self.epsilon / rounds_so_far(view, like) ** self.decay
+
+
+def _any(view: View, scores: Array, place: Array) -> Array:
+    """The arm at this place, from 0 to 1, among those that may be chosen: (...,)."""
+    xp = scores.__array_namespace__()
+    arms = scores.shape[-1]
+    if view.arms is None:
+        return xp.minimum(xp.floor(place * arms), arms - 1)
+    before = xp.cumulative_sum(view.arms.astype(scores.dtype), axis=-1)
+    number = before[..., -1]
+    rank = xp.minimum(xp.floor(place * number), number - 1)
+    found: Array = xp.argmax(before > rank[..., None], -1)
+    return found
 
 
 def check_probability(field: str, value: object) -> float:

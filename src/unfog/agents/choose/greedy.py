@@ -6,32 +6,35 @@ M. Bayati and K. Khosravi, *Mostly Exploration-Free Algorithms for Contextual Ba
 
 from dataclasses import dataclass
 
-from unfog.features import Design
+from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class Greedy:
+class Greedy(Chooser):
     """It has no settings."""
 
-    odds = "exact"
+    name = "greedy"
+    note = "the largest expected score"
+    propensity = "exact"
 
     def normals(self, known: Knowledge) -> int:
         """None."""
         return 0
 
-    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
+    def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest expected score."""
-        return for_all(best(design.scores(belief.centre)), normals)
+        return for_all(best(expected(view)), normals)
 
-    def probability(
-        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
-    ) -> Array:
+    def probabilities(self, view: View, draws: Array) -> Array:
         """One for the arm that is chosen, and zero for the others."""
-        found: Array = (best(design.scores(belief.centre)) == arm).astype(draws.dtype)
-        return found
+        return alone(expected(view), draws)
+
+
+def expected(view: View) -> Array:
+    """The expected score of every arm that may be chosen: (..., K)."""
+    return view.among(view.design.scores(view.belief.centre))
 
 
 def best(values: Array) -> Ints:
@@ -45,3 +48,10 @@ def for_all(arm: Ints, normals: Array) -> Ints:
     """The arm for every trial: in a first round trials may share all that decides, but not their normals."""
     xp = normals.__array_namespace__()
     return arm + xp.zeros(normals.shape[:-1], dtype=arm.dtype)
+
+
+def alone(values: Array, draws: Array) -> Array:
+    """All of the probability on the arm with the largest value: (..., K) -> (..., K)."""
+    xp = draws.__array_namespace__()
+    found: Array = (xp.arange(values.shape[-1]) == best(values)[..., None]).astype(draws.dtype)
+    return found

@@ -22,13 +22,13 @@ and when it is one of them they are the minimum.
 
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from unfog import inputs
+from unfog.agents.choose.greedy import best, expected
 from unfog.agents.choose.ucb import check_level, moments
-from unfog.features import Design
+from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.maths.blocks import Belief
 from unfog.maths.normal import uniforms
 from unfog.model.knowledge import Knowledge
 
@@ -43,17 +43,23 @@ class Pair(NamedTuple):
     second: Ints  # (...,)
     share: Array  # (...,) probability of the first
 
-    def probability(self, arm: Ints) -> Array:
-        """Of this arm, (...,)."""
-        return self.share * (self.first == arm) + (1 - self.share) * (self.second == arm)
+    def probabilities(self, arms: int) -> Array:
+        """Of every arm, (..., K)."""
+        xp = self.share.__array_namespace__()
+        arm, share = xp.arange(arms), self.share[..., None]
+        found: Array = share * (self.first[..., None] == arm) + (1 - share) * (self.second[..., None] == arm)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ids:
+class Ids(Chooser):
     """Its settings: `samples` of theta, or none; without them, the `quantile` that stands for the maximum."""
 
     samples: int = 0
     quantile: float = 0.9
+
+    name = "ids"
+    note = "information-directed sampling: the least squared regret for each unit of information"
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -61,7 +67,7 @@ class Ids:
         check_level("quantile", self.quantile)
 
     @property
-    def odds(self) -> str:
+    def propensity(self) -> Literal["exact", "estimated"]:
         """With samples, the law itself is random."""
         return "estimated" if self.samples else "exact"
 
@@ -69,41 +75,66 @@ class Ids:
         """The draws of theta, and two to choose between two arms."""
         return self.samples * known.prior_mean.shape[-1] + 2
 
-    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
+    def choose(self, view: View, normals: Array) -> Ints:
         """One of two arms."""
         xp = normals.__array_namespace__()
-        pair = self._pair(design, belief, normals)
+        pair = self._pair(view, normals)
         coin, _ = uniforms(normals[..., -2:])
         arm: Ints = xp.where(coin < pair.share, pair.first, pair.second)
         return arm
 
-    def probability(
-        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
-    ) -> Array:
-        """What the law gives this arm; with samples, its mean over the draws (n, ..., w)."""
-        if not self.samples:
-            return self._pair(design, belief, draws).probability(arm)
-        return self._pair(design, belief, draws).probability(arm).mean(0)
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """What the law gives each arm; with samples, its mean over the draws (n, ..., w)."""
+        arms = view.design.scores(view.belief.centre).shape[-1]
+        found = self._pair(view, draws).probabilities(arms)
+        return found.mean(0) if self.samples else found
 
-    def _pair(self, design: Design, belief: Belief, normals: Array) -> Pair:
+    def _pair(self, view: View, normals: Array) -> Pair:
+        closed = None if view.arms is None else _Closed(view.arms, best(expected(view)))
         if self.samples:
-            return cheapest_pair(*_drawn(design, belief, normals[..., :-2], self.samples))
-        mean, variance = moments(design, belief)
-        xp = mean.__array_namespace__()
-        upper = mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance)
-        return cheapest_pair(upper.max(-1)[..., None] - mean, variance)
+            pair = cheapest_pair(*_drawn(view, closed, normals[..., :-2], self.samples))
+        else:
+            mean, variance = moments(view)
+            if closed is not None:
+                mean, variance = closed.replaced(mean), closed.replaced(variance)
+            xp = mean.__array_namespace__()
+            upper = mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance)
+            pair = cheapest_pair(upper.max(-1)[..., None] - mean, variance)
+        return pair if closed is None else closed.opened(pair)
 
 
-def _drawn(design: Design, belief: Belief, normals: Array, samples: int) -> tuple[Array, Array]:
+class _Closed(NamedTuple):
+    """Arms that may not be chosen: another stands in for them, and is chosen in their place."""
+
+    arms: Array  # (..., K)  true where an arm may be chosen
+    stand_in: Ints  # (...,)
+
+    def replaced(self, values: Array) -> Array:
+        """Values (..., K) with those of the closed arms replaced."""
+        xp = values.__array_namespace__()
+        return xp.where(self.arms, values, pick(values, self.stand_in)[..., None])
+
+    def opened(self, pair: Pair) -> Pair:
+        """The pair without closed arms."""
+        xp = pair.share.__array_namespace__()
+        arms = xp.broadcast_to(self.arms, (*pair.share.shape, self.arms.shape[-1]))
+        first, second = (xp.where(pick(arms, arm), arm, self.stand_in) for arm in (pair.first, pair.second))
+        return Pair(first, second, pair.share)
+
+
+def _drawn(view: View, closed: _Closed | None, normals: Array, samples: int) -> tuple[Array, Array]:
     """Regret and information of every arm, (..., K) each, from draws of theta (..., n m)."""
     xp = normals.__array_namespace__()
     draws = xp.moveaxis(normals.reshape(*normals.shape[:-1], samples, -1), -2, 0)
-    scores = xp.moveaxis(design.scores(belief.sample(draws)), 0, -2)
+    scores = xp.moveaxis(view.design.scores(view.belief.sample(draws)), 0, -2)
+    if closed is not None:
+        arm = xp.broadcast_to(closed.stand_in[..., None], scores.shape[:-1])
+        scores = _Closed(closed.arms[..., None, :], arm).replaced(scores)
     scores = scores.reshape(-1).reshape(scores.shape)  # laid out anew: on strides all below is half as fast
-    best, most = xp.argmax(scores, -1), scores.max(-1).mean(-1)[..., None]
+    winner, most = xp.argmax(scores, -1), scores.max(-1).mean(-1)[..., None]
     mean = scores.mean(-2)
     # One row for each draw and not for each arm: n^2 K instead of n K^2.
-    same = (best[..., :, None] == best[..., None, :]).astype(scores.dtype)
+    same = (winner[..., :, None] == winner[..., None, :]).astype(scores.dtype)
     away = same @ (scores - mean[..., None, :]) / same.sum(-1)[..., None]
     return xp.maximum(most - mean, 0.0), (away**2).mean(-2)
 

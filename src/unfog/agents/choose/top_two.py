@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from unfog import inputs
 from unfog.agents.choose.epsilon import check_probability
 from unfog.agents.choose.greedy import best
-from unfog.features import Design
+from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
 from unfog.maths.normal import uniforms
 from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopTwo:
+class TopTwo(Chooser):
     """Its settings: `beta` is the probability of the leader, `redraws` how often a challenger is sought."""
 
     beta: float = 0.5
     redraws: int = 4
 
-    odds = "estimated"
+    name = "toptwo"
+    note = "top-two Thompson sampling: the best arm of a draw, or that of another"
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -36,31 +36,26 @@ class TopTwo:
         """The draws of theta, and two to choose between two arms."""
         return (1 + self.redraws) * known.prior_mean.shape[-1] + 2
 
-    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
+    def choose(self, view: View, normals: Array) -> Ints:
         """The leader or the challenger."""
         xp = normals.__array_namespace__()
-        leader, challenger = self._two(design, belief, normals)
+        leader, challenger = self._two(view, normals)
         coin, _ = uniforms(normals[..., -2:])
         arm: Ints = xp.where(coin < self.beta, leader, challenger)
         return arm
 
-    def probability(
-        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
-    ) -> Array:
-        """How often it is the leader, and how often the challenger, among the draws (n, ..., w)."""
-        leader, challenger = self._two(design, belief, draws)
-        share: Array = self.beta * (leader == arm) + (1 - self.beta) * (challenger == arm)
-        return share.astype(draws.dtype).mean(0)
-
-    def _two(self, design: Design, belief: Belief, normals: Array) -> tuple[Ints, Ints]:
+    def _two(self, view: View, normals: Array) -> tuple[Ints, Ints]:
         """Leader and challenger: (...,) each. With a single arm they are the same."""
         xp = normals.__array_namespace__()
         thetas = normals[..., :-2].reshape(*normals.shape[:-1], 1 + self.redraws, -1)
-        scores = design.scores(belief.sample(xp.moveaxis(thetas, -2, 0)))
+        scores = view.among(view.design.scores(view.belief.sample(xp.moveaxis(thetas, -2, 0))))
         arms = best(scores)
         leader = arms[0]
         leads = xp.arange(scores.shape[-1]) == leader[..., None]
-        challenger = best(xp.where(leads, -xp.inf, scores[-1]))
+        others = xp.where(leads, -xp.inf, scores[-1])
+        challenger = best(others)
+        if view.arms is not None:  # where no other arm may be chosen
+            challenger = xp.where(xp.isinf(others.max(-1)), leader, challenger)
         for found in arms[:0:-1]:  # the first that is another one has the last word
             challenger = xp.where(found == leader, challenger, found)
         return leader, challenger

@@ -13,23 +13,24 @@ from statistics import NormalDist
 from typing import Any
 
 from unfog import inputs
-from unfog.agents.choose.greedy import best, for_all
-from unfog.features import Design
+from unfog.agents.choose.greedy import alone, best, for_all
+from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
 from unfog.maths.normal import exceeded
 from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ucb:
+class Ucb(Chooser):
     """Its settings: `quantile` is the level of the first round, `growth` how fast it nears one."""
 
     quantile: float = 0.955
     growth: float = 0.0
 
-    odds = "exact"
+    name = "ucb"
+    note = "Bayes-UCB: the largest upper quantile"
+    propensity = "exact"
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -40,38 +41,35 @@ class Ucb:
         """None."""
         return 0
 
-    def choose(self, design: Design, belief: Belief, normals: Array, number: Ints | None = None) -> Ints:
+    def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest upper quantile."""
-        return for_all(best(self.bounds(design, belief, number)), normals)
+        return for_all(best(self.bounds(view)), normals)
 
-    def probability(
-        self, design: Design, belief: Belief, arm: Ints, draws: Array, number: Ints | None = None
-    ) -> Array:
+    def probabilities(self, view: View, draws: Array) -> Array:
         """One for the arm that is chosen, and zero for the others."""
-        found: Array = (best(self.bounds(design, belief, number)) == arm).astype(draws.dtype)
-        return found
+        return alone(self.bounds(view), draws)
 
-    def bounds(self, design: Design, belief: Belief, number: Ints | None = None) -> Array:
-        """The upper quantile of every arm's score: (..., K)."""
-        mean, variance = moments(design, belief)
+    def bounds(self, view: View) -> Array:
+        """The upper quantile of the score of every arm that may be chosen: (..., K)."""
+        mean, variance = moments(view)
         xp = mean.__array_namespace__()
         if self.growth == 0:
-            return mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance)
-        tail = (1 - self.quantile) / rounds_so_far(number, mean) ** self.growth
-        return mean + exceeded(xp.asarray(tail))[..., None] * xp.sqrt(variance)
+            return view.among(mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance))
+        tail = (1 - self.quantile) / rounds_so_far(view, mean) ** self.growth
+        return view.among(mean + exceeded(xp.asarray(tail))[..., None] * xp.sqrt(variance))
 
 
-def moments(design: Design, belief: Belief) -> tuple[Array, Array]:
+def moments(view: View) -> tuple[Array, Array]:
     """Mean and variance of every arm's score: (..., K) each."""
-    fitting: Any = belief  # a belief in blocks comes with a design in blocks
-    return design.scores(belief.centre), design.variances(fitting)
+    fitting: Any = view.belief  # a belief in blocks comes with a design in blocks
+    return view.design.scores(view.belief.centre), view.design.variances(fitting)
 
 
-def rounds_so_far(number: Ints | None, like: Array) -> Array:
+def rounds_so_far(view: View, like: Array) -> Array:
     """How many rounds there are up to this one: (...,)."""
-    if number is None:
-        raise ValueError("number: a chooser that changes with the rounds must be told which one it is")
-    return 1 + number.astype(like.dtype)
+    if view.time is None:
+        raise ValueError("time: a chooser that changes with the rounds must be told which one it is")
+    return 1 + view.time.astype(like.dtype)
 
 
 def check_level(field: str, value: object) -> float:

@@ -1,1 +1,23 @@
 """Noisy context, and history, to a belief about the true context. One denoiser a file."""
+
+from unfog.agents.denoise.drift import Drift
+from unfog.agents.denoise.exact import Exact
+from unfog.agents.denoise.identity import Identity
+from unfog.agents.denoise.incomplete import Incomplete
+from unfog.agents.denoise.known_bias import KnownBias
+from unfog.agents.denoise.plugin import PlugIn
+from unfog.agents.denoise.prior_only import PriorOnly
+from unfog.agents.denoise.robust import Robust
+from unfog.agents.denoise.unknown_noise import UnknownNoise
+
+__all__ = [
+    "Drift",
+    "Exact",
+    "Identity",
+    "Incomplete",
+    "KnownBias",
+    "PlugIn",
+    "PriorOnly",
+    "Robust",
+    "UnknownNoise",
+]

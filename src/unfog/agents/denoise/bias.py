@@ -2,31 +2,47 @@
 
 Observations of precision E give S^-1 = Sigma_gamma^-1 + n E and g = S E total. One eigendecomposition at the
 start, W'E W = diag(f) with W W' = Sigma_gamma, turns this into S = W diag(1 / (1 + n f)) W' for every n: no
-factorisation in the round loop. S depends on n alone, so all trials of a batch share it.
+factorisation in the round loop. S depends on n alone, so all trials of a batch share it where they have
+seen equally many.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from unfog import inputs
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
 
 
-class Source(NamedTuple):
-    """A way to see the bias, with noise, once a round."""
+@dataclass(frozen=True, kw_only=True)
+class FromEither:
+    """A denoiser that sees the bias, with noise, once a round, in one of two ways.
 
-    cov: Callable[[Knowledge], Array]  # of the noise
-    observation: Callable[[Array, Array, Array], Array]  # from mu_c, chat_t, c_t
+    From noisy contexts, chat - mu_c = gamma + N(0, Sigma_c + Sigma_n), no true context needed (Algorithm 1);
+    or from `pairs`, chat - c = gamma + N(0, Sigma_n), where the true context is revealed (Algorithm 2).
+    """
+
+    pairs: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        inputs.flag("pairs", self.pairs)
+
+    @property
+    def sees_context(self) -> bool:
+        """Pairs have a true context."""
+        return self.pairs
+
+    def sight(self, known: Knowledge) -> "Sight":
+        """What one observation says of the bias."""
+        return sight(known, known.noise_cov if self.pairs else known.context_cov + known.noise_cov)
+
+    def observation(self, mean: Array, noisy: Array, context: Array) -> Array:
+        """An observation of the bias, from mu_c, chat_t and, where it is shown, c_t."""
+        return noisy - context if self.pairs else noisy - mean
 
 
-NOISY = Source(lambda known: known.context_cov + known.noise_cov, lambda mean, noisy, context: noisy - mean)
-"""chat - mu_c = gamma + N(0, Sigma_c + Sigma_n): no true context needed (Algorithm 1)."""
-
-PAIRS = Source(lambda known: known.noise_cov, lambda mean, noisy, context: noisy - context)
-"""chat - c = gamma + N(0, Sigma_n): the true context must be revealed (Algorithm 2)."""
-
-
-class Evidence(NamedTuple):
+class Sight(NamedTuple):
     """What one observation says of the bias, in coordinates where all is diagonal."""
 
     basis: Array  # (d, d)  W
@@ -37,24 +53,24 @@ class Evidence(NamedTuple):
 class Tally(NamedTuple):
     """Observations of the bias so far."""
 
-    seen: Array  # ()        how many; all trials of a batch have seen equally many
+    seen: Array  # (...,)    how many; one number where all trials of a batch have seen equally many
     total: Array  # (..., d)  their sum
 
 
-def evidence(known: Knowledge, source: Source) -> Evidence:
-    """The diagonal coordinates of this source."""
-    cov = source.cov(known)
+def sight(known: Knowledge, cov: Array) -> Sight:
+    """The diagonal coordinates of observations with noise of this covariance."""
     xp = cov.__array_namespace__()
     root = xp.linalg.cholesky(known.bias_cov)
     whitened = xp.linalg.solve(xp.linalg.cholesky(cov), root)
     rates, vectors = xp.linalg.eigh(whitened.mT @ whitened)
     basis = root @ vectors
-    return Evidence(basis, xp.linalg.solve(cov, basis).mT, rates)
+    return Sight(basis, xp.linalg.solve(cov, basis).mT, rates)
 
 
-def nothing_seen(evidence: Evidence) -> Tally:
+def nothing_seen(sight: Sight) -> Tally:
     """The tally before the first observation."""
-    return Tally(0 * evidence.rates[0], 0 * evidence.rates)
+    xp = sight.rates.__array_namespace__()
+    return Tally(xp.zeros_like(sight.rates[0]), xp.zeros_like(sight.rates))
 
 
 def add(tally: Tally, observation: Array) -> Tally:
@@ -62,7 +78,7 @@ def add(tally: Tally, observation: Array) -> Tally:
     return Tally(tally.seen + 1, tally.total + observation)
 
 
-def belief(evidence: Evidence, tally: Tally) -> tuple[Array, Array]:
-    """The mean g (..., d) and covariance S (d, d) of the bias."""
-    shrunk = evidence.basis / (1 + tally.seen * evidence.rates)
-    return matvec(shrunk, matvec(evidence.coordinates, tally.total)), shrunk @ evidence.basis.mT
+def belief(sight: Sight, tally: Tally) -> tuple[Array, Array]:
+    """The mean g (..., d) and covariance S (..., d, d) of the bias."""
+    shrunk = sight.basis / (1 + tally.seen[..., None] * sight.rates)[..., None, :]
+    return matvec(shrunk, matvec(sight.coordinates, tally.total)), shrunk @ sight.basis.mT

@@ -11,12 +11,12 @@ prior's covariance, Q = step Sigma_gamma, so that the coordinates in which E and
 step = 0 this is `exact`. R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import inputs
 from unfog.agents.denoise import bias
-from unfog.agents.parts import Privilege
+from unfog.agents.parts import Denoiser, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -28,59 +28,53 @@ class Parameters(NamedTuple):
     mean: Array  # (d,)    mu_c
     context_cov: Array  # (d, d)  Sigma_c
     noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
-    evidence: bias.Evidence
+    sight: bias.Sight
 
 
 class State(NamedTuple):
-    """The bias of the round to come, in the coordinates of the evidence."""
+    """The bias of the round to come, in the coordinates of its sight."""
 
     mean: Array  # (..., d)
-    variance: Array  # (d,)
+    variance: Array  # (..., d), or (d,) where all trials of a batch share it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drift:
-    """Its settings: the variance of a step relative to the prior's, and whether true contexts are shown."""
+class Drift(bias.FromEither, Denoiser):
+    """Its settings: the variance of a `step` relative to the prior's; `pairs` as for `exact`."""
 
     step: float = 1e-3
-    pairs: bool = field(default=False, metadata={"named": False})  # the row must reveal them too
+
+    name = "drift"
+    note = "follows a bias that walks"
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        super().__post_init__()
         inputs.not_negative("step", self.step)
-        inputs.flag("pairs", self.pairs)
-
-    @property
-    def source(self) -> bias.Source:
-        """How the bias shows."""
-        return bias.PAIRS if self.pairs else bias.NOISY
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the coordinates of the bias."""
         noisy_cov = known.context_cov + known.noise_cov
-        return Parameters(known.context_mean, known.context_cov, noisy_cov, bias.evidence(known, self.source))
+        return Parameters(known.context_mean, known.context_cov, noisy_cov, self.sight(known))
 
     def start(self, parameters: Parameters) -> State:
         """The prior, which has no step before it."""
-        rates = parameters.evidence.rates
-        return State(0 * rates, 0 * rates + 1)
+        rates = parameters.sight.rates
+        xp = rates.__array_namespace__()
+        return State(xp.zeros_like(rates), xp.ones_like(rates))
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context."""
         xp = noisy.__array_namespace__()
-        basis = parameters.evidence.basis
-        bias_cov = basis * state.variance @ basis.mT
+        basis = parameters.sight.basis
+        bias_cov = basis * state.variance[..., None, :] @ basis.mT
         gain = xp.linalg.solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - matvec(basis, state.mean))
         return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
 
-    def update(self, parameters: Parameters, state: State, noisy: Array, revealed: Array) -> State:
+    def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """One more observation of the bias, and its next step."""
-        evidence, observation = parameters.evidence, self.source.observation(parameters.mean, noisy, revealed)
-        variance = state.variance / (1 + state.variance * evidence.rates)
-        news = matvec(evidence.coordinates, observation) - evidence.rates * state.mean
+        sight, observation = parameters.sight, self.observation(parameters.mean, noisy, context)
+        variance = state.variance / (1 + state.variance * sight.rates)
+        news = matvec(sight.coordinates, observation) - sight.rates * state.mean
         return State(state.mean + variance * news, variance + self.step)
-
-
-from_noisy = Drift()
-from_pairs = Drift(pairs=True)

@@ -8,15 +8,15 @@ The plug-in differs in the gain: it shrinks as if gamma were g for certain. G de
 its one d x d solve a round is shared by all trials.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.known_bias import shrinkage
-from unfog.agents.parts import Hindsight, Privilege
+from unfog.agents.parts import Denoiser, Hindsight, Privilege, Rewinds
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, posterior_mean
+from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
 
 class Parameters(NamedTuple):
@@ -25,46 +25,44 @@ class Parameters(NamedTuple):
     mean: Array  # (d,)    mu_c
     context_cov: Array  # (d, d)  Sigma_c
     noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
-    evidence: bias.Evidence
+    sight: bias.Sight
     shrinkage: Shrinkage  # the posterior of c given chat and the bias
 
 
-class Exact(NamedTuple):
-    """The denoiser, for either source of evidence about the bias."""
+@dataclass(frozen=True, kw_only=True)
+class Exact(bias.FromEither, Denoiser, Rewinds):
+    """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone."""
 
-    source: bias.Source
+    name = "exact"
+    note = "the exact posterior of the context, the bias integrated out"
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the coordinates of the bias."""
         noisy_cov = known.context_cov + known.noise_cov
-        seen, left = bias.evidence(known, self.source), shrinkage(known)
-        return Parameters(known.context_mean, known.context_cov, noisy_cov, seen, left)
+        return Parameters(known.context_mean, known.context_cov, noisy_cov, self.sight(known), as_told(known))
 
     def start(self, parameters: Parameters) -> bias.Tally:
         """Nothing observed yet."""
-        return bias.nothing_seen(parameters.evidence)
+        return bias.nothing_seen(parameters.sight)
 
     def predict(self, parameters: Parameters, state: bias.Tally, noisy: Array) -> Context:
         """The posterior of this round's context."""
         xp = noisy.__array_namespace__()
-        bias_mean, bias_cov = bias.belief(parameters.evidence, state)
+        bias_mean, bias_cov = bias.belief(parameters.sight, state)
         gain = xp.linalg.solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
         return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
 
-    def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, revealed: Array) -> bias.Tally:
+    def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, context: Array) -> bias.Tally:
         """One more observation of the bias."""
-        return bias.add(state, self.source.observation(parameters.mean, noisy, revealed))
+        return bias.add(state, self.observation(parameters.mean, noisy, context))
 
     def hindsight(self, parameters: Parameters, state: bias.Tally, noisy: Array) -> Hindsight:
         """What all measurements say of the bias; for evidence from noisy contexts, which this round's is."""
         tally = bias.add(state, noisy - parameters.mean)
-        return Hindsight(parameters.shrinkage, *bias.belief(parameters.evidence, tally))
+        return Hindsight(parameters.shrinkage, *bias.belief(parameters.sight, tally))
 
     def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
         """The mean of the context, were the bias zero."""
-        return posterior_mean(parameters.shrinkage, noisy, 0 * parameters.mean)
-
-
-from_noisy = Exact(bias.NOISY)
-from_pairs = Exact(bias.PAIRS)
+        xp = noisy.__array_namespace__()
+        return posterior_mean(parameters.shrinkage, noisy, xp.zeros_like(parameters.mean))

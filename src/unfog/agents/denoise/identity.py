@@ -1,26 +1,25 @@
 """Believe the measurement: c_t = chat_t, with certainty (TS_naive in the paper)."""
 
-from unfog.agents.parts import Privilege
+from dataclasses import dataclass
+
+from unfog.agents.parts import Denoiser, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 
 
-def setup(known: Knowledge, privilege: Privilege | None) -> Array:
-    """The covariance of a certain belief: zero."""
-    return 0 * known.context_cov
+@dataclass(frozen=True, kw_only=True)
+class Identity(Denoiser):
+    """It has no settings, and remembers nothing."""
 
+    name = "identity"
+    note = "takes the noisy context for the true one"
 
-def start(parameters: Array) -> tuple[()]:
-    """Nothing is remembered."""
-    return ()
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Array:
+        """The covariance of a certain belief: zero."""
+        xp = known.context_cov.__array_namespace__()
+        return xp.zeros_like(known.context_cov)
 
-
-def predict(parameters: Array, state: tuple[()], noisy: Array) -> Context:
-    """The measurement itself."""
-    return Context(noisy, parameters)
-
-
-def update(parameters: Array, state: tuple[()], noisy: Array, revealed: Array | None) -> tuple[()]:
-    """Nothing is remembered."""
-    return state
+    def predict(self, parameters: Array, state: tuple[()], noisy: Array) -> Context:
+        """The measurement itself."""
+        return Context(noisy, parameters)

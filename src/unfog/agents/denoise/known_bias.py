@@ -1,18 +1,18 @@
 """Denoise with the bias known: N(A, M^-1) at gamma* (TS_oracle in the paper; its A and M).
 
 The formula is that of `unfog.model.shrinkage`. After Park and Faradonbeh, *Analysis of Thompson Sampling for
-Partially Observable Contextual Multi-Armed Bandits*. The bias is a privilege: the simulator shows it to this
-denoiser alone.
+Partially Observable Contextual Multi-Armed Bandits*. The bias is a privilege: the simulator shows it to
+denoisers that declare themselves `Privileged` alone.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.parts import Privilege
+from unfog.agents.parts import Denoiser, Privilege, Privileged
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.model import shrinkage as shrinkages
 from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, posterior_mean
+from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
 
 class Parameters(NamedTuple):
@@ -22,29 +22,24 @@ class Parameters(NamedTuple):
     bias: Array  # (..., d)
 
 
-def shrinkage(known: Knowledge) -> Shrinkage:
-    """The gain and the covariance that is left."""
-    return shrinkages.shrinkage(known.context_mean, known.context_cov, known.noise_cov)
+@dataclass(frozen=True, kw_only=True)
+class KnownBias(Denoiser, Privileged):
+    """It has no settings, and remembers nothing: there is nothing to learn about the channel."""
 
+    name = "known_bias"
+    note = "is told the bias"
 
-def setup(known: Knowledge, privilege: Privilege | None) -> Parameters:
-    """The gain, and the bias that was shown."""
-    if privilege is None:
-        raise ValueError("known_bias needs a privilege: it must be shown the bias")
-    return Parameters(shrinkage(known), privilege.bias)
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The gain, and the bias that was shown."""
+        if privilege is None:
+            raise ValueError("known_bias needs a privilege: it must be shown the bias")
+        return Parameters(as_told(known), privilege.bias)
 
+    def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
+        """The bias of this round, where it drifts."""
+        return parameters._replace(bias=bias)
 
-def start(parameters: Parameters) -> tuple[()]:
-    """Nothing is remembered: there is nothing to learn about the channel."""
-    return ()
-
-
-def predict(parameters: Parameters, state: tuple[()], noisy: Array) -> Context:
-    """The posterior of the context given its measurement and the bias."""
-    mean = posterior_mean(parameters.shrinkage, noisy, parameters.bias)
-    return Context(mean, parameters.shrinkage.cov)
-
-
-def update(parameters: Parameters, state: tuple[()], noisy: Array, revealed: Array | None) -> tuple[()]:
-    """Nothing is remembered."""
-    return state
+    def predict(self, parameters: Parameters, state: tuple[()], noisy: Array) -> Context:
+        """The posterior of the context given its measurement and the bias."""
+        mean = posterior_mean(parameters.shrinkage, noisy, parameters.bias)
+        return Context(mean, parameters.shrinkage.cov)

@@ -9,48 +9,46 @@ From noisy contexts these are the paper's V_t and R_t^-1 in other letters; from 
 is not the posterior of c_t given all measurements: `exact` is.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.known_bias import shrinkage
-from unfog.agents.parts import Privilege
+from unfog.agents.parts import Denoiser, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, posterior_mean
+from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
 
 class Parameters(NamedTuple):
     """The channel, and how its bias shows."""
 
     shrinkage: Shrinkage
-    evidence: bias.Evidence
+    sight: bias.Sight
 
 
-class PlugIn(NamedTuple):
-    """The denoiser, for either source of evidence about the bias."""
+@dataclass(frozen=True, kw_only=True)
+class PlugIn(bias.FromEither, Denoiser):
+    """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone."""
 
-    source: bias.Source
+    name = "plugin"
+    note = "the context as if the bias were what past rounds say, as in the paper"
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The gain, and the coordinates of the bias."""
-        return Parameters(shrinkage(known), bias.evidence(known, self.source))
+        return Parameters(as_told(known), self.sight(known))
 
     def start(self, parameters: Parameters) -> bias.Tally:
         """Nothing observed yet."""
-        return bias.nothing_seen(parameters.evidence)
+        return bias.nothing_seen(parameters.sight)
 
     def predict(self, parameters: Parameters, state: bias.Tally, noisy: Array) -> Context:
         """The plug-in belief about this round's context."""
         gain = parameters.shrinkage.gain
-        bias_mean, bias_cov = bias.belief(parameters.evidence, state)
+        bias_mean, bias_cov = bias.belief(parameters.sight, state)
         mean = posterior_mean(parameters.shrinkage, noisy, bias_mean)
         return Context(mean, parameters.shrinkage.cov + gain @ bias_cov @ gain.mT)
 
-    def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, revealed: Array) -> bias.Tally:
+    def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, context: Array) -> bias.Tally:
         """One more observation of the bias."""
-        return bias.add(state, self.source.observation(parameters.shrinkage.mean, noisy, revealed))
-
-
-from_noisy = PlugIn(bias.NOISY)
-from_pairs = PlugIn(bias.PAIRS)
+        return bias.add(state, self.observation(parameters.shrinkage.mean, noisy, context))

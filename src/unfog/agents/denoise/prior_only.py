@@ -4,28 +4,26 @@ After Kirschner and Krause, *Stochastic Bandits with Context Distributions*, whe
 distribution of the context instead of the context.
 """
 
-from unfog.agents.parts import Privilege
+from dataclasses import dataclass
+
+from unfog.agents.parts import Denoiser, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 
 
-def setup(known: Knowledge, privilege: Privilege | None) -> Context:
-    """The context's law."""
-    return Context(known.context_mean, known.context_cov)
+@dataclass(frozen=True, kw_only=True)
+class PriorOnly(Denoiser):
+    """It has no settings, and remembers nothing."""
 
+    name = "prior_only"
+    note = "ignores the noisy context, knows its distribution"
 
-def start(parameters: Context) -> tuple[()]:
-    """Nothing is remembered."""
-    return ()
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Context:
+        """The context's law."""
+        return Context(known.context_mean, known.context_cov)
 
-
-def predict(parameters: Context, state: tuple[()], noisy: Array) -> Context:
-    """The context's law, whatever was measured; the mean takes the batch axes of the measurement."""
-    xp = noisy.__array_namespace__()
-    return Context(xp.broadcast_to(parameters.mean, noisy.shape), parameters.cov)
-
-
-def update(parameters: Context, state: tuple[()], noisy: Array, revealed: Array | None) -> tuple[()]:
-    """Nothing is remembered."""
-    return state
+    def predict(self, parameters: Context, state: tuple[()], noisy: Array) -> Context:
+        """The context's law, whatever was measured; the mean takes the batch axes of the measurement."""
+        xp = noisy.__array_namespace__()
+        return Context(xp.broadcast_to(parameters.mean, noisy.shape), parameters.cov)

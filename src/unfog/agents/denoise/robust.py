@@ -5,7 +5,7 @@ chat_t - mu_c - g given w is N(0, Sigma_c + S + Sigma_n / w). A grid over w give
 chat_t, gamma integrated out, and those of gamma. These are exact for one round. What is approximate: the
 posterior of gamma is a mixture of as many Gaussians as there are ways to choose a w for every round, and
 after each round the one Gaussian with its moments stands for it (assumed-density filtering, as in
-learn/online.py). In one dimension, nu = 3, its mean is off by 0.06 posterior deviations after five rounds and
+learn/adf.py). In one dimension, nu = 3, its mean is off by 0.06 posterior deviations after five rounds and
 by 0.01 after 400, in the root mean square, and its variance by 4 % and by 0.1 %.
 
 A measurement that is far off moves the belief little, and says how little for itself: the covariance differs
@@ -14,11 +14,12 @@ chat_t - c_t = gamma + n_t shows the bias instead. And the bias may walk, as in 
 more than zero step Sigma_gamma is added to S after every round.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import inputs
-from unfog.agents.parts import Privilege
+from unfog.agents.denoise.bias import FromEither
+from unfog.agents.parts import Denoiser, Privilege
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths import student
@@ -45,21 +46,22 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Robust:
-    """Its settings: the noise's degrees of freedom, the bias's step, and whether true contexts are shown."""
+class Robust(FromEither, Denoiser):
+    """Its settings: the noise's degrees of freedom `nu`, the bias's `step`; `pairs` as for `exact`."""
 
     nu: float = 10.0
     step: float = 0.0
-    pairs: bool = field(default=False, metadata={"named": False})  # the row must reveal them too
 
-    extra = 3.0
+    name = "robust"
+    note = "expects outliers: noise with heavy tails"
+    cost = 3.0
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        super().__post_init__()
         if not LEAST <= inputs.positive("nu", self.nu) <= MOST:
             raise InputError("nu", self.nu, f"a number from {LEAST} to {MOST}")
         inputs.not_negative("step", self.step)
-        inputs.flag("pairs", self.pairs)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the grid of the noise."""
@@ -68,17 +70,18 @@ class Robust:
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""
-        return State(0 * parameters.mean, parameters.bias_cov)
+        xp = parameters.mean.__array_namespace__()
+        return State(xp.zeros_like(parameters.mean), parameters.bias_cov)
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """Mean and covariance of this round's context."""
         moved, cov = student.moments(_seen(parameters, state, noisy), parameters.context_cov)
         return Context(parameters.mean + moved, cov)
 
-    def update(self, parameters: Parameters, state: State, noisy: Array, revealed: Array) -> State:
+    def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """The Gaussian with the moments of the bias after this round and its step."""
         if self.pairs:
-            found = student.mixture(parameters.noise, state.cov, noisy - revealed - state.mean)
+            found = student.mixture(parameters.noise, state.cov, noisy - context - state.mean)
         else:
             found = _seen(parameters, state, noisy)
         moved, cov = student.moments(found, state.cov)
@@ -89,7 +92,3 @@ def _seen(parameters: Parameters, state: State, noisy: Array) -> student.Mixture
     """What the noisy context says, of context and bias alike."""
     hidden = parameters.context_cov + state.cov
     return student.mixture(parameters.noise, hidden, noisy - parameters.mean - state.mean)
-
-
-from_noisy = Robust()
-from_pairs = Robust(pairs=True)

@@ -4,8 +4,9 @@
 
 A pair shows z = chat - c ~ N(gamma, Sigma_n), a measurement alone y = chat - mu_c ~ N(gamma, Sigma_c +
 Sigma_n); counts, sums and sums of outer products of both are all there is to remember, so a pair that comes
-late replaces its measurement (`amend`), in any order. A normal-inverse-Wishart would tie the spread of gamma
-to Sigma_n; here they are independent to begin with, and each is found given the other. With N for Sigma_n,
+late replaces its measurement (`correct`), in any order. A normal-inverse-Wishart would tie the spread of
+gamma to Sigma_n; here they are independent to begin with, and each is found given the other. With N for
+Sigma_n,
 
     S^-1 = Sigma_gamma^-1 + n N^-1 + u (Sigma_c + N)^-1,   g = S (N^-1 sum z + (Sigma_c + N)^-1 sum y);
 
@@ -27,8 +28,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import inputs
-from unfog.agents.denoise import incomplete as records
-from unfog.agents.parts import Privilege
+from unfog.agents.denoise import incomplete
+from unfog.agents.denoise.bias import FromEither
+from unfog.agents.parts import Corrects, Denoiser, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -83,15 +85,22 @@ class Channel(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnknownNoise:
-    """Its setting: how many residuals the told covariance is worth (degrees of freedom d + 1 + trust)."""
+class UnknownNoise(FromEither, Denoiser, Corrects):
+    """Its settings: how many residuals the told covariance is worth (degrees of freedom d + 1 + trust).
+
+    With `pairs` it is shown true contexts, as far as they are ever known.
+    """
 
     trust: float = 2.0
+    pairs: bool = True
 
-    extra = 18.0
+    name = "unknown_noise"
+    note = "learns the covariance of the noise, too"
+    cost = 18.0
 
     def __post_init__(self) -> None:
-        """Check the setting."""
+        """Check the settings."""
+        super().__post_init__()
         inputs.positive("trust", self.trust)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
@@ -102,26 +111,28 @@ class UnknownNoise:
 
     def start(self, parameters: Parameters) -> State:
         """Nothing seen yet."""
-        nothing = Tally(0 * parameters.trust, 0 * parameters.mean, 0 * parameters.told)
+        xp = parameters.mean.__array_namespace__()
+        nothing = Tally(*map(xp.zeros_like, (parameters.trust, parameters.mean, parameters.told)))
         return State(nothing, nothing)
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context."""
         context = Context(parameters.mean, parameters.context_cov)
-        return records.posterior(context, *channel(parameters, state), noisy)
+        return incomplete.posterior(context, *channel(parameters, state), noisy)
 
-    def update(self, parameters: Parameters, state: State, noisy: Array, revealed: Array | None) -> State:
+    def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """One more pair where the true context is shown at once, else one more measurement alone."""
-        hidden = noisy * noisy.__array_namespace__().nan
-        return _with(parameters, state, noisy, hidden if revealed is None else revealed, 1)
+        xp = noisy.__array_namespace__()
+        hidden = xp.full_like(noisy, xp.nan)
+        return _with(parameters, state, noisy, hidden if context is None else context, 1)
 
-    def amend(
+    def correct(
         self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
     ) -> tuple[State, Context]:
         """Replace what a round showed. A context known in part makes no pair, but is taken for what it is."""
         others = _with(parameters, state, noisy, before, -1)
-        context = records.conditional(parameters.mean, parameters.context_cov, after)
-        found = records.posterior(context, *channel(parameters, others), noisy)
+        context = incomplete.conditional(parameters.mean, parameters.context_cov, after)
+        found = incomplete.posterior(context, *channel(parameters, others), noisy)
         return _with(parameters, others, noisy, after, 1), found
 
 

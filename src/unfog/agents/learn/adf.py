@@ -16,7 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unfog import inputs
+from unfog.agents.evidence import Evidence
 from unfog.agents.learn.history import PROBIT
+from unfog.agents.parts import Learner
 from unfog.features.lift import quadratic_form
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
@@ -31,21 +33,22 @@ NEWTON = 7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Online:
-    """Its settings: `marginal` averages the context out of the likelihood."""
+class Adf(Learner):
+    """Its setting: `marginal` averages the context out of the likelihood."""
 
     marginal: bool = False
 
-    kind = "bernoulli"
-    chain = None
+    name = "adf"
+    note = "a Gaussian filtered reward by reward, at constant cost"
+    rewards = "bernoulli"
 
     def __post_init__(self) -> None:
         """Check the setting."""
         inputs.flag("marginal", self.marginal)
 
     @property
-    def spread(self) -> bool:
-        """Averaging needs Cov(phi)."""
+    def averages_context(self) -> bool:
+        """As its setting says."""
         return self.marginal
 
     def setup(self, known: Knowledge) -> tuple[()]:
@@ -60,22 +63,21 @@ class Online:
         """The state itself."""
         return state
 
-    def update(
-        self, parameters: tuple[()], state: Gaussian, row: Array, spread: Array | None, reward: Array
-    ) -> Gaussian:
+    def update(self, parameters: tuple[()], state: Gaussian, evidence: Evidence, reward: Array) -> Gaussian:
         """The belief with the moments of the posterior after one more reward."""
+        row = evidence.row()
         xp = row.__array_namespace__()
         half = matvec(state.root.mT, row)
         mean, variance = xp.vecdot(row, state.mean), xp.vecdot(half, half)
-        scale = 1.0 if spread is None else 1 / xp.sqrt(1 + PROBIT * _noise(state, spread))
+        scale = 1 / xp.sqrt(1 + PROBIT * _noise(state, evidence)) if self.marginal else 1.0
         sign = scale * (2 * reward - 1)
         value, error = _measurement(sign * mean, sign**2 * variance)
         return gaussian.condition(state, row, value / sign, error / sign**2)
 
 
-def _noise(state: Gaussian, spread: Array) -> Array:
+def _noise(state: Gaussian, evidence: Evidence) -> Array:
     """E[theta'Cov(phi)theta] under the belief: what not knowing the context adds to a score's variance."""
-    return quadratic_form(state.mean, state.root, spread)
+    return quadratic_form(state.mean, state.root, evidence.covariance())
 
 
 def _measurement(mean: Array, variance: Array) -> tuple[Array, Array]:

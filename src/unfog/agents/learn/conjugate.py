@@ -6,35 +6,44 @@ value printed in its Algorithm 3 is the inverse of what is meant). x is the expe
 contexts stay hidden and phi(a, c) where they are revealed. A prior of independent blocks is kept in blocks.
 """
 
-from unfog.agents.parts import State
+from dataclasses import dataclass
+
+from unfog.agents.evidence import Evidence
+from unfog.agents.parts import Learner, State
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
 
-kind = "gaussian"
-chain = None
-spread = False
+
+@dataclass(frozen=True, kw_only=True)
+class Conjugate(Learner):
+    """It has no settings."""
+
+    name = "conjugate"
+    note = "takes expected features for the features themselves"
+    rewards = "gaussian"
+
+    def setup(self, known: Knowledge) -> Array:
+        """The variance of a reward given its features."""
+        return reward_variance(known)
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """The prior."""
+        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        return form.from_moments(known.prior_mean, known.prior_cov)
+
+    def belief(self, parameters: Array, state: State) -> Belief:
+        """The posterior, which is the state itself."""
+        return state
+
+    def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
+        """The posterior after one more reward."""
+        return state.condition(evidence.row(), reward, parameters)
 
 
-def setup(known: Knowledge) -> Array:
-    """The variance of a reward given its features."""
+def reward_variance(known: Knowledge) -> Array:
+    """That of a reward given its features, where rewards have Gaussian noise."""
     if known.reward_var is None:
-        raise ValueError("the conjugate learner is for rewards with Gaussian noise")
+        raise ValueError("this learner is for rewards with Gaussian noise")
     return known.reward_var
-
-
-def start(known: Knowledge, rounds: int | None) -> State:
-    """The prior."""
-    form = blocks if known.prior_cov.ndim == 3 else gaussian
-    return form.from_moments(known.prior_mean, known.prior_cov)
-
-
-def belief(parameters: Array, state: State) -> Belief:
-    """The posterior, which is the state itself."""
-    return state
-
-
-def update(parameters: Array, state: State, row: Array, spread: Array | None, reward: Array) -> State:
-    """The posterior after one more reward."""
-    return state.condition(row, reward, parameters)

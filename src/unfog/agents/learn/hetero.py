@@ -19,49 +19,31 @@ its size, the share of the surprise that is not due to theta.
 from dataclasses import dataclass
 
 from unfog import inputs
-from unfog.agents.learn import conjugate
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn.conjugate import Conjugate
 from unfog.agents.parts import State
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief
-from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hetero:
+class Hetero(Conjugate):
     """Its setting: whether it learns from the size of `surprise`s, too."""
 
     surprise: bool = False
 
-    kind = "gaussian"
-    chain = None
-    spread = True
-    noise = True
+    name = "hetero"
+    note = "weighs rewards by the variance they have given their expected features"
 
     def __post_init__(self) -> None:
         """Check the setting."""
         inputs.flag("surprise", self.surprise)
 
-    def setup(self, known: Knowledge) -> Array:
-        """The variance of a reward given its features."""
-        return conjugate.setup(known)
-
-    def start(self, known: Knowledge, rounds: int | None) -> State:
-        """The prior."""
-        return conjugate.start(known, rounds)
-
-    def belief(self, parameters: Array, state: State) -> Belief:
-        """The posterior, which is the state itself."""
-        return conjugate.belief(parameters, state)
-
-    def update(
-        self, parameters: Array, state: State, row: Array, spread: Array | None, reward: Array
-    ) -> State:
-        """The posterior after one more reward; spread is w (...,), followed by Cov(phi)mean where asked."""
-        if spread is None:
-            return state.condition(row, reward, parameters)
+    def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
+        """The posterior after one more reward."""
+        variance = parameters + evidence.context_variance()
         if not self.surprise:
-            return state.condition(row, reward, parameters + spread)
-        return _with_surprise(state, row, reward, parameters + spread[..., 0], 2 * spread[..., 1:])
+            return state.condition(evidence.row(), reward, variance)
+        return _with_surprise(state, evidence.row(), reward, variance, 2 * evidence.context_slope())
 
 
 def _with_surprise(state: State, row: Array, reward: Array, variance: Array, slope: Array) -> State:

@@ -5,13 +5,14 @@ in the paper's Algorithm 1, or with the context averaged out, E[sigmoid(phi'thet
 approximation (*The evidence framework applied to classification networks*): x'theta / sqrt(1 + pi/8 v), where
 v = theta'Cov(phi)theta is the variance of the score.
 
-A round that has not been yet is a column of zeros: its logit is 0 whatever theta is, so it pulls at nothing.
+A round that has not been yet is a column of zeros: its logit is 0 whatever theta is, so it says nothing.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from unfog.agents.evidence import Evidence
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
 
@@ -28,21 +29,21 @@ class History(NamedTuple):
     slots: Array | None  # (n,)  0, 1, ..., n - 1 in a history of fixed size; None in one that grows
 
 
-def blank(known: Knowledge, rounds: int | None, spread: bool) -> History:
-    """Nothing yet, with room for so many rounds, or growing."""
+def blank(known: Knowledge, rounds: int | None, marginal: bool) -> History:
+    """Nothing yet, with room for so many rounds, or growing; Cov(phi) is kept to average the context out."""
     m, n = known.prior_mean.shape[-1], rounds or 0
-    spreads = np.zeros((n, m, m)) if spread else None
+    spreads = np.zeros((n, m, m)) if marginal else None
     slots = None if rounds is None else np.arange(n, dtype=np.float64)
     return History(np.zeros((m, n)), np.zeros(n), spreads, np.zeros(()), slots)
 
 
-def add(past: History, row: Array, spread: Array | None, reward: Array) -> History:
-    """One more round: row (..., m), spread (..., m, m) where it is kept, reward (...,)."""
+def add(past: History, evidence: Evidence, reward: Array) -> History:
+    """One more round and its reward (...,)."""
     spreads = past.spreads
-    rows = _put(past, past.rows, row[..., None], -1)
+    rows = _put(past, past.rows, evidence.row()[..., None], -1)
     rewards = _put(past, past.rewards, reward[..., None], -1)
-    if spreads is not None and spread is not None:
-        spreads = _put(past, spreads, spread[..., None, :, :], -3)
+    if spreads is not None:
+        spreads = _put(past, spreads, evidence.covariance()[..., None, :, :], -3)
     return past._replace(rows=rows, rewards=rewards, spreads=spreads, seen=past.seen + 1)
 
 

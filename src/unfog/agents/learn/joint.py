@@ -58,13 +58,16 @@ class Joint(Lifted):
 
     nodes: int = 16
 
+    name = "joint"
+    note = "learns theta and the bias together: rewards, too, say something of the bias"
+
     def __post_init__(self) -> None:
         """Check every setting."""
         super().__post_init__()
         inputs.count("nodes", self.nodes, 2, MOST_NODES)
 
     @property
-    def extra(self) -> float:
+    def cost(self) -> float:
         """A factorisation for every node."""
         return 1.8 * self.nodes
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from unfog import inputs
 from unfog.agents.learn.posterior import Prior, energy, gradient, hessian
-from unfog.agents.learn.refit import MOST_STEPS, State, Walker
+from unfog.agents.learn.refit import MOST_STEPS, Refit, State
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
@@ -18,11 +18,14 @@ FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace(Walker):
+class Laplace(Refit):
     """Its settings: Newton's steps a round; `marginal` averages the context out of the likelihood."""
 
     steps: int = 5
     marginal: bool = False
+
+    name = "laplace"
+    note = "a Gaussian at the posterior's mode"
 
     def __post_init__(self) -> None:
         """Check every setting."""
@@ -30,8 +33,8 @@ class Laplace(Walker):
         inputs.flag("marginal", self.marginal)
 
     @property
-    def spread(self) -> bool:
-        """Averaging needs Cov(phi)."""
+    def averages_context(self) -> bool:
+        """As its setting says."""
         return self.marginal
 
     def normals(self, known: Knowledge, seen: int) -> int:

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from unfog import inputs
-from unfog.agents.agent import Agent
-from unfog.agents.learn import conjugate
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn.conjugate import reward_variance
+from unfog.agents.parts import Denoiser, Learner, LooksBack, Rewinds
 from unfog.features import FeatureMap
 from unfog.features.lift import Liftable
 from unfog.inputs import InputError
@@ -31,7 +32,7 @@ class Prior(NamedTuple):
     """What is known of theta and of the rewards before the first."""
 
     precision: Array  # (m, m), or (K, k, k): independent blocks
-    pull: Array  # (m,) or (K, k)  precision times mean
+    natural_mean: Array  # (m,) or (K, k)  precision times mean
     reward_var: Array  # ()
 
 
@@ -39,7 +40,7 @@ class Sums(NamedTuple):
     """What past rounds add up to. One number stands for all before the first of them."""
 
     moment: Array  # (..., q, q) or (..., K, q / K, q / K)  Z
-    pull: Array  # (..., q) or (..., K, q / K)  y
+    natural_mean: Array  # (..., q) or (..., K, q / K)  y
 
 
 class Posterior(NamedTuple):
@@ -51,24 +52,30 @@ class Posterior(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lifted:
+class Lifted(Learner, LooksBack):
     """A learner but for `look_back`; `hetero` weighs each reward by what is not known of its context."""
 
     hetero: bool = True
 
-    kind = "gaussian"
-    chain = None
-    lifted = True
-    noise = True
+    rewards = "gaussian"
+    needs = (Rewinds,)
+    needs_features = (Liftable,)
 
     def __post_init__(self) -> None:
         """Check the setting."""
         inputs.flag("hetero", self.hetero)
 
-    @property
-    def spread(self) -> bool:
-        """Whether it asks what not knowing the context adds to a reward's variance."""
-        return self.hetero
+    def goes_with(self, denoiser: Denoiser) -> bool:
+        """With one that rewinds and learns the bias from noisy contexts alone."""
+        return super().goes_with(denoiser) and not denoiser.sees_context
+
+    def check(self, known: Knowledge, features: FeatureMap) -> None:
+        """Features must lift, and a prior in blocks must have those of the features."""
+        super().check(known, features)
+        d = known.context_mean.shape[-1]
+        size = liftable(features).projection(np.zeros(d), np.eye(d)).shape[-2]
+        if known.prior_cov.ndim == 3 and size != known.prior_cov.shape[-1]:
+            raise InputError("learner", f"{self.name!r} with this prior in blocks", "a prior in one piece")
 
     def setup(self, known: Knowledge) -> Any:
         """The prior."""
@@ -85,23 +92,24 @@ class Lifted:
 
     def belief(self, parameters: Any, state: Sums) -> Belief:
         """Sums are no belief until a bias is given: they stand for one where it is asked if all is finite."""
-        return certain(state.pull)
+        return certain(state.natural_mean)
 
-    def update(self, parameters: Any, state: Sums, row: Array, spread: Array | None, reward: Array) -> Sums:
-        """One more round: lifted row (..., q); spread (...,) is what not knowing the context adds."""
-        start = self.prior(parameters)
-        weight = 1 / (start.reward_var if spread is None else start.reward_var + spread)
-        pull = row * (weight * reward)[..., None]
+    def update(self, parameters: Any, state: Sums, evidence: Evidence, reward: Array) -> Sums:
+        """One more round, by its lifted row (..., q)."""
+        start, row = self.prior(parameters), evidence.lifted_row()
+        weight = 1 / (start.reward_var + evidence.context_variance() if self.hetero else start.reward_var)
+        natural_mean = row * (weight * reward)[..., None]
         weighed = row * weight[..., None]
         if start.precision.ndim == 3:
-            number = start.precision.shape[0]
-            row, pull, weighed = (x.reshape(*x.shape[:-1], number, -1) for x in (row, pull, weighed))
-        return Sums(state.moment + weighed[..., None] * row[..., None, :], state.pull + pull)
+            cut = *row.shape[:-1], start.precision.shape[0], -1
+            row, natural_mean, weighed = (x.reshape(*cut) for x in (row, natural_mean, weighed))
+        moment = state.moment + weighed[..., None] * row[..., None, :]
+        return Sums(moment, state.natural_mean + natural_mean)
 
 
 def prior(known: Knowledge) -> Prior:
     """The prior in the form that sums add to."""
-    variance, cov = conjugate.setup(known), known.prior_cov
+    variance, cov = reward_variance(known), known.prior_cov
     xp = cov.__array_namespace__()
     precision = xp.linalg.inv(cov)
     return Prior(precision, matvec(precision, known.prior_mean.reshape(cov.shape[:-1])), variance)
@@ -113,12 +121,12 @@ def posterior(prior: Prior, sums: Sums, projection: Array) -> Posterior:
     projection = _fitted(projection, prior.precision)
     size = projection.shape[-1]
     moment = xp.broadcast_to(sums.moment, (*sums.moment.shape[:-2], size, size))
-    pulls = xp.broadcast_to(sums.pull, (*sums.pull.shape[:-1], size))
+    lifted = xp.broadcast_to(sums.natural_mean, (*sums.natural_mean.shape[:-1], size))
     precision = prior.precision + projection @ moment @ projection.mT
-    pull = prior.pull + matvec(projection, pulls)
+    natural_mean = prior.natural_mean + matvec(projection, lifted)
     factor = xp.linalg.cholesky(precision)
     inverse = xp.linalg.inv(factor)
-    half = matvec(inverse, pull)
+    half = matvec(inverse, natural_mean)
     evidence = 0.5 * xp.vecdot(half, half) - xp.log(xp.linalg.diagonal(factor)).sum(-1)
     evidence = evidence.sum(-1) if prior.precision.ndim == 3 else evidence
     return Posterior(matvec(inverse.mT, half), inverse.mT, evidence)
@@ -127,8 +135,8 @@ def posterior(prior: Prior, sums: Sums, projection: Array) -> Posterior:
 def for_nodes(prior: Prior, sums: Sums) -> Sums:
     """The sums with an axis for nodes of the bias between trials and what each trial has."""
     if prior.precision.ndim == 3 and sums.moment.ndim > 2:  # they have blocks, but for the first of all
-        return Sums(sums.moment[..., None, :, :, :], sums.pull[..., None, :, :])
-    return Sums(sums.moment[..., None, :, :], sums.pull[..., None, :])
+        return Sums(sums.moment[..., None, :, :, :], sums.natural_mean[..., None, :, :])
+    return Sums(sums.moment[..., None, :, :], sums.natural_mean[..., None, :])
 
 
 def liftable(features: FeatureMap) -> Liftable:
@@ -154,19 +162,3 @@ def _fitted(projection: Array, precision: Array) -> Array:
     places = xp.eye(number, dtype=projection.dtype)[:, None, :, None]
     whole = places * projection[..., None, :, None, :]
     return whole.reshape(*whole.shape[:-4], number * size, number * width)
-
-
-def refuse_what_cannot_look_back(agent: Agent, features: FeatureMap, known: Knowledge) -> None:
-    """Complain of an agent that is to denoise past rounds anew where a part of it or the problem cannot."""
-    if not agent.looks_back:
-        return
-    complaint = f"{agent.name!r} denoises past rounds anew, which"
-    if agent.reveals or not hasattr(agent.denoiser, "hindsight"):
-        raise InputError("agents", f"{complaint} its denoiser cannot", "alg1-exact with such a learner")
-    if not hasattr(features, "projection"):
-        allowed = "features linear or quadratic in the context, by a map that can lift them, or other agents"
-        raise InputError("agents", f"{complaint} these features cannot", allowed)
-    d = known.context_mean.shape[-1]
-    size = liftable(features).projection(np.zeros(d), np.eye(d)).shape[-2]
-    if known.prior_cov.ndim == 3 and size != known.prior_cov.shape[-1]:
-        raise InputError("agents", f"{complaint} a prior in blocks forbids here", "a prior in one piece")

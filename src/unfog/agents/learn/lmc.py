@@ -14,13 +14,13 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.learn.posterior import Prior, gradient
-from unfog.agents.learn.refit import MOST_STEPS, State, Walker
+from unfog.agents.learn.refit import MOST_STEPS, Refit, State
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class LMC(Walker):
+class LMC(Refit):
     """Its settings: `temperature` is 1/beta; `marginal` averages the context out of the likelihood."""
 
     temperature: float = 0.001
@@ -28,6 +28,9 @@ class LMC(Walker):
     rate: float = 0.2
     decay: float = 1.0
     marginal: bool = False
+
+    name = "lmc"
+    note = "Langevin Monte Carlo"
 
     def __post_init__(self) -> None:
         """Check every setting."""
@@ -38,8 +41,8 @@ class LMC(Walker):
         inputs.flag("marginal", self.marginal)
 
     @property
-    def spread(self) -> bool:
-        """Averaging needs Cov(phi)."""
+    def averages_context(self) -> bool:
+        """As its setting says."""
         return self.marginal
 
     def normals(self, known: Knowledge, seen: int) -> int:

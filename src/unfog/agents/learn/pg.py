@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from unfog import inputs
 from unfog.agents.learn.history import logits
 from unfog.agents.learn.posterior import Prior
-from unfog.agents.learn.refit import MOST_STEPS, State, Walker
+from unfog.agents.learn.refit import MOST_STEPS, Refit, State
 from unfog.maths import polya_gamma
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class PG(Walker):
+class PG(Refit):
     """Its settings: sweeps before a decision."""
 
     sweeps: int = 5
+
+    name = "pg"
+    note = "Polya-Gamma Gibbs sampling: the exact posterior"
 
     def __post_init__(self) -> None:
         """Check the setting."""
@@ -49,7 +52,8 @@ class PG(Walker):
         latent = normals[..., m:].reshape(*normals.shape[:-1], -1, polya_gamma.normals())
         omega = polya_gamma.draw(logits(past, state.theta).value, latent)
         precision = parameters.precision + (past.rows * omega[..., None, :]) @ past.rows.mT
-        pull = matvec(parameters.precision, parameters.mean) + matvec(past.rows, past.rewards - 0.5)
-        # Q^-1 (pull + L z) with Q = L L' has the mean and the covariance wanted.
-        drawn = pull + matvec(xp.linalg.cholesky(precision), normals[..., :m])
+        natural_mean = matvec(parameters.precision, parameters.mean)
+        natural_mean = natural_mean + matvec(past.rows, past.rewards - 0.5)
+        # Q^-1 (natural mean + L z) with Q = L L' has the mean and the covariance wanted.
+        drawn = natural_mean + matvec(xp.linalg.cholesky(precision), normals[..., :m])
         return state._replace(theta=xp.linalg.solve(precision, drawn[..., None])[..., 0])

@@ -41,8 +41,8 @@ def energy(prior: Prior, past: History, theta: Array) -> Array:
 def gradient(prior: Prior, past: History, theta: Array) -> Array:
     """U'(theta): (..., m)."""
     at = logits(past, theta)
-    pull = matvec(at.rows, sigmoid(at.value) - past.rewards)
-    return matvec(prior.precision, theta - prior.mean) + pull
+    misfit = matvec(at.rows, sigmoid(at.value) - past.rewards)
+    return matvec(prior.precision, theta - prior.mean) + misfit
 
 
 def hessian(prior: Prior, past: History, theta: Array) -> Array:

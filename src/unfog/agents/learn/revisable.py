@@ -1,9 +1,9 @@
 """A Gaussian learner that can take back: theta in information form, a sum of one term for every round.
 
 A round whose reward is row'theta + N(0, variance) adds row row' / variance to the precision and row reward /
-variance to the pull; the belief is N(precision^-1 pull, precision^-1). When the context of a past round comes
-to be known, its term is replaced by another (`amend`), in any order and any number of times. The variance is
-that of the reward given what is known of the context (heteroscedastic),
+variance to the natural mean b; the belief is N(precision^-1 b, precision^-1). When the context of a past
+round comes to be known, its term is replaced by another (`replace`), in any order and any number of times.
+The variance is that of the reward given what is known of the context (heteroscedastic),
 
     sigma^2 + E[theta' Cov(phi) theta]   under the belief at the time,
 
@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import inputs
-from unfog.agents.parts import Term
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn.conjugate import reward_variance
+from unfog.agents.parts import Learner, TakesBack, Term
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
 from unfog.maths.gaussian import Gaussian
@@ -59,71 +61,70 @@ class State(NamedTuple):
     """The belief about theta in information form."""
 
     precision: Sum  # (..., m, m), or (..., B, k, k)
-    pull: Sum  # (..., m), or (..., B, k)
+    natural_mean: Sum  # (..., m), or (..., B, k)  precision times mean
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ledger:
+class Revisable(Learner, TakesBack):
     """Its setting: `hetero` counts what is not known of the context as noise of the reward."""
 
     hetero: bool = True
 
-    kind = "gaussian"
-    chain = None
-    extra = 4.0
+    name = "revisable"
+    note = "can take back what a past round said, when more of its context becomes known"
+    rewards = "gaussian"
+    cost = 4.0
 
     def __post_init__(self) -> None:
         """Check the setting."""
         inputs.flag("hetero", self.hetero)
 
-    @property
-    def spread(self) -> bool:
-        """The variance needs Cov(phi)."""
-        return self.hetero
-
     def setup(self, known: Knowledge) -> Parameters:
         """The variance of a reward given its features; the prior's covariance tells whether it has blocks."""
-        if known.reward_var is None:
-            raise ValueError("the ledger is for rewards with Gaussian noise")
-        return Parameters(known.reward_var, known.prior_cov)
+        return Parameters(reward_variance(known), known.prior_cov)
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior."""
         xp = known.prior_cov.__array_namespace__()
         precision = xp.linalg.inv(known.prior_cov)
-        pull = matvec(precision, _cut(known.prior_cov, known.prior_mean))
-        return State(Sum(precision, 0 * precision), Sum(pull, 0 * pull))
+        natural_mean = matvec(precision, _cut(known.prior_cov, known.prior_mean))
+        return State(*(Sum(x, xp.zeros_like(x)) for x in (precision, natural_mean)))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """The posterior: with precision = L L', a root of the covariance is the transpose of L^-1."""
         precision = state.precision.value
         xp = precision.__array_namespace__()
         root = xp.linalg.inv(xp.linalg.cholesky(precision)).mT
-        mean = matvec(root, matvec(root.mT, state.pull.value))
+        mean = matvec(root, matvec(root.mT, state.natural_mean.value))
         return Gaussian(mean, root) if parameters.prior_cov.ndim == 2 else Blocks(mean, root)
 
-    def variance(self, parameters: Parameters, belief: Belief, spread: Array | None) -> Array:
-        """sigma^2 + E[theta' Cov(phi) theta]: spread (..., m, m)."""
-        if spread is None:
-            return parameters.reward_var
-        xp, axes = spread.__array_namespace__(), parameters.prior_cov.ndim
-        mean = belief.mean.reshape(*belief.mean.shape[: belief.mean.ndim + 1 - axes], spread.shape[-1])
-        own = _own_blocks(parameters.prior_cov, spread)
-        uncertain = ((own @ belief.root) * belief.root).sum(tuple(range(-axes, 0)))
-        found: Array = parameters.reward_var + xp.vecdot(mean, matvec(spread, mean)) + uncertain
-        return found
+    def term(self, parameters: Parameters, evidence: Evidence) -> Term:
+        """The row, and sigma^2 + E[theta' Cov(phi) theta]."""
+        if not self.hetero:
+            return Term(evidence.row(), parameters.reward_var)
+        return Term(evidence.row(), _variance(parameters, evidence.belief, evidence.covariance()))
 
-    def update(
-        self, parameters: Parameters, state: State, row: Array, spread: Array | None, reward: Array
+    def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
+        """The belief after one more reward."""
+        return self.replace(parameters, state, None, self.term(parameters, evidence), reward)
+
+    def replace(
+        self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
-        """The belief after one more reward; `spread` is its variance, or Cov(phi) to work that out from."""
-        if spread is None or spread.ndim > row.ndim:
-            spread = self.variance(parameters, self.belief(parameters, state), spread)
-        return _add(parameters, state, Term(row, spread), reward, 1)
+        """The belief with one round's term replaced by another, or with one more."""
+        if old is not None:
+            state = _add(parameters, state, old, reward, -1)
+        return _add(parameters, state, new, reward, 1)
 
-    def amend(self, parameters: Parameters, state: State, old: Term, new: Term, reward: Array) -> State:
-        """The belief with one round's term replaced by another."""
-        return _add(parameters, _add(parameters, state, old, reward, -1), new, reward, 1)
+
+def _variance(parameters: Parameters, belief: Belief, spread: Array) -> Array:
+    """sigma^2 + E[theta' Cov(phi) theta]: Cov(phi) (..., m, m)."""
+    xp, axes = spread.__array_namespace__(), parameters.prior_cov.ndim
+    mean = belief.mean.reshape(*belief.mean.shape[: belief.mean.ndim + 1 - axes], spread.shape[-1])
+    own = _own_blocks(parameters.prior_cov, spread)
+    uncertain = ((own @ belief.root) * belief.root).sum(tuple(range(-axes, 0)))
+    found: Array = parameters.reward_var + xp.vecdot(mean, matvec(spread, mean)) + uncertain
+    return found
 
 
 def _add(parameters: Parameters, state: State, term: Term, reward: Array, sign: int) -> State:
@@ -134,7 +135,7 @@ def _add(parameters: Parameters, state: State, term: Term, reward: Array, sign: 
     scale = sign * variance.reshape(*variance.shape, *ones)
     value = reward.reshape(*reward.shape, *ones)
     precision = row[..., :, None] * row[..., None, :] / scale[..., None]
-    return State(state.precision.plus(precision), state.pull.plus(row * value / scale))
+    return State(state.precision.plus(precision), state.natural_mean.plus(row * value / scale))
 
 
 def _cut(prior_cov: Array, flat: Array) -> Array:

@@ -23,7 +23,9 @@ from unfog.model.shrinkage import posterior_mean
 class Smoothing(Lifted):
     """Its settings: `hetero` weighs each reward by the variance it has given its features."""
 
-    extra = 1.6
+    name = "smoothing"
+    note = "denoises all past rounds anew with what is known of the bias by now"
+    cost = 1.6
 
     def look_back(
         self, parameters: Prior, state: Sums, features: FeatureMap, hindsight: Hindsight, noisy: Array

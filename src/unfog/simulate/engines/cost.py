@@ -3,8 +3,8 @@
 The estimate of seconds is linear: an agent takes start + rounds (call batches + trials (each + root m^2 +
 arm K m)) seconds, and where its learner keeps all past rounds, `past` for every multiplication of its steps,
 which on compiled engines work on the whole history from the first round on. Parts that take longer than those
-of the paper's agents say by how much (`extra`, as measured with NumPy for d = 5 and K = 40): rounds take
-1 + extra times as long. Each engine's coefficients were fitted by hand to benchmarks/results, and a test
+of the paper's agents say by how much (`cost`, as measured with NumPy for d = 5 and K = 40): rounds take
+1 + cost times as long. Each engine's coefficients were fitted by hand to benchmarks/results, and a test
 holds them to a factor of three of every measurement there: they need to be right only to the factor that
 separates the engines.
 """
@@ -12,7 +12,7 @@ separates the engines.
 from math import prod
 from typing import NamedTuple
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.simulate.job import Job
 
 STEPS_A_CALL = 4  # a step of a learner takes as long to call as a fourth of a round without
@@ -35,24 +35,19 @@ class Cost(NamedTuple):
         return sum(self._agent(job, agent, trials, processes) for agent in job.agents)
 
     def _agent(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
-        known, chain = job.problem.knowledge(), agent.learner.chain
+        known, chain = job.problem.knowledge(), agent.chain
         m, arms, batches = known.prior_mean.shape[0], job.problem.arms(), -(-trials // self.batch)
         trial, call = self.each + self.root * known.prior_cov.size + self.arm * arms * m, self.call
         if chain is not None:
             trial += self.past * chain.steps * chain.work(known) * self.share * job.rounds
             call *= 1 + chain.steps / STEPS_A_CALL
-        slow = 1 + sum(getattr(part, "extra", 0.0) for part in (agent.denoiser, agent.learner))
+        slow = 1 + agent.denoiser.cost + agent.learner.cost
         return self.start + job.rounds * slow * (call * batches + trials * trial) / min(processes, batches)
 
 
 def history(agent: Agent, job: Job) -> int:
     """Numbers that an agent keeps for a trial, and needs for a step, where its learner keeps past rounds."""
-    known, learner, rounds = job.problem.knowledge(), agent.learner, job.rounds
-    if learner.chain is None:
-        return 0
-    m = known.prior_mean.shape[0]
-    normals = learner.chain.normals(known, rounds) * learner.chain.steps
-    return 4 * rounds * m * (m if learner.spread else 1) + 2 * normals
+    return 0 if agent.chain is None else agent.chain.room(job.problem.knowledge(), job.rounds)
 
 
 def walk(job: Job) -> int:

@@ -16,13 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
-from unfog.agents.denoise import known_bias
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.streams import RoundDraws
+from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import StepDraws, truth_draws
 from unfog.simulate.engines import cost, device_draws
 from unfog.simulate.engines.cost import Cost
@@ -114,7 +114,7 @@ class Randomness:
 
     def steps(self, agent: Agent) -> Any:
         """A key per trial for the learner's chain, or its draws: (rounds, steps, width, trials)."""
-        job, chain = self.job, agent.learner.chain
+        job, chain = self.job, agent.chain
         if chain is None:
             return ()
         if job.draws == "device":
@@ -156,14 +156,14 @@ def spread(values: Array) -> Array:
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     gpu, given = platform() == "gpu", job.draws == "numpy"
-    room = None if agent.learner.chain is None else job.rounds
+    room = None if agent.chain is None else job.rounds
     program = _program(job.problem, agent, job.decompose, given, draws.dtype, gpu, room)
-    privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged else None
-    setup, memory = program.cast(agents.begin(agent, program.known, privilege, room))
+    privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged is not None else None
+    setup, memory = program.cast(rounds.begin(agent, program.known, privilege, room))
     inputs = Inputs(
         draws=draws.truth,
         setup=setup,
-        shrinkage=program.cast(known_bias.shrinkage(program.known)),
+        shrinkage=program.cast(as_told(program.known)),
         world=draws.world,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),
         steps=draws.steps(agent),

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
 from unfog.inputs import LARGEST
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 from unfog.model.shrinkage import Shrinkage
 from unfog.simulate.engines.device_draws import normals
+from unfog.simulate.player import offered
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
@@ -27,7 +28,7 @@ class Inputs(NamedTuple):
     draws: dict[str, Array]  # (size, trials) each: the truth, as standard draws
     setup: Any  # the agent's parameters
     shrinkage: Shrinkage
-    world: Any  # keys, two words (trials,), or a tape (rounds, w, trials)
+    world: Any  # keys, two words (trials,), or the draws (rounds, w, trials)
     choices: Any  # likewise for the agent
     steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
     active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
@@ -59,14 +60,14 @@ class Program:
         problem: Problem,
         agent: Agent,
         decompose: bool,
-        tape: bool,
+        given: bool,
         precision: str,
         trial_last: bool,
         room: int | None = None,
     ) -> None:
         """Nothing is compiled yet. `room` is how many rounds a learner can remember that keeps them."""
         self.problem, self.agent, self.decompose = problem, agent, decompose
-        self.tape, self.precision, self.trial_last = tape, precision, trial_last
+        self.given, self.precision, self.trial_last = given, precision, trial_last
         self.known, self.room = problem.knowledge(), room
         self.losses = regret.names(decompose, problem.rewards.kind)
         self.begin = jax.jit(self._begin, static_argnames=("points", "curve"))
@@ -86,12 +87,12 @@ class Program:
 
     def _normals(self, source: Any, t: Array, width: int) -> Array:
         """Standard normals of a round, (trials, width)."""
-        drawn = source[t] if self.tape else normals(source, t, width, self.precision)
+        drawn = source[t] if self.given else normals(source, t, width, self.precision)
         return drawn.mT
 
-    def _think(self, inputs: Inputs, memory: Any, t: Array) -> Any:
-        """Walk the learner's chain, where it has one."""
-        chain = self.agent.learner.chain
+    def _advance_chain(self, inputs: Inputs, memory: Any, t: Array) -> Any:
+        """Take the learner's steps, where it has any."""
+        chain = self.agent.chain
         if chain is None or self.room is None:
             return memory
         width = chain.normals(self.known, self.room)
@@ -100,10 +101,10 @@ class Program:
             counter = t * chain.steps + number
             drawn = (
                 inputs.steps[t, number]
-                if self.tape
+                if self.given
                 else normals(inputs.steps, counter, width, self.precision)
             )
-            return self.cast(agents.think(self.agent, inputs.setup, memory, drawn.mT))
+            return self.cast(rounds.advance_chain(self.agent, inputs.setup, memory, drawn.mT))
 
         memory = _shaped(memory, jax.eval_shape(step, 0, memory))
         return jax.lax.fori_loop(0, chain.steps, step, memory)
@@ -113,19 +114,17 @@ class Program:
         agent = self.agent
         drawn = self._normals(inputs.world, t, self.problem.round_normals())
         emission: Emission = self.cast(self.problem.emit(truth, drawn, t))
-        memory = self._think(inputs, memory, t)
+        memory = self._advance_chain(inputs, memory, t)
         choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
-        noisy, setup = agents.shown(agent, emission.noisy, emission.mask), inputs.setup
-        if emission.bias is not None and agent.privileged:
-            setup = agents.tell(setup, emission.bias)
-        decision = agents.decide(agent, setup, memory, truth.features, noisy, choice, t)
-        seen = truth.features.at(emission.context).row(decision.arm)
-        reward = self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
-        revealed = emission.context if agent.reveals and not agent.amends else None
-        memory = agents.learn(agent, setup, memory, truth.features, decision, noisy, reward, revealed)
-        if agent.reveals and agent.amends:  # at once: the engine refuses worlds that show contexts late
-            round_ = truth.features, decision, noisy, reward, emission.context
-            memory, _ = agents.amend(agent, setup, memory, *round_)
+
+        def pay(arm: Ints) -> Array:
+            seen = truth.features.at(emission.context).row(arm)
+            return self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
+
+        told, offer = (agent, inputs.setup, memory, truth.features), offered(emission)._replace(time=t)
+        memory, decision = rounds.play(*told, offer, choice, pay)
+        if agent.sees_context:  # at once: the engine refuses worlds that show contexts late
+            memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, emission.context)
         best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
         found = regret.of_round(
             self.problem.rewards,
@@ -190,7 +189,9 @@ def _shaped(tree: Any, like: Any) -> Any:
 
 def _move(tree: Any, source: int, target: int) -> Any:
     """Every array with one axis moved; scalars are shared by all trials and stay, and so do functions."""
-    return jax.tree.map(lambda x: jnp.moveaxis(x, source, target) if getattr(x, "ndim", 0) else x, tree)
+    return jax.tree.map(
+        lambda x: jnp.moveaxis(x, source, target) if isinstance(x, jax.Array) and x.ndim else x, tree
+    )
 
 
 def _moments(totals: Array, active: Array) -> Array:

@@ -5,27 +5,22 @@ through it round by round, and its losses are read off its trace afterwards, aga
 always have the same length, so the bits of a result do not depend on how trials were batched.
 """
 
-from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent, Decision
-from unfog.agents.denoise import known_bias
-from unfog.agents.parts import Privilege
-from unfog.features import Context, FeatureMap
+from unfog.features import Context
 from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.streams import RoundDraws
-from unfog.maths.streams import RoundDraws as RoundTape
-from unfog.simulate.draws import StepDraws as StepTape
+from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import truth_draws
 from unfog.simulate.engines import cost
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.grid import CURVES
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
+from unfog.simulate.player import Player, offered, shown
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
@@ -44,73 +39,28 @@ class _Block(NamedTuple):
     tables: regret.Tables
 
 
-class _Record(NamedTuple):
-    """A round whose true context is still to come."""
+def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple[Ints, Context]:
+    """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
 
-    decision: Decision
-    noisy: Array
-    reward: Array
-    context: Array  # not a number where it will not be shown
+    Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
+    """
+    made: Any = [None if x is None else _by_round(x) for x in block.emission[:-1]]
+    draws, normals = _by_round(player.draws.next(BLOCK)), _by_round(block.normals)
+    arms, beliefs = [], []
+    for t in range(rounds):
+        now: Any = [None if x is None else x[t] for x in made]
+        emission = Emission(*now)
 
+        def pay(arm: Ints, t: int = t) -> Array:
+            return problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
 
-class _Player:
-    """One agent in the middle of its run."""
-
-    def __init__(self, agent: Agent, job: Job, truth: Truth, trials: Sequence[int]) -> None:
-        known = job.problem.knowledge()
-        privilege = Privilege(truth.bias) if agent.privileged else None
-        self.agent, self.seen, self.late = agent, 0, deque[_Record]()
-        self.setup, self.memory = agents.begin(agent, known, privilege)
-        self.tape = RoundTape(job.seed, trials, "agent", agent.chooser.normals(known))
-        self.steps = StepTape(job.seed, trials, agent.learner.chain, known)
-
-    def think(self) -> None:
-        """Walk the learner's chain, where it has one."""
-        for normals in self.steps.next(self.seen):
-            self.memory = agents.think(self.agent, self.setup, self.memory, normals)
-        self.seen += 1
-
-    def amend(self, features: FeatureMap, record: "_Record") -> None:
-        """Take in a true context that comes late."""
-        self.memory, _ = agents.amend(self.agent, self.setup, self.memory, features, *record)
-
-    def play(self, problem: Problem, truth: Truth, block: _Block, rounds: int) -> tuple[Ints, Context]:
-        """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
-
-        Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
-        """
-        agent, features, emission = self.agent, truth.features, block.emission
-        noisy = _by_round(agents.shown(agent, emission.noisy, emission.mask))
-        contexts, draws, normals = map(_by_round, (emission.context, self.tape.next(BLOCK), block.normals))
-        arms, beliefs = [], []
-        for t in range(rounds):
-            self.think()
-            if emission.bias is not None and agent.privileged:
-                self.setup = agents.tell(self.setup, emission.bias[:, t])
-            number = np.asarray(self.seen - 1)
-            decision = agents.decide(agent, self.setup, self.memory, features, noisy[t], draws[t], number)
-            score = pick(block.tables.true_context[:, t], decision.arm)
-            reward = problem.reward(score, normals[t])
-            revealed = contexts[t] if agent.reveals and not agent.amends else None
-            self.memory = agents.learn(
-                agent, self.setup, self.memory, features, decision, noisy[t], reward, revealed
-            )
-            if agent.reveals and agent.amends:
-                shown = None if emission.revealed is None else emission.revealed[:, t]
-                self.late.append(_Record(decision, noisy[t], reward, _unless(contexts[t], shown)))
-                if len(self.late) > problem.late:
-                    self.amend(features, self.late.popleft())
-            arms.append(decision.arm)
-            beliefs.append(decision.context)
-        belief = agent.learner.belief(self.setup.learner, self.memory.learner)
-        refuse_nonsense(agent.name, bool((np.abs(belief.mean) <= LARGEST).all()))
-        last = BLOCK - rounds
-        return np.stack(arms + arms[-1:] * last, 1), _stack(beliefs + beliefs[-1:] * last)
-
-
-def _unless(context: Array, shown: Array | None) -> Array:
-    """The context, or where it is not shown, not a number."""
-    return context if shown is None else np.where(shown[:, None] > 0, context, np.nan)
+        decision = player.round(offered(emission), draws[t], pay)
+        player.reveal(decision, shown(emission), problem.late)
+        arms.append(decision.arm)
+        beliefs.append(decision.context)
+    refuse_nonsense(player.agent.name, bool((np.abs(player.belief().mean) <= LARGEST).all()))
+    last = BLOCK - rounds
+    return np.stack(arms + arms[-1:] * last, 1), _stack(beliefs + beliefs[-1:] * last)
 
 
 def _by_round(values: Array) -> Array:
@@ -128,14 +78,14 @@ def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
     problem = job.problem
     truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
     world = RoundDraws(job.seed, trials, "rounds", problem.round_normals())
-    players = [_Player(agent, job, truth, trials) for agent in job.agents]
+    players = [Player(agent, problem.knowledge(), truth, job.seed, trials) for agent in job.agents]
     meter = _Meter(job, len(trials))
     for first in range(0, job.rounds, BLOCK):
         rounds = min(BLOCK, job.rounds - first)
         block = _make_block(job, truth, world.next(BLOCK), first + np.arange(BLOCK))
         for index, player in enumerate(players):
             with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused afterwards
-                arms, beliefs = player.play(problem, truth, block, rounds)
+                arms, beliefs = _play(player, problem, block, rounds)
             losses = _losses(job, truth, block, arms, beliefs)
             meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})
             tick(rounds * len(trials))
@@ -144,7 +94,7 @@ def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
 
 def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block:
     """Everything of a block that does not depend on the agents."""
-    shrinkage = known_bias.shrinkage(job.problem.knowledge())
+    shrinkage = as_told(job.problem.knowledge())
     wide = _over_rounds(truth)
     emission = job.problem.emit(wide, normals, numbers)
     best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
@@ -231,7 +181,7 @@ class Numpy:
         each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
         each += 8 * (max(cost.history(agent, job) for agent in job.agents) + cost.walk(job))
         each += 8 * BLOCK * cost.drawn(job)
-        keeps_history = any(agent.learner.chain is not None for agent in job.agents)
+        keeps_history = any(agent.chain is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
 

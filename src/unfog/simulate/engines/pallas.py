@@ -11,15 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.choose import thompson
-from unfog.agents.denoise import known_bias
+from unfog.agents.choose import Thompson
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.learn import conjugate
+from unfog.agents.learn import Conjugate
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.model.shrinkage import as_told
 from unfog.simulate.engines import device_draws, pallas_kernel
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines.cost import Cost
@@ -56,7 +56,7 @@ def refuse_what_it_cannot(job: Job) -> None:
         _, first = _denoiser(job.problem, agent)
         known = any(agent.denoiser == row.denoiser for row in AGENTS.values())
         affine = known and (first == () or isinstance(first, Tally))
-        if not affine or agent.learner is not conjugate or agent.chooser is not thompson:
+        if not affine or agent.learner != Conjugate() or agent.chooser != Thompson():
             raise InputError("engine", f"pallas cannot run {agent.name}", "numpy, jax, auto")
 
 
@@ -76,7 +76,7 @@ class Gains(NamedTuple):
 
 def _denoiser(problem: GaussianProblem, agent: Agent) -> tuple[Any, Any]:
     """The denoiser set up; a bias that it is told is taken off the measurement, so here it is told zero."""
-    privilege = Privilege(np.zeros(problem.dim)) if agent.privileged else None
+    privilege = None if agent.privileged is None else Privilege(np.zeros(problem.dim))
     setup = agent.denoiser.setup(problem.knowledge(), privilege)
     return setup, agent.denoiser.start(setup)
 
@@ -92,7 +92,7 @@ def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
     d = problem.dim
     setup, first = _denoiser(problem, agent)
     noisy, total = _probes(d)
-    every = np.arange(float(rounds)).reshape(rounds, 1, 1, 1)
+    every = np.arange(float(rounds)).reshape(rounds, 1)
     belief = agent.denoiser.predict(setup, Tally(every, total) if isinstance(first, Tally) else first, noisy)
     means = np.broadcast_to(belief.mean, (rounds, *noisy.shape))
     variances = np.broadcast_to(np.linalg.diagonal(belief.cov), (rounds, 1, d))[:, 0]
@@ -103,12 +103,14 @@ def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
 def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Constants:
     """The numbers of the problem, and what the agent's update adds to its total."""
     known, d = problem.knowledge(), problem.dim
-    shrinkage = known_bias.shrinkage(known)
+    shrinkage = as_told(known)
     setup, first = _denoiser(problem, agent)
     noisy, context = _probes(d)
     added = np.zeros((2 * d + 1, d))
     if isinstance(first, Tally):
-        added = added + agent.denoiser.update(setup, first, noisy, context if agent.reveals else None).total
+        added = (
+            added + agent.denoiser.update(setup, first, noisy, context if agent.sees_context else None).total
+        )
     slopes = (added[1:] - added[0]).T
     return Constants(
         mean=known.context_mean.tolist(),
@@ -122,8 +124,8 @@ def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Consta
         on_context=slopes[:, d:].tolist(),
         start=added[0].tolist(),
         arms=problem.arms(),
-        reveals=agent.reveals,
-        privileged=agent.privileged,
+        reveals=agent.sees_context,
+        privileged=agent.privileged is not None,
         decompose=decompose,
     )
 

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.special import polygamma
 
-from unfog.agents.denoise.known_bias import shrinkage
 from unfog.inputs import one_of
 from unfog.maths.arrays import Array
+from unfog.model.shrinkage import as_told
 from unfog.theory import conditions, information
 from unfog.theory.bounds.bound import Bound, combined, learning, made, tail
 from unfog.theory.bounds.potential import escape
@@ -48,7 +48,7 @@ def _distances(case: Case, horizon: Array) -> Array:
     if case.linear is None:
         size = np.linalg.norm(told) * np.linalg.norm(np.eye(case.dim) - told)
         return 0.5 * np.sqrt(size) * first
-    size = case.linear.norm * np.linalg.norm(told, 2) * np.linalg.norm(shrinkage(known).gain @ root) ** 2
+    size = case.linear.norm * np.linalg.norm(told, 2) * np.linalg.norm(as_told(known).gain @ root) ** 2
     found: Array = 2 * np.sqrt(size) * first + size * (polygamma(1, least) - polygamma(1, horizon + least))
     return found
 

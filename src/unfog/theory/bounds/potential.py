@@ -12,8 +12,8 @@ The means of later rounds, and the exact denoiser's, have exponential moments no
 
 import numpy as np
 
-from unfog.agents.denoise.known_bias import shrinkage
 from unfog.maths.arrays import Array
+from unfog.model.shrinkage import as_told
 from unfog.theory.conditions import Case
 
 LIMIT = 2.51
@@ -27,7 +27,7 @@ def escape(case: Case) -> float:
         return 0.0 if case.bounded and case.feature_norm**2 * ratio <= LIMIT else 1.0
     if not case.linear.largest:
         return 0.0
-    known, gain = case.known, shrinkage(case.known).gain
+    known, gain = case.known, as_told(case.known).gain
     believed = gain @ (known.context_cov + known.noise_cov + known.bias_cov) @ gain.T
     least = LIMIT / (ratio * case.linear.largest)
     return max(tail(known.context_mean, cov, least) for cov in (known.context_cov, believed))

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from unfog.agents.denoise.known_bias import shrinkage
 from unfog.inputs import InputError, one_of
 from unfog.maths.arrays import Array
+from unfog.model.shrinkage import as_told
 from unfog.theory import conditions, information
 from unfog.theory.bounds.bound import Bound, combined, learning, like_horizons, made, ratio_limit, tail
 from unfog.theory.bounds.potential import escape
@@ -115,7 +115,7 @@ def _spread_sum(case: Case, horizon: Array) -> Array:
     R_t^-1 = M^-1 + B S B', and S = W diag(1 / (n + l_i)) W' in the coordinates W'F W = I.
     """
     known, gram = case.known, 0 * case.known.context_cov if case.linear is None else case.linear.gram
-    _, gain, left = shrinkage(known)
+    _, gain, left = as_told(known)
     root = np.linalg.cholesky(known.context_cov + known.noise_cov)
     prior, vectors = np.linalg.eigh(root.T @ np.linalg.solve(known.bias_cov, root))
     turned = gain @ root @ vectors

@@ -1,0 +1,55 @@
+"""A chooser to start from: the best arm, or with some probability one of the two best.
+
+Say here how it chooses, with the formula and its reference. It gets standard normals, as many as it says, and
+says with which probability it takes every arm. `view.among` puts arms that may not be chosen below others.
+"""
+
+from dataclasses import dataclass
+
+from unfog.agents.choose.epsilon import check_probability
+from unfog.agents.choose.greedy import alone, best, expected
+from unfog.agents.parts import Chooser, View
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.normal import uniforms
+from unfog.model.knowledge import Knowledge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skeleton(Chooser):
+    """Its setting: the probability of the second best arm."""
+
+    share: float = 0.1
+
+    name = "skeleton"
+    note = "the best arm, now and then the second best"
+    propensity = "exact"  # or "estimated", from the draws that `probabilities` is given
+
+    def __post_init__(self) -> None:
+        """Refuse bad settings by name."""
+        check_probability("share", self.share)
+
+    def normals(self, known: Knowledge) -> int:
+        """Two, which make a uniform number."""
+        return 2
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        """The arm: normals (..., 2) -> (...,)."""
+        xp = normals.__array_namespace__()
+        coin, _ = uniforms(normals)
+        first, second = _two(view)
+        arm: Ints = xp.where(coin < self.share, best(second), best(first))
+        return arm
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """Of every arm, (..., K)."""
+        first, second = _two(view)
+        return (1 - self.share) * alone(first, draws) + self.share * alone(second, draws)
+
+
+def _two(view: View) -> tuple[Array, Array]:
+    """The expected scores, and those without the best arm where there is another."""
+    scores = expected(view)
+    xp = scores.__array_namespace__()
+    leads = xp.arange(scores.shape[-1]) == best(scores)[..., None]
+    others = xp.where(leads, -xp.inf, scores)
+    return scores, xp.where(xp.isinf(others.max(-1))[..., None], scores, others)

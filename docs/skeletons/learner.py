@@ -1,0 +1,59 @@
+"""A learner to start from: the Gaussian posterior that forgets, with a requirement of its own.
+
+Say here what it believes, with the formula and its reference. This one widens its belief a little before
+every reward, Sigma <- (1 + widen) Sigma, and then conditions on r = x'theta + N(0, sigma^2). It refuses
+priors in blocks, to show how a learner refuses a problem.
+"""
+
+from dataclasses import dataclass
+
+from unfog import inputs
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn.conjugate import reward_variance
+from unfog.agents.parts import Learner
+from unfog.features import FeatureMap
+from unfog.inputs import InputError
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skeleton(Learner):
+    """Its setting: by how much the variance grows each time."""
+
+    widen: float = 0.001
+
+    name = "skeleton"
+    note = "a Gaussian posterior that forgets"
+    rewards = "gaussian"  # or "bernoulli"
+    # needs = (Rewinds,)            abilities that the denoiser beside it must have: agents/parts.py
+    # needs_features = (Liftable,)  and the feature map
+
+    def __post_init__(self) -> None:
+        """Refuse bad settings by name."""
+        inputs.not_negative("widen", self.widen)
+
+    def check(self, known: Knowledge, features: FeatureMap) -> None:
+        """Refuse a problem that it is not for, before anything runs."""
+        super().check(known, features)
+        if known.prior_cov.ndim == 3:
+            raise InputError("learner", f"{self.name!r} with a prior in blocks", "a prior in one piece")
+
+    def setup(self, known: Knowledge) -> Array:
+        """What depends on the problem alone."""
+        return reward_variance(known)
+
+    def start(self, known: Knowledge, rounds: int | None) -> Gaussian:
+        """The prior; `rounds` is for learners that keep all rounds."""
+        return gaussian.from_moments(known.prior_mean, known.prior_cov)
+
+    def belief(self, parameters: Array, state: Gaussian) -> Gaussian:
+        """What a chooser sees."""
+        return state
+
+    def update(self, parameters: Array, state: Gaussian, evidence: Evidence, reward: Array) -> Gaussian:
+        """After a reward (...,): the evidence gives the row, its covariance and more, when asked."""
+        wider = Gaussian(state.mean, state.root * (1 + self.widen) ** 0.5)
+        return wider.condition(evidence.row(), reward, parameters)

@@ -1,0 +1,63 @@
+"""A world to start from: contexts on a circle, seen through the channel that all worlds share.
+
+A world is contexts x channel x arms x payoff (worlds/composed.py): write the part that is new, take the
+others as they are. The fields of the channel (`missing`, `revealed`, `late`, ...) come with `Composed`.
+Agents are told the moments of the contexts, which are not Gaussian: what they believe is wrong, and regret is
+against one who believes the same.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.inputs import Numbers
+from unfog.maths.arrays import Array, Ints
+from unfog.worlds.arms import arms
+from unfog.worlds.channel import channel
+from unfog.worlds.composed import Composed, Parts, described
+from unfog.worlds.payoffs import Noisy
+
+DIM = 2
+
+
+class Circle(NamedTuple):
+    """Contexts of length `radius`, in any direction."""
+
+    radius: float
+    normals: int = DIM  # standard normals that one context takes
+
+    def draw(self, normals: Array, row: Ints | None) -> Array:
+        """A context: normals (..., 2) -> (..., 2)."""
+        xp = normals.__array_namespace__()
+        return self.radius * normals / xp.sqrt((normals**2).sum(-1))[..., None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Skeleton(Composed):
+    """Its fields: the length of contexts, the arms, and the laws of channel, theta and rewards."""
+
+    radius: float = 2.0
+    actions: int = 10
+    noise_cov: Numbers = 0.5
+    bias_cov: Numbers = 1.0
+    prior_cov: Numbers = 0.1
+    reward_var: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check every field now, by composing."""
+        _ = self._parts
+
+    def _compose(self) -> Parts:
+        radius = inputs.positive("radius", self.radius)
+        payoff = Noisy(inputs.positive("reward_var", self.reward_var))
+        made = arms(self.actions, "normal", "quadratic", DIM)
+        laws: dict[str, Numbers] = {
+            "context_mean": 0.0,
+            "context_cov": radius**2 / DIM * np.eye(DIM),
+            "noise_cov": self.noise_cov,
+            "bias_cov": self.bias_cov,
+        }
+        known = described(DIM, made.one(), payoff, 0.0, self.prior_cov, **laws)
+        return Parts(known, Circle(radius), channel(self, known), made, payoff)

@@ -1,0 +1,186 @@
+"""An agent is three parts that go together: what it can do follows from them, and what cannot be is refused.
+
+Parts are looked at once, when the agent is made; the agent and the problem once more, before anything runs.
+Complaints name the agent, the part, and what would do.
+"""
+
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+from unfog.agents.parts import (
+    Chain,
+    Chooser,
+    Corrects,
+    Denoiser,
+    Learner,
+    LooksBack,
+    Privileged,
+    Rewinds,
+    TakesBack,
+)
+from unfog.features import FeatureMap
+from unfog.inputs import InputError
+from unfog.model.knowledge import Knowledge
+from unfog.model.rewards import KINDS
+
+PLACES: dict[str, Any] = {"denoiser": Denoiser, "learner": Learner, "chooser": Chooser}
+ROOMS: dict[Any, str] = {Denoiser: "denoise", Learner: "learn", Chooser: "choose"}
+DERIVED = {
+    "reveals": "a denoiser that sees true contexts, such as unfog.denoise.Exact(pairs=True)",
+    "privileged": "a denoiser that is told the bias, such as unfog.denoise.KnownBias()",
+}
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A named algorithm: three parts, and all there is to say of them."""
+
+    name: str
+    denoiser: Denoiser
+    learner: Learner
+    chooser: Chooser
+    summary: str = ""
+    reference: str = ""
+    binary: Learner | None = None  # the learner of this row for rewards of 0 or 1, where it has one
+    label: str = ""  # in figures; the name unless told
+
+    def __new__(cls, *_: object, **given: object) -> "Agent":
+        """Refuse what follows from the parts by now."""
+        for field, instead in DERIVED.items():
+            if field in given:
+                raise InputError(
+                    field, repr(given[field]), f"nothing; it follows from the denoiser: {instead}"
+                )
+        return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        """Check the parts by themselves, and with each other."""
+        for place in PLACES:
+            check_part(self.name, place, vars(self)[place])
+        if self.binary is not None:
+            check_part(self.name, "binary", self.binary)
+        if not self.learner.goes_with(self.denoiser):
+            needs = " and ".join(ability.__name__ for ability in self.learner.needs)
+            what = f"{self.learner.name!r} beside the denoiser {self.denoiser.name!r}"
+            allowed = (
+                f"a denoiser that {needs or 'it goes with'}, from noisy contexts alone: unfog.denoise.Exact()"
+            )
+            raise InputError(f"{self.name}.learner", what, allowed)
+
+    @property
+    def sees_context(self) -> bool:
+        """Whether it is shown true contexts after their rewards (setting 2)."""
+        return self.denoiser.sees_context
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether it knows which coordinates were lost."""
+        return self.denoiser.takes_gaps
+
+    @cached_property
+    def privileged(self) -> Privileged | None:
+        """Its denoiser, where that is told the bias."""
+        return self.denoiser if isinstance(self.denoiser, Privileged) else None
+
+    @cached_property
+    def rewinds(self) -> Rewinds | None:
+        """Its denoiser, where that can say what past contexts were."""
+        return self.denoiser if isinstance(self.denoiser, Rewinds) else None
+
+    @cached_property
+    def looks_back(self) -> LooksBack | None:
+        """Its learner, where that denoises past rounds anew."""
+        return self.learner if isinstance(self.learner, LooksBack) else None
+
+    @cached_property
+    def chain(self) -> Chain | None:
+        """Its learner, where that takes steps before a decision."""
+        return self.learner if isinstance(self.learner, Chain) else None
+
+    @cached_property
+    def revises(self) -> TakesBack | None:
+        """Its learner, where the agent takes in true contexts late, in any order, or in part."""
+        able = self.sees_context and isinstance(self.denoiser, Corrects)
+        return self.learner if able and isinstance(self.learner, TakesBack) else None
+
+    @cached_property
+    def awaits_context(self) -> bool:
+        """Whether it learns nothing from a round before all of its true context is known."""
+        return self.sees_context and self.revises is None
+
+    def same_as(self, other: "Agent") -> bool:
+        """Whether both have the same parts."""
+        return all(vars(self)[place] == vars(other)[place] for place in PLACES)
+
+    def for_rewards(self, kind: str) -> "Agent":
+        """The same agent with its learner for this kind of rewards; KeyError where it has none."""
+        if kind == self.learner.rewards:
+            return self
+        if self.binary is None or self.binary.rewards != kind:
+            raise KeyError(self.name)
+        return replace(self, learner=self.binary)
+
+
+def check_part(agent: str, place: str, part: Any) -> None:
+    """Refuse what is no part, and say what would be one."""
+    contract, field = PLACES.get(place, Learner), f"{agent}.{place}"
+    if isinstance(part, ModuleType):
+        own = (one for one in vars(part).values() if isinstance(one, type) and contract in one.__mro__)
+        inside = [f"{one.__name__}()" for one in own if one.__module__ == part.__name__]
+        hint = " or ".join(f"unfog.{ROOMS[contract]}.{made}" for made in inside) or "an instance of its class"
+        raise InputError(field, f"the module {part.__name__}", f"a part, which is a value: {hint}")
+    if isinstance(part, type):
+        raise InputError(field, f"the class {part.__name__}", f"an instance: {part.__name__}()")
+    if not isinstance(part, contract):
+        lacks = ", ".join(name for name in _members(contract) if name not in dir(part))
+        made = f"an instance of a frozen dataclass that inherits {contract.__name__} of agents/parts.py"
+        raise InputError(field, f"{type(part).__name__} has no {lacks}", made)
+    if not _frozen(part):
+        raise InputError(field, f"{type(part).__name__} can be changed", "a frozen dataclass")
+    try:
+        hash(part)
+    except TypeError as error:
+        allowed = "settings that can be hashed: numbers, words, tuples"
+        raise InputError(field, f"{type(part).__name__}: {error}", allowed) from None
+    if contract is Learner and part.rewards not in KINDS:
+        raise InputError(f"{field}.rewards", repr(part.rewards), ", ".join(KINDS))
+
+
+def _frozen(part: Any) -> bool:
+    """Whether it is made by a frozen dataclass, of its own and not of a parent alone."""
+    params = vars(type(part)).get("__dataclass_params__")
+    return is_dataclass(part) and params is not None and bool(params.frozen)
+
+
+def _members(contract: Any) -> list[str]:
+    """What a contract asks for by name."""
+    own = [
+        name for kind in contract.__mro__ for name in (*vars(kind), *vars(kind).get("__annotations__", ()))
+    ]
+    return sorted({name for name in own if not name.startswith("_")})
+
+
+def refuse_misfit(
+    agent: Agent, known: Knowledge, features: FeatureMap, *, rewards: str, partial: bool, has_bias: bool
+) -> None:
+    """Complain of an agent that cannot play a problem.
+
+    `partial`: some true contexts come late, or never; `has_bias`: there is a true bias to be told.
+    """
+    if agent.learner.rewards != rewards:
+        what = f"{agent.name!r} learns from {agent.learner.rewards} rewards"
+        raise InputError("agents", what, f"agents for {rewards} rewards")
+    try:
+        agent.learner.setup(known)
+        agent.learner.check(known, features)
+    except InputError as error:
+        raise InputError.prefixed(agent.name, error) from None
+    if partial and agent.awaits_context:
+        who = f"the learner of {agent.name!r}" if isinstance(agent.denoiser, Corrects) else repr(agent.name)
+        allowed = "agents that take true contexts late and in part, or go without"
+        raise InputError("agents", f"{who} needs every true context at once", allowed)
+    if agent.privileged is not None and not has_bias:
+        allowed = "agents that need not be told: this world has none"
+        raise InputError("agents", f"{agent.name!r} is told the bias", allowed)

@@ -1,0 +1,46 @@
+"""What a learner is shown of a round: the arm, and what was believed when it was chosen.
+
+A reward hangs on phi(a, c), of which the agent knows the law alone. Learners ask for as much of it as they
+use, and it is worked out when they ask: the expected features x, their covariance, what not knowing the
+context adds to a reward's variance, E[theta'Cov(phi)theta], or the slope of that, Cov(phi)E[theta].
+"""
+
+from typing import Any, NamedTuple, cast
+
+from unfog.features import Design, FeatureMap
+from unfog.features.lift import Liftable
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+
+
+class Evidence(NamedTuple):
+    """A round as a learner sees it; where the true context is known, the design is that of this context."""
+
+    features: FeatureMap
+    design: Design
+    belief: Belief  # about theta
+    arm: Ints  # (...,)
+    unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
+
+    def row(self) -> Array:
+        """The expected features of the arm, (..., m)."""
+        return self.design.row(self.arm)
+
+    def covariance(self) -> Array:
+        """Cov(phi), (..., m, m)."""
+        return self.design.covariance(self.arm)
+
+    def context_variance(self) -> Array:
+        """E[theta'Cov(phi)theta]: what not knowing the context adds to the variance of a reward, (...,)."""
+        fitting: Any = self.belief  # a belief in blocks comes with a design in blocks
+        return self.design.context_variance(fitting, self.arm)
+
+    def context_slope(self) -> Array:
+        """Cov(phi)E[theta], half the slope of theta'Cov(phi)theta at the mean, (..., m)."""
+        return self.design.context_slope(self.belief.centre, self.arm)
+
+    def lifted_row(self) -> Array:
+        """The row that waits for the bias, (..., q): features/lift.py."""
+        if self.unbiased is None:
+            raise ValueError("a lifted row needs a denoiser that rewinds")
+        return cast(Liftable, self.features).lift(self.unbiased, self.arm)

@@ -1,0 +1,236 @@
+"""The round: decide, observe, reward, reveal. The only place where the three parts of an agent meet.
+
+    decide    denoise the noisy context, look at every arm, choose one of those that may be chosen
+    observe   the channel learns from the noisy context, at the time of the decision, reward or no reward
+    reward    theta is learnt from the reward; one of setting 2 waits for its true context
+    reveal    a true context comes: the channel learns from the pair, and the round is learnt from as it was
+
+Rewards and true contexts may come in any order and any time after `decide`; a context may come in part, as
+often as more of it becomes known, where the parts can take that (`Agent.revises`).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from unfog.agents import units
+from unfog.agents.assemble import Agent
+from unfog.agents.evidence import Evidence
+from unfog.agents.parts import Parameters, Privilege, State, Term, View
+from unfog.features import Context, FeatureMap
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
+
+
+class Offer(NamedTuple):
+    """What nature, or a caller, offers for a decision."""
+
+    noisy: Array  # (..., d)
+    mask: Array | None = (
+        None  # (..., d)  1 where a coordinate was measured, 0 where it was lost; None: all were
+    )
+    unit: Ints | None = None  # (...,)  whose it is: each unit has a bias of its own; None: there is one unit
+    bias: Array | None = None  # (..., d)  of this round, for the privileged, where it is not always the same
+    time: Ints | None = None  # the number of the round, from 0
+    arms: Array | None = None  # (..., K)  true where an arm may be chosen; None: all of them
+
+
+class Setup(NamedTuple):
+    """What does not change during a run."""
+
+    denoiser: Parameters
+    learner: Parameters
+
+
+class Memory(NamedTuple):
+    """What does."""
+
+    denoiser: State  # with an axis for units in front, where there are several
+    learner: State
+
+
+class Decision(NamedTuple):
+    """A round as far as it has come: what was chosen and believed, what was paid, what is known by now."""
+
+    arm: Ints  # (...,)
+    context: Context  # as it was believed to be
+    evidence: Evidence
+    noisy: Array  # (..., d)  as the denoiser was shown it
+    unit: Ints | None = None
+    reward: Array | None = None  # (...,)
+    term: Term | None = None  # what was learnt from the reward, where it can be taken back
+    known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
+
+
+def begin(
+    agent: Agent,
+    known: Knowledge,
+    privilege: Privilege | None = None,
+    rounds: int | None = None,
+    several: units.Several | None = None,
+) -> tuple[Setup, Memory]:
+    """Set up the parts. Only a privileged agent may be shown the truth.
+
+    With `rounds` the memory of past rounds has that fixed size, as compiled programs need it; else it grows.
+    `several` says how many units there are, where there is more than one.
+    """
+    if (agent.privileged is None) != (privilege is None):
+        raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
+    setup = Setup(agent.denoiser.setup(known, privilege), agent.learner.setup(known))
+    channel = agent.denoiser.start(setup.denoiser)
+    if several is not None:
+        channel = units.repeated(channel, several)
+    return setup, Memory(channel, agent.learner.start(known, rounds))
+
+
+def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) -> Memory:
+    """One step of the learner's chain: normals (..., n). A round's steps come before its decision."""
+    if agent.chain is None:
+        raise ValueError(f"{agent.name}: its learner has no steps to take")
+    return memory._replace(learner=agent.chain.step(setup.learner, memory.learner, normals))
+
+
+def mask_lost(agent: Agent, offer: Offer) -> Array:
+    """The noisy context as this agent sees it: what was lost is not a number to those who know of gaps."""
+    if offer.mask is None or not agent.takes_gaps:
+        return offer.noisy
+    xp = offer.noisy.__array_namespace__()
+    return xp.where(offer.mask > 0, offer.noisy, xp.nan)
+
+
+def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> View:
+    """Denoise: the expected features of every arm, and the belief about theta that goes with them."""
+    noisy, parameters = mask_lost(agent, offer), setup.denoiser
+    if agent.privileged is not None and offer.bias is not None:
+        parameters = agent.privileged.with_bias(parameters, offer.bias)
+    channel = units.of(memory.denoiser, offer.unit, noisy)
+    if agent.looks_back is not None and agent.rewinds is not None:
+        hindsight = agent.rewinds.hindsight(parameters, channel, noisy)
+        belief, context = agent.looks_back.look_back(
+            setup.learner, memory.learner, features, hindsight, noisy
+        )
+    else:
+        context = agent.denoiser.predict(parameters, channel, noisy)
+        belief = agent.learner.belief(setup.learner, memory.learner)
+    return View(context, features.design(context), belief, offer.time, offer.arms)
+
+
+def decide(
+    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, normals: Array
+) -> Decision:
+    """Denoise and choose; nothing is learnt yet."""
+    seen = view(agent, setup, memory, features, offer)
+    arm, noisy = agent.chooser.choose(seen, normals), mask_lost(agent, offer)
+    unbiased = None
+    if agent.looks_back is not None and agent.rewinds is not None:
+        unbiased = agent.rewinds.unbiased(setup.denoiser, noisy)
+    evidence = Evidence(features, seen.design, seen.belief, arm, unbiased)
+    return Decision(arm, seen.context, evidence, noisy, offer.unit)
+
+
+def play(
+    agent: Agent,
+    setup: Setup,
+    memory: Memory,
+    features: FeatureMap,
+    offer: Offer,
+    normals: Array,
+    pay: Callable[[Ints], Array],
+) -> tuple[Memory, Decision]:
+    """A round whose reward comes at once: decide, observe, and the reward that the arm is paid."""
+    decision = decide(agent, setup, memory, features, offer, normals)
+    memory = observe(agent, setup, memory, offer)
+    return reward(agent, setup, memory, decision, pay(decision.arm))
+
+
+def probabilities(
+    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, draws: Array
+) -> Array:
+    """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w)."""
+    return agent.chooser.probabilities(view(agent, setup, memory, features, offer), draws)
+
+
+def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
+    """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
+    if agent.awaits_context:
+        return memory
+    noisy = mask_lost(agent, offer)
+    channel = units.of(memory.denoiser, offer.unit, noisy)
+    channel = agent.denoiser.update(setup.denoiser, channel, noisy, None)
+    return memory._replace(denoiser=units.put(memory.denoiser, offer.unit, noisy, channel))
+
+
+def reward(
+    agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
+) -> tuple[Memory, Decision]:
+    """Learn theta from a reward (...,); one that awaits its true context is kept until that comes."""
+    decision = decision._replace(reward=paid)
+    if agent.awaits_context and decision.known is None:
+        return memory, decision
+    if agent.revises is None:
+        learner = agent.learner.update(setup.learner, memory.learner, decision.evidence, paid)
+    else:
+        term = agent.revises.term(setup.learner, decision.evidence)
+        learner = agent.revises.replace(setup.learner, memory.learner, None, term, paid)
+        decision = decision._replace(term=term)
+    return memory._replace(learner=learner), decision
+
+
+def reveal(
+    agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
+) -> tuple[Memory, Decision]:
+    """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
+    if agent.awaits_context:
+        return _paired(agent, setup, memory, decision, context)
+    if agent.revises is None:
+        raise ValueError(f"{agent.name}: its parts cannot take in a true context")
+    return _revised(agent, setup, memory, decision, context)
+
+
+def _paired(
+    agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
+) -> tuple[Memory, Decision]:
+    """The whole context, once: the pair is learnt from, and then the reward, where it is there already."""
+    noisy = decision.noisy
+    channel = units.of(memory.denoiser, decision.unit, noisy)
+    channel = agent.denoiser.update(setup.denoiser, channel, noisy, context)
+    memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
+    evidence = decision.evidence._replace(design=decision.evidence.features.at(context))
+    decision = decision._replace(evidence=evidence, known=context)
+    return (
+        (memory, decision)
+        if decision.reward is None
+        else reward(agent, setup, memory, decision, decision.reward)
+    )
+
+
+def _revised(
+    agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
+) -> tuple[Memory, Decision]:
+    """What was known of a past round's context is replaced by what is known now.
+
+    Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. Contexts
+    that become known as a whole may come in any order: the memory is the same to the last bits. Of one known
+    in part the rest is denoised with what is believed of the bias at that moment, as in every round, and
+    stays so until more of it is known.
+    """
+    corrects: Any = agent.denoiser
+    learner: Any = agent.learner
+    xp, noisy = context.__array_namespace__(), decision.noisy
+    before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
+    after = xp.where(xp.isnan(context), before, context)
+    channel = units.of(memory.denoiser, decision.unit, noisy)
+    channel, now = corrects.correct(setup.denoiser, channel, noisy, before, after)
+    memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
+    belief: Belief = learner.belief(setup.learner, memory.learner)
+    features = decision.evidence.features
+    evidence = decision.evidence._replace(design=features.design(now), belief=belief)
+    decision = decision._replace(evidence=evidence, known=after)
+    if decision.term is None or decision.reward is None:
+        return memory, decision
+    old, new = decision.term, learner.term(setup.learner, evidence)
+    news = (~xp.isnan(after) & (before != after)).any(-1)
+    row = xp.where(news[..., None], new.row, old.row)
+    new = Term(row, xp.where(news, new.variance, old.variance))
+    known = learner.replace(setup.learner, memory.learner, old, new, decision.reward)
+    return memory._replace(learner=known), decision._replace(term=new)

@@ -1,0 +1,87 @@
+"""One agent in the middle of its run: its memory, and its own random numbers."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
+from unfog.agents.parts import Privilege
+from unfog.agents.round import Decision, Offer
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.maths.streams import RoundDraws
+from unfog.model.knowledge import Knowledge
+from unfog.simulate.draws import StepDraws, truth_draws
+from unfog.worlds.problem import Emission, Problem, Truth
+
+
+class Player:
+    """Plays some trials side by side, one round after the other."""
+
+    def __init__(
+        self, agent: Agent, known: Knowledge, truth: Truth, seed: int, trials: Sequence[int]
+    ) -> None:
+        """Before the first round; only the privileged are shown a truth."""
+        self.agent, self.features = agent, truth.features
+        privilege = None if agent.privileged is None else Privilege(truth.bias)
+        self.setup, self.memory = rounds.begin(agent, known, privilege)
+        self.seen, self.late = 0, deque[tuple[Decision, Array]]()
+        self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
+        self.steps = StepDraws(seed, trials, agent.chain, known)
+
+    def round(self, offer: Offer, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
+        """One round, as far as its reward: normals (trials, w)."""
+        for drawn in self.steps.next(self.seen):
+            self.memory = rounds.advance_chain(self.agent, self.setup, self.memory, drawn)
+        told = self.agent, self.setup, self.memory, self.features
+        self.memory, decision = rounds.play(*told, offer._replace(time=np.asarray(self.seen)), normals, pay)
+        self.seen += 1
+        return decision
+
+    def reveal(self, decision: Decision, context: Array, late: int = 0) -> Decision:
+        """Show a true context after so many rounds more; only those that see contexts are shown any."""
+        if not self.agent.sees_context:
+            return decision
+        self.late.append((decision, context))
+        if len(self.late) > late:
+            due = self.late.popleft()
+            self.memory, decision = rounds.reveal(self.agent, self.setup, self.memory, *due)
+        return decision
+
+    def belief(self) -> Belief:
+        """What it believes of theta."""
+        return self.agent.learner.belief(self.setup.learner, self.memory.learner)
+
+
+def played(
+    problem: Problem, agent: Agent, number: int, trials: Sequence[int], seed: int
+) -> Iterator[tuple[Emission, Decision]]:
+    """So many rounds of these trials, one by one, as the simulator plays them."""
+    truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
+    player = Player(agent, problem.knowledge(), truth, seed, trials)
+    nature = RoundDraws(seed, trials, "rounds", problem.round_normals()).next(number)
+    draws = player.draws.next(number)
+    for t in range(number):
+        emission = problem.emit(truth, nature[:, t], np.asarray(t))
+
+        def pay(arm: Ints, t: int = t, context: Array = emission.context) -> Array:
+            score = np.vecdot(truth.features.at(context).row(arm), truth.theta)
+            return problem.reward(score, nature[:, t])
+
+        decision = player.round(offered(emission), draws[:, t], pay)
+        yield emission, player.reveal(decision, shown(emission), problem.late)
+
+
+def offered(emission: Emission) -> Offer:
+    """What of all that nature makes an agent may be shown."""
+    return Offer(emission.noisy, emission.mask, bias=emission.bias)
+
+
+def shown(emission: Emission) -> Array:
+    """The true context (..., d), or where it will not be shown, not a number."""
+    if emission.revealed is None:
+        return emission.context
+    xp = emission.context.__array_namespace__()
+    return xp.where(emission.revealed[..., None] > 0, emission.context, xp.nan)

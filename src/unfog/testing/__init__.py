@@ -1,0 +1,27 @@
+"""The contracts, to be run on any part, feature map or world: ours in our tests, yours in yours.
+
+    from unfog.testing import check_denoiser
+
+    def test_my_denoiser():
+        check_denoiser(MyDenoiser(step=0.1))
+
+A check plays the part through a few rounds on a problem with correlated covariances and a mean that is not
+zero, and raises `ContractError` with the name of the part and of the rule it breaks. It says that a part can
+be used, not that its formula is right: for that, hold it against something independent.
+"""
+
+from unfog.testing.choosers import check_chooser
+from unfog.testing.common import ContractError
+from unfog.testing.denoisers import check_denoiser
+from unfog.testing.features import check_feature_map
+from unfog.testing.learners import check_learner
+from unfog.testing.worlds import check_world
+
+__all__ = [
+    "ContractError",
+    "check_chooser",
+    "check_denoiser",
+    "check_feature_map",
+    "check_learner",
+    "check_world",
+]

@@ -1,0 +1,63 @@
+"""The contract of choosers."""
+
+from typing import Any
+
+import numpy as np
+
+from unfog.agents.parts import Chooser, View
+from unfog.features import Context
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import from_moments
+from unfog.testing.common import TRIALS, check_value, normals, problem, require, same, writes_nothing
+
+DRAWS = 4000
+SIGMAS = 5.0  # a right chooser fails once in some hundred thousand times, and the draws are always the same
+MASKS = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 1, 1, 1]], bool)  # one for each trial
+
+
+def check_chooser(chooser: Chooser) -> None:
+    """Raise ContractError, by the name of the chooser and of the rule, where it breaks one."""
+    who = check_value("chooser", chooser)
+    width = chooser.normals(problem().knowledge())
+    draws = normals("choices", DRAWS, TRIALS, width)
+    for arms in (None, np.ones((TRIALS, 5), bool), MASKS):
+        view = _view(arms)
+        taken = np.stack([writes_nothing(who, chooser.choose, view, one) for one in draws])
+        require(taken.shape == (DRAWS, TRIALS), who, f"chooses arms of shape {taken.shape[1:]}")
+        require(taken.dtype.kind in "iu", who, "chooses what is no whole number")
+        _check_mask(who, taken, arms)
+        _check_probabilities(who, chooser, view, taken, draws)
+    whole = [chooser.choose(_view(arms), draws[0]) for arms in (None, np.ones((TRIALS, 5), bool))]
+    require((whole[0] == whole[1]).all(), who, "chooses otherwise where all arms are named as available")
+
+
+def _view(arms: Any) -> View:
+    """Beliefs in which no arm is the best for certain."""
+    world = problem()
+    known, truth = (
+        world.knowledge(),
+        world.truth(
+            {name: normals(name, TRIALS, *draws.shape) for name, draws in world.truth_draws().items()}
+        ),
+    )
+    context = Context(normals("believed", TRIALS, 2), known.context_cov)
+    belief = from_moments(known.prior_mean + 0.1 * normals("theta", TRIALS, 6), 0.3 * known.prior_cov)
+    return View(context, truth.features.design(context), belief, np.asarray(4), arms)
+
+
+def _check_mask(who: str, taken: Array, arms: Any) -> None:
+    allowed = np.ones((TRIALS, 5), bool) if arms is None else arms
+    fine = allowed[np.arange(TRIALS), taken]
+    require(fine.all(), who, "ignores the mask: it chooses arms that may not be chosen")
+
+
+def _check_probabilities(who: str, chooser: Chooser, view: View, taken: Array, draws: Array) -> None:
+    """They are a law over the arms that may be chosen, and the law of the choices."""
+    said = np.broadcast_to(chooser.probabilities(view, draws), (TRIALS, 5))
+    closed = np.zeros((TRIALS, 5), bool) if view.arms is None else view.arms == 0
+    require((said >= 0).all() and same(said.sum(-1), 1.0), who, "its probabilities do not add up to one")
+    require(not said[closed].any(), who, "gives a probability to arms that may not be chosen")
+    seen = (taken[..., None] == np.arange(5)).mean(0)
+    error = SIGMAS * np.sqrt(np.maximum(said * (1 - said), 1 / DRAWS) / DRAWS)
+    far = np.abs(seen - said) > error
+    require(not far.any(), who, f"says {chooser.propensity} probabilities with which it does not choose")

@@ -1,0 +1,148 @@
+"""The contract of denoisers."""
+
+from typing import Any
+
+import numpy as np
+
+from unfog.agents.parts import Corrects, Denoiser, Privilege, Privileged, Rewinds
+from unfog.features import Context
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
+from unfog.testing.common import (
+    ROUNDS,
+    TRIALS,
+    ContractError,
+    arrays,
+    check_value,
+    normals,
+    problem,
+    require,
+    same,
+    writes_nothing,
+)
+
+
+class _Trap:
+    """A privilege that complains of whoever looks into it."""
+
+    def __init__(self, who: str) -> None:
+        self.__dict__["who"] = who
+
+    def __getattr__(self, name: str) -> Any:
+        raise ContractError(f"{self.who}: reads {name!r} of the privilege, and is not declared Privileged")
+
+
+def check_denoiser(denoiser: Denoiser) -> None:
+    """Raise ContractError, by the name of the denoiser and of the rule, where it breaks one."""
+    who = check_value("denoiser", denoiser)
+    known = problem().knowledge()
+    noisy, contexts = (normals(name, ROUNDS, TRIALS, 2) for name in ("noisy", "contexts"))
+    _check_privilege(who, denoiser, known)
+    whole = _play(who, denoiser, known, noisy, contexts)
+    for trial in range(TRIALS):
+        alone = _play(who, denoiser, known, noisy[:, [trial]], contexts[:, [trial]])
+        for one, other in zip(whole, alone, strict=True):
+            fits = same(one.mean[trial], other.mean[0]) and same(_of(one, trial), _of(other, 0))
+            require(fits, who, "a trial's belief depends on the trials beside it")
+    if denoiser.takes_gaps:
+        _check_gaps(who, denoiser, known, noisy)
+    if isinstance(denoiser, Corrects):
+        _check_corrects(who, denoiser, denoiser, known, noisy, contexts)
+    if isinstance(denoiser, Rewinds) and not denoiser.sees_context:
+        _check_rewinds(who, denoiser, denoiser, known, noisy[0])
+
+
+def _setup(denoiser: Denoiser, known: Knowledge) -> Any:
+    told = Privilege(np.array([0.3, -0.2])) if isinstance(denoiser, Privileged) else None
+    return denoiser.setup(known, told)
+
+
+def _check_privilege(who: str, denoiser: Denoiser, known: Knowledge) -> None:
+    """Truth reaches those alone that say so, and is used by them."""
+    if not isinstance(denoiser, Privileged):
+        trap: Any = _Trap(who)
+        denoiser.setup(known, trap)
+        return
+    first, second = (denoiser.with_bias(_setup(denoiser, known), np.full(2, x)) for x in (0.0, 1.0))
+    told = [denoiser.predict(p, denoiser.start(p), np.ones((1, 2))).mean for p in (first, second)]
+    require(not same(*told), who, "is Privileged and makes nothing of the bias it is told")
+
+
+def _play(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array, contexts: Array) -> list[Context]:
+    """Its beliefs, round by round, each looked at."""
+    parameters = _setup(denoiser, known)
+    list(arrays(who, parameters))
+    state, found = denoiser.start(parameters), []
+    shape = _structure(who, state)
+    for seen, context in zip(noisy, contexts, strict=True):
+        belief = writes_nothing(who, denoiser.predict, parameters, state, seen)
+        _check_belief(who, belief, seen)
+        found.append(belief)
+        shown = context if denoiser.sees_context else None
+        state = writes_nothing(who, denoiser.update, parameters, state, seen, shown)
+        require(_structure(who, state) == shape, who, "a round changes the structure of its state")
+    return found
+
+
+def _structure(who: str, state: Any) -> Any:
+    """The kinds of tuples and how they are nested."""
+    if isinstance(state, tuple):
+        return type(state), [_structure(who, part) for part in state]
+    list(arrays(who, state))
+    return None
+
+
+def _check_belief(who: str, belief: Context, noisy: Array) -> None:
+    mean, cov = np.asarray(belief.mean), np.asarray(belief.cov)
+    require(mean.shape == noisy.shape, who, f"the mean has shape {mean.shape}, not {noisy.shape}")
+    d = noisy.shape[-1]
+    fits = cov.shape in ((d, d), (*noisy.shape, d))
+    require(fits, who, f"the covariance has shape {cov.shape}, not {(d, d)} or {(*noisy.shape, d)}")
+    require(np.isfinite(mean).all() and np.isfinite(cov).all(), who, "its belief is not finite")
+    require(same(cov, cov.mT), who, "its covariance is not symmetric")
+    require(np.linalg.eigvalsh(cov).min() > -1e-9, who, "its covariance has a negative eigenvalue")
+
+
+def _of(belief: Context, trial: int) -> Array:
+    return belief.cov if belief.cov.ndim == 2 else belief.cov[trial]
+
+
+def _check_gaps(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array) -> None:
+    """Nothing measured at all says nothing: the belief is what is told of contexts."""
+    parameters = _setup(denoiser, known)
+    state = denoiser.start(parameters)
+    blank = np.full_like(noisy[0], np.nan)
+    belief = denoiser.predict(parameters, state, blank)
+    as_told = same(belief.mean, known.context_mean) and same(belief.cov, known.context_cov)
+    require(as_told, who, "takes gaps, and makes something of a context that was lost as a whole")
+    after = denoiser.update(parameters, state, blank, None)
+    untouched = zip(arrays(who, state), arrays(who, after), strict=True)
+    require(all(same(*pair) for pair in untouched), who, "takes gaps, and learns from what was lost")
+
+
+def _check_corrects(
+    who: str, denoiser: Denoiser, able: Corrects, known: Knowledge, noisy: Array, contexts: Array
+) -> None:
+    """True contexts that come late give the same state in any order."""
+    parameters = _setup(denoiser, known)
+    state = denoiser.start(parameters)
+    for seen in noisy:
+        state = denoiser.update(parameters, state, seen, None)
+    ends, hidden = [], np.full_like(noisy[0], np.nan)
+    for order in (range(ROUNDS), reversed(range(ROUNDS))):
+        now = state
+        for t in order:
+            now, belief = able.correct(parameters, now, noisy[t], hidden, contexts[t])
+            require(same(belief.mean, contexts[t]), who, "does not believe a true context it was shown")
+        ends.append(list(arrays(who, now)))
+    agree = all(np.allclose(one, other, rtol=1e-8, atol=1e-8) for one, other in zip(*ends, strict=True))
+    require(agree, who, "true contexts that come late give another state in another order")
+
+
+def _check_rewinds(who: str, denoiser: Denoiser, able: Rewinds, known: Knowledge, noisy: Array) -> None:
+    parameters = _setup(denoiser, known)
+    found = able.hindsight(parameters, denoiser.start(parameters), noisy)
+    gain, bias = found.shrinkage.gain, found.mean
+    belief = denoiser.predict(parameters, denoiser.start(parameters), noisy)
+    mean = able.unbiased(parameters, noisy) - (gain @ bias[..., None])[..., 0]
+    require(same(mean, belief.mean), who, "rewinds to another belief than it has now")

@@ -1,0 +1,70 @@
+"""The contract of worlds."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+
+from unfog.maths.arrays import Array
+from unfog.simulate import simulate
+from unfog.simulate.draws import truth_draws
+from unfog.testing.common import TRIALS, ContractError, require, same
+from unfog.worlds.problem import Emission, Problem, Truth
+
+ROUNDS = 5
+
+
+def check_world(problem: Problem, agents: tuple[str, ...] = ("alg1", "naive")) -> None:
+    """Raise ContractError, by the name of the world and of the rule, where it breaks one."""
+    who = f"world {type(problem).__name__}"
+    _check_knowledge(who, problem)
+    whole = _rounds(who, problem, range(TRIALS))
+    for trial in range(TRIALS):
+        alone = _rounds(who, problem, [trial])
+        for one, other in zip(whole, alone, strict=True):
+            fits = same(one.context[trial], other.context[0]) and same(one.noisy[trial], other.noisy[0])
+            require(fits, who, "a trial depends on the trials beside it")
+    try:
+        copy = pickle.loads(pickle.dumps(problem))  # noqa: S301
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ContractError(f"{who}: cannot be pickled ({error})") from None
+    told: dict[str, Any] = {"rounds": 20, "trials": TRIALS, "seed": 1}
+    first, second = simulate(problem, agents, **told), simulate(copy, agents, **told)
+    for name, values in first.values.items():
+        require(np.isfinite(values).all(), who, f"its {name} is not finite")
+        require((values == second.values[name]).all(), who, "a copy of it gives other numbers")
+    if problem.rewards.kind == "gaussian" and problem.has_bias:
+        steps = np.diff(first.values["regret"], axis=-1)
+        require(steps.min() > -1e-9, who, "a round's regret is negative")
+
+
+def _check_knowledge(who: str, problem: Problem) -> None:
+    known = problem.knowledge()
+    d = known.context_mean.shape[0]
+    for name in ("context_cov", "noise_cov", "bias_cov"):
+        cov: Array = known._asdict()[name]
+        require(cov.shape == (d, d), who, f"{name} has shape {cov.shape}, not {(d, d)}")
+        require(np.linalg.eigvalsh(cov).min() > 0, who, f"{name} is not positive definite")
+    kinds = problem.rewards.kind == "gaussian", known.reward_var is not None
+    require(kinds[0] == kinds[1], who, "a reward_var is for Gaussian rewards, and for these alone")
+
+
+def _rounds(who: str, problem: Problem, trials: Any) -> list[Emission]:
+    """A few rounds of these trials, each looked at."""
+    truth: Truth = problem.truth(truth_draws(3, trials, problem.truth_draws()))
+    known, number = problem.knowledge(), len(trials)
+    d, m = known.context_mean.shape[0], known.prior_mean.shape[0]
+    require(truth.theta.shape == (number, m), who, f"theta has shape {truth.theta.shape}, not {(number, m)}")
+    require(truth.features.size == m, who, f"{truth.features.size} features, and a prior for {m}")
+    require(truth.features.arms == problem.arms(), who, "arms() is not how many arms the features have")
+    width, found = problem.round_normals(), []
+    draws = np.stack([np.random.default_rng(t).standard_normal((ROUNDS, width)) for t in trials])
+    for t in range(ROUNDS):
+        emission = problem.emit(truth, draws[:, t], np.asarray(t))
+        shapes = emission.context.shape, emission.noisy.shape
+        require(shapes == ((number, d),) * 2, who, f"contexts have shapes {shapes}, not {(number, d)}")
+        require(np.isfinite(emission.noisy).all(), who, "a noisy context is not finite")
+        paid = problem.reward(np.zeros(number), draws[:, t])
+        require(paid.shape == (number,) and np.isfinite(paid).all(), who, "a reward is not a number a trial")
+        found.append(emission)
+    return found

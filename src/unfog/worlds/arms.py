@@ -1,0 +1,92 @@
+"""The arms of a world: their actions, given or drawn once a trial, and the map that makes features."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.features import Context, FeatureMap, MapBuilder
+from unfog.features.named import BUILT_IN, builder
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+from unfog.worlds.problem import Draws
+
+ACTION_LAWS = ("normal", "uniform")
+MOST_ACTIONS = 10**6
+ALLOWED = "a map of K actions (..., K, p) and contexts (..., d) to m features (..., K, m)"
+
+
+class Arms(NamedTuple):
+    """Actions and their map."""
+
+    build: MapBuilder
+    shape: tuple[int, ...]  # (K, ...) of the actions of one trial
+    given: Array | None  # the actions where they are not drawn
+    law: Literal["normal", "uniform"]  # uniform: on [-1, 1]
+
+    def one(self) -> FeatureMap:
+        """The features of one set of actions: those given, or all zero."""
+        return self.build(np.zeros(self.shape) if self.given is None else self.given)
+
+    def draws(self) -> dict[str, Draws]:
+        """What actions are made of, where they are drawn."""
+        return {} if self.given is not None else {"actions": Draws(self.law, self.shape)}
+
+    def features(self, draws: Mapping[str, Array]) -> FeatureMap:
+        """The features of every trial."""
+        if self.given is None:
+            drawn = draws["actions"]
+            return self.build(drawn if self.law == "normal" else 2 * drawn - 1)
+        xp = draws["theta"].__array_namespace__()
+        trials = draws["theta"].shape[:-1]
+        return self.build(xp.broadcast_to(xp.asarray(self.given), (*trials, *self.given.shape)))
+
+
+def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arms:
+    """The arms that these fields describe, checked."""
+    build, named = builder(features), isinstance(features, str) and features in BUILT_IN
+    found: Literal["normal", "uniform"] = (
+        "uniform" if inputs.one_of("action_law", law, ACTION_LAWS) == "uniform" else "normal"
+    )
+    if isinstance(actions, bool | int | float | np.number | str) and features != "matrix":
+        shape = inputs.count("actions", actions, most=MOST_ACTIONS), dim
+        # An arm that has features of its own needs no action: zeros stand for it.
+        made = Arms(build, shape, np.zeros(shape) if features == "per_arm" else None, found)
+    else:
+        given = _given(actions, dim, features if named else None)
+        made = Arms(build, given.shape, given, found)
+    _check_map(made, dim)
+    return made
+
+
+def _given(actions: object, dim: int, name: object) -> Array:
+    """The actions where they are given rather than counted; maps made in Python may want any shape."""
+    if name == "per_arm":
+        raise InputError("actions", actions, "a whole number: with per_arm an arm has no numbers of its own")
+    if name == "matrix":
+        allowed = f"K matrices of m rows of {dim} numbers"
+        found = inputs.rows("actions", actions, None, allowed)
+        if found.ndim != 3 or found.shape[2] != dim:
+            raise InputError("actions", f"an array of shape {found.shape}", allowed)
+        return found
+    width = None if name is None else dim
+    return inputs.rows("actions", actions, width, f"a whole number, or K rows of {dim} numbers")
+
+
+def _check_map(made: Arms, dim: int) -> None:
+    """One look at what a map made in Python gives back."""
+    number = made.shape[0]
+    try:
+        features = made.one()
+        size = features.size
+        designs = features.design(Context(np.zeros(dim), np.eye(dim))), features.at(np.zeros(dim))
+        found = [(d.scores(np.zeros(size)).shape, d.row(np.zeros((), np.intp)).shape) for d in designs]
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            "features", f"fail on {number} actions and a context of {dim} ({error!r})", ALLOWED
+        ) from error
+    if set(found) != {((number,), (size,))}:
+        raise InputError("features", f"give scores and rows of shapes {found[0]}", ALLOWED)

@@ -1,0 +1,160 @@
+"""A world put together: contexts x channel x arms x payoff, all scores being phi(a, c)'theta*.
+
+A round's normals are laid out in this order: the contexts' own, the channel's (noise first), the reward's.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.features.contract import FeatureMap
+from unfog.features.per_arm import PerArm
+from unfog.inputs import Numbers
+from unfog.maths import blocks, gaussian
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
+from unfog.model.rewards import Rewards
+from unfog.worlds import channel as channels
+from unfog.worlds.arms import Arms
+from unfog.worlds.channel import Channel, ChannelFields
+from unfog.worlds.contexts import Contexts
+from unfog.worlds.payoffs import Payoff
+from unfog.worlds.problem import Draws, Emission, Truth
+
+LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
+
+
+class Parts(NamedTuple):
+    """What a world is made of."""
+
+    known: Knowledge
+    contexts: Contexts
+    channel: Channel
+    arms: Arms
+    payoff: Payoff
+    rows: int = 0  # of the record that contexts or errors come from
+
+    def row(self, truth: Truth, number: Ints | None) -> Ints | None:
+        """The row of the record that is played in the rounds of these numbers."""
+        if truth.first is None or number is None:
+            return None
+        xp = truth.first.__array_namespace__()
+        found: Ints = (xp.astype(truth.first, xp.int64) + number) % self.rows
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Composed(ChannelFields, ABC):
+    """The fields of the channel, and the `Problem` made of parts, which subclasses put together."""
+
+    has_bias: ClassVar[bool] = True
+    note: str = field(init=False, repr=False, default="")
+
+    @abstractmethod
+    def _compose(self) -> Parts:
+        """The parts, checked; asked for once, when they are first needed."""
+
+    @cached_property
+    def _parts(self) -> Parts:
+        return self._compose()
+
+    @cached_property
+    def _prior(self) -> Belief:
+        mean, cov = self._parts.known.prior_mean, self._parts.known.prior_cov
+        return (blocks if cov.ndim == 3 else gaussian).from_moments(mean, cov)
+
+    def knowledge(self) -> Knowledge:
+        """What agents are told."""
+        return self._parts.known
+
+    @property
+    def rewards(self) -> Rewards:
+        """How rewards hang on scores."""
+        return self._parts.payoff.rewards
+
+    @property
+    def plain(self) -> bool:
+        """Whether the channel is as agents are told, and no true context is held back."""
+        return self._parts.channel.plain and not self.partial
+
+    def arms(self) -> int:
+        """How many actions there are."""
+        return self._parts.arms.shape[0]
+
+    def cells(self) -> int:
+        """Numbers that the features of one round keep in memory for a moment."""
+        return self._parts.arms.one().cells + self._parts.channel.cells()
+
+    def truth_draws(self) -> Mapping[str, Draws]:
+        """Normals for theta* and gamma*, the actions where they are drawn, a number for the first row."""
+        parts = self._parts
+        draws = {"theta": Draws("normal", parts.known.prior_mean.shape), **parts.channel.draws()}
+        first = {"first": Draws("uniform", ())} if parts.rows else {}
+        return {**draws, **parts.arms.draws(), **first}
+
+    def truth(self, draws: Mapping[str, Array]) -> Truth:
+        """theta*, gamma* and the actions of a trial, and its first row."""
+        parts = self._parts
+        xp = draws["theta"].__array_namespace__()
+        theta = type(self._prior)(*map(xp.asarray, self._prior)).sample(draws["theta"])
+        bias, path = parts.channel.bias(draws)
+        first = xp.floor(draws["first"] * parts.rows) if parts.rows else None
+        return Truth(theta, bias, parts.arms.features(draws), first, path)
+
+    def round_normals(self) -> int:
+        """A context's, its measurement's and its reward's."""
+        parts = self._parts
+        return parts.contexts.normals + parts.channel.normals() + parts.payoff.normals
+
+    def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:
+        """A context and its measurement."""
+        parts, own = self._parts, self._parts.contexts.normals
+        row = parts.row(truth, number)
+        context = parts.contexts.draw(normals[..., :own], row)
+        rest = normals[..., own : own + parts.channel.normals()]
+        emission = channels.emit(parts.channel, context, truth, rest, number, row)
+        if not self.has_bias:  # regret is against the context itself
+            return emission
+        return emission._replace(best=channels.best(parts.channel, emission, truth.bias))
+
+    def reward(self, score: Array, normals: Array) -> Array:
+        """A reward, from the last of the round's normals."""
+        return self._parts.payoff.pay(score, normals)
+
+
+def described(
+    dim: int, features: FeatureMap, payoff: Payoff, prior_mean: Numbers, prior_cov: Numbers, **laws: Numbers
+) -> Knowledge:
+    """What agents are told, from fields that are numbers, lists or matrices, checked by their names."""
+    made = {
+        name: (inputs.vector if name == "context_mean" else inputs.covariance)(name, value, dim)
+        for name, value in laws.items()
+    }
+    mean, cov = _prior(features, prior_mean, prior_cov)
+    return Knowledge(**made, prior_mean=mean, prior_cov=cov, reward_var=payoff.variance)
+
+
+def _prior(features: FeatureMap, mean: Numbers, cov: Numbers) -> tuple[Array, Array]:
+    """The prior of theta; where arms have features of their own, that of one stands for all, in blocks."""
+    if isinstance(features, PerArm) and _fits(cov, features.block):
+        each = inputs.covariance("prior_cov", cov, features.block)
+        covs = np.tile(each, (features.arms, 1, 1))
+    else:
+        covs = inputs.covariance("prior_cov", cov, features.size)
+    if isinstance(features, PerArm) and _fits(mean, features.block):
+        return np.tile(inputs.vector("prior_mean", mean, features.block), features.arms), covs
+    return inputs.vector("prior_mean", mean, features.size), covs
+
+
+def _fits(value: Numbers, size: int) -> bool:
+    """Whether a number, a list or a matrix is one of this size; what is ragged is not."""
+    try:
+        return np.shape(value) in ((), (size,), (size, size))
+    except ValueError:
+        return False

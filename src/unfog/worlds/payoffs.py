@@ -1,0 +1,51 @@
+"""What a score pays: Gaussian noise around it, or 0 and 1 by its sigmoid.
+
+A round's last normals are the reward's.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from unfog.maths.arrays import Array
+from unfog.maths.logistic import NODES, sigmoid
+from unfog.model.rewards import Identity, Rewards, Sigmoid
+
+
+class Noisy(NamedTuple):
+    """r = score + N(0, sigma^2)."""
+
+    reward_var: float
+    normals: int = 1
+    rewards: Rewards = Identity()
+
+    @property
+    def variance(self) -> Array:
+        """sigma^2."""
+        return np.asarray(self.reward_var)
+
+    def pay(self, score: Array, normals: Array) -> Array:
+        """The score plus N(0, sigma^2)."""
+        return score + self.reward_var**0.5 * normals[..., -1]
+
+
+class Binary(NamedTuple):
+    """r ~ Bernoulli(sigmoid(score)). Two normals make a uniform number, exp(-(x^2 + y^2) / 2)."""
+
+    nodes: int = NODES
+    normals: int = 2
+    variance: None = None
+
+    @property
+    def rewards(self) -> Rewards:
+        """Mean rewards are probabilities, averaged with so many nodes."""
+        return Sigmoid(nodes=self.nodes)
+
+    def pay(self, score: Array, normals: Array) -> Array:
+        """1 with probability sigmoid(score), else 0."""
+        xp = score.__array_namespace__()
+        uniform = xp.exp(-0.5 * (normals[..., -2] ** 2 + normals[..., -1] ** 2))
+        return xp.where(uniform < sigmoid(score), xp.ones_like(score), xp.zeros_like(score))
+
+
+Payoff: TypeAlias = Noisy | Binary

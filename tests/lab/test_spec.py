@@ -1,0 +1,87 @@
+"""Worlds in a spec: names of feature maps and their aliases, and the channel's fields in every kind."""
+
+import tomllib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unfog
+from unfog.features import MapBuilder
+from unfog.inputs import InputError
+from unfog.lab.spec import DEFAULTS, SHARED, build_problem, describe, parse, to_toml
+from unfog.simulate import simulate
+
+SINES: MapBuilder = unfog.features.quadrature(lambda action, context: np.sin(action * context), 2)
+SMALL = {"kind": "gaussian", "dim": 2, "actions": 3}
+
+
+def test_linear_is_read_as_product_for_ever() -> None:
+    old, new = (
+        parse({"problem": {**SMALL, "features": name}, "run": {"agents": ["alg1"]}})
+        for name in ("linear", "product")
+    )
+    assert old == new
+    assert old.problem["features"] == "product"
+    assert parse(tomllib.loads(to_toml(old))) == old
+    problem = unfog.GaussianProblem(dim=2, actions=3, features="linear")
+    assert problem.features == "product"
+    one, two = (simulate(p, ["alg1"], rounds=9, trials=2) for p in (problem, build_problem(new.problem)))
+    assert np.array_equal(one.values["regret"], two.values["regret"])
+
+
+def test_a_sweep_over_features_keeps_the_names_it_was_given() -> None:
+    swept = parse(
+        {"problem": SMALL, "run": {"agents": ["alg1"]}, "sweep": {"features": ["linear", "per_arm"]}}
+    )
+    assert [suffix for suffix, _ in swept.settings()] == [" features=linear", " features=per_arm"]
+
+
+def test_an_importable_builder_makes_a_spec() -> None:
+    fields = {**SMALL, "features": f"{__name__}:SINES"}
+    spec = parse({"problem": fields, "run": {"agents": ["alg1"], "rounds": 5, "trials": 2}})
+    assert spec.problem["features"] == f"{__name__}:SINES"
+    again = parse(tomllib.loads(to_toml(spec)))
+    assert again == spec
+    made = unfog.GaussianProblem(dim=2, actions=3, features=SINES)
+    assert describe(made) is None
+    right = simulate(made, ["alg1"], rounds=5, trials=2)
+    assert np.array_equal(unfog.run(again)["regret"].values, right.values["regret"])
+
+
+@pytest.mark.parametrize("features", ["quadrature", "nowhere:thing", "cubic"])
+def test_features_that_are_none_are_refused_by_their_table(features: str) -> None:
+    with pytest.raises(InputError, match=r"^problem\.features: "):
+        parse({"problem": {**SMALL, "features": features}})
+
+
+def test_an_arm_of_its_own_in_a_spec() -> None:
+    spec = parse({"problem": {**SMALL, "features": "per_arm", "prior_cov": [1.0, 0.5, 0.5]}})
+    [(_, problem)] = parse(tomllib.loads(to_toml(spec))).settings()
+    assert problem.knowledge().prior_cov.shape == (3, 3, 3)
+    assert np.isfinite(simulate(problem, ["alg1", "unfog"], rounds=9, trials=2).values["regret"]).all()
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "airquality": {"revealed": 0.02, "late": 3, "missing": 0.2, "drift_cov": [0.1, 0.1, 0.1, 0.2]},
+    "movielens": {"missing": 0.3, "drift_cov": 0.01, "drift_rounds": 50, "actual_noise_cov": 0.2, "late": 1},
+    "gaussian": {"tails": 4, "revealed": 0.5},
+    "logistic": {"missing": 0.3},
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_every_kind_has_every_field_of_a_channel(kind: str) -> None:
+    assert set(list(DEFAULTS[kind])[-7:]) == SHARED
+    stand_in = {"ratings": "stand-in"} if kind == "movielens" else {}
+    spec = parse({"problem": {"kind": kind, **stand_in, **ODD[kind]}, "run": {"agents": ["alg1"]}})
+    assert {field: spec.problem[field] for field in ODD[kind]} == ODD[kind]
+    assert parse(tomllib.loads(to_toml(spec))) == spec
+    assert describe(build_problem(spec.problem)) == spec.problem
+
+
+@pytest.mark.parametrize(("field", "value"), [("tails", 5), ("actual_noise_cov", 2.0)])
+def test_recorded_errors_have_no_law_to_change(field: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"^problem\.{field}: {value}; allowed: 0 where errors come from"):
+        parse({"problem": {"kind": "airquality", field: value}})
+    parse({"problem": {"kind": "airquality", "channel": "gaussian", field: value}})

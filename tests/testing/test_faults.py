@@ -1,0 +1,365 @@
+"""A fault planted for each rule is refused, by the name of the part and of the rule."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from unfog import testing
+from unfog.agents.choose import Epsilon, Greedy, Thompson
+from unfog.agents.choose.greedy import best, for_all
+from unfog.agents.denoise import Exact, Incomplete, KnownBias
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Conjugate, Revisable, Smoothing
+from unfog.agents.parts import Chooser, Denoiser, LooksBack, Privilege, Rewinds, Term, View
+from unfog.features import Context
+from unfog.features.product import Product
+from unfog.maths.arrays import Array, Ints
+from unfog.model.knowledge import Knowledge
+from unfog.testing import ContractError
+from unfog.worlds import GaussianProblem
+from unfog.worlds.problem import Emission
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peeks(Exact):
+    name = "peeks"
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Any:
+        if privilege is not None:
+            known = known._replace(context_mean=known.context_mean + privilege.bias)
+        return super().setup(known, None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deaf(KnownBias):
+    name = "deaf"
+
+    def with_bias(self, parameters: Any, bias: Array) -> Any:
+        return parameters
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListState(Exact):
+    name = "list_state"
+
+    def start(self, parameters: Any) -> Any:
+        return [np.zeros(2)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatState(Exact):
+    name = "float_state"
+
+    def start(self, parameters: Any) -> Any:
+        return super().start(parameters)._replace(seen=0.0)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writes(Exact):
+    name = "writes"
+
+    def update(self, parameters: Any, state: Any, noisy: Array, context: Any) -> Any:
+        noisy -= parameters.mean
+        return super().update(parameters, state, noisy, context)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixes(Exact):
+    name = "mixes"
+
+    def predict(self, parameters: Any, state: Any, noisy: Array) -> Context:
+        mean, cov = super().predict(parameters, state, noisy)
+        return Context(mean + noisy.mean(0), cov)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lopsided(Exact):
+    name = "lopsided"
+
+    def predict(self, parameters: Any, state: Any, noisy: Array) -> Context:
+        mean, cov = super().predict(parameters, state, noisy)
+        return Context(mean, cov + np.triu(np.ones((2, 2)), 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forgets(Incomplete):
+    name = "forgets"
+
+    def correct(self, parameters: Any, state: Any, noisy: Array, before: Array, after: Array) -> Any:
+        new, context = super().correct(parameters, state, noisy, before, after)
+        return new._replace(natural_mean=0.5 * new.natural_mean), context
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inventive(Incomplete):
+    name = "inventive"
+
+    def predict(self, parameters: Any, state: Any, noisy: Array) -> Context:
+        mean, cov = super().predict(parameters, state, noisy)
+        return Context(mean + 0.1, cov)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changeable(Exact):
+    name = "changeable"
+    setting: Any = None
+
+
+@dataclass(kw_only=True)
+class Thawed(Chooser):
+    name = "thawed"
+    note = "can be changed"
+
+    def normals(self, known: Knowledge) -> int:
+        return 0
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        return Greedy().choose(view, normals)
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        return Greedy().probabilities(view, draws)
+
+
+class Bare:
+    """No part at all."""
+
+
+@pytest.mark.parametrize(
+    ("part", "rule"),
+    [
+        (Peeks(), "'peeks': reads 'bias' of the privilege"),
+        (Deaf(), "'deaf': is Privileged and makes nothing of the bias"),
+        (ListState(), "'list_state': a state is a tuple of arrays, and this one holds a list"),
+        (FloatState(), "'float_state': a state is a tuple of arrays, and this one holds a float"),
+        (Writes(), "'writes': writes into its arguments"),
+        (Mixes(), "'mixes': a trial's belief depends on the trials beside it"),
+        (Lopsided(), "'lopsided': its covariance is not symmetric"),
+        (Forgets(pairs=True), "'forgets': true contexts that come late give another state"),
+        (Inventive(), "'inventive': takes gaps, and makes something of a context that was lost"),
+        (Changeable(setting=[1]), "Changeable: .*unhashable"),
+        (Changeable(setting=lambda: 0), "'changeable': cannot be pickled"),
+        (Bare(), "Bare has no .*predict"),
+        (Exact, "the class Exact"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_denoisers(part: Any, rule: str) -> None:
+    with pytest.raises(ContractError, match=rule):
+        testing.check_denoiser(part)
+
+
+def test_an_ability_that_is_declared_must_be_there() -> None:
+    """Python itself refuses to make such a part, by the name of what it lacks."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Boasts(Conjugate, LooksBack):
+        name = "boasts"
+
+    @dataclass(frozen=True, kw_only=True)
+    class Pretends(Denoiser, Rewinds):
+        name = "pretends"
+
+    with pytest.raises(TypeError, match="Boasts with abstract method look_back"):
+        Boasts()  # type: ignore[abstract]
+    with pytest.raises(TypeError, match="Pretends with abstract methods hindsight, predict"):
+        Pretends()  # type: ignore[abstract]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learns(Conjugate):
+    name = "learns"
+
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        return state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loose(Conjugate):
+    name = "loose"
+
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        return {"belief": super().update(parameters, state, evidence, reward)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gossips(Conjugate):
+    name = "gossips"
+
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        return super().update(parameters, state, evidence, reward + reward.mean())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sloppy(Revisable):
+    name = "sloppy"
+
+    def replace(self, parameters: Any, state: Any, old: Term | None, new: Term, reward: Array) -> Any:
+        old = None if old is None else old._replace(variance=1.1 * old.variance)
+        return super().replace(parameters, state, old, new, reward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nonsense(Conjugate):
+    name = "nonsense"
+    rewards = "poisson"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demanding(Conjugate):
+    name = "demanding"
+    needs = (Rewinds,)
+
+    def check(self, known: Knowledge, features: Any) -> None:
+        from unfog.inputs import InputError
+
+        raise InputError("learner", "'demanding' with five arms", "six")
+
+
+@pytest.mark.parametrize(
+    ("part", "rule"),
+    [
+        (Learns(), "'learns': learns nothing from rewards"),
+        (Loose(), "'loose': a state is a tuple of arrays, and this one holds a dict"),
+        (Gossips(), "'gossips': a trial's belief depends on the trials beside it"),
+        (Sloppy(), "'sloppy': takes back something else than it took in"),
+        (Nonsense(), "'poisson'; allowed: gaussian, bernoulli"),
+        (Demanding(), "'demanding' with five arms; allowed: six"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_learners(part: Any, rule: str) -> None:
+    with pytest.raises(ContractError, match=rule):
+        testing.check_learner(part)
+
+
+def test_a_learner_that_needs_what_the_denoiser_has_not() -> None:
+    with pytest.raises(ContractError, match="'smoothing' beside the denoiser 'known_bias'"):
+        testing.check_learner(Smoothing(), KnownBias())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blind(Greedy):
+    name = "blind"
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        return for_all(best(view.design.scores(view.belief.centre)), normals)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overconfident(Thompson):
+    name = "overconfident"
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        return super().probabilities(view, draws) ** 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Liar(Epsilon):
+    name = "liar"
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        return Epsilon(epsilon=self.epsilon / 2).probabilities(view, draws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halves(Greedy):
+    name = "halves"
+
+    def choose(self, view: View, normals: Array) -> Any:
+        return super().choose(view, normals) * 1.0
+
+
+@pytest.mark.parametrize(
+    ("part", "rule"),
+    [
+        (Blind(), "'blind': ignores the mask"),
+        (Overconfident(), "'overconfident': its probabilities do not add up to one"),
+        (Liar(epsilon=0.2), "'liar': says exact probabilities with which it does not choose"),
+        (Halves(), "'halves': chooses what is no whole number"),
+        (Thawed(), "Thawed can be changed"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_choosers(part: Any, rule: str) -> None:
+    with pytest.raises(ContractError, match=rule):
+        testing.check_chooser(part)
+
+
+class Wrong(NamedTuple):
+    """A design with one method replaced."""
+
+    design: Any
+    method: str
+    by: Any
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self.design, name)
+        return (lambda *a: self.by(real(*a))) if name == self.method else real
+
+
+class Tampered(Product):
+    """A map whose designs have one method replaced."""
+
+    method = ""
+
+    def design(self, context: Context) -> Any:
+        return Wrong(super().design(context), self.method, lambda x: 1.3 * x)
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"),
+    [
+        ("row", "is not the mean of phi"),
+        ("covariance", "is not that of phi"),
+        ("scores", "scores are not rows times theta"),
+        ("variances", "variances are not those of the scores"),
+        ("context_variance", "context_variance is off"),
+        ("context_slope", "context_slope is off"),
+    ],
+)
+def test_feature_maps(method: str, rule: str) -> None:
+    kind: Any = type("Mine", (Tampered,), {"method": method})
+    with pytest.raises(ContractError, match=f"feature map Mine: .*{rule}"):
+        testing.check_feature_map(kind, np.random.default_rng(3).standard_normal((4, 2)), dim=2)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Leaks(GaussianProblem):
+    """Trials are not independent."""
+
+    def emit(self, truth: Any, normals: Array, number: Any = None) -> Emission:
+        found = super().emit(truth, normals, number)
+        return found._replace(noisy=found.noisy + found.noisy.mean(0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Miscounts(GaussianProblem):
+    """It says another number of arms than its features have."""
+
+    def arms(self) -> int:
+        return 7
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bankrupt(GaussianProblem):
+    """It pays nothing that is a number."""
+
+    def reward(self, score: Array, normals: Array) -> Array:
+        return score / 0 * 0
+
+
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
+@pytest.mark.parametrize(
+    ("world", "rule"),
+    [
+        (Leaks(), "Leaks: a trial depends on the trials beside it"),
+        (Miscounts(), "Miscounts: arms\\(\\) is not how many arms the features have"),
+        (Bankrupt(), "Bankrupt: a reward is not a number a trial"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_worlds(world: Any, rule: str) -> None:
+    with pytest.raises(ContractError, match=rule):
+        testing.check_world(world)
