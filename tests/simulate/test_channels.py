@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unfog.agents.agent import Agent
 
 from tests.problems import random_problem, spd
-from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise.drift import Drift
 from unfog.agents.denoise.robust import Robust
