@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from unfog.agents.agent import Agent, Decision, Memory, Setup
 
 from tests.problems import feature_moments, inverse, quadratic_phi, random_problem
 from unfog.agents import agent as agents
-from unfog.agents.agent import Agent, Decision, Memory, Setup
 from unfog.agents.catalogue import AGENTS, named
 from unfog.agents.denoise import identity, known_bias, prior_only
 from unfog.agents.denoise.bias import Tally
