@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from blackjax.adaptation.base import get_filter_adapt_info_fn
+from unfog.agents.agent import Agent
 
 from tests.problems import spd, within
 from tests.theory.test_mismatch import dense, moments_of, normal
-from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import conjugate
 from unfog.features.matrix import matrix

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unfog.agents.agent import Agent
 
 from tests.problems import covariance_error, spd, within
-from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn.adf import Online
 from unfog.agents.parts import Learner

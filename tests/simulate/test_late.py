@@ -4,10 +4,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
+from unfog.agents.agent import Agent
 
 from tests.problems import inverse, random_problem
 from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
 from unfog.agents.choose import thompson
 from unfog.agents.denoise import exact
 from unfog.agents.denoise import incomplete as records

@@ -165,13 +165,13 @@ class Sum(Walker):
     def steps(self) -> int:
         return 4
 
-    def normals(self, known: Knowledge, seen: int) -> int:  # noqa: ARG002
+    def normals(self, known: Knowledge, seen: int) -> int:
         return known.prior_mean.shape[-1]
 
-    def step(self, parameters: Any, state: State, normals: Array) -> State:  # noqa: ARG002
+    def step(self, parameters: Any, state: State, normals: Array) -> State:
         return state._replace(theta=state.theta + normals)
 
-    def work(self, known: Knowledge) -> int:  # noqa: ARG002
+    def work(self, known: Knowledge) -> int:
         return 1
 
 

@@ -1,6 +1,7 @@
 """What must not change a result and what must, a plain loop to compare with, and the paper's findings."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.linalg import cholesky, inv
 
 from tests.problems import quadratic_phi, random_problem, spd
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.choose import thompson
-from unfog.agents.learn import conjugate
+from unfog.agents.choose import Thompson
+from unfog.agents.learn import Conjugate
 from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
@@ -95,14 +96,9 @@ def test_an_agents_result_does_not_depend_on_its_company(name: str, curves: Curv
 
 
 def test_a_row_of_ones_own_is_run_as_it_is(curves: Curves) -> None:
-    mine = run([AGENTS["alg2"]._replace(name="mine"), "alg1"])
+    mine = run([replace(AGENTS["alg2"], name="mine"), "alg1"])
     assert mine.agents == ["mine", "alg1"]
     assert np.array_equal(mine.values["regret"][0], curves.values["regret"][curves.agents.index("alg2")])
-
-
-def test_a_row_of_ones_own_runs_in_one_process_only() -> None:
-    with pytest.raises(InputError, match=r"^workers: 2; allowed: 1 for agents that are not in the catalogue"):
-        run([AGENTS["alg2"]._replace(name="mine")], chunk=5, workers=2)
 
 
 def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
@@ -365,7 +361,7 @@ def test_the_simulator_is_the_plain_loop(name: str, followed: Curves) -> None:
 
 
 def test_every_plain_row_of_the_catalogue_is_followed() -> None:
-    plain = {name for name, row in AGENTS.items() if row.learner is conjugate and row.chooser is thompson}
+    plain = {name for name, row in AGENTS.items() if row.learner == Conjugate() and row.chooser == Thompson()}
     assert set(DENOISE) == plain
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.learn import conjugate
+from unfog.agents.learn import Conjugate
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.simulate import Curves, Plan, grid, plan, simulate
@@ -230,26 +231,22 @@ def test_what_is_left_of_a_job_runs_in_the_batch_of_the_whole() -> None:
     assert job.batch == 4
 
 
-class Scaled:
-    """A learner with a setting that can change, and that cannot be hashed."""
+@dataclass(frozen=True, kw_only=True)
+class Scaled(Conjugate):
+    """A learner with a setting."""
 
-    __hash__ = None  # type: ignore[assignment]
-    kind, chain, spread = conjugate.kind, conjugate.chain, conjugate.spread
-    setup = staticmethod(conjugate.setup)
-    start = staticmethod(conjugate.start)
-    belief = staticmethod(conjugate.belief)
+    name = "scaled"
+    scale: float = 1.0
 
-    def __init__(self) -> None:
-        self.scale = 1.0
-
-    def update(self, parameters: Any, state: Any, row: Any, spread: Any, reward: Any) -> Any:
-        return conjugate.update(parameters, state, row * self.scale, spread, reward)
+    def update(self, parameters: Any, state: Any, evidence: Any, reward: Any) -> Any:
+        return super().update(parameters, state, evidence, self.scale * reward)
 
 
-def test_an_agent_of_ones_own_that_changes_is_compiled_anew() -> None:
-    learner = Scaled()
-    mine = AGENTS["alg1"]._replace(name="mine", learner=learner)
-    for scale in (1.0, 0.3):
-        learner.scale = scale
+def test_agents_of_ones_own_are_values_compiled_once_each() -> None:
+    cache: Any = jax_engine._program
+    cache.cache_clear()
+    for scale in (1.0, 0.3, 1.0):
+        mine = replace(AGENTS["alg1"], name="mine", learner=Scaled(scale=scale))
         numpy, jax = (run(agents=[mine], engine=e, draws="numpy").values["regret"] for e in ("numpy", "jax"))
         np.testing.assert_allclose(jax, numpy, rtol=1e-9, atol=1e-9)
+    assert cache.cache_info().misses == 2

@@ -1,5 +1,6 @@
 """The GPU kernel, run without a GPU by Pallas's interpreter, against the NumPy engine on the same draws."""
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -7,10 +8,11 @@ import numpy as np
 import pytest
 
 from tests.problems import random_problem, spd
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.learn import conjugate
+from unfog.agents.denoise.plugin import PlugIn
+from unfog.agents.learn import Conjugate
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths import gaussian
@@ -69,26 +71,21 @@ def test_gains_are_what_the_denoiser_does(name: str) -> None:
         np.testing.assert_allclose(gains.variance[t], np.diagonal(belief.cov), rtol=1e-12, atol=1e-15)
 
 
-class Triangular:
+@dataclass(frozen=True, kw_only=True)
+class Triangular(Conjugate):
     """The conjugate learner with its root made triangular anew every round, as the kernel keeps it."""
 
-    kind, chain, spread = conjugate.kind, conjugate.chain, conjugate.spread
-    setup = staticmethod(conjugate.setup)
-    start = staticmethod(conjugate.start)
-    belief = staticmethod(conjugate.belief)
+    name = "triangular"
 
-    @staticmethod
-    def update(
-        parameters: Array, state: Gaussian, row: Array, spread: Array | None, reward: Array
-    ) -> Gaussian:
-        new = conjugate.update(parameters, state, row, spread, reward)
+    def update(self, parameters: Any, state: Any, evidence: Any, reward: Array) -> Any:
+        new: Any = super().update(parameters, state, evidence, reward)
         return gaussian.from_moments(new.mean, gaussian.covariance(new))
 
 
 @pytest.mark.parametrize("name", SERVED)
 def test_the_kernel_agrees_with_the_numpy_engine_on_its_draws(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 25, "trials": 100, "seed": 8}
-    triangular: Agent = AGENTS[name]._replace(learner=Triangular())
+    triangular: Agent = replace(AGENTS[name], learner=Triangular())
     numpy = simulate(PROBLEM, [triangular], **settings)
     kernel = simulate(PROBLEM, [name], engine="pallas", draws="numpy", chunk=100, **settings)
     for loss, values in numpy.values.items():
@@ -127,12 +124,24 @@ def test_what_it_cannot_run_is_refused_by_name() -> None:
         simulate(linear, ["alg1"], engine="pallas", rounds=3, trials=2)
     with pytest.raises(InputError, match=r"^precision: float64; allowed: float32"):
         simulate(PROBLEM, ["alg1"], engine="pallas", precision="float64", rounds=3, trials=2)
-    twin = AGENTS["alg1"]._replace(name="twin")
-    with pytest.raises(InputError, match=r"^engine: pallas cannot run twin; allowed: numpy, jax, auto"):
-        simulate(PROBLEM, [twin], engine="pallas", rounds=3, trials=2)
-    odd = AGENTS["alg1"]._replace(name="odd", learner=Triangular())
+    odd = replace(AGENTS["alg1"], name="odd", learner=Triangular())
     with pytest.raises(InputError, match=r"^engine: pallas cannot run odd; allowed: numpy, jax, auto"):
         simulate(PROBLEM, [odd], engine="pallas", rounds=3, trials=2)
+
+
+def test_a_row_of_ones_own_made_of_parts_it_knows_is_run_and_one_of_others_is_not() -> None:
+    twin = replace(AGENTS["alg1"], name="twin")
+    settings: Any = {"engine": "pallas", "rounds": 3, "trials": 2, "chunk": 2}
+    one, other = (simulate(PROBLEM, [agent], **settings).values["regret"] for agent in ("alg1", twin))
+    assert np.array_equal(one, other)
+    own = replace(twin, name="own", denoiser=Own())
+    with pytest.raises(InputError, match=r"^engine: pallas cannot run own; allowed: numpy, jax, auto"):
+        simulate(PROBLEM, [own], **settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(PlugIn):
+    """A denoiser that looks right."""
 
 
 @pytest.mark.parametrize(

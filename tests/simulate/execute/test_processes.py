@@ -1,13 +1,13 @@
 """Executors: any engine goes with any of them, and gives the same numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.problems import random_problem
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.choose.ucb import Ucb
 from unfog.agents.denoise.robust import Robust
 from unfog.agents.learn.hetero import Hetero
@@ -46,16 +46,16 @@ def test_workers_are_for_engines_that_gain_by_them(engine: str, workers: int, ex
     assert work.executor == executor
 
 
-@dataclass(frozen=True)
-class Local:
-    """A part that refuses to travel."""
+@dataclass(frozen=True, kw_only=True)
+class Local(Ucb):
+    """A chooser that refuses to travel."""
 
     def __reduce__(self) -> Any:
         raise TypeError("not I")
 
 
 def test_what_cannot_travel_is_refused_by_name() -> None:
-    stuck = MINE._replace(name="stuck", chooser=type("Stuck", (Local, Ucb), {})())
+    stuck = replace(MINE, name="stuck", chooser=Local())
     with pytest.raises(InputError, match=r"^workers: 2; allowed: 1 for 'stuck' that cannot be sent .*not I"):
         run([stuck], workers=2)
     assert run([stuck]).agents == ["stuck"]
