@@ -45,7 +45,7 @@ def work(given: argparse.Namespace) -> Callable[[], object]:
     if given.engine == "plain":
         sizes = {"dim": given.dim, "arms": given.arms}
         return lambda: [run_trial(given.rounds, seed, **sizes) for seed in range(given.trials)]
-    import_module(f"unfog.simulate.{given.engine}_engine")  # importing JAX is not compiling
+    import_module(f"unfog.simulate.engines.{given.engine}")  # importing JAX is not compiling
     problem = GaussianProblem(dim=given.dim, actions=given.arms)
     return lambda: simulate(
         problem,
