@@ -107,7 +107,7 @@ def learnt_by_hand(
         variance = variance + mean @ spread @ mean + np.trace(spread @ cov)
     precision = inverse(cov) + np.outer(row, row) / variance
     natural_mean = inverse(cov) @ mean + row * reward / variance
-    return np.linalg.solve(precision, natural_mean), inverse(precision)
+    return inverse(precision) @ natural_mean, inverse(precision)
 
 
 @EVERY_ROW
@@ -198,7 +198,7 @@ def in_order(agent: Agent, order: str, world: tuple[Truth, list[Round]]) -> tupl
     """All rounds, each with its reward and its true context in this order: "rc" or "cr"."""
     truth, played = world
     setup, memory = begin(agent, truth)
-    binary, decisions = agent.learner.rewards == "bernoulli", []
+    binary, decisions = agent.learner.rewards == "bernoulli", list[Decision]()
     for r in played:
         if agent.chain is not None:
             width = agent.chain.normals(KNOWN, len(decisions))
@@ -224,9 +224,9 @@ def test_a_reward_and_its_context_come_in_either_order(agent: Agent) -> None:
     world = make_world()
     (made, after), (again, other) = (in_order(agent, order, world) for order in ("rc", "cr"))
     assert not same_bits(after.learner, begin(agent, world[0])[1].learner)
-    for one, two in zip(made, again, strict=True):
-        np.testing.assert_array_equal(one.arm, two.arm)
-        np.testing.assert_array_equal(one.evidence.row(), two.evidence.row())
+    for first, second in zip(made, again, strict=True):
+        np.testing.assert_array_equal(first.arm, second.arm)
+        np.testing.assert_array_equal(first.evidence.row(), second.evidence.row())
     if agent.awaits_context:
         assert same_bits(after, other)
     for one, two in zip(leaves(after), leaves(other), strict=True):

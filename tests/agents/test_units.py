@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.agents.world import AGENTS, KNOWN, D, K, M, leaves, same_bits
+from tests.agents.world import KNOWN, D, K, M, leaves, same_bits
 from tests.problems import inverse
 from unfog.agents import round as rounds
 from unfog.agents import units
 from unfog.agents.assemble import Agent
-from unfog.agents.catalogue import Catalogue
+from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import (
     Drift,
@@ -69,7 +69,8 @@ class Story(NamedTuple):
 
     def of_trial(self, i: int) -> "Story":
         unit = self.unit[:, i] if self.unit.ndim > 1 else self.unit
-        return Story(*(part[:, i] for part in self[:4]), unit, self.actions[i])
+        noisy, contexts, rewards, normals = (part[:, i] for part in self[:4])
+        return Story(noisy, contexts, rewards, normals, unit, self.actions[i])
 
 
 def story(shared: bool, seed: int = 5) -> Story:
@@ -166,7 +167,7 @@ def test_theta_is_shared_by_all_units(agent: Agent, shared: bool) -> None:
         rows.append(design.row(decision.arm))
         counts = agent.learner.name == "revisable" and not agent.sees_context
         adds = decision.evidence.context_variance() if counts else np.zeros(TRIALS)
-        variances.append(KNOWN.reward_var + adds)
+        variances.append(np.asarray(KNOWN.reward_var, np.float64) + adds)
     for i in range(TRIALS):
         precision = inverse(KNOWN.prior_cov)
         natural_mean = precision @ KNOWN.prior_mean
