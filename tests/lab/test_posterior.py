@@ -74,6 +74,7 @@ def grid_moments(target: Target, points: int = 90, reach: float = 6.5) -> tuple[
     return mean, (grid - mean).T @ (weights[:, None] * (grid - mean))
 
 
+@pytest.mark.slow
 def test_nuts_is_the_integral() -> None:
     """18 entries within 4 standard errors: a right sampler fails in about 1 of 1000 seeds."""
     rng = np.random.default_rng(3)
@@ -219,6 +220,7 @@ def test_a_gaussian_belief_is_drawn_from(data: Data) -> None:
     assert within(np.cov(draws.T), cov, covariance_error(cov, 4000))
 
 
+@pytest.mark.slow
 def test_numbers_hang_on_the_seed_alone(data: Data) -> None:
     learner = learner_named("alg1", "lmc")
     first, long = walks(learner, data, 0, 130)
@@ -242,6 +244,7 @@ def of(found: Check, name: str) -> Comparison:
     return next(one for one in found.comparisons if one.learner == name)
 
 
+@pytest.mark.slow
 def test_the_papers_temperature_is_all_but_greedy(found: Check) -> None:
     """sqrt(1/beta) = 0.032 of the posterior's spread; with 1/beta = 1 the spread itself."""
     papers, hot = of(found, "lmc"), of(found, "lmc:temperature=1")
@@ -250,6 +253,7 @@ def test_the_papers_temperature_is_all_but_greedy(found: Check) -> None:
     assert np.all((hot.spreads > 0.7) & (hot.spreads < 1.3))
 
 
+@pytest.mark.slow
 def test_pg_cannot_be_told_from_nuts(found: Check) -> None:
     """54 entries, as used and in a long run, within 4 standard errors: chance 1 % if right.
 
@@ -263,6 +267,7 @@ def test_pg_cannot_be_told_from_nuts(found: Check) -> None:
     assert np.all(np.abs(np.log(pg.spreads)) < 0.15)
 
 
+@pytest.mark.slow
 def test_a_posterior_a_little_too_wide_is_told_from_nuts(found: Check, data: Data) -> None:
     _, long = walks(learner_named("alg1", "pg"), data, 4, 50)
     assert long is not None
