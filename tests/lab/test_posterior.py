@@ -179,6 +179,18 @@ def test_what_was_lost_is_not_forgotten() -> None:
     assert blind > 20
 
 
+def test_contexts_that_come_late_are_refused_to_those_that_await_them() -> None:
+    """As in a run; and who takes them late has one decision a round, its own."""
+    late = with_channel(late=2)
+    for name in ("alg2", "late"):
+        with pytest.raises(InputError, match="needs every true context at once"):
+            play(late, Catalogue("bernoulli")[f"{name}-adf"], 8, 0)
+    problem = GaussianProblem(dim=2, actions=8, late=2)
+    for emission, decision in played(problem, AGENTS["late"], 12, [0, 1], 3):
+        np.testing.assert_array_equal(decision.noisy, emission.noisy)
+        assert decision.known is None
+
+
 def test_the_bias_of_every_round_is_told_to_the_oracle() -> None:
     """The bias drifts, which is all the same to one that is told today's: it takes it off."""
     data = check_data(with_channel(drift_cov=0.5), "oracle", 150, 11)
