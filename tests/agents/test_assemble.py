@@ -116,13 +116,14 @@ class Ranks(Conjugate):
 
 
 def test_a_module_is_no_part() -> None:
-    told = "mine.denoiser: the module unfog.agents.denoise.plugin; allowed: a part, which is a value: unfog.denoise.PlugIn()"
+    value = "allowed: a part, which is a value"
+    told = f"mine.denoiser: the module unfog.agents.denoise.plugin; {value}: unfog.denoise.PlugIn()"
     assert refused(denoiser=plugin) == told
-    told = "mine.learner: the module unfog.agents.learn.conjugate; allowed: a part, which is a value: unfog.learn.Conjugate()"
+    told = f"mine.learner: the module unfog.agents.learn.conjugate; {value}: unfog.learn.Conjugate()"
     assert refused(learner=conjugate) == told
     assert refused(binary=conjugate) == told.replace("mine.learner", "mine.binary")
-    assert refused(learner=lmc).endswith("allowed: a part, which is a value: unfog.learn.LMC()")
-    assert refused(chooser=math) == "mine.chooser: the module math; allowed: a part"
+    assert refused(learner=lmc).endswith(f"{value}: unfog.learn.LMC()")
+    assert refused(chooser=math) == f"mine.chooser: the module math; {value}: an instance of its class"
 
 
 @pytest.mark.parametrize(
