@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from unfog.agents.evidence import Evidence
 from unfog.features import Context, Design
-from unfog.maths.arrays import Array
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
 from unfog.worlds.gaussian import GaussianProblem
 
@@ -105,3 +109,45 @@ def covariance_error(cov: Array, draws: int) -> Array:
     spread = np.diag(cov)
     error: Array = np.sqrt((spread[:, None] * spread + cov**2) / draws)
     return error
+
+
+class Bare(NamedTuple):
+    """A design of one arm, of which nothing but the row and the covariance of its features is known."""
+
+    features: Array  # (..., m)
+    spread: Array  # (..., m, m)
+
+    def scores(self, theta: Array) -> Array:
+        return (self.features * theta).sum(-1)[..., None]
+
+    def row(self, arm: Any) -> Array:
+        return self.features
+
+    def variances(self, belief: Belief) -> Array:
+        return belief.variance(self.features)[..., None]
+
+    def covariance(self, arm: Any) -> Array:
+        return self.spread
+
+    def context_variance(self, belief: Belief, arm: Any) -> Array:
+        """One coordinate of theta after the other: E[theta_i theta_j] Cov(phi_i, phi_j)."""
+        assert isinstance(belief, gaussian.Gaussian)
+        mean, cov = belief.mean, gaussian.covariance(belief)
+        found: Array = (self.spread * (cov + mean[..., :, None] * mean[..., None, :])).sum((-2, -1))
+        return found
+
+    def context_slope(self, theta: Array, arm: Any) -> Array:
+        return matvec(self.spread, theta)
+
+    def laws(self, theta: Array) -> Any:
+        raise NotImplementedError
+
+
+def evidence(row: Array, spread: Array | None = None, belief: Belief | None = None) -> Evidence:
+    """A round that shows this row (..., m), whose features have this covariance, or none."""
+    xp = row.__array_namespace__()
+    size, dtype = row.shape[-1], row.dtype
+    spread = xp.zeros((size, size), dtype=dtype) if spread is None else spread
+    belief = gaussian.certain(xp.zeros(size, dtype=dtype)) if belief is None else belief
+    features: Any = None
+    return Evidence(features, Bare(row, spread), belief, xp.zeros(row.shape[:-1], dtype=int))

@@ -126,7 +126,7 @@ def test_what_is_no_field_is_refused_by_name(field: str) -> None:
     with pytest.raises(TypeError, match=field):
         LogisticProblem(**{field: 1})  # type: ignore[arg-type]
     with pytest.raises(InputError, match=rf"^problem\.{field}: unknown field"):
-        build_problem({"kind": "logistic", field: 1})
+        parse({"problem": {"kind": "logistic", field: 1}})
 
 
 @pytest.mark.parametrize(
