@@ -1,15 +1,15 @@
 """Worlds whose channel loses, drifts and misleads: regret, both engines, and what is refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.problems import random_problem, spd
-from unfog.agents.agent import Agent
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.denoise.drift import Drift
-from unfog.agents.denoise.robust import Robust
+from unfog.agents.denoise import Drift, Robust
 from unfog.inputs import InputError
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
@@ -30,7 +30,7 @@ CHANNELS: dict[str, dict[str, Any]] = {
 
 
 def own(name: str, denoiser: Any, like: str = "alg1") -> Agent:
-    return AGENTS[like]._replace(name=name, denoiser=denoiser)
+    return replace(AGENTS[like], name=name, denoiser=denoiser)
 
 
 DRIFTER, STURDY = own("drifter", Drift(step=0.01)), own("sturdy", Robust(nu=3))

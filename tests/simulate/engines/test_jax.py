@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 
 from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.learn import conjugate
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Conjugate
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.simulate import Curves, Plan, grid, plan, simulate
@@ -41,8 +43,8 @@ def waves(action: Any, context: Any) -> Any:
 
 PROBLEMS = {
     "quadratic": PROBLEM,
-    "linear": GaussianProblem(
-        dim=2, actions=4, features="linear", noise_cov=[[1, 0.4], [0.4, 2]], action_law="uniform"
+    "product": GaussianProblem(
+        dim=2, actions=4, features="product", noise_cov=[[1, 0.4], [0.4, 2]], action_law="uniform"
     ),
     "any function": GaussianProblem(dim=2, actions=3, features=quadrature(waves, 2), context_mean=[0.5, -1]),
     "fixed actions": GaussianProblem(dim=2, actions=np.array([[1.0, -0.5], [0.3, 2.0]]), context_mean=1.0),
@@ -230,26 +232,31 @@ def test_what_is_left_of_a_job_runs_in_the_batch_of_the_whole() -> None:
     assert job.batch == 4
 
 
-class Scaled:
-    """A learner with a setting that can change, and that cannot be hashed."""
+@dataclass(frozen=True, kw_only=True)
+class Scaled(Conjugate):
+    """A learner with a setting."""
 
-    __hash__ = None  # type: ignore[assignment]
-    kind, chain, spread = conjugate.kind, conjugate.chain, conjugate.spread
-    setup = staticmethod(conjugate.setup)
-    start = staticmethod(conjugate.start)
-    belief = staticmethod(conjugate.belief)
+    scale: float = 1.0
 
-    def __init__(self) -> None:
-        self.scale = 1.0
+    name = "scaled"
 
-    def update(self, parameters: Any, state: Any, row: Any, spread: Any, reward: Any) -> Any:
-        return conjugate.update(parameters, state, row * self.scale, spread, reward)
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Any) -> Any:
+        return state.condition(evidence.row() * self.scale, reward, parameters)
 
 
-def test_an_agent_of_ones_own_that_changes_is_compiled_anew() -> None:
-    learner = Scaled()
-    mine = AGENTS["alg1"]._replace(name="mine", learner=learner)
+def test_a_part_of_ones_own_is_compiled_for_each_of_its_settings() -> None:
+    seen = []
     for scale in (1.0, 0.3):
-        learner.scale = scale
+        mine = replace(AGENTS["alg1"], name="mine", learner=Scaled(scale=scale))
         numpy, jax = (run(agents=[mine], engine=e, draws="numpy").values["regret"] for e in ("numpy", "jax"))
         np.testing.assert_allclose(jax, numpy, rtol=1e-9, atol=1e-9)
+        seen.append(jax)
+    assert np.abs(seen[0] - seen[1]).max() > 0.1
+
+
+def test_agents_alike_share_one_program() -> None:
+    cache: Any = jax_engine._program
+    mine = [replace(AGENTS["alg1"], learner=Scaled(scale=0.5)) for _ in range(2)]
+    assert mine[0] == mine[1]
+    programs = [cache(PROBLEM, agent, True, False, "float64", False, None) for agent in mine]
+    assert programs[0] is programs[1]

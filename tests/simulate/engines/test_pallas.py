@@ -1,5 +1,6 @@
 """The GPU kernel, run without a GPU by Pallas's interpreter, against the NumPy engine on the same draws."""
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -7,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.problems import random_problem, spd
-from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.learn import conjugate
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Conjugate
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.maths import gaussian
@@ -69,26 +70,21 @@ def test_gains_are_what_the_denoiser_does(name: str) -> None:
         np.testing.assert_allclose(gains.variance[t], np.diagonal(belief.cov), rtol=1e-12, atol=1e-15)
 
 
-class Triangular:
+@dataclass(frozen=True, kw_only=True)
+class Triangular(Conjugate):
     """The conjugate learner with its root made triangular anew every round, as the kernel keeps it."""
 
-    kind, chain, spread = conjugate.kind, conjugate.chain, conjugate.spread
-    setup = staticmethod(conjugate.setup)
-    start = staticmethod(conjugate.start)
-    belief = staticmethod(conjugate.belief)
+    name = "triangular"
 
-    @staticmethod
-    def update(
-        parameters: Array, state: Gaussian, row: Array, spread: Array | None, reward: Array
-    ) -> Gaussian:
-        new = conjugate.update(parameters, state, row, spread, reward)
+    def update(self, parameters: Array, state: Gaussian, evidence: Evidence, reward: Array) -> Gaussian:
+        new = super().update(parameters, state, evidence, reward)
         return gaussian.from_moments(new.mean, gaussian.covariance(new))
 
 
 @pytest.mark.parametrize("name", SERVED)
 def test_the_kernel_agrees_with_the_numpy_engine_on_its_draws(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 25, "trials": 100, "seed": 8}
-    triangular: Agent = AGENTS[name]._replace(learner=Triangular())
+    triangular = replace(AGENTS[name], learner=Triangular())
     numpy = simulate(PROBLEM, [triangular], **settings)
     kernel = simulate(PROBLEM, [name], engine="pallas", draws="numpy", chunk=100, **settings)
     for loss, values in numpy.values.items():
@@ -122,17 +118,21 @@ def test_its_own_draws_strides_and_moments(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_it_cannot_run_is_refused_by_name() -> None:
-    linear = GaussianProblem(dim=2, actions=3, features="linear")
+    product = GaussianProblem(dim=2, actions=3, features="product")
     with pytest.raises(InputError, match="quadratic features"):
-        simulate(linear, ["alg1"], engine="pallas", rounds=3, trials=2)
+        simulate(product, ["alg1"], engine="pallas", rounds=3, trials=2)
     with pytest.raises(InputError, match=r"^precision: float64; allowed: float32"):
         simulate(PROBLEM, ["alg1"], engine="pallas", precision="float64", rounds=3, trials=2)
-    twin = AGENTS["alg1"]._replace(name="twin")
-    with pytest.raises(InputError, match=r"^engine: pallas cannot run twin; allowed: numpy, jax, auto"):
-        simulate(PROBLEM, [twin], engine="pallas", rounds=3, trials=2)
-    odd = AGENTS["alg1"]._replace(name="odd", learner=Triangular())
+    odd = replace(AGENTS["alg1"], name="odd", learner=Triangular())
     with pytest.raises(InputError, match=r"^engine: pallas cannot run odd; allowed: numpy, jax, auto"):
         simulate(PROBLEM, [odd], engine="pallas", rounds=3, trials=2)
+
+
+def test_a_row_of_ones_own_with_the_same_parts_is_run() -> None:
+    settings: Any = {"engine": "pallas", "rounds": 3, "trials": 2}
+    twin = simulate(PROBLEM, [replace(AGENTS["alg1"], name="twin")], **settings)
+    assert twin.agents == ["twin"]
+    assert np.array_equal(twin.values["regret"], simulate(PROBLEM, ["alg1"], **settings).values["regret"])
 
 
 @pytest.mark.parametrize(
