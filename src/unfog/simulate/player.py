@@ -71,7 +71,7 @@ def played(
             return problem.reward(score, nature[:, t])
 
         decision = player.round(offered(emission), draws[:, t], pay)
-        yield emission, player.reveal(decision, shown(emission), problem.late)
+        yield emission, player.reveal(decision, to_reveal(emission), problem.late)
 
 
 def offered(emission: Emission) -> Offer:
@@ -79,7 +79,7 @@ def offered(emission: Emission) -> Offer:
     return Offer(emission.noisy, emission.mask, bias=emission.bias)
 
 
-def shown(emission: Emission) -> Array:
+def to_reveal(emission: Emission) -> Array:
     """The true context (..., d), or where it will not be shown, not a number."""
     if emission.revealed is None:
         return emission.context
