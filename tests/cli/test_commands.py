@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.names import CHOOSERS, LEARNERS, NOTES, PARTS
+from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
 from unfog.cli import main
 from unfog.lab.spec import catalog
 from unfog.version import __version__
@@ -66,7 +66,9 @@ def test_list_says_how_parts_are_named(capsys: Capture) -> None:
         "learners",
         "choosers",
     ]
-    assert "(hetero, smoothing, joint for Gaussian rewards, the others for rewards of 0 or 1)" in headings[2]
+    assert (
+        "(conjugate, hetero, joint, revisable, smoothing for Gaussian rewards, the others for " in headings[2]
+    )
     for name in ("alg1-hetero", "alg1-exact-ucb", "alg1-hetero-ucb:quantile=0.9"):
         assert name in " ".join(headings)
         assert Catalogue()[name].name == name
@@ -83,8 +85,8 @@ def test_list_as_json_is_in_the_same_groups(capsys: Capture) -> None:
         assert set(group) == set(names)
         assert all(isinstance(line, str) and line for line in group.values())
     assert groups["agents"]["unfog"] == AGENTS["unfog"].summary
-    assert groups["choosers"]["greedy"] == NOTES["greedy"]  # it has no settings to tell
-    assert groups["learners"]["hetero"] == f"{NOTES['hetero']} (surprise=false)"
+    assert groups["choosers"]["greedy"] == PARTS["greedy"].note  # it has no settings to tell
+    assert groups["learners"]["hetero"] == f"{PARTS['hetero'].note} (surprise=false)"
 
 
 def test_a_group_of_commands_alone_shows_its_help(capsys: Capture) -> None:

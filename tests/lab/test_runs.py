@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -261,7 +262,15 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
         assert store.fingerprint() != whole
         monkeypatch.undo()
     missing = {p.name for p in Path(str(resources.files("unfog"))).iterdir() if p.name[0] not in "_."}
-    assert missing - set(store.NUMERIC) == {"cli", "lab", "theory", "extras.py", "version.py", "py.typed"}
+    assert missing - set(store.NUMERIC) == {
+        "cli",
+        "lab",
+        "testing",
+        "theory",
+        "extras.py",
+        "version.py",
+        "py.typed",
+    }
     # Of the theory, simulations need what is in the fingerprint and no more.
     code = "import sys, unfog.simulate.engines.jax, unfog.simulate.engines.pallas\n"
     code += "print(*(name for name in sys.modules if name.startswith('unfog.theory.')))"
@@ -331,7 +340,7 @@ def test_problems_made_in_python(tmp_path: Path) -> None:
 
 
 def test_agents_of_ones_own(tmp_path: Path) -> None:
-    mine = unfog.AGENTS["alg1"]._replace(name="mine")
+    mine = replace(unfog.AGENTS["alg1"], name="mine")
     data = unfog.run(small(), agents=[mine, "naive"])
     same = unfog.run(small())
     assert list(data["agent"].values) == ["mine", "naive"]

@@ -9,6 +9,7 @@ import pytest
 import unfog
 from unfog.features import MapBuilder
 from unfog.inputs import InputError
+from unfog.lab.prepare import prepare
 from unfog.lab.spec import DEFAULTS, SHARED, build_problem, describe, parse, to_toml
 from unfog.simulate import simulate
 
@@ -21,8 +22,8 @@ def test_linear_is_read_as_product_for_ever() -> None:
         parse({"problem": {**SMALL, "features": name}, "run": {"agents": ["alg1"]}})
         for name in ("linear", "product")
     )
-    assert old == new
-    assert old.problem["features"] == "product"
+    assert prepare(old).spec == prepare(new).spec
+    assert prepare(old).spec.problem["features"] == "product"
     assert parse(tomllib.loads(to_toml(old))) == old
     problem = unfog.GaussianProblem(dim=2, actions=3, features="linear")
     assert problem.features == "product"
@@ -52,12 +53,12 @@ def test_an_importable_builder_makes_a_spec() -> None:
 @pytest.mark.parametrize("features", ["quadrature", "nowhere:thing", "cubic"])
 def test_features_that_are_none_are_refused_by_their_table(features: str) -> None:
     with pytest.raises(InputError, match=r"^problem\.features: "):
-        parse({"problem": {**SMALL, "features": features}})
+        prepare(parse({"problem": {**SMALL, "features": features}}))
 
 
 def test_an_arm_of_its_own_in_a_spec() -> None:
     spec = parse({"problem": {**SMALL, "features": "per_arm", "prior_cov": [1.0, 0.5, 0.5]}})
-    [(_, problem)] = parse(tomllib.loads(to_toml(spec))).settings()
+    [problem] = prepare(parse(tomllib.loads(to_toml(spec)))).problems
     assert problem.knowledge().prior_cov.shape == (3, 3, 3)
     assert np.isfinite(simulate(problem, ["alg1", "unfog"], rounds=9, trials=2).values["regret"]).all()
 
@@ -74,7 +75,8 @@ ODD: dict[str, dict[str, Any]] = {
 def test_every_kind_has_every_field_of_a_channel(kind: str) -> None:
     assert set(list(DEFAULTS[kind])[-7:]) == SHARED
     stand_in = {"ratings": "stand-in"} if kind == "movielens" else {}
-    spec = parse({"problem": {"kind": kind, **stand_in, **ODD[kind]}, "run": {"agents": ["alg1"]}})
+    told = parse({"problem": {"kind": kind, **stand_in, **ODD[kind]}, "run": {"agents": ["alg1"]}})
+    spec = prepare(told).spec
     assert {field: spec.problem[field] for field in ODD[kind]} == ODD[kind]
     assert parse(tomllib.loads(to_toml(spec))) == spec
     assert describe(build_problem(spec.problem)) == spec.problem
@@ -83,5 +85,5 @@ def test_every_kind_has_every_field_of_a_channel(kind: str) -> None:
 @pytest.mark.parametrize(("field", "value"), [("tails", 5), ("actual_noise_cov", 2.0)])
 def test_recorded_errors_have_no_law_to_change(field: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"^problem\.{field}: {value}; allowed: 0 where errors come from"):
-        parse({"problem": {"kind": "airquality", field: value}})
-    parse({"problem": {"kind": "airquality", "channel": "gaussian", field: value}})
+        prepare(parse({"problem": {"kind": "airquality", field: value}}))
+    prepare(parse({"problem": {"kind": "airquality", "channel": "gaussian", field: value}}))
