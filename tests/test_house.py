@@ -67,4 +67,4 @@ def test_old_words_of_an_agent_are_told_the_new_ones() -> None:
     for field in ("reveals", "privileged"):
         told = rf"^{field}: True; allowed: nothing; it follows from the denoiser: a denoiser that "
         with pytest.raises(unfog.InputError, match=told):
-            unfog.Agent("mine", **parts, **{field: True})
+            unfog.Agent("mine", **parts | {field: True})

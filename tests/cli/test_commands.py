@@ -66,9 +66,8 @@ def test_list_says_how_parts_are_named(capsys: Capture) -> None:
         "learners",
         "choosers",
     ]
-    assert (
-        "(conjugate, hetero, joint, revisable, smoothing for Gaussian rewards, the others for " in headings[2]
-    )
+    gaussian = "conjugate, hetero, joint, revisable, smoothing"
+    assert f"({gaussian} for Gaussian rewards, the others for rewards of 0 or 1)" in headings[2]
     for name in ("alg1-hetero", "alg1-exact-ucb", "alg1-hetero-ucb:quantile=0.9"):
         assert name in " ".join(headings)
         assert Catalogue()[name].name == name
