@@ -5,14 +5,17 @@ changes by a rank-one formula: no inverse and no factorisation. Denoising is lef
 have none; the normals of a round are drawn in that round. Needs NumPy and the package's `src` on the path.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import unfog
 from benchmarks.peers.peer import Array, Peer
-from unfog.agents.choose import thompson
-from unfog.agents.learn import conjugate
+from unfog.agents.choose import Thompson
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Conjugate
+from unfog.agents.parts import View
+from unfog.features import Context
 from unfog.maths import gaussian
 from unfog.maths.arrays import Ints
 from unfog.maths.gaussian import Gaussian
@@ -23,6 +26,9 @@ DISTRIBUTION = "unfog"
 VERSION = unfog.__version__
 MODEL = "learn.conjugate + choose.thompson"
 PARAMETERS = "shared"
+LEARNER, CHOOSER = Conjugate(), Thompson()
+NO_CONTEXT = Context(np.zeros(0), np.zeros((0, 0)))
+NO_MAP: Any = None  # features are given
 
 
 class _Rows(NamedTuple):
@@ -56,16 +62,17 @@ class _Agent:
     def __init__(self, features: Array, seed: int) -> None:
         self._designs = [_Rows(rows) for rows in features]
         self._rng, known = np.random.default_rng(seed), _knowledge(features.shape[-1])
-        self._parameters, self._state = conjugate.setup(known), conjugate.start(known, None)
-        self._normals = thompson.normals(known)
+        self._parameters, self._state = LEARNER.setup(known), LEARNER.start(known, None)
+        self._normals = CHOOSER.normals(known)
 
     def decide(self, t: int) -> int:
-        belief = conjugate.belief(self._parameters, self._state)
-        return int(thompson.choose(self._designs[t], belief, self._rng.standard_normal(self._normals)))
+        belief = LEARNER.belief(self._parameters, self._state)
+        view = View(NO_CONTEXT, self._designs[t], belief)
+        return int(CHOOSER.choose(view, self._rng.standard_normal(self._normals)))
 
     def update(self, t: int, arm: int, reward: float) -> None:
-        row = self._designs[t].row(np.asarray(arm))
-        self._state = conjugate.update(self._parameters, self._state, row, None, np.asarray(reward))
+        seen = Evidence(NO_MAP, self._designs[t], self._state, np.asarray(arm))
+        self._state = LEARNER.update(self._parameters, self._state, seen, np.asarray(reward))
 
 
 def _knowledge(size: int) -> Knowledge:

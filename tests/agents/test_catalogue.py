@@ -1,240 +1,52 @@
-"""One contract for every row of the catalogue, and the refusal of names that are not in it."""
+"""Every row of the catalogue as a value, agents of one's own by module:name, and names that are refused."""
 
-from typing import Any, NamedTuple
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.problems import feature_moments, inverse, quadratic_phi, random_problem
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent, Decision, Memory, Setup
-from unfog.agents.catalogue import AGENTS, named
-from unfog.agents.denoise import identity, known_bias, prior_only
-from unfog.agents.denoise.bias import Tally
-from unfog.agents.parts import Privilege
-from unfog.features import Context
+from tests.agents.world import EVERY_ROW
+from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import AGENTS, Catalogue, named, with_own
+from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
+from unfog.agents.denoise import Drift, PlugIn
+from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Smoothing
+from unfog.agents.names import spelled_out
 from unfog.inputs import InputError
-from unfog.maths import gaussian
-from unfog.maths.arrays import Array
-from unfog.maths.gaussian import Gaussian
-from unfog.worlds.problem import Truth
+from unfog.simulate import simulate
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.logistic import LogisticProblem
 
-ROUNDS, TRIALS, K, D = 6, 4, 6, 3
-M = 3 * D
-PROBLEM = random_problem(seed=2, dim=D, actions=K)
-EVERY_ROW = pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
-
-
-class Round(NamedTuple):
-    """What one round needs, for all trials."""
-
-    context: Array
-    noisy: Array
-    normals: Array
-    reward: Array
-
-
-def make_world(seed: int = 8) -> tuple[Truth, list[Round]]:
-    rng = np.random.default_rng(seed)
-    normal = rng.standard_normal
-    draws = {"theta": normal((TRIALS, M)), "bias": normal((TRIALS, D)), "actions": normal((TRIALS, K, D))}
-    truth = PROBLEM.truth(draws)
-    emissions = [PROBLEM.emit(truth, normal((TRIALS, 2 * D + 1))) for _ in range(ROUNDS)]
-    return truth, [
-        Round(*emission[:2], normal((TRIALS, M)), rng.normal(1, 2, TRIALS)) for emission in emissions
-    ]
-
-
-def one_trial(truth: Truth, rounds: list[Round], i: int) -> tuple[Truth, list[Round]]:
-    features = type(truth.features)(truth.features.table[i])  # type: ignore[attr-defined, call-arg]
-    return Truth(truth.theta[i], truth.bias[i], features), [Round(*(part[i] for part in r)) for r in rounds]
-
-
-def begin(agent: Agent, truth: Truth) -> tuple[Setup, Memory]:
-    return agents.begin(agent, PROBLEM.knowledge(), Privilege(truth.bias) if agent.privileged else None)
-
-
-def step(agent: Agent, setup: Setup, memory: Memory, truth: Truth, r: Round) -> tuple[Decision, Memory]:
-    """One round; who takes the true context late is shown it right after the round."""
-    decision = agents.decide(agent, setup, memory, truth.features, r.noisy, r.normals)
-    revealed = r.context if agent.reveals and not agent.amends else None
-    memory = agents.learn(agent, setup, memory, truth.features, decision, r.noisy, r.reward, revealed)
-    if agent.reveals and agent.amends:
-        seen = truth.features, decision, r.noisy, r.reward, r.context
-        memory, _ = agents.amend(agent, setup, memory, *seen)
-    return decision, memory
-
-
-def play(agent: Agent, truth: Truth, rounds: list[Round]) -> tuple[list[Decision], list[Memory]]:
-    """Walk through the rounds: decisions, and memories from before the first to after the last."""
-    setup, memory = begin(agent, truth)
-    decisions, memories = [], [memory]
-    for r in rounds:
-        decision, memory = step(agent, setup, memory, truth, r)
-        decisions.append(decision)
-        memories.append(memory)
-    return decisions, memories
-
-
-def belief(agent: Agent, memory: Memory) -> Gaussian:
-    """What the agent believes of theta, however its learner keeps it."""
-    found = agent.learner.belief(agent.learner.setup(PROBLEM.knowledge()), memory.learner)
-    assert isinstance(found, Gaussian)
-    return found
-
-
-def leaves(state: Any) -> list[Array]:
-    return [leaf for part in state for leaf in leaves(part)] if isinstance(state, tuple) else [state]
-
-
-@EVERY_ROW
-def test_shapes_types_and_range_hold(agent: Agent) -> None:
-    decisions, memories = play(agent, *make_world())
-    for decision in decisions:
-        assert decision.arm.shape == (TRIALS,)
-        assert np.issubdtype(decision.arm.dtype, np.integer)
-        assert ((decision.arm >= 0) & (decision.arm < K)).all()
-        assert decision.context.mean.shape == (TRIALS, D)
-        assert decision.context.cov.shape in {(D, D), (TRIALS, D, D)}
-        assert decision.row.shape == (TRIALS, M)
-        assert all(leaf.dtype == np.float64 for leaf in (*decision.context, decision.row))
-    for memory in memories[1:]:
-        assert belief(agent, memory).mean.shape == (TRIALS, M)
-        assert belief(agent, memory).root.shape == (TRIALS, M, M)
-        assert all(leaf.dtype == np.float64 and np.isfinite(leaf).all() for leaf in leaves(memory))
-    shapes = [[leaf.shape for leaf in leaves(memory)] for memory in memories[1:]]
-    assert all(shape == shapes[0] for shape in shapes)
-
-
-@EVERY_ROW
-def test_every_round_changes_the_memory_and_leaves_the_old_one_alone(agent: Agent) -> None:
-    truth, rounds = make_world()
-    setup, memory = begin(agent, truth)
-    for r in rounds:
-        copies = [leaf.copy() for leaf in leaves(memory)]
-        _, after = step(agent, setup, memory, truth, r)
-        assert all(np.array_equal(a, b) for a, b in zip(leaves(memory), copies, strict=True))
-        new, old = belief(agent, after), belief(agent, memory)
-        assert (np.abs(new.mean - old.mean).max(-1) > 1e-6).all()
-        assert (np.abs(new.root - old.root).max((-2, -1)) > 1e-6).all()
-        memory = after
-
-
-@EVERY_ROW
-def test_the_denoisers_memory_grows_where_there_is_a_bias_to_learn(agent: Agent) -> None:
-    _, memories = play(agent, *make_world())
-    remembers = len(leaves(memories[0].denoiser)) > 0
-    assert remembers or agent.denoiser in (identity, prior_only, known_bias)
-    if isinstance(memories[0].denoiser, Tally):
-        assert [float(memory.denoiser.seen) for memory in memories] == list(range(ROUNDS + 1))
-
-
-@EVERY_ROW
-def test_the_row_is_that_of_the_arm_and_belief(agent: Agent) -> None:
-    truth, rounds = make_world()
-    for decision in play(agent, truth, rounds)[0]:
-        again = truth.features.design(decision.context).row(decision.arm)
-        assert np.array_equal(decision.row, again)
-
-
-def learnt_by_hand(
-    agent: Agent, row: Array, spread: Array | None, reward: Array, prior: tuple[Array, Array]
-) -> tuple[Array, Array]:
-    """Mean and covariance of theta after one reward, in precision form, with Cov(phi) in full.
-
-    Where Cov(phi) is not None it adds to the reward's variance, for learners that count it, and the size of
-    the surprise is one more measurement of theta, for those that take it.
-    """
-    mean, cov = prior
-    variance = float(np.asarray(PROBLEM.knowledge().reward_var))
-    counted = agent.learner.spread and spread is not None
-    seen = spread if counted and spread is not None else np.zeros((M, M))
-    variance = variance + mean @ seen @ mean + np.trace(seen @ cov)
-    expected, surprise = variance + row @ cov @ row, reward - row @ mean
-    precision = inverse(cov) + np.outer(row, row) / variance
-    pull = inverse(cov) @ mean + row * reward / variance
-    if counted and getattr(agent.learner, "surprise", False):
-        slope, after = 2 * seen @ mean, np.linalg.solve(precision, pull)
-        value = slope @ after + variance * (surprise**2 / expected - 1)
-        pull = pull + slope * value / (2 * expected**2)
-        precision = precision + np.outer(slope, slope) / (2 * expected**2)
-    return np.linalg.solve(precision, pull), inverse(precision)
-
-
-@EVERY_ROW
-def test_what_is_learnt_from_is_phi_where_the_context_is_revealed(agent: Agent) -> None:
-    truth, rounds = make_world()
-    first, known = rounds[0], PROBLEM.knowledge()
-    decision, after = step(agent, *begin(agent, truth), truth, first)
-    found = belief(agent, after)
-    for i in range(TRIALS):
-        action = truth.features.table[i, decision.arm[i], D : 2 * D]  # type: ignore[attr-defined]
-        covs = np.broadcast_to(decision.context.cov, (TRIALS, D, D))
-        context = Context(decision.context.mean[i], covs[i])
-        rows, spreads = feature_moments(quadratic_phi, action[None], context, order=3)
-        x = quadratic_phi(action, first.context[i]) if agent.reveals else rows[0]
-        spread = None if agent.reveals else spreads[0]
-        prior = known.prior_mean, known.prior_cov
-        mean, cov = learnt_by_hand(agent, x, spread, first.reward[i], prior)
-        np.testing.assert_allclose(found.mean[i], mean, rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(gaussian.covariance(found)[i], cov, rtol=1e-8, atol=1e-11)
-
-
-@EVERY_ROW
-def test_a_batch_of_trials_is_its_trials(agent: Agent) -> None:
-    truth, rounds = make_world()
-    decisions, memories = play(agent, truth, rounds)
-    for i in range(TRIALS):
-        alone, remembered = play(agent, *one_trial(truth, rounds, i))
-        for together, single in zip(decisions, alone, strict=True):
-            assert together.arm[i] == single.arm
-            np.testing.assert_allclose(together.row[i], single.row, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(
-            belief(agent, memories[-1]).mean[i], belief(agent, remembered[-1]).mean, rtol=1e-11, atol=1e-12
-        )
-
-
-@EVERY_ROW
-def test_privilege_is_for_the_privileged_alone(agent: Agent) -> None:
-    truth, _ = make_world()
-    wrong = None if agent.privileged else Privilege(truth.bias)
-    with pytest.raises(ValueError, match=f"^{agent.name}: privilege must be given to privileged agents"):
-        agents.begin(agent, PROBLEM.knowledge(), wrong)
-
-
-@EVERY_ROW
-def test_only_who_is_shown_the_context_needs_it(agent: Agent) -> None:
-    truth, rounds = make_world()
-    setup, memory = begin(agent, truth)
-    noisy, context = rounds[0].noisy, rounds[0].context
-
-    def remember(revealed: Array | None) -> list[Array]:
-        return leaves(agent.denoiser.update(setup.denoiser, memory.denoiser, noisy, revealed))
-
-    if agent.reveals:
-        assert not np.array_equal(remember(context)[1], remember(context + 1)[1])
-    if agent.reveals and not agent.amends:
-        with pytest.raises(TypeError):
-            remember(None)
-    else:
-        for a, b in zip(remember(None), remember(np.full_like(context, np.nan)), strict=True):
-            assert np.array_equal(a, b)
-
-
-def test_who_takes_the_context_late_is_not_shown_it_with_the_reward() -> None:
-    truth, rounds = make_world()
-    r = rounds[0]
-    for agent in (row for row in AGENTS.values() if row.amends):
-        setup, memory = begin(agent, truth)
-        decision = agents.decide(agent, setup, memory, truth.features, r.noisy, r.normals)
-        with pytest.raises(ValueError, match=f"^{agent.name}: the context must be revealed to agents that"):
-            agents.learn(agent, setup, memory, truth.features, decision, r.noisy, r.reward, r.context)
-
-
-def test_the_rows_that_reveal_are_those_of_setting_2() -> None:
-    revealing = {name: agent.amends for name, agent in AGENTS.items() if agent.reveals}
-    at_once, late = ["alg2", "alg2-exact", "unfog-delayed"], ["late", "unknown-noise"]
-    assert revealing == dict.fromkeys(at_once, False) | dict.fromkeys(late, True)
+SMALL: Any = {"rounds": 8, "trials": 2}
+SPELLED = {
+    "gaussian": [
+        "alg1-ucb",
+        "alg1-exact-hetero:surprise=true-ucb:quantile=0.9:growth=1",
+        "alg1-exact-joint:nodes=8",
+        "alg1-exact-smoothing:hetero=false-ids:samples=4",
+        "drift:step=0.01:quantile=0.9",
+        "robust:nu=4-greedy",
+        "unknown-noise:trust=7-toptwo:beta=0.3",
+        "late-epsilon:epsilon=0.2:decay=0.5",
+        "alg1:pairs=true",
+    ],
+    "bernoulli": [
+        "alg1-pg:sweeps=2",
+        "alg1-lmc:temperature=1:steps=20",
+        "kk-laplace:marginal=true-ucb",
+        "alg2-adf",
+        "alg2-online:marginal=true",
+        "unfog:marginal=false",
+    ],
+}
+EVERY_NAME = pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, more in SPELLED.items() for name in [*AGENTS, *more]]
+)
 
 
 @EVERY_ROW
@@ -242,6 +54,64 @@ def test_every_row_says_what_it_is_and_whence(agent: Agent) -> None:
     assert AGENTS[agent.name] is agent
     assert agent.summary
     assert agent.reference
+
+
+@EVERY_NAME
+def test_an_agent_is_a_value(kind: str, name: str) -> None:
+    """It pickles, hashes, and equals itself made anew, wherever that is; its parts do too."""
+    agent = Catalogue(kind)[name]
+    assert (agent.privileged is None) in (True, False)  # what was worked out once does not make it another
+    again = pickle.loads(pickle.dumps(agent))  # noqa: S301
+    made = spelled_out(AGENTS, name, kind)
+    rebuilt = Agent(**{field: vars(agent)[field] for field in Agent.__dataclass_fields__})
+    parts = {place: replace(vars(agent)[place]) for place in ("denoiser", "learner", "chooser")}
+    assert all(part is not vars(agent)[place] for place, part in parts.items())
+    for other in (again, made, rebuilt, replace(agent, **parts)):
+        assert other == agent
+        assert hash(other) == hash(agent)
+        assert other.same_as(agent)
+    for place, part in parts.items():
+        old = vars(again)[place]
+        assert (part, hash(part)) == (old, hash(old))
+    assert len({agent, again, made, rebuilt}) == 1
+    assert agent.name == name
+    assert agent.learner.rewards == kind
+
+
+@pytest.mark.parametrize(
+    ("part", "changes"),
+    [
+        (PlugIn(), {"pairs": True}),
+        (Drift(), {"pairs": True, "step": 0.1}),
+        (Hetero(), {"surprise": True}),
+        (Joint(), {"nodes": 8, "hetero": False}),
+        (Smoothing(), {"hetero": False}),
+        (Adf(), {"marginal": True}),
+        (Laplace(), {"steps": 4, "marginal": True}),
+        (PG(), {"sweeps": 4}),
+        (LMC(), {"temperature": 1.0, "steps": 4, "rate": 0.1, "decay": 0.0, "marginal": True}),
+        (Ucb(), {"quantile": 0.8, "growth": 1.0}),
+        (Ids(), {"samples": 4, "quantile": 0.8}),
+        (Epsilon(), {"epsilon": 0.2, "decay": 1.0}),
+        (TopTwo(), {"beta": 0.2, "redraws": 2}),
+    ],
+    ids=lambda value: value.name if hasattr(value, "name") else "",
+)
+def test_another_setting_makes_another_agent(part: Any, changes: dict[str, Any]) -> None:
+    place = next(p for p, kind in (("denoiser", "setup"), ("chooser", "choose")) if hasattr(part, kind))
+    place = "learner" if hasattr(part, "rewards") else place
+    parts: dict[str, Any] = {
+        "denoiser": AGENTS["unfog"].denoiser,
+        "learner": Conjugate(),
+        "chooser": Greedy(),
+    }
+    agent = Agent("mine", **{**parts, place: part})
+    assert set(changes) == set(part.__dataclass_fields__)  # every setting there is
+    for field, value in changes.items():
+        other = replace(agent, **{place: replace(part, **{field: value})})
+        assert other != agent
+        assert not other.same_as(agent)
+        assert replace(other, **{place: part}) == agent
 
 
 def test_names_give_rows_in_their_order() -> None:
@@ -266,3 +136,88 @@ def test_bad_names_are_refused_by_name(names: list[str], message: str) -> None:
 def test_the_field_is_named_as_asked() -> None:
     with pytest.raises(InputError, match=r"^run\.agents: no agent is called 'x'"):
         named(["x"], "run.agents")
+
+
+def test_one_agent_does_not_play_under_two_names() -> None:
+    with pytest.raises(InputError, match=r"^agents: 'alg1-lmc:steps=50' is 'alg1' by another name"):
+        named(["naive", "alg1", "alg1-lmc:steps=50"], rows=Catalogue("bernoulli"))
+    assert len(named(["alg1", "alg1-lmc:steps=51"], rows=Catalogue("bernoulli"))) == 2
+
+
+def test_what_is_neither_a_name_nor_a_row_is_refused() -> None:
+    wrong: Any
+    for wrong in ("alg1", [3], ["alg1", Ucb()], [Agent]):
+        with pytest.raises(InputError, match=r"^agents: .*; allowed: a list of names or of rows"):
+            with_own(wrong)
+    mine = AGENTS["alg1"].called("mine")
+    assert with_own(["kk", mine]) == (["kk", "mine"], [mine])
+
+
+# Agents of one's own, by module:name.
+
+
+OWN = """
+from unfog.agents.assemble import Agent
+from unfog.agents.choose import Greedy
+from unfog.agents.denoise import Exact
+from unfog.agents.learn import Adf, Hetero
+
+mine = Agent("anything", Exact(), Hetero(), Greedy(), binary=Adf())
+plain = Agent("plain", Exact(), Hetero(), Greedy())
+number = 3
+kind = Agent
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module that can be imported while the test runs."""
+    (tmp_path / "test_own_agents.py").write_text(OWN)
+    (tmp_path / "test_needs_more.py").write_text("import no_such_thing_at_all\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "test_own_agents"
+    sys.modules.pop("test_own_agents", None)
+
+
+def test_an_agent_of_ones_own_goes_by_module_and_name(module: str) -> None:
+    name = f"{module}:mine"
+    [row] = named([name])
+    assert (row.name, row.denoiser, row.learner) == (name, AGENTS["unfog"].denoiser, Hetero())
+    assert Catalogue("bernoulli")[name].learner == Adf()
+    problem = GaussianProblem(dim=2, actions=3)
+    found, right = (simulate(problem, [one], **SMALL).values["regret"] for one in (name, "unfog-greedy"))
+    np.testing.assert_array_equal(found, right)  # the same parts by another name
+    with pytest.raises(InputError, match=rf"^agents: 'unfog-greedy' is '{name}' by another name"):
+        named([name, "unfog-greedy"])
+    binary = simulate(LogisticProblem(dim=2, actions=3), [name], **SMALL)
+    assert np.isfinite(binary.values["regret"]).all()
+
+
+def test_a_module_agent_for_other_rewards_is_refused_as_such(module: str) -> None:
+    told = rf"^agents: '{module}:plain' learns from gaussian rewards; allowed: agents for bernoulli rewards"
+    with pytest.raises(InputError, match=told):
+        simulate(LogisticProblem(dim=2), [f"{module}:plain"], **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("no_such_module_here:mine", "No module named 'no_such_module_here'"),
+        ("test_own_agents:other", "there is no 'other' in test_own_agents"),
+        ("test_own_agents:number", "it is 3"),
+        ("test_own_agents:kind", "it is <class"),
+        ("test_needs_more:mine", "No module named 'no_such_thing_at_all'"),
+    ],
+)
+def test_what_a_module_does_not_have_is_refused_by_name(name: str, told: str, module: str) -> None:
+    with pytest.raises(InputError) as refused:
+        named(["alg1", name])
+    assert str(refused.value).startswith(f"agents.{name}: {told}")
+    assert str(refused.value).endswith(
+        "module:name, the name of an unfog.Agent in a module that can be imported"
+    )
+
+
+def test_a_row_is_not_taken_for_a_module() -> None:
+    with pytest.raises(InputError, match=r"^agents\.drift\.step: has no value; allowed: step=0\.001, for"):
+        named(["drift:step"])

@@ -1,23 +1,16 @@
 """Agents spelled out by name, the same one every time, and everything else refused with its reason."""
 
-import pickle
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue, named
-from unfog.agents.choose.greedy import Greedy
-from unfog.agents.choose.ucb import Ucb
-from unfog.agents.denoise.drift import Drift
-from unfog.agents.denoise.robust import Robust
-from unfog.agents.denoise.unknown_noise import UnknownNoise
-from unfog.agents.learn import conjugate
-from unfog.agents.learn.adf import Online
-from unfog.agents.learn.hetero import Hetero
-from unfog.agents.learn.laplace import Laplace
-from unfog.agents.learn.lmc import LMC
-from unfog.agents.learn.pg import PG
-from unfog.agents.names import BERNOULLI, CHOOSERS, LEARNERS, NOTES, PAPERS, PARTS, settings_of, spelled_out
+from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
+from unfog.agents.denoise import Drift, PlugIn, Robust, UnknownNoise
+from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Laplace
+from unfog.agents.names import CHOOSERS, FORMER, LEARNERS, PARTS, settings_of, spelled_out
 from unfog.inputs import InputError
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import parse
@@ -31,14 +24,16 @@ ROWS = Catalogue("bernoulli")
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name: str) -> None:
     row, plain = ROWS[name], AGENTS[name]
-    papers = plain.learner is conjugate
+    papers = plain.learner == Conjugate()
     told = name == "unfog-delayed"  # its rows are those of true contexts: nothing to average over
-    assert row.learner == (LMC() if papers else Online(marginal=not told))
-    assert (name in BERNOULLI) != papers
+    assert row.learner == (LMC() if papers else Adf(marginal=not told))
+    assert row.learner == plain.binary
     assert (row.denoiser, row.chooser) == (plain.denoiser, plain.chooser)
-    assert (row.reveals, row.privileged, row.reference) == (plain.reveals, plain.privileged, plain.reference)
+    assert (row.sees_context, row.privileged) == (plain.sees_context, plain.privileged)
+    assert row.reference == plain.reference
     assert row.name == name
-    assert row.summary == plain.summary + "; Langevin Monte Carlo" * papers
+    note = "; Langevin Monte Carlo" if papers else "; a Gaussian filtered reward by reward, at constant cost"
+    assert row.summary == plain.summary + note
 
 
 @pytest.mark.parametrize(
@@ -47,9 +42,9 @@ def test_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name: str) -> N
         ("alg1-lmc", "alg1", LMC()),
         ("alg1-pg", "alg1", PG()),
         ("kk-laplace", "kk", Laplace()),
-        ("alg2-online", "alg2", Online()),
+        ("alg2-online", "alg2", Adf()),
         ("alg1-exact", "alg1-exact", LMC()),
-        ("alg1-exact-online", "alg1-exact", Online()),
+        ("alg1-exact-online", "alg1-exact", Adf()),
         ("alg2-exact-pg", "alg2-exact", PG()),
         ("alg1:steps=7", "alg1", LMC(steps=7)),
         ("alg1-exact:temperature=1", "alg1-exact", LMC(temperature=1.0)),
@@ -60,32 +55,49 @@ def test_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name: str) -> N
         ("oracle-lmc:marginal=false", "oracle", LMC()),
         ("naive-pg:sweeps=1", "naive", PG(sweeps=1)),
         ("alg1-laplace:steps=9:marginal=true", "alg1", Laplace(steps=9, marginal=True)),
-        ("alg1-online:marginal=true", "alg1", Online(marginal=True)),
+        ("alg1-online:marginal=true", "alg1", Adf(marginal=True)),
+        ("alg1-adf", "alg1", Adf()),
+        ("alg1-exact-adf:marginal=true", "alg1-exact", Adf(marginal=True)),
     ],
 )
 def test_a_name_spells_out_row_learner_and_settings(name: str, base: str, learner: Any) -> None:
     row = ROWS[name]
     assert row.learner == learner
     assert (row.name, row.denoiser) == (name, AGENTS[base].denoiser)
-    assert row.reveals == AGENTS[base].reveals
+    assert row.sees_context == AGENTS[base].sees_context
     assert row.summary.startswith(AGENTS[base].summary)
 
 
-def test_every_learner_has_a_name_and_a_note() -> None:
-    assert list(PARTS) == list(NOTES) == [*LEARNERS, *CHOOSERS]
-    assert PAPERS == "lmc"
-    for name, note in NOTES.items():
-        assert rows_of(name)[f"kk-{name}"].summary.endswith(note)
+def test_every_part_has_a_name_and_a_note() -> None:
+    assert list(PARTS) == [*LEARNERS, *CHOOSERS]
+    for name, part in PARTS.items():
+        assert part.name == name
+        assert rows_of(name)[f"alg1-exact-{name}"].summary.endswith(part.note)
+    assert list(CHOOSERS.values()) == [Ucb, Ids, Greedy, Epsilon, TopTwo]
+
+
+def test_names_of_older_versions_mean_the_same_parts() -> None:
+    """What specs and run folders hold goes on being read, under the name they hold."""
+    assert FORMER == {"online": "adf"}
+    for name in ("alg1-online", "alg1-online:marginal=true-greedy", "unfog-online-ucb"):
+        row, now = ROWS[name], ROWS[name.replace("online", "adf")]
+        assert row.name == name
+        assert row.same_as(now)
+        assert row == replace(now, name=name)
+    with pytest.raises(InputError, match="'alg1-adf' is 'alg1-online' by another name"):
+        named(["alg1-online", "alg1-adf"], rows=ROWS)
+    with pytest.raises(InputError, match=r"^agents\.alg1-online\.sweeps: no such setting"):
+        named(["alg1-online:sweeps=3"], rows=ROWS)
 
 
 def rows_of(part: str) -> Catalogue:
-    return Catalogue(getattr(PARTS[part], "kind", "bernoulli"))
+    return Catalogue(getattr(PARTS[part], "rewards", "bernoulli"))
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_settings_are_told_as_they_are_written(name: str) -> None:
     told = settings_of(name)
-    row = rows_of(name)[":".join([f"kk-{name}", *told])]
+    row = rows_of(name)[":".join([f"alg1-exact-{name}", *told])]
     assert (row.learner if name in LEARNERS else row.chooser) == PARTS[name]()
     assert len(told) == len(set(told))
 
@@ -97,35 +109,20 @@ def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
     assert rows["robust:nu=3"].denoiser == Robust(nu=3.0)
     assert rows["unknown-noise:trust=20"].denoiser == UnknownNoise(trust=20.0)
     assert rows["unfog:surprise=true"].learner == Hetero(surprise=True)
-    assert ROWS["unfog:marginal=false:quantile=0.9"].learner == Online()
+    assert ROWS["unfog:marginal=false:quantile=0.9"].learner == Adf()
     assert rows["drift:step=0.01-greedy"].chooser == Greedy()
-    with pytest.raises(
-        InputError, match=r"^agents\.drift\.nu: no such setting; allowed: surprise=false, step="
-    ):
+    told = r"^agents\.drift\.nu: no such setting; allowed: pairs=false, step=0.001, surprise=false, quantile="
+    with pytest.raises(InputError, match=told):
         named(["drift:nu=3"])
-    with pytest.raises(InputError, match=r"^agents\.drift\.pairs: no such setting"):
-        named(["drift:pairs=true"])
+    assert rows["drift:pairs=true"].denoiser == Drift(pairs=True)
+    assert rows["alg1:pairs=true"].denoiser == PlugIn(pairs=True)
+    assert rows["alg1:pairs=true"].awaits_context
+    with pytest.raises(InputError, match="'alg1:pairs=true' is 'alg2' by another name"):
+        named(["alg2", "alg1:pairs=true"])
     with pytest.raises(InputError, match=r"^agents\.drift\.step: -1\.0; allowed: zero or a positive number"):
         named(["drift:step=-1"])
     with pytest.raises(InputError, match="'alg1-exact-hetero-ucb' is 'unfog' by another name"):
         named(["unfog", "alg1-exact-hetero-ucb"])
-
-
-def test_parts_of_ones_own_must_be_made_and_know_the_round() -> None:
-    row = AGENTS["unfog"]._replace(name="mine")
-
-    class Short:
-        def choose(self, design: Any, belief: Any, normals: Any) -> Any:
-            raise NotImplementedError
-
-    parts: list[tuple[dict[str, Any], str]] = [
-        ({"chooser": Ucb}, "the chooser of 'mine' is .*; allowed: a chooser, made"),
-        ({"denoiser": Drift}, "the denoiser of 'mine' is .*; allowed: a denoiser, made"),
-        ({"chooser": Short()}, r"cannot be told which round it is; allowed: choose\(design, belief"),
-    ]
-    for change, message in parts:
-        with pytest.raises(InputError, match=message):
-            named(["mine"], rows=Catalogue("gaussian", [row._replace(**change)]))
 
 
 def test_a_learner_and_a_chooser_go_together() -> None:
@@ -145,24 +142,16 @@ def test_a_learner_and_a_chooser_go_together() -> None:
 def test_the_same_name_is_the_same_agent(name: str) -> None:
     assert Catalogue("bernoulli")[name] is Catalogue("bernoulli")[name]
     assert named([name], rows=ROWS)[0] is ROWS[name]
-    assert ROWS.knows(ROWS[name])
-    assert not Catalogue().knows(ROWS[name])
-    assert not ROWS.knows(ROWS[name]._replace(summary="mine"))
-    assert not ROWS.knows(spelled_out(AGENTS, name))  # equal, but made elsewhere
+    assert ROWS[name] == spelled_out(AGENTS, name, "bernoulli")  # made elsewhere, and equal
+    assert ROWS[name] != replace(ROWS[name], summary="mine")
 
 
-def test_names_of_ones_own_are_not_known() -> None:
-    for name in ("mine", "alg1-mine", "alg1-lmc:steps=0"):
-        assert not ROWS.knows(ROWS["alg1"]._replace(name=name))
-    mine = ROWS["alg1-pg"]._replace(name="alg1")
+def test_a_row_of_ones_own_goes_before_one_of_that_name() -> None:
+    mine = replace(ROWS["alg1-pg"], name="alg1", binary=None)
     assert Catalogue("bernoulli", [mine])["alg1"] is mine
-    assert list(Catalogue("bernoulli", [mine._replace(name="mine")])) == [*AGENTS, "mine"]
-
-
-def test_learners_survive_the_way_to_another_process() -> None:
-    for name in ("alg1", "alg1-pg:sweeps=2", "alg1-laplace", "alg1-online:marginal=true"):
-        learner = ROWS[name].learner
-        assert pickle.loads(pickle.dumps(learner)) == learner  # noqa: S301
+    assert list(Catalogue("bernoulli", [mine.called("mine")])) == [*AGENTS, "mine"]
+    both = replace(AGENTS["alg1"], name="mine")
+    assert Catalogue("bernoulli", [both])["mine"] == replace(both, learner=LMC())
 
 
 @pytest.mark.parametrize(
@@ -182,6 +171,8 @@ def test_learners_survive_the_way_to_another_process() -> None:
         ("alg1-pg:sweeps", "agents.alg1-pg.sweeps: has no value; allowed: sweeps=5, for instance"),
         ("alg1-pg:", "agents.alg1-pg.settings: no such setting"),
         ("alg1-pg:kind=3", "agents.alg1-pg.kind: no such setting"),
+        ("alg1:steps", "agents.alg1.steps: has no value; allowed: steps=50, for instance"),
+        ("alg1:name", "agents.alg1.name: no such setting; allowed: pairs=false, temperature=0.001"),
         ("alg1:steps=2:steps=3", "agents.alg1.steps: given twice; allowed: each setting once"),
         ("alg1:steps=many", "agents.alg1.steps: 'many'; allowed: a whole number, such as 50"),
         ("alg1:steps=2.5", "agents.alg1.steps: '2.5'; allowed: a whole number, such as 50"),
@@ -207,21 +198,24 @@ def test_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
 
 def test_the_learners_are_among_what_is_allowed() -> None:
     choosers = "-ucb, -ids, -greedy, -epsilon, -toptwo"
-    assert ROWS.allowed().endswith(f"; each also with -lmc, -pg, -laplace, -online, {choosers}")
-    assert Catalogue().allowed().endswith(f"; each also with -hetero, -smoothing, -joint, {choosers}")
+    own = "; or module:name for one of your own"
+    assert ROWS.allowed().endswith(f"; each also with -lmc, -pg, -laplace, -adf, {choosers}{own}")
+    assert Catalogue().allowed().endswith(f"; each also with -hetero, -smoothing, -joint, {choosers}{own}")
 
 
 def test_agents_of_the_other_kind_are_refused() -> None:
     small: Any = {"rounds": 3, "trials": 2}
     message = r"^agents: 'alg1' learns from gaussian rewards; allowed: agents for bernoulli rewards"
     with pytest.raises(InputError, match=message):
-        simulate(LogisticProblem(dim=2), [AGENTS["alg1"]], **small)
+        simulate(LogisticProblem(dim=2), [replace(AGENTS["alg1"], binary=None)], **small)
+    row, name = (simulate(LogisticProblem(dim=2), [one], **small) for one in (AGENTS["alg1"], "alg1"))
+    np.testing.assert_array_equal(row.values["regret"], name.values["regret"])
     message = r"^agents: 'alg1-pg' learns from bernoulli rewards; allowed: agents for gaussian rewards"
     with pytest.raises(InputError, match=message):
         simulate(GaussianProblem(dim=2), [ROWS["alg1-pg"]], **small)
     with pytest.raises(InputError, match=r"^agents: no agent is called 'alg1-pg'; allowed: alg1, alg2"):
         simulate(GaussianProblem(dim=2), ["alg1-pg"], **small)
-    with pytest.raises(InputError, match=r"^agents\.alg1\.steps: no such setting; allowed: none"):
+    with pytest.raises(InputError, match=r"^agents\.alg1\.steps: no such setting; allowed: pairs=false$"):
         simulate(GaussianProblem(dim=2), ["alg1:steps=3"], **small)
 
 
@@ -242,4 +236,10 @@ def test_a_spec_takes_and_refuses_the_same_names() -> None:
 def test_the_gaussian_catalogue_is_as_it_was() -> None:
     for name, row in AGENTS.items():
         assert Catalogue()[name] is row
-        assert row.learner.kind == "gaussian"
+        assert row.learner.rewards == "gaussian"
+
+
+@pytest.mark.parametrize("setting", ["steps=1_0", "steps=+5", "steps=１０", "temperature= 1", "rate=1_0"])
+def test_numbers_in_names_are_written_plainly(setting: str) -> None:
+    with pytest.raises(InputError, match=r"number, such as"):
+        named([f"alg1-lmc:{setting}"], rows=Catalogue("bernoulli"))

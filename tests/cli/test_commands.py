@@ -66,8 +66,8 @@ def test_list_says_how_parts_are_named(capsys: Capture) -> None:
         "learners",
         "choosers",
     ]
-    gaussian = "conjugate, hetero, joint, revisable, smoothing"
-    assert f"({gaussian} for Gaussian rewards, the others for rewards of 0 or 1)" in headings[2]
+    own = ", ".join(name for name, part in LEARNERS.items() if part.rewards == "gaussian")
+    assert f"({own} for Gaussian rewards, the others for rewards of 0 or 1)" in headings[2]
     for name in ("alg1-hetero", "alg1-exact-ucb", "alg1-hetero-ucb:quantile=0.9"):
         assert name in " ".join(headings)
         assert Catalogue()[name].name == name

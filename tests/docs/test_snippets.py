@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from unfog.agents.catalogue import Catalogue, named
 from unfog.cli import main
-from unfog.lab.prepare import prepare
-from unfog.lab.spec import parse
+from unfog.lab.spec import build_problem, parse
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))]
@@ -62,7 +62,9 @@ def test_shell_commands_of_the_readme_run(
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")])
 def test_toml_is_a_valid_spec(page: str) -> None:
     for block in blocks(page, "toml"):
-        prepare(parse(tomllib.loads(block)))
+        spec = parse(tomllib.loads(block))
+        for _, fields in spec.settings():
+            named(spec.run.agents, rows=Catalogue(build_problem(fields).rewards.kind))
 
 
 @pytest.mark.parametrize("page", PAGES)

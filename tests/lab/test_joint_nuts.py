@@ -10,6 +10,7 @@ bounded cost: it gave 0.09, 0.98 and 0.10 for stories 1, 2 and 3, where weights 
 and 0.16. The bias comes within 0.2, and the context within 0.1, in all of them.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,12 +22,10 @@ from blackjax.adaptation.base import get_filter_adapt_info_fn
 from blackjax.diagnostics import effective_sample_size, potential_scale_reduction
 
 from tests.problems import inverse, random_knowledge
-from unfog.agents import agent as agents
+from unfog.agents import round as rounds
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.learn import joint
-from unfog.agents.learn.hetero import Hetero
-from unfog.agents.learn.joint import Joint
-from unfog.agents.learn.smoothing import Smoothing
+from unfog.agents.learn import Hetero, Joint, Smoothing, joint
+from unfog.agents.round import Offer
 from unfog.features.product import product
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
@@ -67,16 +66,17 @@ class Standing(NamedTuple):
 
 def standing(told: Story, learner: Any) -> Standing:
     """After all rounds, with the arms as they were."""
-    agent, features = AGENTS["alg1-exact"]._replace(learner=learner), product(told.actions)
+    agent, features = replace(AGENTS["alg1-exact"], learner=learner), product(told.actions)
     denoiser: Any = agent.denoiser
-    setup, memory = agents.begin(agent, told.known)
+    setup, memory = rounds.begin(agent, told.known)
     for noisy, arm, reward in zip(told.noisy, told.arms, told.rewards, strict=False):
-        view = agents.view(agent, setup, memory, features, noisy)
-        assert isinstance(view.belief, Gaussian)
-        spread = view.design.context_variance(view.belief, arm)
-        decision = agents.Decision(arm, view.context, view.design.row(arm), spread)
-        memory = agents.learn(agent, setup, memory, features, decision, noisy, reward, None)
-    view = agents.view(agent, setup, memory, features, told.noisy[-1])
+        offer, normals = Offer(noisy), np.zeros(told.known.prior_mean.shape)
+        decision = rounds.decide(agent, setup, memory, features, offer, normals)
+        forced = decision._replace(evidence=decision.evidence._replace(arm=arm))
+        memory = rounds.observe(agent, setup, memory, offer)
+        memory, _ = rounds.reward(agent, setup, memory, forced, reward)
+    view = rounds.view(agent, setup, memory, features, Offer(told.noisy[-1]))
+    assert isinstance(view.belief, Gaussian)
     hindsight = denoiser.hindsight(setup.denoiser, memory.denoiser, told.noisy[-1])
     bias = hindsight.mean, hindsight.cov
     if isinstance(learner, Joint):

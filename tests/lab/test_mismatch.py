@@ -1,7 +1,8 @@
 """The measured mismatch: what is played, NUTS over everything unknown, sums by loops, refusals."""
 
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import blackjax
 import jax
@@ -12,9 +13,9 @@ from blackjax.adaptation.base import get_filter_adapt_info_fn
 
 from tests.problems import spd, within
 from tests.theory.test_mismatch import dense, moments_of, normal
-from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.learn import conjugate
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Conjugate
 from unfog.features.matrix import matrix
 from unfog.inputs import InputError
 from unfog.lab.mismatch import Mismatch, grid_of, measure, play, summary, until
@@ -51,33 +52,29 @@ def crooked(seed: int = 1, dim: int = 2, size: int = 2) -> GaussianProblem:
 PROBLEM = crooked()
 
 
-class Shown(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Shown(Conjugate):
     """The learner of Algorithm 1, told to write down what it is shown."""
 
-    rows: list[Array]
-    rewards: list[Array]
-    kind: str = "gaussian"
-    chain: None = None
-    spread: bool = False
+    rows: ClassVar[list[Array]] = []
+    rewarded: ClassVar[list[Array]] = []
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(conjugate, name)
-
-    def update(self, parameters: Any, state: Any, row: Array, spread: Array | None, reward: Array) -> Any:
-        self.rows.append(row)
-        self.rewards.append(reward)
-        return conjugate.update(parameters, state, row, spread, reward)
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        self.rows.append(evidence.row())
+        self.rewarded.append(reward)
+        return super().update(parameters, state, evidence, reward)
 
 
 @pytest.mark.parametrize("problem", [PROBLEM, GaussianProblem(dim=3, actions=4, features="linear")])
 def test_the_rounds_are_those_of_a_run(problem: GaussianProblem) -> None:
-    learner: Any = Shown([], [])
-    row: Agent = AGENTS["alg1"]._replace(name="recorded", learner=learner)
+    Shown.rows.clear()
+    Shown.rewarded.clear()
+    row = replace(AGENTS["alg1"], name="recorded", learner=Shown())
     [job] = plan([problem], [row], rounds=40, trials=3, seed=11).jobs
     numpy_engine.run_trials(job, range(3), lambda _: None)
     seen = play(problem, 41, range(3), 11)
-    np.testing.assert_allclose(seen.rows, np.stack(learner.rows[:40], 1), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(seen.rewards, np.stack(learner.rewards[:40], 1), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(seen.rows, np.stack(Shown.rows[:40], 1), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(seen.rewards, np.stack(Shown.rewarded[:40], 1), rtol=1e-9, atol=1e-12)
     assert seen.noisy.shape == (3, 41, problem.dim)
     later = play(problem, 41, range(2, 3), 11)
     np.testing.assert_allclose(later.noisy[0], seen.noisy[2])

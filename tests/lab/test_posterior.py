@@ -1,15 +1,16 @@
 """The posterior check: NUTS against an integral, numbers against numbers by hand, learners against NUTS."""
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from tests.problems import covariance_error, spd, within
-from unfog.agents.agent import Agent
+from tests.problems import covariance_error, evidence, spd, within
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.learn.adf import Online
-from unfog.agents.parts import Learner
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Adf
+from unfog.agents.parts import Chain, Learner
 from unfog.inputs import InputError
 from unfog.lab import nuts, posterior
 from unfog.lab.nuts import Comparison, Moments, Reference, Target
@@ -18,6 +19,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.gaussian import covariance
 from unfog.simulate import plan
 from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulate.player import played
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 
@@ -125,45 +127,74 @@ def test_a_comparison_by_hand() -> None:
     assert (numbers["mean_max"], numbers["spread"]) == pytest.approx((0.5, 0.5))
 
 
-class Recorder:
-    """The learner `online`, told to write down what it is shown."""
+@dataclass(frozen=True, kw_only=True)
+class Recorder(Adf):
+    """The learner `adf`, told to write down what it is shown."""
 
-    kind, chain, spread = "bernoulli", None, True
+    shown: ClassVar[list[tuple[Array, Array, Array]]] = []
 
-    def __init__(self) -> None:
-        self.shown: list[tuple[Array, Array, Array]] = []
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        self.shown.append((evidence.row()[0], evidence.covariance()[0], reward[0]))
+        return super().update(parameters, state, evidence, reward)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(Online(), name)
 
-    def update(self, parameters: Any, state: Any, row: Array, spread: Array | None, reward: Array) -> Any:
-        assert spread is not None
-        self.shown.append((row[0], spread[0], reward[0]))
-        return Online().update(parameters, state, row, None, reward)
+def check_data(problem: LogisticProblem, name: str, rounds: int, seed: int) -> Data:
+    """What the lab plays is what the engine's learner is shown, row by row."""
+    Recorder.shown.clear()
+    row = replace(AGENTS[name], name="recorded", learner=Recorder(), binary=None)
+    [job] = plan([problem], [row], rounds=rounds, trials=1, seed=seed).jobs
+    numpy_engine.run_trials(job, [0], lambda _: None)
+    data = play(problem, Catalogue("bernoulli")[f"{name}-adf"], rounds, seed)
+    assert len(data.shown) == len(Recorder.shown) == rounds
+    for kept, shown in zip(
+        (data.rows, data.spreads, data.rewards), zip(*Recorder.shown, strict=True), strict=True
+    ):
+        np.testing.assert_allclose(kept, np.stack(shown), rtol=1e-9, atol=1e-12)
+    return data
 
 
 @pytest.mark.parametrize("name", ["alg1", "alg2", "oracle", "naive"])
 def test_the_data_are_what_the_engine_shows(name: str) -> None:
-    recorder: Any = Recorder()
-    row: Agent = AGENTS[name]._replace(name="recorded", learner=recorder)
-    [job] = plan([SMALL], [row], rounds=150, trials=1, seed=11).jobs
-    numpy_engine.run_trials(job, [0], lambda _: None)
-    data = play(SMALL, Catalogue("bernoulli")[f"{name}-online"], 150, 11)
-    for kept, shown in zip(
-        (data.rows, data.spreads, data.rewards), zip(*recorder.shown, strict=True), strict=True
-    ):
-        np.testing.assert_allclose(kept, np.stack(shown), rtol=1e-9, atol=1e-12)
+    data = check_data(SMALL, name, 150, 11)
     assert set(data.rewards) == {0.0, 1.0}
+
+
+def with_channel(**channel: Any) -> LogisticProblem:
+    return LogisticProblem(dim=2, actions=8, prior_mean=0.2, prior_cov=np.linspace(0.5, 1.5, 6), **channel)
+
+
+def test_what_was_lost_is_not_forgotten() -> None:
+    """Coordinates of noisy contexts get lost, and the agent knows which."""
+    problem = with_channel(missing=0.5)
+    data, known, blind = check_data(problem, "gaps", 150, 11), problem.knowledge(), 0
+    agent = Catalogue("bernoulli")["gaps-adf"]
+    for row, (emission, decision) in zip(data.rows, played(problem, agent, 150, [0], 11), strict=True):
+        assert emission.mask is not None
+        if not emission.mask.any():  # nothing was measured: all that is left is the context's law
+            blind += 1
+            squares = known.context_mean**2 + np.diag(known.context_cov)
+            np.testing.assert_allclose(row[2:4], squares, rtol=1e-12)
+            np.testing.assert_allclose(decision.context.cov[0], known.context_cov, rtol=1e-12)
+    assert blind > 20
+
+
+def test_the_bias_of_every_round_is_told_to_the_oracle() -> None:
+    """The bias drifts, which is all the same to one that is told today's: it takes it off."""
+    data = check_data(with_channel(drift_cov=0.5), "oracle", 150, 11)
+    still = check_data(SMALL, "oracle", 150, 11)
+    np.testing.assert_allclose(data.rows, still.rows, rtol=1e-9, atol=1e-9)
+    other = check_data(with_channel(drift_cov=0.5), "alg1", 150, 11)
+    assert np.abs(other.rows - check_data(SMALL, "alg1", 150, 11).rows).max() > 1
 
 
 @pytest.fixture(scope="module")
 def data() -> Data:
-    return play(SMALL, Catalogue("bernoulli")["alg1-online"], 40, 4)
+    return play(SMALL, Catalogue("bernoulli")["alg1-adf"], 40, 4)
 
 
 def test_a_chain_steps_before_every_decision(data: Data) -> None:
     """Without noise Langevin's walk is plain descent: here with the rounds of each decision, by loops."""
-    few = data._replace(rows=data.rows[:4], spreads=data.spreads[:4], rewards=data.rewards[:4])
+    few = Data(data.known, data.shown[:4], data.rows[:4], data.spreads[:4], data.rewards[:4])
     found, _ = walks(learner_named("alg1", "lmc:temperature=0:steps=3:rate=0.1"), few, 0, 50)
     theta, precision = data.known.prior_mean, np.linalg.inv(data.known.prior_cov)
     for t in range(5):
@@ -177,10 +208,10 @@ def test_a_chain_steps_before_every_decision(data: Data) -> None:
 
 def test_a_gaussian_belief_is_drawn_from(data: Data) -> None:
     """27 entries within 5 standard errors: chance 2e-5."""
-    learner = Online()
+    learner = Adf()
     state = learner.start(data.known, None)
     for row, reward in zip(data.rows[:, None], data.rewards[:, None], strict=True):
-        state = learner.update((), state, row, None, reward)
+        state = learner.update((), state, evidence(row), reward)
     draws, long = walks(learner, data, 0, 4000)
     assert long is None
     cov = covariance(state)[0]
@@ -278,7 +309,7 @@ def test_a_chain_that_runs_away_is_named() -> None:
     with pytest.raises(InputError, match=r"^rate: 1000 is too long a step for a prior precision of"):
         walks(
             learner_named("alg1", "lmc:rate=1000"),
-            play(SMALL, Catalogue("bernoulli")["alg1-online"], 5, 0),
+            play(SMALL, Catalogue("bernoulli")["alg1-adf"], 5, 0),
             0,
             50,
         )
@@ -286,5 +317,5 @@ def test_a_chain_that_runs_away_is_named() -> None:
 
 def test_a_learner_is_looked_up_with_its_settings() -> None:
     learner: Learner = learner_named("kk", "pg:sweeps=2")
-    assert learner.chain is not None
-    assert learner.chain.steps == 2
+    assert isinstance(learner, Chain)
+    assert learner.steps == 2

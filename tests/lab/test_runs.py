@@ -346,7 +346,7 @@ def test_agents_of_ones_own(tmp_path: Path) -> None:
     assert list(data["agent"].values) == ["mine", "naive"]
     assert np.array_equal(data["regret"].values, same["regret"].values)
     assert "mine" in unfog.table(data)
-    with pytest.raises(InputError, match=r"^out: .* name \'mine\' as module:name"):
+    with pytest.raises(InputError, match=r"^out: .*name it module:name"):
         unfog.run(small(), agents=[mine], out=tmp_path / "run")
     with pytest.raises(InputError, match="a list of names or of rows"):
         unfog.run(small(), agents="alg1")

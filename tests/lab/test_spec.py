@@ -9,22 +9,28 @@ import pytest
 import unfog
 from unfog.features import MapBuilder
 from unfog.inputs import InputError
-from unfog.lab.prepare import prepare
-from unfog.lab.spec import DEFAULTS, SHARED, build_problem, describe, parse, to_toml
+from unfog.lab.prepare import _completed
+from unfog.lab.spec import DEFAULTS, SHARED, Spec, build_problem, describe, parse, to_toml
 from unfog.simulate import simulate
 
 SINES: MapBuilder = unfog.features.quadrature(lambda action, context: np.sin(action * context), 2)
 SMALL = {"kind": "gaussian", "dim": 2, "actions": 3}
 
 
+def complete(data: dict[str, Any]) -> Spec:
+    """A spec with its problem built and written out; data are not needed for it."""
+    spec = parse(data)
+    return spec.model_copy(update={"problem": _completed(spec, build_problem(spec.problem))})
+
+
 def test_linear_is_read_as_product_for_ever() -> None:
     old, new = (
-        parse({"problem": {**SMALL, "features": name}, "run": {"agents": ["alg1"]}})
+        complete({"problem": {**SMALL, "features": name}, "run": {"agents": ["alg1"]}})
         for name in ("linear", "product")
     )
-    assert prepare(old).spec == prepare(new).spec
-    assert prepare(old).spec.problem["features"] == "product"
-    assert parse(tomllib.loads(to_toml(old))) == old
+    assert old == new
+    assert old.problem["features"] == "product"
+    assert complete(tomllib.loads(to_toml(old))) == old
     problem = unfog.GaussianProblem(dim=2, actions=3, features="linear")
     assert problem.features == "product"
     one, two = (simulate(p, ["alg1"], rounds=9, trials=2) for p in (problem, build_problem(new.problem)))
@@ -40,9 +46,9 @@ def test_a_sweep_over_features_keeps_the_names_it_was_given() -> None:
 
 def test_an_importable_builder_makes_a_spec() -> None:
     fields = {**SMALL, "features": f"{__name__}:SINES"}
-    spec = parse({"problem": fields, "run": {"agents": ["alg1"], "rounds": 5, "trials": 2}})
+    spec = complete({"problem": fields, "run": {"agents": ["alg1"], "rounds": 5, "trials": 2}})
     assert spec.problem["features"] == f"{__name__}:SINES"
-    again = parse(tomllib.loads(to_toml(spec)))
+    again = complete(tomllib.loads(to_toml(spec)))
     assert again == spec
     made = unfog.GaussianProblem(dim=2, actions=3, features=SINES)
     assert describe(made) is None
@@ -53,12 +59,12 @@ def test_an_importable_builder_makes_a_spec() -> None:
 @pytest.mark.parametrize("features", ["quadrature", "nowhere:thing", "cubic"])
 def test_features_that_are_none_are_refused_by_their_table(features: str) -> None:
     with pytest.raises(InputError, match=r"^problem\.features: "):
-        prepare(parse({"problem": {**SMALL, "features": features}}))
+        complete({"problem": {**SMALL, "features": features}})
 
 
 def test_an_arm_of_its_own_in_a_spec() -> None:
-    spec = parse({"problem": {**SMALL, "features": "per_arm", "prior_cov": [1.0, 0.5, 0.5]}})
-    [problem] = prepare(parse(tomllib.loads(to_toml(spec)))).problems
+    spec = complete({"problem": {**SMALL, "features": "per_arm", "prior_cov": [1.0, 0.5, 0.5]}})
+    problem = build_problem(complete(tomllib.loads(to_toml(spec))).problem)
     assert problem.knowledge().prior_cov.shape == (3, 3, 3)
     assert np.isfinite(simulate(problem, ["alg1", "unfog"], rounds=9, trials=2).values["regret"]).all()
 
@@ -75,15 +81,14 @@ ODD: dict[str, dict[str, Any]] = {
 def test_every_kind_has_every_field_of_a_channel(kind: str) -> None:
     assert set(list(DEFAULTS[kind])[-7:]) == SHARED
     stand_in = {"ratings": "stand-in"} if kind == "movielens" else {}
-    told = parse({"problem": {"kind": kind, **stand_in, **ODD[kind]}, "run": {"agents": ["alg1"]}})
-    spec = prepare(told).spec
+    spec = complete({"problem": {"kind": kind, **stand_in, **ODD[kind]}, "run": {"agents": ["alg1"]}})
     assert {field: spec.problem[field] for field in ODD[kind]} == ODD[kind]
-    assert parse(tomllib.loads(to_toml(spec))) == spec
+    assert complete(tomllib.loads(to_toml(spec))) == spec
     assert describe(build_problem(spec.problem)) == spec.problem
 
 
 @pytest.mark.parametrize(("field", "value"), [("tails", 5), ("actual_noise_cov", 2.0)])
 def test_recorded_errors_have_no_law_to_change(field: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"^problem\.{field}: {value}; allowed: 0 where errors come from"):
-        prepare(parse({"problem": {"kind": "airquality", field: value}}))
-    prepare(parse({"problem": {"kind": "airquality", "channel": "gaussian", field: value}}))
+        complete({"problem": {"kind": "airquality", field: value}})
+    complete({"problem": {"kind": "airquality", "channel": "gaussian", field: value}})

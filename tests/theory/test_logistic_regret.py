@@ -7,11 +7,11 @@ import pytest
 from scipy.special import expit
 
 from tests.problems import inverse, quadratic_phi, random_knowledge, spd
-from unfog.agents.denoise import known_bias
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array, Ints
 from unfog.model.rewards import Identity, Sigmoid
+from unfog.model.shrinkage import as_told
 from unfog.theory import regret
 
 TRIALS, K, D = 30, 5, 2
@@ -42,7 +42,7 @@ def played(rng: np.random.Generator) -> Played:
 
 
 def tables(played: Played, decompose: bool = True) -> regret.Tables:
-    best = regret.oracle_context(known_bias.shrinkage(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
     return regret.tables(
         Sigmoid(), quadratic(played.actions), played.theta, best, played.context, played.noisy, decompose
     )
@@ -132,7 +132,7 @@ def test_the_oracle_takes_the_best_score_and_so_may_lose(played: Played) -> None
 
 
 def test_an_agent_with_the_oracles_belief_pays_for_learning_alone(played: Played) -> None:
-    best = regret.oracle_context(known_bias.shrinkage(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
     own = quadratic(played.actions).design(best)
     found = regret.losses(Sigmoid(), tables(played), played.arms, own, played.theta)
     assert np.array_equal(found["cb"], found["regret"])
@@ -168,7 +168,7 @@ def test_regret_alone_is_the_same_regret(played: Played) -> None:
 
 
 def test_a_round_at_once_is_tables_and_losses(played: Played) -> None:
-    best = regret.oracle_context(known_bias.shrinkage(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
     given = (
         quadratic(played.actions),
         played.theta,
@@ -187,7 +187,7 @@ def test_a_round_at_once_is_tables_and_losses(played: Played) -> None:
 
 def test_with_scores_for_rewards_it_is_what_it_was(played: Played) -> None:
     """The Gaussian bandit: gaps between expected scores, and none that is realised."""
-    best = regret.oracle_context(known_bias.shrinkage(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
     given = (
         quadratic(played.actions),
         played.theta,
@@ -213,7 +213,7 @@ def test_with_scores_for_rewards_it_is_what_it_was(played: Played) -> None:
 
 
 def test_nodes_reach_the_regret(played: Played) -> None:
-    best = regret.oracle_context(known_bias.shrinkage(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
     given = (
         quadratic(played.actions),
         played.theta,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from tests.problems import given, random_knowledge
-from unfog.agents.denoise import plugin
-from unfog.agents.learn import conjugate
+from tests.problems import evidence, given, random_knowledge
+from unfog.agents.denoise import PlugIn
+from unfog.agents.learn import Conjugate
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
@@ -27,7 +27,7 @@ def made_rounds(known: Knowledge, n: int, rng: np.random.Generator) -> Rounds:
     )
     noise = np.sqrt(np.asarray(known.reward_var)) * rng.standard_normal(n)
     rewards = np.einsum("m,nmd,nd->n", theta, matrices, contexts[:-1]) + noise
-    denoiser = plugin.from_noisy
+    denoiser = PlugIn()
     setup, rows = denoiser.setup(known, None), []
     state = denoiser.start(setup)
     for chat, matrix in zip(noisy, matrices, strict=False):
@@ -108,9 +108,10 @@ def test_the_likelihood_in_pieces_and_in_batches(monkeypatch: pytest.MonkeyPatch
 def test_the_sampling_distribution_is_the_learners(rng: np.random.Generator) -> None:
     known = random_knowledge(4, 3, 5)
     many = stacked([made_rounds(known, 20, rng) for _ in range(3)])
+    conjugate = Conjugate()
     state = conjugate.start(known, None)
     for i in range(20):
-        state = conjugate.update(conjugate.setup(known), state, many.rows[:, i], None, many.rewards[:, i])
+        state = conjugate.update(conjugate.setup(known), state, evidence(many.rows[:, i]), many.rewards[:, i])
     found = sampling(known, many)
     np.testing.assert_allclose(found.mean, state.mean, rtol=1e-9)
     np.testing.assert_allclose(gaussian.covariance(found), gaussian.covariance(state), rtol=1e-9)

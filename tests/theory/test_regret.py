@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.problems import feature_moments, quadratic_phi, random_knowledge, spd
-from unfog.agents.denoise import known_bias
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array, Ints
 from unfog.model.rewards import Identity
+from unfog.model.shrinkage import as_told
 from unfog.theory import regret
 
 TRIALS, K, D = 40, 5, 3
@@ -39,7 +39,7 @@ def played(rng: np.random.Generator) -> Played:
     context = draw(known.context_mean, known.context_cov, TRIALS)
     noisy = context + bias + draw(zero, known.noise_cov, TRIALS)
     own = Context(rng.normal(1.0, 1.0, (TRIALS, D)), spd(rng, D))
-    best = regret.oracle_context(known_bias.shrinkage(known), noisy, bias)
+    best = regret.oracle_context(as_told(known), noisy, bias)
     tables = regret.tables(SCORES, quadratic(actions), theta, best, context, noisy)
     return Played(actions, theta, bias, context, noisy, own, rng.integers(0, K, TRIALS), tables)
 
@@ -114,7 +114,7 @@ def test_the_split_adds_up_to_the_regret(played: Played) -> None:
 
 
 def test_an_agent_with_the_oracles_belief_pays_for_learning_alone(played: Played) -> None:
-    best = regret.oracle_context(known_bias.shrinkage(random_knowledge(6)), played.noisy, played.bias)
+    best = regret.oracle_context(as_told(random_knowledge(6)), played.noisy, played.bias)
     split = losses_of(played, played.arms, best)
     assert np.array_equal(split["cb"], split["regret"])
     assert not split["ee1"].any()

@@ -86,8 +86,7 @@ class Catalogue(Mapping[str, Agent]):
     def __getitem__(self, name: str) -> Agent:
         if name not in self.own:
             return _row(self.kind, name)
-        row = self.own[name]
-        return row if row.binary is None else row.for_rewards(self.kind)
+        return _fitted(self.own[name], self.kind)
 
     def allowed(self) -> str:
         """What may be named, in words."""
@@ -98,17 +97,23 @@ class Catalogue(Mapping[str, Agent]):
 
 @cache
 def _row(kind: str, name: str) -> Agent:
-    if REFERENCE.fullmatch(name):
-        return _imported(name).for_rewards(kind)
+    if REFERENCE.fullmatch(name) and name.partition(":")[0] not in AGENTS:
+        return _fitted(_imported(name), kind)
     return spelled_out(AGENTS, name, kind)
+
+
+def _fitted(own: Agent, kind: str) -> Agent:
+    """One's own row with its learner for this kind of rewards, where it has another."""
+    other = own.binary is not None and own.binary.rewards == kind
+    return own.for_rewards(kind) if other else own
 
 
 def _imported(name: str) -> Agent:
     """The agent of one's own that is called module:name, under that name."""
     allowed = "module:name of an unfog.Agent"
-    found = imported("agent", name, allowed)
+    found = imported(name, name, allowed)
     if not isinstance(found, Agent):
-        raise InputError("agent", f"{name!r} is {found!r}", allowed)
+        raise InputError(name, f"it is {found!r}", allowed)
     return replace(found, name=name)
 
 

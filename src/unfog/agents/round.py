@@ -58,7 +58,7 @@ class Decision(NamedTuple):
     noisy: Array  # (..., d)  as the denoiser was shown it
     unit: Ints | None = None
     reward: Array | None = None  # (...,)
-    term: Term | None = None  # what was learnt from the reward, where it can be taken back
+    term: Term | None = None  # what its reward says, or will say, of theta, where it can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
 
 
@@ -76,6 +76,8 @@ def begin(
     """
     if (agent.privileged is None) != (privilege is None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
+    if several is not None and agent.looks_back is not None:
+        raise ValueError(f"{agent.name}: its learner denoises past rounds with one bias, and units have many")
     setup = Setup(agent.denoiser.setup(known, privilege), agent.learner.setup(known))
     channel = agent.denoiser.start(setup.denoiser)
     if several is not None:
@@ -170,7 +172,7 @@ def reward(
     if agent.revises is None:
         learner = agent.learner.update(setup.learner, memory.learner, decision.evidence, paid)
     else:
-        term = agent.revises.term(setup.learner, decision.evidence)
+        term = decision.term or agent.revises.term(setup.learner, decision.evidence)
         learner = agent.revises.replace(setup.learner, memory.learner, None, term, paid)
         decision = decision._replace(term=term)
     return memory._replace(learner=learner), decision
@@ -225,12 +227,13 @@ def _revised(
     belief: Belief = learner.belief(setup.learner, memory.learner)
     features = decision.evidence.features
     evidence = decision.evidence._replace(design=features.design(now), belief=belief)
-    decision = decision._replace(evidence=evidence, known=after)
-    if decision.term is None or decision.reward is None:
-        return memory, decision
-    old, new = decision.term, learner.term(setup.learner, evidence)
+    old = decision.term or learner.term(setup.learner, decision.evidence)
+    new = learner.term(setup.learner, evidence)
     news = (~xp.isnan(after) & (before != after)).any(-1)
     row = xp.where(news[..., None], new.row, old.row)
     new = Term(row, xp.where(news, new.variance, old.variance))
+    decision = decision._replace(evidence=evidence, known=after, term=new)
+    if decision.reward is None:
+        return memory, decision
     known = learner.replace(setup.learner, memory.learner, old, new, decision.reward)
-    return memory._replace(learner=known), decision._replace(term=new)
+    return memory._replace(learner=known), decision

@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,8 @@ from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run
 from unfog.simulate import MOST_SEED, Curves, gather
 from unfog.version import __version__
 from unfog.worlds.problem import Problem
+
+PYTHON = "python"  # the kind of a problem that no spec can describe
 
 
 class Progress(Protocol):
@@ -60,22 +62,26 @@ def run(
         "engine": engine,
         "precision": precision,
     }
-    problem = None
-    if isinstance(experiment, str | Path):
-        spec = load(experiment, changes)
-    elif isinstance(experiment, Spec):
-        spec = checked(with_run(experiment, changes))
-    else:
-        problem, fields = experiment, describe(experiment)
-        if out is not None and fields is None:
-            raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
-        told = Spec(problem=fields or {"kind": "python", "problem": repr(problem)})
-        spec = check_run(with_run(told, changes))
+    spec, problem = _spec_of(experiment, changes)
+    if out is not None and spec.problem.get("kind") == PYTHON:
+        raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
     if out is not None and own:
-        allowed = f"nothing, for rows made in Python: name {own[0].name!r} as module:name, from a module"
+        allowed = f"nothing, for rows made in Python: put {own[0].name!r} in a module and name it module:name"
         raise InputError("out", str(out), allowed)
     plan = prepare(spec, workers=workers, own=own, problem=problem)
     return play(plan, progress) if out is None else open_run(keep(plan, Path(out), progress=progress))
+
+
+def _spec_of(
+    experiment: str | Path | Spec | Problem, changes: Mapping[str, Any]
+) -> tuple[Spec, Problem | None]:
+    """The spec of what is to be run, and its problem where that is there already."""
+    if isinstance(experiment, str | Path):
+        return load(experiment, changes), None
+    if isinstance(experiment, Spec):
+        return checked(with_run(experiment, changes)), None
+    told = Spec(problem=describe(experiment) or {"kind": PYTHON, "problem": repr(experiment)})
+    return check_run(with_run(told, changes)), experiment
 
 
 def keep(

@@ -1,10 +1,13 @@
 """Thompson sampling: the arm for a given draw, and the frequencies of arms over many."""
 
 import numpy as np
+import pytest
 from scipy.stats import chi2_contingency
 
+from tests.agents.choose.cases import Case, K, M
 from tests.problems import feature_moments, quadratic_phi, spd
-from unfog.agents.choose import thompson
+from unfog.agents.choose import Thompson
+from unfog.agents.parts import View
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
@@ -12,18 +15,18 @@ from unfog.model.knowledge import Knowledge
 
 
 def test_it_takes_as_many_normals_as_there_are_features(known: Knowledge) -> None:
-    assert thompson.normals(known) == 9
+    assert Thompson().normals(known) == 9
 
 
 def test_the_arm_is_the_best_for_its_draw(known: Knowledge, rng: np.random.Generator) -> None:
     actions, context = rng.normal(size=(6, 3)), Context(known.context_mean, known.context_cov)
     belief = gaussian.from_moments(known.prior_mean, known.prior_cov)
     rows, _ = feature_moments(quadratic_phi, actions, context)
-    design = quadratic(actions).design(context)
+    view = View(context, quadratic(actions).design(context), belief)
     arms = []
     for normals in rng.standard_normal((200, 9)):
         theta = known.prior_mean + np.linalg.cholesky(known.prior_cov) @ normals
-        arms.append(int(thompson.choose(design, belief, normals)))
+        arms.append(int(Thompson().choose(view, normals)))
         assert arms[-1] == max(range(6), key=lambda arm: float(rows[arm] @ theta))
     assert len(set(arms)) > 3
 
@@ -34,7 +37,8 @@ def test_arms_come_as_often_as_they_are_best(known: Knowledge, rng: np.random.Ge
     start = gaussian.from_moments(known.prior_mean, known.prior_cov)
     row, variance = rng.normal(size=9), np.asarray(0.5)
     belief = gaussian.condition(start, row, np.asarray(2.0), variance)
-    chosen = thompson.choose(quadratic(actions).design(context), belief, rng.standard_normal((draws, 9)))
+    view = View(context, quadratic(actions).design(context), belief)
+    chosen = Thompson().choose(view, rng.standard_normal((draws, 9)))
 
     precision = np.linalg.inv(known.prior_cov)
     cov = np.linalg.inv(precision + np.outer(row, row) / variance)
@@ -54,8 +58,18 @@ def test_trials_draw_apart(rng: np.random.Generator) -> None:
     actions, means = rng.normal(size=(trials, arms, d)), rng.normal(1.0, 1.0, (trials, d))
     theta, roots = rng.normal(size=(trials, 3 * d)), rng.normal(size=(trials, 3 * d, 3 * d))
     cov, normals = spd(rng, d), rng.standard_normal((trials, 3 * d))
-    design = quadratic(actions).design(Context(means, cov))
-    chosen = thompson.choose(design, gaussian.Gaussian(theta, roots), normals)
+    context = Context(means, cov)
+    view = View(context, quadratic(actions).design(context), gaussian.Gaussian(theta, roots))
+    chosen = Thompson().choose(view, normals)
     for i in range(trials):
         rows, _ = feature_moments(quadratic_phi, actions[i], Context(means[i], cov))
         assert chosen[i] == (rows @ (theta[i] + roots[i] @ normals[i])).argmax()
+
+
+def test_thompson_states_the_share_of_draws(case: Case, rng: np.random.Generator) -> None:
+    draws = rng.standard_normal((30, M))
+    rows, mean, _ = case.explicit(1)
+    root = case.belief.root[1]
+    best = [int((mean + rows @ root @ z).argmax()) for z in draws]
+    odds = Thompson().probabilities(case.one(1), draws)
+    assert odds.tolist() == pytest.approx([best.count(arm) / 30 for arm in range(K)])

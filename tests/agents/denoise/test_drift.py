@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.problems import given, random_knowledge
-from unfog.agents.denoise import drift, exact
-from unfog.agents.denoise.drift import Drift
+from unfog.agents.denoise import Drift, Exact
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
@@ -77,7 +76,7 @@ def test_a_bias_that_stays_is_the_exact_denoisers(
     pairs: bool, known: Knowledge, rng: np.random.Generator
 ) -> None:
     noisy, contexts = rng.normal(1, 2, (2, 4, 300, D))
-    right = beliefs(exact.from_pairs if pairs else exact.from_noisy, known, noisy, contexts)
+    right = beliefs(Exact(pairs=pairs), known, noisy, contexts)
     for found, truth in zip(
         beliefs(Drift(step=0.0, pairs=pairs), known, noisy, contexts), right, strict=True
     ):
@@ -91,7 +90,7 @@ def test_its_covariance_settles_where_riccatis_equation_says(known: Knowledge) -
     state = denoiser.start(parameters)
     for _ in range(400):
         state = denoiser.update(parameters, state, known.context_mean, known.context_mean)
-    before = parameters.evidence.basis * state.variance @ parameters.evidence.basis.T
+    before = parameters.sight.basis * state.variance @ parameters.sight.basis.T
     noise = known.context_cov + known.noise_cov
     after = before - before @ np.linalg.solve(before + noise, before) + step * known.bias_cov
     np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-12)
@@ -142,5 +141,5 @@ def test_a_bad_step_is_refused_by_name(step: Any) -> None:
 def test_other_settings_are_refused_and_equal_ones_are_equal() -> None:
     with pytest.raises(InputError, match=re.escape("pairs: 1; allowed: True or False")):
         Drift(pairs=1)  # type: ignore[arg-type]
-    assert Drift() == drift.from_noisy != drift.from_pairs == Drift(pairs=True)
-    assert hash(Drift()) == hash(drift.from_noisy)
+    assert Drift() == Drift(pairs=False, step=1e-3) != Drift(pairs=True) == Drift(pairs=True, step=1e-3)
+    assert hash(Drift()) == hash(Drift(pairs=False, step=1e-3))

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from tests.problems import given, inverse, random_knowledge
-from unfog.agents.denoise import exact
-from unfog.agents.denoise import incomplete as records
+from unfog.agents.denoise import Exact, Incomplete
+from unfog.agents.denoise.incomplete import State
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 
 D, N = 3, 6
 HIDDEN = np.full(D, np.nan)
+DENOISER = Incomplete()
 
 
 class Story:
@@ -57,12 +58,12 @@ class Story:
         wide = D * (self.rounds + 1)
         return mean[:wide], cov[:wide, :wide]
 
-    def state(self, truths: Array) -> records.State:
+    def state(self, truths: Array) -> State:
         """All rounds, in the order they came."""
-        parameters = records.setup(self.known, None)
-        state = records.start(parameters)
+        parameters = DENOISER.setup(self.known, None)
+        state = DENOISER.start(parameters)
         for noisy, truth in zip(self.noisy, truths, strict=True):
-            state = records.update(parameters, state, noisy, truth)
+            state = DENOISER.update(parameters, state, noisy, truth)
         return state
 
 
@@ -72,9 +73,9 @@ def same(found: Context, truth: tuple[Array, Array], t: int, tolerance: float = 
     np.testing.assert_allclose(found.cov, truth[1][at, at], rtol=tolerance, atol=tolerance)
 
 
-def bias_of(state: records.State) -> tuple[Array, Array]:
+def bias_of(state: State) -> tuple[Array, Array]:
     cov = inverse(state.precision)
-    return cov @ state.pull, cov
+    return cov @ state.natural_mean, cov
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -89,36 +90,36 @@ def test_the_bias_is_the_joint_posterior(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_predictions_are_the_joint_posterior(seed: int) -> None:
     story = Story(random_knowledge(seed), seed)
-    parameters = records.setup(story.known, None)
-    state = records.start(parameters)
+    parameters = DENOISER.setup(story.known, None)
+    state = DENOISER.start(parameters)
     for t in range(N):
         truths = story.truths.copy()
         truths[t:] = np.nan
-        same(records.predict(parameters, state, story.noisy[t]), story.truth(truths, range(t + 1)), t)
-        state = records.update(parameters, state, story.noisy[t], story.truths[t])
+        same(DENOISER.predict(parameters, state, story.noisy[t]), story.truth(truths, range(t + 1)), t)
+        state = DENOISER.update(parameters, state, story.noisy[t], story.truths[t])
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_an_amended_context_is_the_joint_posterior(seed: int) -> None:
+def test_a_corrected_context_is_the_joint_posterior(seed: int) -> None:
     """Of every round in turn, from nothing known of it to a part to all."""
     story = Story(random_knowledge(seed), seed)
-    parameters = records.setup(story.known, None)
+    parameters = DENOISER.setup(story.known, None)
     for t in range(N):
         story.truths[t] = [np.nan, story.contexts[t, 1], np.nan]
         before, after = story.truths.copy(), story.truths.copy()
         before[t], after[t] = np.nan, story.contexts[t]
-        partly, context = records.amend(
+        partly, context = DENOISER.correct(
             parameters, story.state(before), story.noisy[t], before[t], story.truths[t]
         )
         same(context, story.truth(story.truths), t)
-        wholly, context = records.amend(parameters, partly, story.noisy[t], story.truths[t], after[t])
+        wholly, context = DENOISER.correct(parameters, partly, story.noisy[t], story.truths[t], after[t])
         np.testing.assert_array_equal(context.mean, story.contexts[t])
         np.testing.assert_array_equal(context.cov, np.zeros((D, D)))
         for found, truth in zip(bias_of(wholly), story.truth(after), strict=True):
             np.testing.assert_allclose(found, truth[(slice(D),) * found.ndim], rtol=1e-10, atol=1e-10)
 
 
-def amendments(rng: np.random.Generator, contexts: Array, count: int) -> Iterator[tuple[int, Array]]:
+def corrections(rng: np.random.Generator, contexts: Array, count: int) -> Iterator[tuple[int, Array]]:
     """Any round, any coordinates, any time: also hidden again, or corrected, or said twice."""
     for _ in range(count):
         t = int(rng.integers(len(contexts)))
@@ -127,13 +128,13 @@ def amendments(rng: np.random.Generator, contexts: Array, count: int) -> Iterato
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_hundreds_of_amendments_are_a_recompute(seed: int, rng: np.random.Generator) -> None:
+def test_hundreds_of_corrections_are_a_recompute(seed: int, rng: np.random.Generator) -> None:
     story = Story(random_knowledge(seed), seed, rounds=20)
-    parameters = records.setup(story.known, None)
+    parameters = DENOISER.setup(story.known, None)
     truths = np.full((20, D), np.nan)
     state = story.state(truths)
-    for t, after in amendments(rng, story.contexts, 600):
-        state, _ = records.amend(parameters, state, story.noisy[t], truths[t], after)
+    for t, after in corrections(rng, story.contexts, 600):
+        state, _ = DENOISER.correct(parameters, state, story.noisy[t], truths[t], after)
         truths[t] = after
     for found, right in zip(state, story.state(truths), strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-10 * np.abs(right).max())
@@ -143,14 +144,14 @@ def test_hundreds_of_amendments_are_a_recompute(seed: int, rng: np.random.Genera
 
 def test_the_order_does_not_matter(known: Knowledge, rng: np.random.Generator) -> None:
     story = Story(known, 3, rounds=12)
-    parameters = records.setup(known, None)
+    parameters = DENOISER.setup(known, None)
     found = []
     for _ in range(5):
-        state = records.start(parameters)
+        state = DENOISER.start(parameters)
         for t in rng.permutation(12):
-            state = records.update(parameters, state, story.noisy[t], None)
+            state = DENOISER.update(parameters, state, story.noisy[t], None)
         for t in rng.permutation(12):
-            state, _ = records.amend(parameters, state, story.noisy[t], HIDDEN, story.truths[t])
+            state, _ = DENOISER.correct(parameters, state, story.noisy[t], HIDDEN, story.truths[t])
         found.append(state)
     for state in found[1:]:
         for one, other in zip(state, found[0], strict=True):
@@ -161,43 +162,43 @@ def test_what_says_nothing_new_changes_no_bit(known: Knowledge) -> None:
     story = Story(known, 4)
     state = story.state(story.truths)
     for noisy, truth in zip(story.noisy, story.truths, strict=True):
-        again, _ = records.amend(records.setup(known, None), state, noisy, truth, truth)
+        again, _ = DENOISER.correct(DENOISER.setup(known, None), state, noisy, truth, truth)
         assert all(np.array_equal(one, other) for one, other in zip(again, state, strict=True))
 
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_with_no_gaps_it_is_exact(pairs: bool, known: Knowledge) -> None:
-    story, other = Story(known, 5, rounds=30), exact.from_pairs if pairs else exact.from_noisy
+    story, other = Story(known, 5, rounds=30), Exact(pairs=pairs)
     noisy = np.where(np.isnan(story.noisy), story.contexts + 1.0, story.noisy)
-    ours, theirs = records.setup(known, None), other.setup(known, None)
-    state, tally = records.start(ours), other.start(theirs)
+    ours, theirs = DENOISER.setup(known, None), other.setup(known, None)
+    state, tally = DENOISER.start(ours), other.start(theirs)
     for t in range(30):
-        found, right = records.predict(ours, state, noisy[t]), other.predict(theirs, tally, noisy[t])
+        found, right = DENOISER.predict(ours, state, noisy[t]), other.predict(theirs, tally, noisy[t])
         np.testing.assert_allclose(found.mean, right.mean, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(found.cov, right.cov, rtol=1e-12, atol=1e-12)
-        state = records.update(ours, state, noisy[t], story.contexts[t] if pairs else None)
+        state = DENOISER.update(ours, state, noisy[t], story.contexts[t] if pairs else None)
         tally = other.update(theirs, tally, noisy[t], story.contexts[t])
 
 
 def test_a_round_that_measured_nothing_says_nothing(known: Knowledge) -> None:
-    parameters = records.setup(known, None)
+    parameters = DENOISER.setup(known, None)
     state = Story(known, 6).state(np.full((N, D), np.nan))
-    context = records.predict(parameters, state, HIDDEN)
+    context = DENOISER.predict(parameters, state, HIDDEN)
     np.testing.assert_array_equal(context.mean, known.context_mean)
     np.testing.assert_array_equal(context.cov, known.context_cov)
-    for one, other in zip(records.update(parameters, state, HIDDEN, None), state, strict=True):
+    for one, other in zip(DENOISER.update(parameters, state, HIDDEN, None), state, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def walk(known: Knowledge, noisy: Array, truths: Array) -> tuple[records.State, list[Context]]:
+def walk(known: Knowledge, noisy: Array, truths: Array) -> tuple[State, list[Context]]:
     """A run over rounds: noisy (n, ..., d), with every truth told after the last round."""
-    parameters = records.setup(known, None)
-    state, found = records.start(parameters), []
+    parameters = DENOISER.setup(known, None)
+    state, found = DENOISER.start(parameters), []
     for now in noisy:
-        found.append(records.predict(parameters, state, now))
-        state = records.update(parameters, state, now, None)
+        found.append(DENOISER.predict(parameters, state, now))
+        state = DENOISER.update(parameters, state, now, None)
     for now, truth in zip(noisy, truths, strict=True):
-        state, context = records.amend(parameters, state, now, now * np.nan, truth)
+        state, context = DENOISER.correct(parameters, state, now, now * np.nan, truth)
         found.append(context)
     return state, found
 

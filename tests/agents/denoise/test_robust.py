@@ -10,9 +10,8 @@ from scipy.stats import multivariate_normal, multivariate_t
 from scipy.stats import t as student_t
 
 from tests.problems import random_knowledge, within
-from unfog.agents.denoise import exact, robust
-from unfog.agents.denoise.drift import Drift
-from unfog.agents.denoise.robust import Robust, State
+from unfog.agents.denoise import Drift, Exact, Robust
+from unfog.agents.denoise.robust import State
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
@@ -157,7 +156,7 @@ def test_with_many_degrees_of_freedom_it_goes_to_the_exact_denoiser_or_filter(
 ) -> None:
     known = KNOWN[3]
     noisy, contexts, _ = story(known, 40, 1000)
-    gaussian: Any = Drift(step=step, pairs=pairs) if step else [exact.from_noisy, exact.from_pairs][pairs]
+    gaussian: Any = Drift(step=step, pairs=pairs) if step else Exact(pairs=pairs)
     right, _ = run(gaussian, known, noisy, contexts)
     gaps = []
     for nu in (500.0, 1000.0):
@@ -174,11 +173,11 @@ def test_one_wild_measurement_hardly_moves_it_and_moves_the_exact_one_far() -> N
     wild = noisy.copy()
     wild[20] += 300
     moved = {}
-    for denoiser in (Robust(nu=4), exact.from_noisy):
+    for denoiser in (Robust(nu=4), Exact()):
         pair = [run(denoiser, known, seen, contexts)[0][-1].mean for seen in (noisy, wild)]
         moved[denoiser] = np.abs(pair[1] - pair[0]).max()
     assert moved[Robust(nu=4)] < 0.02
-    assert moved[exact.from_noisy] > 1
+    assert moved[Exact()] > 1
 
 
 def test_errors_have_the_size_it_says() -> None:
@@ -222,4 +221,4 @@ def test_other_settings_are_refused_and_equal_ones_are_equal() -> None:
         Robust(pairs=1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^step: -0.1; allowed: zero or a positive number"):
         Robust(step=-0.1)
-    assert Robust() == robust.from_noisy != robust.from_pairs == Robust(pairs=True)
+    assert Robust() == Robust(pairs=False, nu=10.0) != Robust(pairs=True) == Robust(pairs=True, nu=10.0)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.problems import inverse, random_knowledge, spd
-from unfog.agents.denoise import exact
-from unfog.agents.denoise import incomplete as records
-from unfog.agents.denoise.unknown_noise import State, Tally, UnknownNoise, channel
+from unfog.agents.denoise import Exact, Incomplete, UnknownNoise
+from unfog.agents.denoise.unknown_noise import State, Tally, channel
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
@@ -137,7 +136,7 @@ def test_in_the_end_it_knows_the_noise(shown: float, known: Knowledge) -> None:
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_trusted_it_is_exact(pairs: bool, known: Knowledge) -> None:
-    story, other = Story(known, 2, 12, shown=float(pairs)), exact.from_pairs if pairs else exact.from_noisy
+    story, other = Story(known, 2, 12, shown=float(pairs)), Exact(pairs=pairs)
     ours, theirs = SURE.setup(known, None), other.setup(known, None)
     state, tally = SURE.start(ours), other.start(theirs)
     for t in range(12):
@@ -146,20 +145,20 @@ def test_trusted_it_is_exact(pairs: bool, known: Knowledge) -> None:
         tally = other.update(theirs, tally, story.noisy[t], story.contexts[t])
 
 
-def test_trusted_it_amends_as_records_do(known: Knowledge) -> None:
-    story = Story(known, 3, 6, shown=0.0)
+def test_trusted_it_corrects_as_incomplete_records_do(known: Knowledge) -> None:
+    story, records = Story(known, 3, 6, shown=0.0), Incomplete(pairs=True)
     ours, theirs = SURE.setup(known, None), records.setup(known, None)
     state, other = story.state(SURE), records.start(theirs)
     hidden = np.full(D, np.nan)
     for noisy in story.noisy:
         other = records.update(theirs, other, noisy, None)
     for t, after in enumerate([hidden, np.array([np.nan, story.contexts[1, 1], np.nan]), story.contexts[2]]):
-        _, found = SURE.amend(ours, state, story.noisy[t], hidden, after)
-        _, right = records.amend(theirs, other, story.noisy[t], hidden, after)
+        _, found = SURE.correct(ours, state, story.noisy[t], hidden, after)
+        _, right = records.correct(theirs, other, story.noisy[t], hidden, after)
         equal(found, right, 1e-9)
 
 
-def test_the_order_does_not_matter_and_amending_is_a_recompute(known: Knowledge) -> None:
+def test_the_order_does_not_matter_and_correcting_is_a_recompute(known: Knowledge) -> None:
     story, rng = Story(known, 6, 40), np.random.default_rng(1)
     parameters, hidden = DENOISER.setup(known, None), np.full(D, np.nan)
     state = DENOISER.start(parameters)
@@ -169,10 +168,10 @@ def test_the_order_does_not_matter_and_amending_is_a_recompute(known: Knowledge)
     for _ in range(4):  # shown, hidden and corrected, in any order, and in the end what the story says
         for t in rng.permutation(40):
             after = story.contexts[t] + rng.normal(size=D) if rng.random() < 0.5 else hidden
-            state, _ = DENOISER.amend(parameters, state, story.noisy[t], now[t], after)
+            state, _ = DENOISER.correct(parameters, state, story.noisy[t], now[t], after)
             now[t] = after
     for t in rng.permutation(40):
-        state, context = DENOISER.amend(parameters, state, story.noisy[t], now[t], story.truths[t])
+        state, context = DENOISER.correct(parameters, state, story.noisy[t], now[t], story.truths[t])
         if not np.isnan(story.truths[t]).any():
             np.testing.assert_array_equal(context.mean, story.contexts[t])
             np.testing.assert_array_equal(context.cov, np.zeros((D, D)))
@@ -188,7 +187,7 @@ def walk(known: Knowledge, noisy: Array, truths: Array) -> tuple[State, list[Con
         found.append(DENOISER.predict(parameters, state, now))
         state = DENOISER.update(parameters, state, now, None)
     for now, truth in zip(noisy, truths, strict=True):
-        state, context = DENOISER.amend(parameters, state, now, now * np.nan, truth)
+        state, context = DENOISER.correct(parameters, state, now, now * np.nan, truth)
         found.append(context)
     return state, found
 

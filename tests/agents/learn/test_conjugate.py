@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.problems import inverse, random_knowledge
-from unfog.agents.learn import conjugate
+from tests.problems import evidence, inverse, random_knowledge
+from unfog.agents.learn import Conjugate
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
+
+LEARNER = Conjugate()
 
 
 def posterior(known: Knowledge, rows: Array, rewards: Array) -> tuple[Array, Array]:
@@ -20,13 +22,13 @@ def posterior(known: Knowledge, rows: Array, rewards: Array) -> tuple[Array, Arr
 
 
 def start(known: Knowledge) -> gaussian.Gaussian:
-    state = conjugate.start(known, None)
+    state = LEARNER.start(known, None)
     assert isinstance(state, gaussian.Gaussian)
     return state
 
 
 def test_it_starts_from_the_prior(known: Knowledge) -> None:
-    belief = conjugate.belief(conjugate.setup(known), start(known))
+    belief = LEARNER.belief(LEARNER.setup(known), start(known))
     assert isinstance(belief, gaussian.Gaussian)
     assert np.array_equal(belief.mean, known.prior_mean)
     np.testing.assert_allclose(gaussian.covariance(belief), known.prior_cov, rtol=1e-12, atol=1e-14)
@@ -36,11 +38,11 @@ def test_it_starts_from_the_prior(known: Knowledge) -> None:
 def test_it_is_the_precision_form(seed: int, rng: np.random.Generator) -> None:
     known = random_knowledge(seed)
     rows, rewards = rng.normal(0.5, 1.0, (60, 9)), rng.normal(2.0, 3.0, 60)
-    parameters, state = conjugate.setup(known), start(known)
+    parameters, state = LEARNER.setup(known), start(known)
     for n, (row, reward) in enumerate(zip(rows, rewards, strict=True), 1):
-        state = conjugate.update(parameters, state, row, None, reward)
+        state = LEARNER.update(parameters, state, evidence(row), reward)
         mean, cov = posterior(known, rows[:n], rewards[:n])
-        belief = conjugate.belief(parameters, state)
+        belief = LEARNER.belief(parameters, state)
         assert isinstance(belief, gaussian.Gaussian)
         np.testing.assert_allclose(belief.mean, mean, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(gaussian.covariance(belief), cov, rtol=1e-9, atol=1e-12)
@@ -52,9 +54,9 @@ def test_the_papers_prior_gives_the_papers_posterior(rng: np.random.Generator) -
         prior_mean=np.zeros(size), prior_cov=prior_var * np.eye(size), reward_var=np.asarray(variance)
     )
     rows, rewards = rng.normal(0.5, 4.0, (30, size)), rng.normal(2.0, 3.0, 30)
-    parameters, state = conjugate.setup(known), start(known)
+    parameters, state = LEARNER.setup(known), start(known)
     for row, reward in zip(rows, rewards, strict=True):
-        state = conjugate.update(parameters, state, row, None, reward)
+        state = LEARNER.update(parameters, state, evidence(row), reward)
     precision = np.eye(size) / prior_var + rows.T @ rows / variance
     np.testing.assert_allclose(np.linalg.inv(gaussian.covariance(state)), precision, rtol=1e-10)
     np.testing.assert_allclose(
@@ -64,9 +66,9 @@ def test_the_papers_prior_gives_the_papers_posterior(rng: np.random.Generator) -
 
 def test_trials_learn_apart(known: Knowledge, rng: np.random.Generator) -> None:
     rows, rewards = rng.normal(0.5, 1.0, (20, 3, 9)), rng.normal(2.0, 3.0, (20, 3))
-    parameters, state = conjugate.setup(known), start(known)
+    parameters, state = LEARNER.setup(known), start(known)
     for row, reward in zip(rows, rewards, strict=True):
-        state = conjugate.update(parameters, state, row, None, reward)
+        state = LEARNER.update(parameters, state, evidence(row), reward)
     for i in range(3):
         mean, cov = posterior(known, rows[:, i], rewards[:, i])
         np.testing.assert_allclose(state.mean[i], mean, rtol=1e-9, atol=1e-11)

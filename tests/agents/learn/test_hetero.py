@@ -1,16 +1,19 @@
 """The heteroscedastic learner against updates by hand and Monte Carlo of what rewards do."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.problems import inverse, random_problem, spd, within
-from unfog.agents import agent as agents
+from tests.problems import evidence, inverse, random_problem, spd, within
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.learn import conjugate
-from unfog.agents.learn.hetero import Hetero
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Conjugate, Hetero
+from unfog.agents.round import Offer
 from unfog.features import Context
 from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
@@ -20,20 +23,17 @@ from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
 
 D = 3
-EXACT = AGENTS["alg1-exact"]._replace(name="mine", learner=Hetero())
+EXACT = replace(AGENTS["alg1-exact"], name="mine", learner=Hetero())
 
 
 def test_one_number_by_hand() -> None:
     # theta ~ N(2, 9), c ~ N(3, 4), phi = c: w = 4 (2^2 + 9) = 52, s^2 = 5 + 52; precision 1/9 + 9/57.
     prior = gaussian.from_moments(np.array([2.0]), np.array([[9.0]]))
-    learner, row, reward = Hetero(), np.array([3.0]), np.asarray(7.0)
-    noise = (
-        PerArm(1, 1, intercept=False)
-        .design(Context(np.array([3.0]), np.array([[4.0]])))
-        .context_variance(prior, np.asarray(0))
-    )
-    assert noise == pytest.approx(52)
-    belief = learner.update(np.asarray(5.0), prior, row, noise, reward)
+    features, reward = PerArm(1, 1, intercept=False), np.asarray(7.0)
+    design = features.design(Context(np.array([3.0]), np.array([[4.0]])))
+    seen = Evidence(features, design, prior, np.asarray(0))
+    assert seen.context_variance() == pytest.approx(52)
+    belief = Hetero().update(np.asarray(5.0), prior, seen, reward)
     precision = 1 / 9 + 9 / 57
     assert gaussian.covariance(belief)[0, 0] == pytest.approx(1 / precision)
     assert belief.mean[0] == pytest.approx((2 / 9 + 3 * 7 / 57) / precision)
@@ -57,9 +57,9 @@ def test_the_rewards_variance_by_monte_carlo(known: Knowledge, rng: np.random.Ge
     assert within(squares.mean(), told, squares.std() / np.sqrt(draws))
 
 
-def walk(agent: agents.Agent, known: Knowledge, features: Any, rng: np.random.Generator) -> Any:
+def walk(agent: Agent, known: Knowledge, features: Any, rng: np.random.Generator) -> Any:
     """Thirty rounds by hand, each checked against the precision form with Cov(phi) in full."""
-    setup, memory = agents.begin(agent, known)
+    setup, memory = rounds.begin(agent, known)
     m = known.prior_mean.shape[-1]
     whole = known.prior_cov if known.prior_cov.ndim == 2 else np.zeros((m, m))
     for b, block in enumerate(known.prior_cov if known.prior_cov.ndim == 3 else ()):
@@ -67,8 +67,10 @@ def walk(agent: agents.Agent, known: Knowledge, features: Any, rng: np.random.Ge
     mean, cov = known.prior_mean, whole
     for _ in range(30):
         noisy, reward = rng.normal(1.0, 2.0, D), np.asarray(rng.normal(0.0, 3.0))
-        decision = agents.decide(agent, setup, memory, features, noisy, np.asarray(rng.normal(size=m)))
-        memory = agents.learn(agent, setup, memory, features, decision, noisy, reward, None)
+        normals, offer = np.asarray(rng.normal(size=m)), Offer(noisy)
+        decision = rounds.decide(agent, setup, memory, features, offer, normals)
+        memory = rounds.observe(agent, setup, memory, offer)
+        memory, decision = rounds.reward(agent, setup, memory, decision, reward)
         design = features.design(decision.context)
         row, spread = design.row(decision.arm), design.covariance(decision.arm)
         variance = known.reward_var + mean @ spread @ mean + np.trace(spread @ cov)
@@ -108,23 +110,21 @@ def test_a_revealed_context_leaves_nothing_unknown() -> None:
 def test_it_says_what_it_is() -> None:
     row = Catalogue()["alg1-exact-hetero"]
     assert row.learner == Hetero()
-    assert (row.learner.kind, row.learner.spread, row.looks_back, row.amends) == (
-        "gaussian",
-        True,
-        False,
-        False,
-    )
+    assert (row.learner.rewards, row.chain, row.looks_back, row.revises) == ("gaussian", None, None, None)
+    assert row.learner.needs == row.learner.needs_features == ()
 
 
 def test_without_a_context_to_guess_it_is_the_plain_learner(
     known: Knowledge, rng: np.random.Generator
 ) -> None:
-    learner, row, reward = Hetero(), rng.normal(size=9), np.asarray(1.3)
+    learner, conjugate, row, reward = Hetero(), Conjugate(), rng.normal(size=9), np.asarray(1.3)
     start, variance = conjugate.start(known, None), conjugate.setup(known)
-    plain = conjugate.update(variance, start, row, None, reward)
-    for spread in (None, np.zeros(())):
-        found = learner.update(learner.setup(known), learner.start(known, None), row, spread, reward)
+    plain = conjugate.update(variance, start, evidence(row), reward)
+    for spread in (None, np.zeros((9, 9))):
+        shown = evidence(row, spread, start)
+        found = learner.update(learner.setup(known), learner.start(known, None), shown, reward)
         assert np.array_equal(found.mean, plain.mean)
+        assert np.array_equal(found.root, plain.root)
 
 
 # Learning from the size of surprises.
@@ -135,19 +135,19 @@ def test_a_surprise_by_hand() -> None:
     # of 25 surprises by 23: theta ~ N(5, 180 / 23) after it. With the slope 2 * 4 * 2 = 16 of the variance
     # its square is a measurement of variance 2 * 69^2 that lies 60 (23^2 / 69 - 1) = 400 above its mean.
     prior = gaussian.from_moments(np.array([2.0]), np.array([[9.0]]))
-    told = np.array([52.0, 8.0])
-    found = Hetero(surprise=True).update(np.asarray(8.0), prior, np.array([1.0]), told, np.asarray(25.0))
+    seen = evidence(np.array([1.0]), np.array([[4.0]]), prior)
+    found = Hetero(surprise=True).update(np.asarray(8.0), prior, seen, np.asarray(25.0))
     precision = 23 / 180 + 16**2 / (2 * 69**2)
     assert gaussian.covariance(found)[0, 0] == pytest.approx(1 / precision)
     assert found.mean[0] == pytest.approx(5 + 16 * 400 / (2 * 69**2) / precision)
 
 
 def test_where_contexts_are_known_surprises_say_nothing(known: Knowledge, rng: np.random.Generator) -> None:
-    plain, learner, variance = Hetero(), Hetero(surprise=True), conjugate.setup(known)
-    rows, rewards = rng.normal(size=(4, 9)), rng.normal(size=4)
-    right = plain.update(variance, plain.start(known, None), rows, None, rewards)
-    for spread in (None, np.zeros((4, 10))):
-        found = learner.update(variance, learner.start(known, None), rows, spread, rewards)
+    plain, learner, variance = Hetero(), Hetero(surprise=True), Hetero().setup(known)
+    rows, rewards, start = rng.normal(size=(4, 9)), rng.normal(size=4), plain.start(known, None)
+    right = plain.update(variance, start, evidence(rows), rewards)
+    for spread in (None, np.zeros((4, 9, 9))):
+        found = learner.update(variance, start, evidence(rows, spread, start), rewards)
         np.testing.assert_allclose(found.mean, right.mean, rtol=1e-13, atol=1e-14)
         np.testing.assert_allclose(found.root, right.root, rtol=1e-13, atol=1e-14)
 
@@ -163,9 +163,7 @@ def filtered(learner: Hetero, rounds: int, mean: float) -> tuple[Any, Any]:
     for _ in range(rounds):
         c, e = rng.standard_normal((2, TRIALS))
         reward = TRUTH * (mean + np.sqrt(SPREAD) * c) + np.sqrt(NOISE) * e
-        adds = SPREAD * (belief.mean[:, 0] ** 2 + belief.root[:, 0, 0] ** 2)
-        told = np.stack([adds, SPREAD * belief.mean[:, 0]], -1)
-        belief = learner.update(noise, belief, row, told if learner.surprise else adds, reward)
+        belief = learner.update(noise, belief, evidence(row, np.array([[SPREAD]]), belief), reward)
     return belief.mean[:, 0], belief.root[:, 0, 0] ** 2
 
 
@@ -206,21 +204,18 @@ def test_more_surprises_bring_it_nearer_still() -> None:
 
 def test_surprises_in_blocks_are_those_in_one_piece(known: Knowledge, rng: np.random.Generator) -> None:
     covs = np.stack([spd(rng, D, 0.1) for _ in range(3)])
-    agent, features = EXACT._replace(learner=Hetero(surprise=True)), PerArm(3, D, intercept=False)
+    agent, features = replace(EXACT, learner=Hetero(surprise=True)), PerArm(3, D, intercept=False)
     kinds = [known._replace(prior_cov=cov) for cov in (covs, blocks.whole(covs))]
-    runs = [agents.begin(agent, kind) for kind in kinds]
+    runs = [rounds.begin(agent, kind) for kind in kinds]
     (setup, cut), (_, one) = runs
     for _ in range(30):
-        noisy, normals = rng.normal(1.0, 2.0, (2, D)), rng.standard_normal((2, 9))
+        offer, normals = Offer(rng.normal(1.0, 2.0, (2, D))), rng.standard_normal((2, 9))
         reward = rng.normal(0.0, 3.0, 2)
-        told = agents.decide(agent, setup, cut, features, noisy, normals)
-        same = agents.decide(agent, setup, one, features, noisy, normals)._replace(arm=told.arm)
-        design = features.design(same.context)
-        same = same._replace(
-            row=told.row, spread=agents._spread(agent.learner, design, one.learner, told.arm)
-        )
+        told, same = (rounds.decide(agent, setup, x, features, offer, normals) for x in (cut, one))
+        same = same._replace(evidence=same.evidence._replace(arm=told.arm))
+        cut, one = (rounds.observe(agent, setup, memory, offer) for memory in (cut, one))
         cut, one = (
-            agents.learn(agent, setup, memory, features, decision, noisy, reward, None)
+            rounds.reward(agent, setup, memory, decision, reward)[0]
             for memory, decision in ((cut, told), (one, same))
         )
     assert isinstance(cut.learner, Blocks)

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
-from tests.problems import random_knowledge, spd
+from tests.problems import evidence, random_knowledge, spd
 from unfog.agents.learn import history, posterior
 from unfog.agents.learn.history import History
 from unfog.maths.arrays import Array
@@ -34,7 +34,7 @@ class Rounds:
     def history(self, marginal: bool, room: int | None = None) -> History:
         past = history.blank(KNOWN, room, marginal)
         for row, spread, reward in zip(self.rows, self.spreads, self.rewards, strict=True):
-            past = history.add(past, row, spread if marginal else None, reward)
+            past = history.add(past, evidence(row, spread), reward)
         return past
 
     def logits(self, theta: Array, marginal: bool) -> Array:
@@ -132,7 +132,7 @@ def test_averaging_is_within_two_hundredths(mean: float, variance: float) -> Non
     """MacKay's logit against E[sigmoid] by SciPy's integral over a Gaussian score."""
     theta = np.array([2.0, 0, 0, 0])
     row, spread = mean / 2 * np.eye(M)[0], np.diag([variance / 4, 9.0, 9.0, 9.0])
-    past = history.add(history.blank(KNOWN, None, True), row, spread, np.asarray(1.0))
+    past = history.add(history.blank(KNOWN, None, True), evidence(row, spread), np.asarray(1.0))
     found = float(expit(history.logits(past, theta).value[0]))
     width = max(variance, 1e-12) ** 0.5
 
@@ -186,7 +186,7 @@ def test_jax_fills_and_reads_a_history_alike(marginal: bool) -> None:
     def filled(blank: History, rows: Array, spreads: Array, rewards: Array, theta: Array) -> Any:
         past = blank
         for row, spread, reward in zip(rows, spreads, rewards, strict=True):
-            past = history.add(past, row, spread if marginal else None, reward)
+            past = history.add(past, evidence(row, spread), reward)
         prior = posterior.Prior(jnp.asarray(PRIOR.mean), jnp.asarray(PRIOR.precision))
         parts = posterior.gradient, posterior.hessian, posterior.energy
         return past, [part(prior, past, theta) for part in parts]
@@ -220,7 +220,7 @@ def test_adding_a_round_leaves_the_old_history_alone() -> None:
     for room in (None, 4):
         past = history.blank(KNOWN, room, True)
         copies = [np.array(part) for part in past if part is not None]
-        after = history.add(past, np.ones(M), spd(np.random.default_rng(0), M), np.asarray(1.0))
+        after = history.add(past, evidence(np.ones(M), spd(np.random.default_rng(0), M)), np.asarray(1.0))
         assert all(
             np.array_equal(a, b) for a, b in zip((p for p in past if p is not None), copies, strict=True)
         )
@@ -230,7 +230,7 @@ def test_adding_a_round_leaves_the_old_history_alone() -> None:
 def test_saturated_rounds_give_no_warning_and_no_nan() -> None:
     past = history.blank(KNOWN, None, False)
     for sign, reward in ((1.0, 0.0), (-1.0, 1.0), (1.0, 1.0)):
-        past = history.add(past, sign * np.full(M, 300.0), None, np.asarray(reward))
+        past = history.add(past, evidence(sign * np.full(M, 300.0)), np.asarray(reward))
     theta = np.full(M, 3.0)
     # Two rewards that were thought impossible, each with a logit of -3600 against it.
     assert float(posterior.energy(PRIOR, past, theta)) == pytest.approx(7200, rel=0.02)

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -10,14 +11,13 @@ import numpy as np
 import pytest
 
 from tests.problems import inverse, random_knowledge, random_problem, spd
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.learn import joint
-from unfog.agents.learn.joint import Joint, normal_nodes
-from unfog.agents.learn.lifted import refuse_what_cannot_look_back
-from unfog.agents.learn.smoothing import Smoothing
-from unfog.agents.parts import Hindsight
+from unfog.agents.learn import Joint, Smoothing, joint
+from unfog.agents.learn.joint import normal_nodes
+from unfog.agents.parts import Hindsight, View
+from unfog.agents.round import Memory, Offer, Setup
 from unfog.features import Context
 from unfog.features.matrix import matrix
 from unfog.features.per_arm import PerArm
@@ -45,7 +45,7 @@ MAPS: dict[str, Any] = {
 
 
 def with_learner(learner: Any) -> Agent:
-    return AGENTS["alg1-exact"]._replace(name="mine", learner=learner)
+    return replace(AGENTS["alg1-exact"], name="mine", learner=learner)
 
 
 def knowledge(name: str) -> Knowledge:
@@ -68,35 +68,38 @@ class Past(NamedTuple):
 class Moment(NamedTuple):
     """What the agent saw and believed at a decision, and the past without it."""
 
-    view: agents.View
-    setup: agents.Setup
-    memory: agents.Memory
+    view: View
+    setup: Setup
+    memory: Memory
     hindsight: Hindsight
     noisy: Array
     past: Past
 
 
 def walk(
-    learner: Any, known: Knowledge, features: Any, rounds: int, batch: tuple[int, ...] = ()
+    learner: Any, known: Knowledge, features: Any, number: int, batch: tuple[int, ...] = ()
 ) -> Iterator[Moment]:
     """Rounds with a true bias; yields what is believed before each choice."""
     rng, agent = np.random.default_rng(11), with_learner(learner)
     d, m = known.context_mean.shape[-1], known.prior_mean.shape[-1]
     theta = known.prior_mean + 0.3 * rng.normal(size=(*batch, m))
     bias = rng.multivariate_normal(np.zeros(d), known.bias_cov, batch or None)
-    setup, memory = agents.begin(agent, known)
+    setup, memory = rounds.begin(agent, known)
     past = Past([], [], [], [])
-    for _ in range(rounds):
+    for _ in range(number):
         context = rng.multivariate_normal(known.context_mean, known.context_cov, batch or None)
         noisy = context + bias + rng.multivariate_normal(np.zeros(d), known.noise_cov, batch or None)
         denoiser: Any = agent.denoiser
-        view = agents.view(agent, setup, memory, features, noisy)
+        offer = Offer(noisy)
+        view = rounds.view(agent, setup, memory, features, offer)
         hindsight = denoiser.hindsight(setup.denoiser, memory.denoiser, noisy)
         yield Moment(view, setup, memory, hindsight, noisy, Past(*map(list, past)))
-        decision = agents.decide(agent, setup, memory, features, noisy, rng.standard_normal((*batch, m)))
+        decision = rounds.decide(agent, setup, memory, features, offer, rng.standard_normal((*batch, m)))
         reward = (features.at(context).row(decision.arm) * theta).sum(-1) + rng.standard_normal(batch)
-        memory = agents.learn(agent, setup, memory, features, decision, noisy, reward, None)
-        for kept, new in zip(past, (noisy, decision.arm, reward, decision.spread), strict=True):
+        adds = decision.evidence.context_variance() if learner.hetero else np.zeros(batch)
+        memory = rounds.observe(agent, setup, memory, offer)
+        memory, _ = rounds.reward(agent, setup, memory, decision, reward)
+        for kept, new in zip(past, (noisy, decision.arm, reward, adds), strict=True):
             kept.append(new)
 
 
@@ -111,22 +114,22 @@ def context_given(known: Knowledge, noisy: Array, mean: Array, cov: Array) -> Co
     """The context of a round whose bias is N(mean, cov), with M and its inverses as the paper has them."""
     precision = inverse(known.context_cov) + inverse(known.noise_cov)
     gain = inverse(precision) @ inverse(known.noise_cov)
-    pull = inverse(known.context_cov) @ known.context_mean + inverse(known.noise_cov) @ (noisy - mean)
-    return Context(inverse(precision) @ pull, inverse(precision) + gain @ cov @ gain.T)
+    natural_mean = inverse(known.context_cov) @ known.context_mean + inverse(known.noise_cov) @ (noisy - mean)
+    return Context(inverse(precision) @ natural_mean, inverse(precision) + gain @ cov @ gain.T)
 
 
 def conjugate_form(
     known: Knowledge, features: Any, past: Past, bias: Array, bias_cov: Array
 ) -> tuple[Array, Array]:
-    """Precision and pull of theta, with the row of every past round computed anew for this bias."""
+    """Precision and natural mean of theta, with the row of every past round computed anew for this bias."""
     precision = inverse(blocks.whole(known.prior_cov))
-    pull = precision @ known.prior_mean
+    natural_mean = precision @ known.prior_mean
     for noisy, arm, reward, spread in zip(*past, strict=True):
         row = features.design(context_given(known, noisy, bias, bias_cov)).row(arm)
-        variance = known.reward_var if spread is None else known.reward_var + spread
+        variance = known.reward_var + spread
         precision = precision + np.outer(row, row) / variance
-        pull = pull + row * reward / variance
-    return precision, pull
+        natural_mean = natural_mean + row * reward / variance
+    return precision, natural_mean
 
 
 def flat(belief: Any) -> tuple[Array, Array]:
@@ -146,11 +149,11 @@ def test_smoothing_is_computing_all_past_rows_again(name: str, hetero: bool) -> 
         context = context_given(known, moment.noisy, mean, cov)
         np.testing.assert_allclose(moment.view.context.mean, context.mean, rtol=0, atol=1e-10)
         np.testing.assert_allclose(moment.view.context.cov, context.cov, rtol=0, atol=1e-10)
-        precision, pull = conjugate_form(known, features, moment.past, mean, cov)
+        precision, natural_mean = conjugate_form(known, features, moment.past, mean, cov)
         found = flat(moment.view.belief)
-        np.testing.assert_allclose(found[0], np.linalg.solve(precision, pull), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(found[0], np.linalg.solve(precision, natural_mean), rtol=0, atol=1e-10)
         np.testing.assert_allclose(found[1], inverse(precision), rtol=0, atol=1e-10)
-        assert all((spread is not None) == hetero for spread in moment.past.variances)
+        assert all((adds > 0) == hetero for adds in moment.past.variances)
         seen += 1
     assert seen == 50
 
@@ -181,8 +184,8 @@ def test_joint_is_the_mixture_over_its_nodes(name: str) -> None:
     mixed = joint.mixture(moment.setup.learner, moment.memory.learner, features, moment.hindsight)
     logs, means, covs = [], [], []
     for bias in mixed.bias:
-        precision, pull = conjugate_form(known, features, moment.past, bias, np.zeros((D, D)))
-        means.append(np.linalg.solve(precision, pull))
+        precision, natural_mean = conjugate_form(known, features, moment.past, bias, np.zeros((D, D)))
+        means.append(np.linalg.solve(precision, natural_mean))
         covs.append(inverse(precision))
         logs.append(evidence(known, features, moment.past, bias))
     weights = normalised(logs)
@@ -237,8 +240,10 @@ def test_joint_is_dense_quadrature_over_the_bias_in_one_dimension(nodes: int, er
         seen = (noisy - known.context_mean - at) ** 2 / (known.context_cov + known.noise_cov)[0, 0]
         prior = at**2 / known.bias_cov[0, 0]
         logs.append(evidence(known, features, moment.past, np.array([at])) - 0.5 * (seen.sum() + prior))
-        precision, pull = conjugate_form(known, features, moment.past, np.array([at]), np.zeros((1, 1)))
-        means.append(np.linalg.solve(precision, pull))
+        precision, natural_mean = conjugate_form(
+            known, features, moment.past, np.array([at]), np.zeros((1, 1))
+        )
+        means.append(np.linalg.solve(precision, natural_mean))
         covs.append(inverse(precision))
     weights = normalised(logs)
     mean, cov = joint.moments(weights, np.array(means))
@@ -274,12 +279,15 @@ def test_trials_learn_apart(name: str, learner: Any) -> None:
         agent, features = with_learner(learner), many
         if name == "quadratic":
             features = quadratic([ACTIONS, -ACTIONS][i])
-        setup, memory = agents.begin(agent, known)
-        for noisy, arm, reward, spread in zip(*both.past, strict=True):
-            view = agents.view(agent, setup, memory, features, noisy[i])
-            decision = agents.Decision(arm[i], view.context, view.design.row(arm[i]), spread[i])
-            memory = agents.learn(agent, setup, memory, features, decision, noisy[i], reward[i], None)
-        alone = agents.view(agent, setup, memory, features, both.noisy[i])
+        setup, memory = rounds.begin(agent, known)
+        for noisy, arm, reward, adds in zip(*both.past, strict=True):
+            offer = Offer(noisy[i])
+            decision = rounds.decide(agent, setup, memory, features, offer, np.zeros(known.prior_mean.shape))
+            forced = decision.evidence._replace(arm=arm[i])
+            assert forced.context_variance() == pytest.approx(adds[i], rel=1e-9)
+            memory = rounds.observe(agent, setup, memory, offer)
+            memory, _ = rounds.reward(agent, setup, memory, decision._replace(evidence=forced), reward[i])
+        alone = rounds.view(agent, setup, memory, features, Offer(both.noisy[i]))
         np.testing.assert_allclose(both.view.belief.mean[i], alone.belief.mean, rtol=1e-9, atol=1e-11)
         normals = rng.standard_normal(known.prior_mean.shape)
         np.testing.assert_allclose(
@@ -302,10 +310,10 @@ def test_engines_agree_in_blocks(learner: Any) -> None:
     known, features, agent = knowledge("block"), MAPS["block"], with_learner(learner)
     *_, last = walk(learner, known, features, 5, (2,))
 
-    def believe(known: Knowledge, memory: agents.Memory, noisy: Array) -> tuple[Any, Any]:
-        setup, _ = agents.begin(agent, known)
-        context, _, belief = agents.view(agent, setup, memory, features, noisy)
-        return context, belief
+    def believe(known: Knowledge, memory: Memory, noisy: Array) -> tuple[Any, Any]:
+        setup, _ = rounds.begin(agent, known)
+        seen = rounds.view(agent, setup, memory, features, Offer(noisy))
+        return seen.context, seen.belief
 
     inputs = jax.tree.map(jnp.asarray, (known, last.memory, last.noisy))
     found = jax.tree.leaves(jax.jit(believe)(*inputs))
@@ -330,20 +338,21 @@ def waves(action: Array, context: Array) -> Array:
 @pytest.mark.parametrize("part", ["smoothing", "joint"])
 def test_what_cannot_look_back_is_refused(part: str) -> None:
     rows, problem = Catalogue(), GaussianProblem(dim=2, actions=3)
-    known, features = problem.knowledge(), quadratic(np.zeros((3, 2)))
-    refuse_what_cannot_look_back(rows[f"alg1-exact-{part}"], features, known)
-    refuse_what_cannot_look_back(rows["alg1"], quadrature(waves, 2)(np.zeros((3, 2))), known)
+    known, features, other = problem.knowledge(), quadratic(np.zeros((3, 2))), quadrature(waves, 2)
+    usual: Any = {"rewards": "gaussian", "partial": False, "has_bias": True}
+    refuse_misfit(rows[f"alg1-exact-{part}"], known, features, **usual)
+    refuse_misfit(rows["alg1"], known, other(np.zeros((3, 2))), **usual)
     for row in ("alg1", "naive", "oracle", "alg2-exact"):
-        name = f"{row}-{part}"
-        with pytest.raises(InputError, match=f"^agents: '{name}' denoises .* its denoiser cannot; allowed: "):
-            refuse_what_cannot_look_back(rows[name], features, known)
-    with pytest.raises(InputError, match=r"^agents: 'alg1-exact-.* these features cannot; allowed: "):
-        refuse_what_cannot_look_back(
-            rows[f"alg1-exact-{part}"], quadrature(waves, 2)(np.zeros((3, 2))), known
-        )
+        told = rf"^{row}-{part}\.learner: '{part}' beside the denoiser '.*'; .* a denoiser that Rewinds, "
+        with pytest.raises(InputError, match=told):
+            rows[f"{row}-{part}"]
+    told = rf"^alg1-exact-{part}\.learner: '{part}' with the features Quadrature; allowed: .* are Liftable"
+    with pytest.raises(InputError, match=told):
+        refuse_misfit(rows[f"alg1-exact-{part}"], known, other(np.zeros((3, 2))), **usual)
     cut = known._replace(prior_cov=np.stack([np.eye(2)] * 3))
-    with pytest.raises(InputError, match=r"a prior in blocks forbids here; allowed: a prior in one piece$"):
-        refuse_what_cannot_look_back(rows[f"alg1-exact-{part}"], features, cut)
+    told = rf"^alg1-exact-{part}\.learner: '{part}' with this prior in blocks; allowed: a prior in one piece$"
+    with pytest.raises(InputError, match=told):
+        refuse_misfit(rows[f"alg1-exact-{part}"], cut, features, **usual)
 
 
 def test_settings() -> None:

@@ -1,4 +1,4 @@
-"""The ledger against the sums it stands for, in exact fractions, and against the conjugate learner."""
+"""The revisable learner against the sums it stands for, in exact fractions, and the conjugate learner."""
 
 from fractions import Fraction
 from typing import NamedTuple
@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.problems import covariance_error, inverse, random_knowledge, spd, within
-from unfog.agents.learn import conjugate
-from unfog.agents.learn.revisable import Ledger, State
+from tests.problems import covariance_error, evidence, inverse, random_knowledge, spd, within
+from unfog.agents.learn import Conjugate, Revisable
+from unfog.agents.learn.revisable import State
 from unfog.agents.parts import Term
 from unfog.inputs import InputError
 from unfog.maths import blocks, gaussian
@@ -20,7 +20,7 @@ from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
 
 M = 5
-LEARNER = Ledger()
+LEARNER = Revisable()
 
 
 class Story(NamedTuple):
@@ -38,21 +38,21 @@ def make(rng: np.random.Generator, rounds: int, scales: Array) -> Story:
 
 
 def fraction_sums(known: Knowledge, story: Story) -> tuple[Array, Array]:
-    """Precision and pull without a rounding error but the last one."""
+    """Precision and natural mean without a rounding error but the last one."""
     exactly = np.vectorize(Fraction, otypes=[object])
     prior = inverse(known.prior_cov)
     precision = exactly(prior)
-    pull = exactly(prior @ known.prior_mean)
+    natural_mean = exactly(prior @ known.prior_mean)
     for row, variance, reward in zip(*map(exactly, story), strict=True):
         precision = precision + np.outer(row, row) / variance
-        pull = pull + row * reward / variance
-    return precision.astype(np.float64), pull.astype(np.float64)
+        natural_mean = natural_mean + row * reward / variance
+    return precision.astype(np.float64), natural_mean.astype(np.float64)
 
 
-def taught(learner: Ledger, known: Knowledge, story: Story) -> State:
+def taught(learner: Revisable, known: Knowledge, story: Story) -> State:
     parameters, state = learner.setup(known), learner.start(known, None)
     for row, variance, reward in zip(*story, strict=True):
-        state = learner.update(parameters, state, row, variance, reward)
+        state = learner.replace(parameters, state, None, Term(row, variance), reward)
     return state
 
 
@@ -76,42 +76,43 @@ def test_it_starts_from_the_prior(known: Knowledge) -> None:
 
 
 def test_with_one_variance_it_is_the_conjugate_learner(known: Knowledge, rng: np.random.Generator) -> None:
-    story, learner = make(rng, 60, np.ones(9)), Ledger(hetero=False)
+    story, learner = make(rng, 60, np.ones(9)), Revisable(hetero=False)
     parameters, state = learner.setup(known), learner.start(known, None)
+    conjugate = Conjugate()
     theirs = conjugate.start(known, None)
     for row, reward in zip(story.rows, story.rewards, strict=True):
-        state = learner.update(parameters, state, row, None, reward)
-        theirs = conjugate.update(conjugate.setup(known), theirs, row, None, reward)
+        state = learner.update(parameters, state, evidence(row), reward)
+        theirs = conjugate.update(conjugate.setup(known), theirs, evidence(row), reward)
     found = moments(known, state)
     np.testing.assert_allclose(found[0], theirs.mean, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(found[1], gaussian.covariance(theirs), rtol=1e-9, atol=1e-12)
 
 
-def amended(known: Knowledge, rng: np.random.Generator, story: Story, count: int) -> tuple[State, Story]:
+def revised(known: Knowledge, rng: np.random.Generator, story: Story, count: int) -> tuple[State, Story]:
     """Any round, any time, as often as it comes: the state, and the rounds as they stand then."""
     parameters, state = LEARNER.setup(known), taught(LEARNER, known, story)
     rows, variances, scales = story.rows.copy(), story.variances.copy(), np.abs(story.rows).mean(0)
     for t in rng.integers(len(rows), size=count):
         old = Term(rows[t].copy(), variances[t].copy())
         new = Term(rng.normal(0.5, 1.0, len(scales)) * scales, np.asarray(rng.uniform(0.5, 3.0)))
-        state = LEARNER.amend(parameters, state, old, new, story.rewards[t])
+        state = LEARNER.replace(parameters, state, old, new, story.rewards[t])
         rows[t], variances[t] = new
     return state, Story(rows, variances, story.rewards)
 
 
 @pytest.mark.parametrize("scales", [np.ones(M), np.geomspace(1e-5, 1e5, M)], ids=["plain", "badly scaled"])
-def test_a_thousand_amendments_are_a_recompute(scales: Array, rng: np.random.Generator) -> None:
+def test_a_thousand_replacements_are_a_recompute(scales: Array, rng: np.random.Generator) -> None:
     known = random_knowledge(1, size=M)
     known = known._replace(prior_cov=known.prior_cov / np.outer(scales, scales))
-    state, story = amended(known, rng, make(rng, 40, scales), 1000)
-    precision, pull = fraction_sums(known, story)
+    state, story = revised(known, rng, make(rng, 40, scales), 1000)
+    precision, natural_mean = fraction_sums(known, story)
     close(state.precision.value, precision)
-    close(state.pull.value / scales, pull / scales)
+    close(state.natural_mean.value / scales, natural_mean / scales)
     mean, cov = moments(known, state)
     unit = np.outer(scales, scales)
     right = inverse(precision / unit)
     close(cov * unit, right)
-    close(mean * scales, right @ (pull / scales))
+    close(mean * scales, right @ (natural_mean / scales))
 
 
 @pytest.mark.parametrize("outlier", [1e3, 1e6, 1e9])
@@ -121,14 +122,15 @@ def test_what_dwarfs_all_else_is_taken_back_whole(outlier: float, rng: np.random
     story = make(rng, 30, np.ones(M))
     wild = Term(outlier * rng.normal(size=M), np.asarray(0.7))
     parameters, state = LEARNER.setup(known), LEARNER.start(known, None)
-    state = LEARNER.update(parameters, state, *wild, story.rewards[0])
+    state = LEARNER.replace(parameters, state, None, wild, story.rewards[0])
     for t in range(1, 30):
-        state = LEARNER.update(parameters, state, story.rows[t], story.variances[t], story.rewards[t])
+        term = Term(story.rows[t], story.variances[t])
+        state = LEARNER.replace(parameters, state, None, term, story.rewards[t])
     tame = Term(story.rows[0], story.variances[0])
-    found = LEARNER.amend(parameters, state, wild, tame, story.rewards[0])
-    precision, pull = fraction_sums(known, story)
+    found = LEARNER.replace(parameters, state, wild, tame, story.rewards[0])
+    precision, natural_mean = fraction_sums(known, story)
     close(found.precision.value, precision)
-    close(found.pull.value, pull)
+    close(found.natural_mean.value, natural_mean)
     np.linalg.cholesky(found.precision.value)
 
 
@@ -146,38 +148,40 @@ def test_the_variance_is_that_of_the_reward(rng: np.random.Generator) -> None:
     """Monte Carlo over theta and phi, within five standard errors: wrong once in a million runs."""
     known, spread = random_knowledge(4, size=M), spd(rng, M)
     belief = gaussian.from_moments(known.prior_mean, known.prior_cov)
-    found = LEARNER.variance(LEARNER.setup(known), belief, spread)
+    found = LEARNER.term(LEARNER.setup(known), evidence(np.ones(M), spread, belief)).variance
     draws = 200_000
     theta = rng.multivariate_normal(known.prior_mean, known.prior_cov, draws)
     phi, noise = rng.multivariate_normal(np.zeros(M), spread, draws), rng.normal(0, 0.7**0.5, draws)
     squares = ((theta * phi).sum(1) + noise) ** 2
     assert within(found, squares.mean(), squares.std() / draws**0.5)
     assert found > 1.5 * 0.7
-    assert LEARNER.variance(LEARNER.setup(known), belief, None) == 0.7
+    plain = Revisable(hetero=False).term(LEARNER.setup(known), evidence(np.ones(M), spread, belief))
+    sure = LEARNER.term(LEARNER.setup(known), evidence(np.ones(M), None, belief))
+    assert plain.variance == sure.variance == 0.7
 
 
-def test_shown_a_covariance_it_works_the_variance_out(rng: np.random.Generator) -> None:
+def test_a_reward_adds_the_term_of_its_evidence(rng: np.random.Generator) -> None:
     known, spread = random_knowledge(4, size=M), spd(rng, M)
     parameters, state = LEARNER.setup(known), LEARNER.start(known, None)
-    variance = LEARNER.variance(parameters, LEARNER.belief(parameters, state), spread)
-    row, reward = rng.normal(size=M), np.asarray(1.3)
-    one = LEARNER.update(parameters, state, row, spread, reward)
-    other = LEARNER.update(parameters, state, row, variance, reward)
-    assert all(
-        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    )
+    belief, row, reward = LEARNER.belief(parameters, state), rng.normal(size=M), np.asarray(1.3)
+    one = LEARNER.update(parameters, state, evidence(row, spread, belief), reward)
+    second = known.prior_cov + np.outer(known.prior_mean, known.prior_mean)
+    variance = 0.7 + (spread * second).sum()
+    precision, natural_mean = fraction_sums(known, Story(row[None], variance[None], reward[None]))
+    close(one.precision.value, precision)
+    close(one.natural_mean.value, natural_mean)
 
 
 def walk(known: Knowledge, rows: Array, spreads: Array, rewards: Array) -> tuple[Belief, Array]:
     """Rounds (n, ..., m) taken in, the first one twice as likely wrong and then replaced by the last."""
     parameters, state = LEARNER.setup(known), LEARNER.start(known, None)
-    variances = []
+    terms = []
     for row, spread, reward in zip(rows, spreads, rewards, strict=True):
-        variances.append(LEARNER.variance(parameters, LEARNER.belief(parameters, state), spread))
-        state = LEARNER.update(parameters, state, row, variances[-1], reward)
-    old, new = Term(rows[0], variances[0]), Term(rows[-1], variances[-1])
-    state = LEARNER.amend(parameters, state, old, new, rewards[0])
-    return LEARNER.belief(parameters, state), variances[-1]
+        shown = evidence(row, spread, LEARNER.belief(parameters, state))
+        terms.append(LEARNER.term(parameters, shown))
+        state = LEARNER.replace(parameters, state, None, terms[-1], reward)
+    state = LEARNER.replace(parameters, state, terms[0], terms[-1], rewards[0])
+    return LEARNER.belief(parameters, state), terms[-1].variance
 
 
 def block_story(rng: np.random.Generator, trials: int) -> tuple[Knowledge, Array, Array, Array]:
@@ -234,6 +238,6 @@ def test_draws_have_the_moments(rng: np.random.Generator) -> None:
 
 def test_what_it_cannot_do_is_refused(known: Knowledge) -> None:
     with pytest.raises(InputError, match="hetero"):
-        Ledger(hetero=3)  # type: ignore[arg-type]
+        Revisable(hetero=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="Gaussian noise"):
         LEARNER.setup(known._replace(reward_var=None))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tests.problems import random_problem, spd
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.evidence import Evidence
+from unfog.agents.denoise.plugin import PlugIn
 from unfog.agents.learn import Conjugate
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
@@ -76,15 +77,15 @@ class Triangular(Conjugate):
 
     name = "triangular"
 
-    def update(self, parameters: Array, state: Gaussian, evidence: Evidence, reward: Array) -> Gaussian:
-        new = super().update(parameters, state, evidence, reward)
+    def update(self, parameters: Any, state: Any, evidence: Any, reward: Array) -> Any:
+        new: Any = super().update(parameters, state, evidence, reward)
         return gaussian.from_moments(new.mean, gaussian.covariance(new))
 
 
 @pytest.mark.parametrize("name", SERVED)
 def test_the_kernel_agrees_with_the_numpy_engine_on_its_draws(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 25, "trials": 100, "seed": 8}
-    triangular = replace(AGENTS[name], learner=Triangular())
+    triangular: Agent = replace(AGENTS[name], learner=Triangular())
     numpy = simulate(PROBLEM, [triangular], **settings)
     kernel = simulate(PROBLEM, [name], engine="pallas", draws="numpy", chunk=100, **settings)
     for loss, values in numpy.values.items():
@@ -128,11 +129,19 @@ def test_what_it_cannot_run_is_refused_by_name() -> None:
         simulate(PROBLEM, [odd], engine="pallas", rounds=3, trials=2)
 
 
-def test_a_row_of_ones_own_with_the_same_parts_is_run() -> None:
-    settings: Any = {"engine": "pallas", "rounds": 3, "trials": 2}
-    twin = simulate(PROBLEM, [replace(AGENTS["alg1"], name="twin")], **settings)
-    assert twin.agents == ["twin"]
-    assert np.array_equal(twin.values["regret"], simulate(PROBLEM, ["alg1"], **settings).values["regret"])
+def test_a_row_of_ones_own_made_of_parts_it_knows_is_run_and_one_of_others_is_not() -> None:
+    twin = replace(AGENTS["alg1"], name="twin")
+    settings: Any = {"engine": "pallas", "rounds": 3, "trials": 2, "chunk": 2}
+    one, other = (simulate(PROBLEM, [agent], **settings).values["regret"] for agent in ("alg1", twin))
+    assert np.array_equal(one, other)
+    own = replace(twin, name="own", denoiser=Own())
+    with pytest.raises(InputError, match=r"^engine: pallas cannot run own; allowed: numpy, jax, auto"):
+        simulate(PROBLEM, [own], **settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(PlugIn):
+    """A denoiser that looks right."""
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,16 @@ class TopTwo(Chooser):
         arm: Ints = xp.where(coin < self.beta, leader, challenger)
         return arm
 
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """How often each is the leader, and how often the challenger: the coin need not be drawn."""
+        xp = draws.__array_namespace__()
+        leader, challenger = self._two(view, draws)
+        arm = xp.arange(view.design.scores(view.belief.centre).shape[-1])
+        share: Array = self.beta * (leader[..., None] == arm) + (1 - self.beta) * (
+            challenger[..., None] == arm
+        )
+        return share.astype(draws.dtype).mean(0)
+
     def _two(self, view: View, normals: Array) -> tuple[Ints, Ints]:
         """Leader and challenger: (...,) each. With a single arm they are the same."""
         xp = normals.__array_namespace__()

@@ -201,17 +201,9 @@ class Jax:
         return f"{self.name} on {platform()}"
 
     def refuse(self, job: Job) -> None:
-        """Worlds that show true contexts late or in part, and agents that are not values."""
+        """Worlds that show true contexts late or in part."""
         if job.problem.partial:
             raise InputError("engine", f"{self.name} cannot show true contexts late or in part", "numpy")
-        for agent in job.agents:
-            try:
-                hash(agent)
-            except TypeError as error:
-                allowed = "parts that can be hashed, such as frozen dataclasses, or the engine numpy"
-                raise InputError(
-                    "agents", f"{agent.name!r} has a part that cannot ({error})", allowed
-                ) from None
 
     def settle(self, asked: str | None) -> str | None:
         """Single on a GPU unless told."""

@@ -8,14 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.problems import random_problem, spd
-from unfog.agents import agent as agents
-from unfog.agents.agent import Agent
+from tests.problems import evidence, random_problem, spd
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.choose import thompson
-from unfog.agents.denoise import exact, identity, known_bias, plugin, prior_only
-from unfog.agents.learn import conjugate
-from unfog.agents.parts import Denoiser, Privilege
+from unfog.agents.choose import Thompson
+from unfog.agents.denoise import Exact, Identity, KnownBias, PlugIn, PriorOnly
+from unfog.agents.learn import Conjugate
+from unfog.agents.parts import Denoiser, Privilege, View
+from unfog.agents.round import Offer
 from unfog.features import Context, MapBuilder
 from unfog.features.matrix import matrix
 from unfog.features.product import product
@@ -25,8 +26,10 @@ from unfog.maths import arrays, gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
 from unfog.maths.gaussian import Gaussian
+from unfog.model import rewards as laws
 from unfog.model.knowledge import Knowledge
-from unfog.model.rewards import Identity, Rewards, Sigmoid
+from unfog.model.rewards import Rewards, Sigmoid
+from unfog.model.shrinkage import as_told
 from unfog.theory import regret
 from unfog.worlds.gaussian import GaussianProblem
 
@@ -145,24 +148,8 @@ def test_error_estimate(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(
     "denoiser",
-    [
-        plugin.from_noisy,
-        plugin.from_pairs,
-        exact.from_noisy,
-        exact.from_pairs,
-        known_bias,
-        prior_only,
-        identity,
-    ],
-    ids=[
-        "plugin noisy",
-        "plugin pairs",
-        "exact noisy",
-        "exact pairs",
-        "known bias",
-        "prior only",
-        "identity",
-    ],
+    [PlugIn(), PlugIn(pairs=True), Exact(), Exact(pairs=True), KnownBias(), PriorOnly(), Identity()],
+    ids=repr,
 )
 def test_denoisers(denoiser: Denoiser, engine: Engine, rng: np.random.Generator) -> None:
     def walk(known: Knowledge, bias: Array, noisy: Array, contexts: Array) -> list[Any]:
@@ -183,9 +170,10 @@ def test_denoisers(denoiser: Denoiser, engine: Engine, rng: np.random.Generator)
 
 def test_learner(engine: Engine, rng: np.random.Generator) -> None:
     def walk(known: Knowledge, rows: Array, rewards: Array) -> Belief:
+        conjugate = Conjugate()
         parameters, state = conjugate.setup(known), conjugate.start(known, None)
         for t in range(N):
-            state = conjugate.update(parameters, state, rows[t], None, rewards[t])
+            state = conjugate.update(parameters, state, evidence(rows[t]), rewards[t])
         return conjugate.belief(parameters, state)
 
     compare(engine, walk, KNOWN, rng.normal(size=(N, T, M)), rng.normal(size=(N, T)))
@@ -193,7 +181,7 @@ def test_learner(engine: Engine, rng: np.random.Generator) -> None:
 
 def test_chooser(engine: Engine, rng: np.random.Generator) -> None:
     def choose(actions: Array, context: Context, belief: Gaussian, normals: Array) -> Any:
-        return thompson.choose(quadratic(actions).design(context), belief, normals)
+        return Thompson().choose(View(context, quadratic(actions).design(context), belief), normals)
 
     belief = gaussian.from_moments(KNOWN.prior_mean, KNOWN.prior_cov)
     context = Context(rng.normal(size=(50, D)), KNOWN.context_cov)
@@ -202,22 +190,22 @@ def test_chooser(engine: Engine, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
 def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
-    def play(known: Knowledge, actions: Array, bias: Array, rounds: tuple[Array, ...]) -> list[Any]:
-        setup, memory = agents.begin(agent, known, Privilege(bias) if agent.privileged else None)
+    def play(known: Knowledge, actions: Array, bias: Array, played: tuple[Array, ...]) -> list[Any]:
+        setup, memory = rounds.begin(agent, known, Privilege(bias) if agent.privileged else None)
         features, decisions = quadratic(actions), []
-        for t in range(2 if agent.amends else N):  # these take a minute to compile for more
-            noisy, context, reward, normals = (part[t] for part in rounds)
-            decision = agents.decide(agent, setup, memory, features, noisy, normals)
-            revealed = context if agent.reveals and not agent.amends else None
-            memory = agents.learn(agent, setup, memory, features, decision, noisy, reward, revealed)
-            if agent.amends:
-                round_ = features, decision, noisy, reward, context
-                memory, decision = agents.amend(agent, setup, memory, *round_)
-            decisions.append(decision)
+        for t in range(2 if agent.revises else N):  # these take a minute to compile for more
+            noisy, context, reward, normals = (part[t] for part in played)
+            decision = rounds.decide(agent, setup, memory, features, Offer(noisy), normals)
+            memory = rounds.observe(agent, setup, memory, Offer(noisy))
+            memory, decision = rounds.reward(agent, setup, memory, decision, reward)
+            if agent.sees_context:
+                memory, decision = rounds.reveal(agent, setup, memory, decision, context)
+            seen = decision.evidence
+            decisions.append([decision.arm, decision.context, seen.row(), seen.covariance(), decision.term])
         return [decisions, memory]
 
-    rounds = tuple(rng.normal(size=(N, T, *width)) for width in [(D,), (D,), (), (M,)])
-    compare(engine, play, KNOWN, rng.normal(size=(T, K, D)), rng.normal(size=(T, D)), rounds)
+    played = tuple(rng.normal(size=(N, T, *width)) for width in [(D,), (D,), (), (M,)])
+    compare(engine, play, KNOWN, rng.normal(size=(T, K, D)), rng.normal(size=(T, D)), played)
 
 
 WORLDS = {
@@ -240,14 +228,14 @@ def test_world(name: str, engine: Engine, trial_draws: dict[str, Array], rng: np
     compare(engine, nature, trial_draws, rng.standard_normal((T, problem.round_normals())))
 
 
-@pytest.mark.parametrize("rewards", [Identity(), Sigmoid()], ids=lambda rewards: rewards.kind)
+@pytest.mark.parametrize("rewards", [laws.Identity(), Sigmoid()], ids=lambda rewards: rewards.kind)
 def test_regret(rewards: Rewards, engine: Engine, rng: np.random.Generator) -> None:
     def account(
         known: Knowledge, actions: Array, theta: Array, seen: tuple[Array, ...], arms: Any
     ) -> list[Any]:
         noisy, bias, context, own = seen
         features = quadratic(actions)
-        best = regret.oracle_context(known_bias.shrinkage(known), noisy, bias)
+        best = regret.oracle_context(as_told(known), noisy, bias)
         tables = regret.tables(rewards, features, theta, best, context, noisy)
         design = features.design(Context(own, known.context_cov))
         losses = regret.losses(rewards, tables, arms, design, theta)

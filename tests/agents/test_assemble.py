@@ -1,0 +1,331 @@
+"""Which parts go together, what an agent can do, and every refusal by name."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unfog.agents import assemble
+from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.choose import Thompson, Ucb
+from unfog.agents.denoise import (
+    Drift,
+    Exact,
+    Identity,
+    Incomplete,
+    KnownBias,
+    PlugIn,
+    PriorOnly,
+    Robust,
+    UnknownNoise,
+    plugin,
+)
+from unfog.agents.learn import (
+    LMC,
+    PG,
+    Adf,
+    Conjugate,
+    Hetero,
+    Joint,
+    Laplace,
+    Revisable,
+    Smoothing,
+    conjugate,
+    lmc,
+)
+from unfog.agents.parts import Chooser, Denoiser, Learner, Rewinds
+from unfog.features import FeatureMap
+from unfog.features.quadratic import quadratic
+from unfog.features.quadrature import quadrature
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
+from unfog.simulate import simulate
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.logistic import LogisticProblem
+
+SMALL: Any = {"rounds": 3, "trials": 2}
+USUAL: Any = {"rewards": "gaussian", "partial": False, "has_bias": True}
+PROBLEM = GaussianProblem(dim=2, actions=3)
+KNOWN, FEATURES = PROBLEM.knowledge(), quadratic(np.zeros((3, 2)))
+
+
+def mine(**parts: Any) -> Agent:
+    """An agent of good parts but for these."""
+    return Agent(**{"name": "mine", "denoiser": Exact(), "learner": Hetero(), "chooser": Ucb(), **parts})
+
+
+def refused(**parts: Any) -> str:
+    with pytest.raises(InputError) as complaint:
+        mine(**parts)
+    assert "\n" not in str(complaint.value)
+    return str(complaint.value)
+
+
+@dataclass
+class Soft(Chooser):
+    """Not frozen."""
+
+    name = "soft"
+    note = "can be changed"
+
+    def normals(self, known: Knowledge) -> int:
+        return 0
+
+    def choose(self, view: Any, normals: Array) -> Any:
+        raise NotImplementedError
+
+    def probabilities(self, view: Any, draws: Array) -> Array:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed(Ucb):
+    """With a setting that cannot be hashed."""
+
+    levels: list[float] = field(default_factory=list)
+
+
+class Heir(Ucb):
+    """Of a frozen dataclass, but none itself: what it has besides would be no setting."""
+
+
+class Short:
+    """Of no contract, and a method short."""
+
+    name = "short"
+    note = "too short"
+    propensity, cost = "exact", 0.0
+
+    def normals(self, known: Knowledge) -> int:
+        return 0
+
+    def choose(self, view: Any, normals: Array) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks(Conjugate):
+    """For rewards that nobody knows."""
+
+    name = "ranks"
+    rewards = "ranks"
+
+
+def test_a_module_is_no_part() -> None:
+    told = "mine.denoiser: the module unfog.agents.denoise.plugin; allowed: a part: unfog.denoise.PlugIn()"
+    assert refused(denoiser=plugin) == told
+    told = "mine.learner: the module unfog.agents.learn.conjugate; allowed: a part: unfog.learn.Conjugate()"
+    assert refused(learner=conjugate) == told
+    assert refused(binary=conjugate) == told.replace("mine.learner", "mine.binary")
+    assert refused(learner=lmc).endswith("allowed: a part: unfog.learn.LMC()")
+    assert refused(chooser=math) == "mine.chooser: the module math; allowed: a part"
+
+
+@pytest.mark.parametrize(
+    ("place", "part"), [("denoiser", Drift), ("learner", LMC), ("chooser", Ucb), ("binary", Adf)]
+)
+def test_a_class_is_no_part(place: str, part: Any) -> None:
+    told = f"mine.{place}: the class {part.__name__}; allowed: an instance: {part.__name__}()"
+    assert refused(**{place: part}) == told
+
+
+def test_a_part_must_be_frozen() -> None:
+    assert refused(chooser=Soft()) == "mine.chooser: Soft can be changed; allowed: a frozen dataclass"
+    assert refused(chooser=Heir()) == "mine.chooser: Heir can be changed; allowed: a frozen dataclass"
+
+
+def test_settings_must_be_hashable() -> None:
+    told = refused(chooser=Listed(levels=[0.9]))
+    assert told.startswith(
+        "mine.chooser: Listed: unhashable type: 'list'; allowed: settings that can be hashed"
+    )
+
+
+def test_what_lacks_a_method_is_told_which() -> None:
+    told = refused(chooser=Short())
+    assert told.startswith("mine.chooser: Short has no probabilities; allowed: an instance of a frozen")
+    assert "inherits Chooser of agents/parts.py" in told
+
+
+@pytest.mark.parametrize("wrong", [None, "pg", 3], ids=repr)
+@pytest.mark.parametrize(("place", "contract"), [("denoiser", "Denoiser"), ("learner", "Learner")])
+def test_what_is_no_part_at_all_is_refused(wrong: Any, place: str, contract: str) -> None:
+    told = refused(**{place: wrong})
+    assert told.startswith(f"mine.{place}: {type(wrong).__name__} has no ")
+    assert f"inherits {contract} of agents/parts.py" in told
+
+
+def test_a_part_in_the_place_of_another_is_refused() -> None:
+    assert refused(learner=Exact()).startswith("mine.learner: Exact has no ")
+    assert refused(denoiser=Conjugate()).startswith("mine.denoiser: Conjugate has no ")
+    assert refused(binary=Ucb()).startswith("mine.binary: Ucb has no ")
+
+
+def test_rewards_of_no_known_kind_are_refused() -> None:
+    assert refused(learner=Ranks()) == "mine.learner.rewards: 'ranks'; allowed: gaussian, bernoulli"
+    assert refused(binary=Ranks()) == "mine.binary.rewards: 'ranks'; allowed: gaussian, bernoulli"
+
+
+@pytest.mark.parametrize("learner", [Smoothing(), Joint()], ids=["smoothing", "joint"])
+@pytest.mark.parametrize(
+    "denoiser",
+    [Identity(), KnownBias(), PriorOnly(), PlugIn(), Drift(), Incomplete(), Robust(), UnknownNoise()],
+    ids=lambda part: part.name,
+)
+def test_a_learner_that_looks_back_needs_a_denoiser_that_rewinds(
+    learner: Learner, denoiser: Denoiser
+) -> None:
+    told = refused(denoiser=denoiser, learner=learner)
+    start = f"mine.learner: {learner.name!r} beside the denoiser {denoiser.name!r}; allowed: a denoiser that"
+    assert told.startswith(f"{start} Rewinds, from noisy contexts alone")
+    assert not isinstance(denoiser, Rewinds)
+
+
+def test_it_needs_one_that_goes_by_noisy_contexts_alone() -> None:
+    told = refused(denoiser=Exact(pairs=True), learner=Smoothing())
+    assert told.startswith("mine.learner: 'smoothing' beside the denoiser 'exact'; allowed: a denoiser that")
+    assert mine(learner=Smoothing()).looks_back == Smoothing()
+
+
+@pytest.mark.parametrize("field", ["reveals", "privileged"])
+@pytest.mark.parametrize("value", [True, False])
+def test_what_follows_from_the_parts_is_not_told(field: str, value: bool) -> None:
+    told = refused(**{field: value})
+    assert told.startswith(f"{field}: {value}; allowed: nothing; it follows from the denoiser: ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(Chooser):
+    """All that a chooser must have."""
+
+    name = "plain"
+    note = "always the first arm"
+
+    def normals(self, known: Knowledge) -> int:
+        return 0
+
+    def choose(self, view: Any, normals: Array) -> Any:
+        return np.zeros(normals.shape[:-1], np.intp)
+
+    def probabilities(self, view: Any, draws: Array) -> Array:
+        return np.broadcast_to([1.0, 0.0, 0.0], (*draws.shape[1:-1], 3))
+
+
+def test_parts_of_ones_own_play() -> None:
+    agent = mine(chooser=Plain())
+    assert (agent.chooser.propensity, agent.chooser.cost) == ("exact", 0.0)
+    assert np.isfinite(simulate(PROBLEM, [agent], **SMALL).values["regret"]).all()
+
+
+def test_what_an_agent_can_follows_from_its_parts() -> None:
+    assert [name for name, row in AGENTS.items() if row.privileged] == ["oracle", "unfog-oracle"]
+    assert [name for name, row in AGENTS.items() if row.takes_gaps] == ["gaps", "late"]
+    assert [name for name, row in AGENTS.items() if row.revises] == ["late", "unknown-noise"]
+    assert all(row.looks_back is None and row.chain is None for row in AGENTS.values())
+    assert [name for name in AGENTS if Catalogue("bernoulli")[name].chain] == [
+        name for name, row in AGENTS.items() if row.learner == Conjugate()
+    ]
+    for learner, able in ((Revisable(), True), (Hetero(), False)):
+        for pairs in (False, True):
+            agent = mine(denoiser=Incomplete(pairs=pairs), learner=learner)
+            assert (agent.revises is not None) == (able and pairs)
+            assert agent.awaits_context == (pairs and not able)
+    assert mine(learner=PG(sweeps=3)).chain == PG(sweeps=3)
+    assert mine().rewinds == Exact()
+    assert mine(denoiser=PlugIn()).rewinds is None
+
+
+# With a problem.
+
+
+def test_rewards_of_another_kind_are_refused() -> None:
+    told = r"^agents: 'mine' learns from bernoulli rewards; allowed: agents for gaussian rewards$"
+    for learner in (LMC(), PG(), Laplace(), Adf()):
+        with pytest.raises(InputError, match=told):
+            refuse_misfit(mine(learner=learner), KNOWN, FEATURES, **USUAL)
+    refuse_misfit(mine(learner=PG()), KNOWN, FEATURES, **{**USUAL, "rewards": "bernoulli"})
+    with pytest.raises(
+        InputError, match=r"'mine' learns from gaussian rewards; allowed: agents for bernoulli"
+    ):
+        simulate(LogisticProblem(dim=2), [mine()], **SMALL)
+
+
+def waves(action: Array, context: Array) -> Array:
+    xp = context.__array_namespace__()
+    found: Array = xp.sin(action * context)
+    return found
+
+
+def test_features_that_lack_an_ability_are_refused() -> None:
+    other: FeatureMap = quadrature(waves, 2)(np.zeros((3, 2)))
+    told = (
+        r"^mine\.learner: 'joint' with the features Quadrature; allowed: features that are Liftable: What a"
+    )
+    with pytest.raises(InputError, match=told):
+        refuse_misfit(mine(learner=Joint()), KNOWN, other, **USUAL)
+    refuse_misfit(mine(learner=Joint()), KNOWN, FEATURES, **USUAL)
+    refuse_misfit(mine(), KNOWN, other, **USUAL)
+
+
+def test_a_prior_in_other_blocks_than_the_features_is_refused() -> None:
+    cut = KNOWN._replace(prior_cov=np.stack([np.eye(2)] * 3))
+    told = r"^mine\.learner: 'smoothing' with this prior in blocks; allowed: a prior in one piece$"
+    with pytest.raises(InputError, match=told):
+        refuse_misfit(mine(learner=Smoothing()), cut, FEATURES, **USUAL)
+
+
+def test_settings_that_are_not_for_the_problem_are_refused() -> None:
+    narrow = KNOWN._replace(prior_cov=0.01 * np.eye(6))
+    bernoulli: Any = {**USUAL, "rewards": "bernoulli"}
+    with pytest.raises(
+        InputError, match=r"^mine\.rate: 0\.2 is too long a step for a prior precision of 100"
+    ):
+        refuse_misfit(mine(learner=LMC()), narrow, FEATURES, **bernoulli)
+
+
+def test_who_needs_every_context_is_refused_where_some_come_late() -> None:
+    partial: Any = {**USUAL, "partial": True}
+    allowed = "allowed: agents that take true contexts late and in part, or go without$"
+    with pytest.raises(InputError, match=rf"^agents: 'mine' needs every true context at once; {allowed}"):
+        refuse_misfit(mine(denoiser=Exact(pairs=True)), KNOWN, FEATURES, **partial)
+    told = rf"^agents: the learner of 'mine' needs every true context at once; {allowed}"
+    with pytest.raises(InputError, match=told):
+        refuse_misfit(mine(denoiser=Incomplete(pairs=True)), KNOWN, FEATURES, **partial)
+    revising = mine(denoiser=Incomplete(pairs=True), learner=Revisable())
+    for agent in (revising, mine(), mine(denoiser=Incomplete())):
+        refuse_misfit(agent, KNOWN, FEATURES, **partial)
+
+
+def test_who_is_told_the_bias_is_refused_where_there_is_none() -> None:
+    without: Any = {**USUAL, "has_bias": False}
+    told = r"^agents: 'mine' is told the bias; allowed: agents that need not be told: this world has none$"
+    with pytest.raises(InputError, match=told):
+        refuse_misfit(mine(denoiser=KnownBias()), KNOWN, FEATURES, **without)
+    refuse_misfit(mine(denoiser=KnownBias()), KNOWN, FEATURES, **USUAL)
+    refuse_misfit(mine(), KNOWN, FEATURES, **without)
+
+
+def test_a_row_for_the_other_kind_of_rewards() -> None:
+    both = mine(binary=Adf())
+    assert both.for_rewards("gaussian") is both
+    assert both.for_rewards("bernoulli") == replace(both, learner=Adf())
+    with pytest.raises(KeyError):
+        mine().for_rewards("bernoulli")
+    with pytest.raises(KeyError):
+        mine(binary=Hetero()).for_rewards("bernoulli")
+
+
+def test_names_do_not_make_agents_differ() -> None:
+    assert mine().same_as(mine().called("yours"))
+    assert mine() != mine().called("yours")
+    assert mine().called("yours").name == "yours"
+    for change in ({"denoiser": PlugIn()}, {"learner": Conjugate()}, {"chooser": Thompson()}):
+        assert not mine().same_as(mine(**change))
+
+
+def test_every_place_is_looked_at() -> None:
+    assert list(assemble.PLACES) == ["denoiser", "learner", "chooser"]

@@ -1,0 +1,523 @@
+"""The round: one contract for every row of the catalogue, and whatever may come in any order."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.agents.denoise.stories import Joint
+from tests.agents.world import (
+    BOTH_KINDS,
+    EVERY_ROW,
+    EVERY_ROW_OF_BOTH_KINDS,
+    KNOWN,
+    PROBLEM,
+    ROUNDS,
+    TRIALS,
+    D,
+    K,
+    M,
+    Round,
+    begin,
+    belief,
+    leaves,
+    make_world,
+    one_trial,
+    play,
+    same_bits,
+    step,
+)
+from tests.problems import feature_moments, given, inverse, quadratic_phi
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.denoise import Identity, KnownBias, PriorOnly, bias
+from unfog.agents.denoise.bias import Tally
+from unfog.agents.parts import Privilege
+from unfog.agents.round import Decision, Memory, Offer, Setup
+from unfog.features import Context
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array
+from unfog.worlds.problem import Truth
+
+NAN = np.full((TRIALS, D), np.nan)
+
+
+@EVERY_ROW
+def test_shapes_types_and_range_hold(agent: Agent) -> None:
+    decisions, memories = play(agent, *make_world())
+    for decision in decisions:
+        assert decision.arm.shape == (TRIALS,)
+        assert np.issubdtype(decision.arm.dtype, np.integer)
+        assert ((decision.arm >= 0) & (decision.arm < K)).all()
+        assert decision.context.mean.shape == (TRIALS, D)
+        assert decision.context.cov.shape in {(D, D), (TRIALS, D, D)}
+        assert decision.evidence.row().shape == (TRIALS, M)
+        assert all(leaf.dtype == np.float64 for leaf in (*decision.context, decision.evidence.row()))
+    for memory in memories[1:]:
+        assert belief(agent, memory).mean.shape == (TRIALS, M)
+        assert belief(agent, memory).root.shape == (TRIALS, M, M)
+        assert all(leaf.dtype == np.float64 and np.isfinite(leaf).all() for leaf in leaves(memory))
+    shapes = [[leaf.shape for leaf in leaves(memory)] for memory in memories[1:]]
+    assert all(shape == shapes[0] for shape in shapes)
+
+
+@EVERY_ROW
+def test_every_round_changes_the_memory_and_leaves_the_old_one_alone(agent: Agent) -> None:
+    truth, played = make_world()
+    setup, memory = begin(agent, truth)
+    for r in played:
+        copies = [leaf.copy() for leaf in leaves(memory)]
+        _, after = step(agent, setup, memory, truth, r)
+        assert all(np.array_equal(a, b) for a, b in zip(leaves(memory), copies, strict=True))
+        new, old = belief(agent, after), belief(agent, memory)
+        assert (np.abs(new.mean - old.mean).max(-1) > 1e-6).all()
+        assert (np.abs(new.root - old.root).max((-2, -1)) > 1e-6).all()
+        memory = after
+
+
+@EVERY_ROW
+def test_the_denoisers_memory_grows_where_there_is_a_bias_to_learn(agent: Agent) -> None:
+    _, memories = play(agent, *make_world())
+    remembers = len(leaves(memories[0].denoiser)) > 0
+    assert remembers or agent.denoiser in (Identity(), PriorOnly(), KnownBias())
+    if isinstance(memories[0].denoiser, Tally):
+        assert [float(memory.denoiser.seen) for memory in memories] == list(range(ROUNDS + 1))
+
+
+@EVERY_ROW
+def test_the_row_is_that_of_the_arm_and_belief(agent: Agent) -> None:
+    truth, played = make_world()
+    for decision in play(agent, truth, played)[0]:
+        again = truth.features.design(decision.context).row(decision.arm)
+        assert np.array_equal(decision.evidence.row(), again)
+
+
+def learnt_by_hand(
+    agent: Agent, row: Array, spread: Array | None, reward: Array, prior: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Mean and covariance of theta after one reward, in precision form, with Cov(phi) in full.
+
+    Where Cov(phi) is not None it adds to the reward's variance, for learners that count it.
+    """
+    mean, cov = prior
+    variance = float(np.asarray(KNOWN.reward_var))
+    if spread is not None and agent.learner.name != "conjugate":
+        variance = variance + mean @ spread @ mean + np.trace(spread @ cov)
+    precision = inverse(cov) + np.outer(row, row) / variance
+    natural_mean = inverse(cov) @ mean + row * reward / variance
+    return inverse(precision) @ natural_mean, inverse(precision)
+
+
+@EVERY_ROW
+def test_what_is_learnt_from_is_phi_where_the_context_is_revealed(agent: Agent) -> None:
+    truth, played = make_world()
+    first = played[0]
+    decision, after = step(agent, *begin(agent, truth), truth, first)
+    found = belief(agent, after)
+    for i in range(TRIALS):
+        action = truth.features.table[i, decision.arm[i], D : 2 * D]  # type: ignore[attr-defined]
+        covs = np.broadcast_to(decision.context.cov, (TRIALS, D, D))
+        context = Context(decision.context.mean[i], covs[i])
+        rows, spreads = feature_moments(quadratic_phi, action[None], context, order=3)
+        x = quadratic_phi(action, first.context[i]) if agent.sees_context else rows[0]
+        spread = None if agent.sees_context else spreads[0]
+        prior = KNOWN.prior_mean, KNOWN.prior_cov
+        mean, cov = learnt_by_hand(agent, x, spread, first.reward[i], prior)
+        np.testing.assert_allclose(found.mean[i], mean, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(gaussian.covariance(found)[i], cov, rtol=1e-8, atol=1e-11)
+
+
+@EVERY_ROW
+def test_a_batch_of_trials_is_its_trials(agent: Agent) -> None:
+    truth, played = make_world()
+    decisions, memories = play(agent, truth, played)
+    for i in range(TRIALS):
+        alone, remembered = play(agent, *one_trial(truth, played, i))
+        for together, single in zip(decisions, alone, strict=True):
+            assert together.arm[i] == single.arm
+            row = together.evidence.row()[i]
+            np.testing.assert_allclose(row, single.evidence.row(), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(
+            belief(agent, memories[-1]).mean[i], belief(agent, remembered[-1]).mean, rtol=1e-11, atol=1e-12
+        )
+
+
+@EVERY_ROW
+def test_privilege_is_for_the_privileged_alone(agent: Agent) -> None:
+    truth, _ = make_world()
+    wrong = None if agent.privileged else Privilege(truth.bias)
+    with pytest.raises(ValueError, match=f"^{agent.name}: privilege must be given to privileged agents"):
+        rounds.begin(agent, KNOWN, wrong)
+
+
+@EVERY_ROW
+def test_only_who_is_shown_the_context_needs_it(agent: Agent) -> None:
+    truth, played = make_world()
+    setup, memory = begin(agent, truth)
+    noisy, context = played[0].noisy, played[0].context
+
+    def remember(revealed: Array | None) -> list[Array]:
+        return leaves(agent.denoiser.update(setup.denoiser, memory.denoiser, noisy, revealed))
+
+    if agent.sees_context:
+        assert not np.array_equal(remember(context)[1], remember(context + 1)[1])
+    if agent.awaits_context:
+        with pytest.raises(TypeError):
+            remember(None)
+    else:
+        for a, b in zip(remember(None), remember(NAN), strict=True):
+            assert np.array_equal(a, b)
+
+
+def test_play_is_decide_observe_and_reward() -> None:
+    truth, played = make_world()
+    for agent in AGENTS.values():
+        setup, memory = begin(agent, truth)
+        asked: list[Any] = []
+
+        def pay(arm: Any, asked: list[Any] = asked) -> Array:
+            asked.append(arm)
+            return played[0].reward
+
+        told = agent, setup, memory, truth.features, Offer(played[0].noisy), played[0].normals
+        after, decision = rounds.play(*told, pay)
+        again = rounds.decide(*told)
+        right = rounds.observe(agent, setup, memory, Offer(played[0].noisy))
+        right, _ = rounds.reward(agent, setup, right, again, played[0].reward)
+        assert same_bits(after, right)
+        np.testing.assert_array_equal(asked, [again.arm])
+        assert decision.reward is played[0].reward
+
+
+# Rewards and true contexts, in any order.
+
+
+def in_order(agent: Agent, order: str, world: tuple[Truth, list[Round]]) -> tuple[list[Decision], Memory]:
+    """All rounds, each with its reward and its true context in this order: "rc" or "cr"."""
+    truth, played = world
+    setup, memory = begin(agent, truth)
+    binary, decisions = agent.learner.rewards == "bernoulli", list[Decision]()
+    for r in played:
+        if agent.chain is not None:
+            width = agent.chain.normals(KNOWN, len(decisions))
+            drawn = np.random.default_rng(len(decisions)).standard_normal((TRIALS, width))
+            memory = rounds.advance_chain(agent, setup, memory, drawn)
+        offer, paid = Offer(r.noisy), (r.reward > 1).astype(float) if binary else r.reward
+        decision = rounds.decide(agent, setup, memory, truth.features, offer, r.normals)
+        memory = rounds.observe(agent, setup, memory, offer)
+        for event in order:
+            if event == "r":
+                memory, decision = rounds.reward(agent, setup, memory, decision, paid)
+            else:
+                memory, decision = rounds.reveal(agent, setup, memory, decision, r.context)
+        decisions.append(decision)
+    return decisions, memory
+
+
+SEEING = {name: agent for name, agent in BOTH_KINDS.items() if agent.sees_context}
+
+
+@pytest.mark.parametrize("agent", SEEING.values(), ids=list(SEEING))
+def test_a_reward_and_its_context_come_in_either_order(agent: Agent) -> None:
+    world = make_world()
+    (made, after), (again, other) = (in_order(agent, order, world) for order in ("rc", "cr"))
+    assert not same_bits(after.learner, begin(agent, world[0])[1].learner)
+    for first, second in zip(made, again, strict=True):
+        np.testing.assert_array_equal(first.arm, second.arm)
+        np.testing.assert_array_equal(first.evidence.row(), second.evidence.row())
+    if agent.awaits_context:
+        assert same_bits(after, other)
+    for one, two in zip(leaves(after), leaves(other), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-10)
+
+
+def test_the_rows_that_see_contexts_are_those_of_setting_2() -> None:
+    seeing = {name: agent.awaits_context for name, agent in AGENTS.items() if agent.sees_context}
+    at_once, late = ["alg2", "alg2-exact", "unfog-delayed"], ["late", "unknown-noise"]
+    assert seeing == dict.fromkeys(at_once, True) | dict.fromkeys(late, False)
+
+
+@EVERY_ROW_OF_BOTH_KINDS
+def test_a_context_is_refused_by_those_that_do_not_see_any(agent: Agent) -> None:
+    truth, played = make_world()
+    setup, memory = begin(agent, truth)
+    offer = Offer(played[0].noisy)
+    decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+    if agent.sees_context:
+        rounds.reveal(agent, setup, memory, decision, played[0].context)
+        return
+    with pytest.raises(ValueError, match=f"^{agent.name}: its parts cannot take in a true context$"):
+        rounds.reveal(agent, setup, memory, decision, played[0].context)
+
+
+@pytest.mark.parametrize("name", ["alg2", "alg2-exact", "unfog-delayed"])
+def test_who_awaits_the_context_learns_nothing_before(name: str) -> None:
+    truth, played = make_world()
+    agent = AGENTS[name]
+    setup, memory = begin(agent, truth)
+    offer = Offer(played[0].noisy)
+    decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+    assert rounds.observe(agent, setup, memory, offer) is memory
+    after, kept = rounds.reward(agent, setup, memory, decision, played[0].reward)
+    assert after is memory
+    assert kept.reward is played[0].reward
+    channel, known = rounds.reveal(agent, setup, memory, decision, played[0].context)
+    assert channel.learner is memory.learner
+    assert not same_bits(channel.denoiser, memory.denoiser)
+    assert known.known is played[0].context
+
+
+def shuffled(agent: Agent, seed: int, hidden: set[int]) -> tuple[list[Decision], Setup, Memory]:
+    """All decisions first; then rewards, and contexts but for those of some rounds, in any order."""
+    truth, played = make_world()
+    setup, memory = begin(agent, truth)
+    decisions = []
+    for r in played:
+        decisions.append(rounds.decide(agent, setup, memory, truth.features, Offer(r.noisy), r.normals))
+        memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+    events = [("r", t) for t in range(ROUNDS)]
+    if agent.sees_context:
+        events += [("c", t) for t in range(ROUNDS) if t not in hidden]
+    for what, t in [events[i] for i in np.random.default_rng(seed).permutation(len(events))]:
+        told = agent, setup, memory, decisions[t]
+        if what == "r":
+            memory, decisions[t] = rounds.reward(*told, played[t].reward)
+        else:
+            memory, decisions[t] = rounds.reveal(*told, played[t].context)
+    return decisions, setup, memory
+
+
+@EVERY_ROW
+def test_all_of_a_run_may_come_in_any_order(agent: Agent) -> None:
+    """Learners of Gaussian rewards add up what rounds say: the order is rounding."""
+    _, setup, right = shuffled(agent, 0, set())
+    noisy = make_world(9)[1][0].noisy
+    for seed in range(1, 6):
+        _, _, found = shuffled(agent, seed, set())
+        one, two = belief(agent, found), belief(agent, right)
+        np.testing.assert_allclose(one.mean, two.mean, rtol=1e-10, atol=1e-10)
+        cov = gaussian.covariance(two)
+        np.testing.assert_allclose(gaussian.covariance(one), cov, rtol=1e-10, atol=1e-10)
+        channels = (agent.denoiser.predict(setup.denoiser, x.denoiser, noisy) for x in (found, right))
+        for a, b in zip(next(channels), next(channels), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+def from_scratch(decisions: list[Decision], i: int, hidden: set[int]) -> tuple[Array, Array]:
+    """Mean and covariance of theta in trial i: phi itself where the context came, its moments elsewhere."""
+    truth, played = make_world()
+    precision, first = inverse(KNOWN.prior_cov), KNOWN.prior_mean
+    natural_mean = precision @ first
+    second = KNOWN.prior_cov + np.outer(first, first)  # of theta, at all decisions: they came first
+    for t, (decision, r) in enumerate(zip(decisions, played, strict=True)):
+        action = truth.features.table[i, decision.arm[i], D : 2 * D]  # type: ignore[attr-defined]
+        variance, row = np.asarray(KNOWN.reward_var, np.float64), quadratic_phi(action, r.context[i])
+        if t in hidden:
+            seen = Context(decision.context.mean[i], np.broadcast_to(decision.context.cov, (TRIALS, D, D))[i])
+            rows, spreads = feature_moments(quadratic_phi, action[None], seen, order=3)
+            row, variance = rows[0], variance + (spreads[0] * second).sum()
+        precision = precision + np.outer(row, row) / variance
+        natural_mean = natural_mean + row * r.reward[i] / variance
+    return inverse(precision) @ natural_mean, inverse(precision)
+
+
+@pytest.mark.parametrize("name", ["late", "unknown-noise"])
+@pytest.mark.parametrize("hidden", [set(), {1, 4}], ids=["all shown", "some hidden"])
+def test_in_any_order_it_is_a_recomputation_from_scratch(name: str, hidden: set[int]) -> None:
+    _, played = make_world()
+    agent, shown = AGENTS[name], [t for t in range(ROUNDS) if t not in hidden]
+    for seed in range(4):
+        decisions, _, memory = shuffled(agent, seed, hidden)
+        found = belief(agent, memory)
+        pairs = np.stack([played[t].noisy - played[t].context for t in shown])
+        alone = np.stack([played[t].noisy - KNOWN.context_mean for t in hidden] or [NAN])[: len(hidden)]
+        for i in range(TRIALS):
+            mean, cov = from_scratch(decisions, i, hidden)
+            np.testing.assert_allclose(found.mean[i], mean, rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(gaussian.covariance(found)[i], cov, rtol=1e-10, atol=1e-10)
+            if name == "unknown-noise":
+                for tally, seen in zip(memory.denoiser, (pairs, alone), strict=True):
+                    assert float(tally.seen[i]) == len(seen)
+                    np.testing.assert_allclose(tally.total[i], seen[:, i].sum(0), rtol=1e-10, atol=1e-10)
+                    right = seen[:, i].T @ seen[:, i]
+                    np.testing.assert_allclose(tally.square[i], right, rtol=1e-10, atol=1e-10)
+            else:
+                inner = inverse(KNOWN.noise_cov)
+                outer = inverse(KNOWN.context_cov + KNOWN.noise_cov)
+                precision = inverse(KNOWN.bias_cov) + len(pairs) * inner + len(alone) * outer
+                natural_mean = inner @ pairs[:, i].sum(0) + outer @ alone[:, i].sum(0)
+                np.testing.assert_allclose(memory.denoiser.precision[i], precision, rtol=1e-10)
+                np.testing.assert_allclose(
+                    memory.denoiser.natural_mean[i], natural_mean, rtol=1e-10, atol=1e-10
+                )
+
+
+@pytest.mark.parametrize("name", ["late", "unknown-noise"])
+@pytest.mark.parametrize("first", ["reward", "context"])
+def test_a_context_that_says_nothing_new_changes_nothing(name: str, first: str) -> None:
+    """To the last bit, also where some trials of a batch are told something and others are not."""
+    truth, played = make_world()
+    agent = AGENTS[name]
+    setup, memory = begin(agent, truth)
+    r, later = played[0], played[1]
+    decision = rounds.decide(agent, setup, memory, truth.features, Offer(r.noisy), r.normals)
+    memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+    second = rounds.decide(agent, setup, memory, truth.features, Offer(later.noisy), later.normals)
+    memory = rounds.observe(agent, setup, memory, Offer(later.noisy))
+    memory, second = rounds.reward(agent, setup, memory, second, later.reward)
+    memory, _ = rounds.reveal(agent, setup, memory, second, later.context)
+    told = np.where(np.arange(TRIALS)[:, None] == 2, r.context, np.nan)
+    right, _ = rounds.reward(agent, setup, memory, decision, r.reward)
+    if first == "reward":
+        found, decision = rounds.reward(agent, setup, memory, decision, r.reward)
+        found, _ = rounds.reveal(agent, setup, found, decision, told)
+    else:
+        found, decision = rounds.reveal(agent, setup, memory, decision, told)
+        found, _ = rounds.reward(agent, setup, found, decision, r.reward)
+    untold = np.arange(TRIALS) != 2
+    for one, other in zip(leaves(found), leaves(right), strict=True):
+        np.testing.assert_array_equal(one[untold], other[untold])
+        assert one.size == 1 or not np.array_equal(one[2], other[2]) or one[2].ndim < 2
+
+
+# The channel, reward or no reward.
+
+
+def observed(agent: Agent, number: int) -> Iterator[tuple[Setup, Memory, Array]]:
+    """Rounds without a reward: what is remembered before each, and its noisy context."""
+    truth, played = make_world()
+    setup, memory = begin(agent, truth)
+    for r in played[:number]:
+        yield setup, memory, r.noisy
+        memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+
+
+def walking(step: float, number: int) -> tuple[Array, Array, Array, Array]:
+    """The law of (steps of the bias, contexts, noises), and rows of the contexts and the measurements."""
+    covs = [KNOWN.bias_cov, *[step * KNOWN.bias_cov] * (number - 1)]
+    covs += [KNOWN.context_cov] * number + [KNOWN.noise_cov] * number
+    cov = np.zeros((D * len(covs),) * 2)
+    for i, block in enumerate(covs):
+        cov[i * D : i * D + D, i * D : i * D + D] = block
+    mean = np.concatenate([np.zeros(D * number), *[KNOWN.context_mean] * number, np.zeros(D * number)])
+    unit = np.eye(len(cov)).reshape(len(covs), D, -1)
+    contexts = unit[number : 2 * number]
+    return mean, cov, contexts, unit[:number].cumsum(0) + contexts + unit[2 * number :]
+
+
+@pytest.mark.parametrize("name", ["alg1-exact", "unfog", "gaps", "late", "drift"])
+def test_the_channel_learns_without_rewards(name: str) -> None:
+    """What is believed of a context after so many rounds without any reward, by one conditioning of all."""
+    agent, seen = AGENTS[name], list[Array]()
+    for setup, memory, noisy in observed(agent, ROUNDS):
+        seen.append(noisy)
+        found = agent.denoiser.predict(setup.denoiser, memory.denoiser, noisy)
+        mean, cov, contexts, rows = walking(getattr(agent.denoiser, "step", 0.0), len(seen))
+        for i in range(TRIALS):
+            values = np.concatenate([noisy[i] for noisy in seen])
+            centre, spread = given(mean, cov, np.concatenate(rows), values)
+            np.testing.assert_allclose(found.mean[i], contexts[-1] @ centre, rtol=1e-9, atol=1e-10)
+            covs = np.broadcast_to(found.cov, (TRIALS, D, D))
+            right = contexts[-1] @ spread @ contexts[-1].T
+            np.testing.assert_allclose(covs[i], right, rtol=1e-9, atol=1e-10)
+    assert len(seen) == ROUNDS
+
+
+@pytest.mark.parametrize("name", ["alg1", "alg1-exact", "unfog"])
+def test_the_bias_is_learnt_without_rewards(name: str) -> None:
+    agent, seen = AGENTS[name], list[Array]()
+    for setup, memory, noisy in observed(agent, ROUNDS):
+        if seen:
+            joint = Joint(KNOWN, len(seen))
+            mean, cov = bias.belief(setup.denoiser.sight, memory.denoiser)
+            for i in range(TRIALS):
+                right = joint.posterior(joint.bias, [*joint.noisy], [noisy[i] for noisy in seen])
+                np.testing.assert_allclose(mean[i], right[0], rtol=1e-10, atol=1e-10)
+                np.testing.assert_allclose(cov, right[1], rtol=1e-10, atol=1e-10)
+        seen.append(noisy)
+
+
+@EVERY_ROW_OF_BOTH_KINDS
+def test_observing_is_for_the_channel_alone(agent: Agent) -> None:
+    before: Memory | None = None
+    for _, memory, _ in observed(agent, 3):
+        if before is not None:
+            assert memory.learner is before.learner
+            learns = len(leaves(memory.denoiser)) > 0 and not agent.awaits_context
+            assert same_bits(memory.denoiser, before.denoiser) != learns
+        before = memory
+
+
+# What an offer says besides.
+
+
+def test_what_was_lost_is_not_a_number_to_those_who_know_of_gaps() -> None:
+    truth, played = make_world()
+    noisy, mask = played[0].noisy, (np.arange(D) != 1) * np.ones((TRIALS, 1))
+    for agent in AGENTS.values():
+        setup, memory = begin(agent, truth)
+        offer = Offer(noisy, mask)
+        decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+        seen = np.where(mask > 0, noisy, np.nan) if agent.denoiser.name == "incomplete" else noisy
+        np.testing.assert_array_equal(decision.noisy, seen)
+        right = agent.denoiser.predict(setup.denoiser, memory.denoiser, seen)
+        np.testing.assert_array_equal(decision.context.mean, right.mean)
+        if not agent.awaits_context:
+            after = rounds.observe(agent, setup, memory, offer)
+            right = agent.denoiser.update(setup.denoiser, memory.denoiser, seen, None)
+            assert same_bits(after.denoiser, right)
+
+
+def test_the_bias_of_a_round_is_told_to_the_privileged_alone() -> None:
+    truth, played = make_world()
+    offer = Offer(played[0].noisy, bias=truth.bias + 3.0)
+    for agent in AGENTS.values():
+        setup, memory = begin(agent, truth)
+        told = rounds.view(agent, setup, memory, truth.features, offer)
+        plain = rounds.view(agent, setup, memory, truth.features, Offer(played[0].noisy))
+        assert same_bits(told.context, plain.context) == (agent.privileged is None)
+        if agent.privileged is not None:
+            other = rounds.begin(agent, KNOWN, Privilege(truth.bias + 3.0))
+            right = rounds.view(agent, *other, truth.features, Offer(played[0].noisy))
+            assert same_bits(told.context, right.context)
+
+
+@pytest.mark.parametrize("name", ["alg1", "unfog", "alg1-epsilon:decay=1", "alg1-exact-ids", "alg2-toptwo"])
+def test_arms_and_time_reach_the_chooser(name: str, rng: np.random.Generator) -> None:
+    truth, played = make_world()
+    agent = Catalogue()[name]
+    setup, memory = begin(agent, truth)
+    arms = np.arange(K) == rng.integers(0, K, (TRIALS, 1))
+    offer = Offer(played[0].noisy, time=np.asarray(4), arms=arms)
+    seen = rounds.view(agent, setup, memory, truth.features, offer)
+    assert (seen.time, seen.arms) == (offer.time, offer.arms)
+    normals = rng.standard_normal((7, TRIALS, agent.chooser.normals(KNOWN)))
+    decision = rounds.decide(agent, setup, memory, truth.features, offer, normals[0])
+    np.testing.assert_array_equal(decision.arm, arms.argmax(-1))
+    np.testing.assert_array_equal(decision.evidence.arm, decision.arm)
+    found = rounds.probabilities(agent, setup, memory, truth.features, offer, normals)
+    np.testing.assert_allclose(found, arms, atol=1e-14)
+    every = offer._replace(arms=None)
+    found = rounds.probabilities(agent, setup, memory, truth.features, every, normals)
+    view = rounds.view(agent, setup, memory, truth.features, every)
+    np.testing.assert_array_equal(found, agent.chooser.probabilities(view, normals))
+
+
+def test_only_a_chain_takes_steps() -> None:
+    for agent in BOTH_KINDS.values():
+        setup, memory = begin(agent, make_world()[0])
+        if agent.chain is None:
+            with pytest.raises(ValueError, match=f"^{agent.name}: its learner has no steps to take$"):
+                rounds.advance_chain(agent, setup, memory, np.zeros((TRIALS, M)))
+        else:
+            drawn = np.ones((TRIALS, agent.chain.normals(KNOWN, 0)))
+            after = rounds.advance_chain(agent, setup, memory, drawn)
+            right = agent.chain.step(setup.learner, memory.learner, drawn)
+            assert same_bits(after, Memory(memory.denoiser, right))
+
+
+def test_the_problem_is_one_on_which_formulas_can_fail() -> None:
+    assert PROBLEM.knowledge().context_mean.any()
+    assert (np.abs(KNOWN.noise_cov - np.diag(np.diag(KNOWN.noise_cov))) > 0.01).any()

@@ -1,0 +1,96 @@
+"""A small world to play rounds in, for all agents alike."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.problems import random_problem
+from unfog.agents import round as rounds
+from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.parts import Privilege
+from unfog.agents.round import Decision, Memory, Offer, Setup
+from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
+from unfog.worlds.problem import Truth
+
+ROUNDS, TRIALS, K, D = 6, 4, 6, 3
+M = 3 * D
+PROBLEM = random_problem(seed=2, dim=D, actions=K)
+KNOWN = PROBLEM.knowledge()
+WIDE = KNOWN._replace(prior_cov=4 * KNOWN.prior_cov)  # wide enough for the paper's steps of Langevin's
+KINDS = "gaussian", "bernoulli"
+EVERY_ROW = pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
+BOTH_KINDS = {f"{name} {kind}": Catalogue(kind)[name] for kind in KINDS for name in AGENTS}
+EVERY_ROW_OF_BOTH_KINDS = pytest.mark.parametrize("agent", BOTH_KINDS.values(), ids=list(BOTH_KINDS))
+
+
+class Round(NamedTuple):
+    """What one round needs, for all trials."""
+
+    context: Array
+    noisy: Array
+    normals: Array
+    reward: Array
+
+
+def make_world(seed: int = 8) -> tuple[Truth, list[Round]]:
+    rng = np.random.default_rng(seed)
+    normal = rng.standard_normal
+    draws = {"theta": normal((TRIALS, M)), "bias": normal((TRIALS, D)), "actions": normal((TRIALS, K, D))}
+    truth = PROBLEM.truth(draws)
+    emissions = [PROBLEM.emit(truth, normal((TRIALS, 2 * D + 1))) for _ in range(ROUNDS)]
+    return truth, [
+        Round(*emission[:2], normal((TRIALS, M)), rng.normal(1, 2, TRIALS)) for emission in emissions
+    ]
+
+
+def one_trial(truth: Truth, played: list[Round], i: int) -> tuple[Truth, list[Round]]:
+    features = type(truth.features)(truth.features.table[i])  # type: ignore[attr-defined, call-arg]
+    return Truth(truth.theta[i], truth.bias[i], features), [Round(*(part[i] for part in r)) for r in played]
+
+
+def begin(agent: Agent, truth: Truth) -> tuple[Setup, Memory]:
+    known = KNOWN if agent.learner.rewards == "gaussian" else WIDE
+    return rounds.begin(agent, known, Privilege(truth.bias) if agent.privileged else None)
+
+
+def step(agent: Agent, setup: Setup, memory: Memory, truth: Truth, r: Round) -> tuple[Decision, Memory]:
+    """One round, and the decision as it was made; who sees contexts is shown this one right after."""
+    offer = Offer(r.noisy)
+    made = rounds.decide(agent, setup, memory, truth.features, offer, r.normals)
+    memory = rounds.observe(agent, setup, memory, offer)
+    memory, decision = rounds.reward(agent, setup, memory, made, r.reward)
+    if agent.sees_context:
+        memory, _ = rounds.reveal(agent, setup, memory, decision, r.context)
+    return made, memory
+
+
+def play(agent: Agent, truth: Truth, played: list[Round]) -> tuple[list[Decision], list[Memory]]:
+    """Walk through the rounds: decisions, and memories from before the first to after the last."""
+    setup, memory = begin(agent, truth)
+    decisions, memories = [], [memory]
+    for r in played:
+        decision, memory = step(agent, setup, memory, truth, r)
+        decisions.append(decision)
+        memories.append(memory)
+    return decisions, memories
+
+
+def belief(agent: Agent, memory: Memory) -> Gaussian:
+    """What the agent believes of theta, however its learner keeps it."""
+    found = agent.learner.belief(agent.learner.setup(KNOWN), memory.learner)
+    assert isinstance(found, Gaussian)
+    return found
+
+
+def leaves(state: Any) -> list[Array]:
+    """Every array in nested tuples."""
+    if state is None:
+        return []
+    return [leaf for part in state for leaf in leaves(part)] if isinstance(state, tuple) else [state]
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(leaves(one), leaves(other), strict=True))
