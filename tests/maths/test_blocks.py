@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from tests.problems import inverse, random_knowledge, spd
-from unfog.agents.learn import conjugate, posterior
-from unfog.agents.learn.adf import Online
+from tests.problems import evidence, inverse, random_knowledge, spd
+from unfog.agents.learn import Adf, Conjugate, posterior
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Blocks
@@ -155,10 +154,11 @@ def test_whole_puts_blocks_on_the_diagonal(library: Any, rng: np.random.Generato
 
 def learnt(prior_cov: Array, mean: Array, rows: Array, rewards: Array) -> Blocks | Gaussian:
     known = random_knowledge(6, K, B * K)._replace(prior_mean=mean, prior_cov=prior_cov)
-    parameters, state = conjugate.setup(known), conjugate.start(known, None)
+    learner = Conjugate()
+    parameters, state = learner.setup(known), learner.start(known, None)
     for row, reward in zip(rows, rewards, strict=True):
-        state = conjugate.update(parameters, state, row, None, reward)
-    return conjugate.belief(parameters, state)
+        state = learner.update(parameters, state, evidence(row), reward)
+    return learner.belief(parameters, state)
 
 
 def test_the_conjugate_learner_learns_the_same_in_blocks(rng: np.random.Generator) -> None:
@@ -186,7 +186,7 @@ def test_learners_that_need_one_matrix_take_blocks(rng: np.random.Generator) -> 
     covs = some_covs(rng)
     known = random_knowledge(7, K, B * K)._replace(prior_cov=covs)
     np.testing.assert_allclose(posterior.prior(known).precision, inverse(dense(covs)), rtol=1e-12, atol=1e-12)
-    start = Online().start(known, None)
+    start = Adf().start(known, None)
     np.testing.assert_allclose(gaussian.covariance(start), dense(covs), rtol=1e-12, atol=1e-13)
 
 

@@ -9,8 +9,7 @@ import pytest
 from tests.problems import random_problem, spd
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.denoise.drift import Drift
-from unfog.agents.denoise.robust import Robust
+from unfog.agents.denoise import Drift, Robust
 from unfog.inputs import InputError
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.engines import jax as jax_engine

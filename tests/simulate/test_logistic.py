@@ -1,6 +1,7 @@
 """Logistic runs: what must not change a bit, two engines on the same draws, a plain loop beside."""
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +15,9 @@ from scipy.special import expit
 
 import unfog
 from tests.problems import inverse, random_knowledge
-from unfog.agents import agent as agents
+from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
-from unfog.agents.learn.refit import State, Walker
+from unfog.agents.learn.refit import Refit, State
 from unfog.inputs import InputError
 from unfog.lab import store
 from unfog.lab.prepare import prepare
@@ -56,9 +57,9 @@ AGENTS = [
     "alg1-exact-pg:sweeps=2",
     "kk-laplace",
     "alg1-laplace:marginal=true",
-    "alg2-online",
-    "alg2-exact-online:marginal=true",
-    "alg1-online:marginal=true",
+    "alg2-adf",
+    "alg2-exact-adf:marginal=true",
+    "alg1-adf:marginal=true",
 ]
 COMPILED = [AGENTS[i] for i in (0, 2, 4, 6, 7)]  # a program takes seconds to compile: one a learner
 LOSSES = names(True, "bernoulli")
@@ -100,7 +101,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(rounds: int, curves: Cur
 
 
 def test_so_is_one_that_ends_about_a_block() -> None:
-    agents = ["alg1:steps=2", "alg1-pg:sweeps=1", "alg1-online"]
+    agents = ["alg1:steps=2", "alg1-pg:sweeps=1", "alg1-adf"]
     short, long = (run(agents, rounds=rounds, trials=2) for rounds in (128, 131))
     for name, values in short.values.items():
         assert np.array_equal(values, long.values[name][:, :, :128]), name
@@ -108,7 +109,7 @@ def test_so_is_one_that_ends_about_a_block() -> None:
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agents_result_does_not_depend_on_its_company(name: str, curves: Curves) -> None:
-    alone, beside = run([name]), run(["kk-online", name])
+    alone, beside = run([name]), run(["kk-adf", name])
     for quantity, values in curves.values.items():
         assert np.array_equal(alone.values[quantity][0], values[AGENTS.index(name)])
         assert np.array_equal(beside.values[quantity][1], values[AGENTS.index(name)])
@@ -118,7 +119,7 @@ def test_fewer_trials_are_the_first_of_more_and_seeds_decide(curves: Curves) -> 
     few, other = run(trials=2), run(seed=SEED + 1)
     assert all(np.array_equal(few.values[name], values[:, :2]) for name, values in curves.values.items())
     # Contexts and truths are continuous: no two trials of any seed have the same measurements to regret by.
-    finals = [part.values["regret_plug_in"][AGENTS.index("alg2-online"), :, -1] for part in (curves, other)]
+    finals = [part.values["regret_plug_in"][AGENTS.index("alg2-adf"), :, -1] for part in (curves, other)]
     assert len(np.unique(finals)) == 2 * TRIALS
 
 
@@ -133,12 +134,12 @@ def test_both_engines_agree_on_the_same_draws(name: str, curves: Curves) -> None
 @pytest.mark.parametrize(
     "problem",
     [
-        random_logistic(3, prior_cov=1.0, prior_mean=0.0, features="linear", action_law="uniform"),
+        random_logistic(3, prior_cov=1.0, prior_mean=0.0, features="product", action_law="uniform"),
         LogisticProblem(
             dim=2, actions=np.random.default_rng(0).normal(size=(3, 4, 2)), features=unfog.features.matrix
         ),
     ],
-    ids=["diagonal, uniform", "linear, fixed actions"],
+    ids=["product, uniform", "matrices, fixed actions"],
 )
 def test_other_features_agree_on_both_engines(problem: LogisticProblem) -> None:
     numpy, jax = (
@@ -158,12 +159,14 @@ def test_on_its_own_draws_the_compiled_engine_has_the_same_law() -> None:
     assert abs(one.mean() - other.mean()) < 3.3 * np.sqrt((one.var() + other.var()) / 600)
 
 
-class Sum(Walker):
+@dataclass(frozen=True, kw_only=True)
+class Sum(Refit):
     """A chain that adds its draws up."""
 
-    @property
-    def steps(self) -> int:
-        return 4
+    steps: int = 4
+
+    name = "sum"
+    note = "for this test"
 
     def normals(self, known: Knowledge, seen: int) -> int:
         return known.prior_mean.shape[-1]
@@ -177,15 +180,16 @@ class Sum(Walker):
 
 def test_a_compiled_chain_gets_new_draws_at_every_step() -> None:
     """No step, round or purpose sees the draws of another: sums of four are of variance four, and apart."""
-    trials, agent = 500, Catalogue("bernoulli")["alg1"]._replace(name="sum", learner=Sum())
+    trials, agent = 500, replace(Catalogue("bernoulli")["alg1"], name="sum", learner=Sum())
     [job] = plan([PROBLEM], [agent], rounds=6, trials=trials, seed=1, engine="jax", draws="device").jobs
     with jax.enable_x64(True):
         draws = jax_engine.Randomness(job, range(trials), trials)
         program = Program(PROBLEM, agent, True, False, "float64", False, 6)
-        setup, memory = agents.begin(agent, PROBLEM.knowledge(), None, 6)
+        setup, memory = rounds.begin(agent, PROBLEM.knowledge(), None, 6)
         inputs: Any = SimpleNamespace(setup=setup, steps=draws.steps(agent))
-        think = jax.jit(lambda t: program._think(inputs, memory, t).learner.theta - memory.learner.theta)
-        sums = [np.asarray(think(t)) for t in range(3)]
+        start = memory.learner.theta
+        moved = jax.jit(lambda t: program._advance_chain(inputs, memory, t).learner.theta - start)
+        sums = [np.asarray(moved(t)) for t in range(3)]
         choices = program._normals(draws.rounds("agent", 3 * D), jnp.asarray(0), 3 * D)
     seen = np.stack([part.ravel() for part in (*sums, np.asarray(choices))])
     # Three variances and six correlations at 5 standard errors: right draws fail with probability 5e-6.
@@ -194,7 +198,7 @@ def test_a_compiled_chain_gets_new_draws_at_every_step() -> None:
     assert np.abs(apart).max() < 5 / np.sqrt(seen.shape[1])
 
 
-@pytest.mark.parametrize("learner", ["online", "laplace", "lmc:steps=5"])
+@pytest.mark.parametrize("learner", ["adf", "laplace", "lmc:steps=5"])
 def test_a_context_that_is_shown_leaves_nothing_to_average(learner: str) -> None:
     """Algorithm 2 learns from phi(a, c) itself, of covariance zero: averaging changes nothing."""
     averaged = f"{learner}:marginal=true"
@@ -206,7 +210,7 @@ def test_a_context_that_is_shown_leaves_nothing_to_average(learner: str) -> None
 
 
 def test_single_precision_is_finite_and_near() -> None:
-    agents = ["alg1-online:marginal=true"]
+    agents = ["alg1-adf:marginal=true"]
     settings: Any = {"trials": 100, "rounds": 12, "decompose": False}
     double = run(agents, **settings).values["regret"][:, :, -1]
     single = run(agents, engine="jax", draws="numpy", precision="float32", **settings).values["regret"][
@@ -237,14 +241,14 @@ def test_losses_are_gaps_between_probabilities(curves: Curves) -> None:
 
 def test_steps_take_their_draws_from_a_stream_of_their_own() -> None:
     known, rows = PROBLEM.knowledge(), Catalogue("bernoulli")
-    draws = StepDraws(5, [0, 3], rows["alg1-pg:sweeps=2"].learner.chain, known)
+    draws = StepDraws(5, [0, 3], rows["alg1-pg:sweeps=2"].chain, known)
     first, second = draws.next(0), draws.next(1)
     assert (first.shape, second.shape) == ((2, 2, 6), (2, 2, 6 + latent_normals()))
     for i, trial in enumerate((0, 3)):
         source = generator(5, trial, "learner")
         assert np.array_equal(first[:, i], source.standard_normal((2, 6)))
         assert np.array_equal(second[:, i], source.standard_normal(second.shape[::2]))
-    assert StepDraws(5, [0, 3], rows["alg1-online"].learner.chain, known).next(4).shape == (0, 2, 0)
+    assert StepDraws(5, [0, 3], rows["alg1-adf"].chain, known).next(4).shape == (0, 2, 0)
 
 
 # The plain loop: one trial and one round at a time, every posterior by explicit inverses.
@@ -309,7 +313,7 @@ def test_the_simulator_is_the_plain_loop() -> None:
 
 
 def small(**changes: Any) -> Spec:
-    settings = {"rounds": 20, "trials": 9, "agents": ["alg1:steps=3", "naive-pg:sweeps=1", "alg1-online"]}
+    settings = {"rounds": 20, "trials": 9, "agents": ["alg1:steps=3", "naive-pg:sweeps=1", "alg1-adf"]}
     problem = {"kind": "logistic", "dim": 2, "actions": 5, "context_mean": [0.5, -1.0]}
     return parse({"problem": problem, "run": settings | changes}, "small")
 
@@ -362,8 +366,8 @@ def test_a_problem_made_in_python_is_the_same_run() -> None:
 
 
 def test_agents_of_ones_own_run_and_are_not_kept(tmp_path: Path) -> None:
-    mine = Catalogue("bernoulli")["alg1-online"]._replace(name="mine")
-    both = run([mine, "alg1-online"])
+    mine = replace(Catalogue("bernoulli")["alg1-adf"], name="mine")
+    both = run([mine, "alg1-adf"])
     assert all(np.array_equal(*values) for values in both.values.values())
     with pytest.raises(InputError, match="out"):
         unfog.run(small(), agents=[mine], out=tmp_path / "run")
@@ -371,4 +375,4 @@ def test_agents_of_ones_own_run_and_are_not_kept(tmp_path: Path) -> None:
 
 def test_the_kernel_refuses_rewards_of_0_or_1() -> None:
     with pytest.raises(InputError, match=r"^engine: pallas"):
-        run(["alg1-online"], engine="pallas")
+        run(["alg1-adf"], engine="pallas")

@@ -174,7 +174,7 @@ def test_both_engines_play_an_odd_channel_alike(name: str) -> None:
     world = WORLDS[name](missing=0.3, drift_cov=0.05)
     run: dict[str, Any] = {"rounds": 30, "trials": 3, "seed": 3, "points": 3}
     numpy = simulate(world, ["gaps"], **run)
-    jax = simulate(world, ["gaps"], engine="jax", tape="numpy", precision="float64", **run)
+    jax = simulate(world, ["gaps"], engine="jax", draws="numpy", precision="float64", **run)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-8, atol=1e-8, err_msg=loss)
 

@@ -1,5 +1,6 @@
 """The world of users and clusters against its stated laws, and against the Gaussian bandit that it is."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,11 +10,11 @@ from scipy.stats import chi2
 
 from tests.problems import covariance_error, given, spd, within
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.denoise import known_bias
 from unfog.features.matrix import matrix
 from unfog.features.per_arm import PerArm
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.model.shrinkage import as_told
 from unfog.simulate import Curves, simulate
 from unfog.theory.regret import PLAIN, SPLIT, best_context
 from unfog.worlds.gaussian import GaussianProblem
@@ -339,7 +340,7 @@ def test_what_regret_is_measured_against(rng: np.random.Generator) -> None:
     known = world().knowledge()
     mean, cov, noise = known.context_mean, known.context_cov, known.noise_cov
     context, noisy, bias = rng.normal(1.0, 1.0, (3, 4, D))
-    shrinkage = known_bias.shrinkage(known)
+    shrinkage = as_told(known)
     found = best_context(shrinkage, Emission(context, noisy), bias, has_bias=True)
     joint, both = np.block([[cov, cov], [cov, cov + noise]]), np.eye(2 * D)[D:]
     for i in range(4):  # c given chat, with the bias taken off
@@ -355,7 +356,7 @@ def test_what_regret_is_measured_against(rng: np.random.Generator) -> None:
 def test_an_agent_told_the_bias_is_refused_where_there_is_none() -> None:
     with pytest.raises(InputError, match=r"^agents: 'oracle' is told the bias; allowed: .*this world has no"):
         run(world(Unbiased), ["alg1", "oracle"])
-    mine = AGENTS["oracle"]._replace(name="mine")
+    mine = replace(AGENTS["oracle"], name="mine")
     with pytest.raises(InputError, match=r"^agents: 'mine' is told the bias"):
         run(world(Unbiased), [mine])
 

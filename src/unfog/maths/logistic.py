@@ -74,9 +74,9 @@ def _integral(shift: Array, slope: Array, curvature: Array, nodes: int) -> Array
     near = _nearer(shift, slope, curvature)
     turn = 2 * curvature[..., None] * points
     size = 1 + turn**2
-    pull = 0.5 * points**2 / size
-    decay = 0.25 * xp.log(size).sum(-2) + rowdots(pull.mT, slope**2)
-    phase = near[..., None] * points + 0.5 * xp.atan(turn).sum(-2) - rowdots((pull * turn).mT, slope**2)
+    damping = 0.5 * points**2 / size
+    decay = 0.25 * xp.log(size).sum(-2) + rowdots(damping.mT, slope**2)
+    phase = near[..., None] * points + 0.5 * xp.atan(turn).sum(-2) - rowdots((damping * turn).mT, slope**2)
     mean: Array = 0.5 + xp.vecdot(xp.exp(-decay) * xp.sin(phase), weights)
     return mean
 

@@ -76,7 +76,7 @@ def played(
             return problem.reward(score, nature[:, t])
 
         decision = player.round(offered(emission), draws[:, t], pay)
-        now = player.reveal(decision, shown(emission), problem.late)
+        now = player.reveal(decision, to_reveal(emission), problem.late)
         yield emission, decision if problem.late else now
 
 
@@ -85,7 +85,7 @@ def offered(emission: Emission) -> Offer:
     return Offer(emission.noisy, emission.mask, bias=emission.bias)
 
 
-def shown(emission: Emission) -> Array:
+def to_reveal(emission: Emission) -> Array:
     """The true context (..., d), or where it will not be shown, not a number."""
     if emission.revealed is None:
         return emission.context

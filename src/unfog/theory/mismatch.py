@@ -113,8 +113,8 @@ def sampling(known: Knowledge, rounds: Rounds) -> Gaussian:
     rows, surprise = rounds.rows @ prior.root, rounds.rewards - matvec(rounds.rows, known.prior_mean)
     lower = np.linalg.cholesky(np.eye(rows.shape[-1]) + rows.mT @ rows / noise)
     root: Array = prior.root @ np.linalg.inv(lower).mT
-    pull = matvec(root.mT, matvec(rounds.rows.mT, surprise)) / noise
-    return Gaussian(known.prior_mean + matvec(root, pull), root)
+    moved = matvec(root.mT, matvec(rounds.rows.mT, surprise)) / noise
+    return Gaussian(known.prior_mean + matvec(root, moved), root)
 
 
 def _log_normal(belief: Gaussian, theta: Array, wider: float = 1.0) -> Array:

@@ -42,8 +42,8 @@ def waves(action: Any, context: Any) -> Any:
 
 PROBLEMS = {
     "quadratic": PROBLEM,
-    "linear": GaussianProblem(
-        dim=2, actions=4, features="linear", noise_cov=[[1, 0.4], [0.4, 2]], action_law="uniform"
+    "product": GaussianProblem(
+        dim=2, actions=4, features="product", noise_cov=[[1, 0.4], [0.4, 2]], action_law="uniform"
     ),
     "any function": GaussianProblem(dim=2, actions=3, features=quadrature(waves, 2), context_mean=[0.5, -1]),
     "fixed actions": GaussianProblem(dim=2, actions=np.array([[1.0, -0.5], [0.3, 2.0]]), context_mean=1.0),

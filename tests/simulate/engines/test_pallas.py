@@ -119,9 +119,9 @@ def test_its_own_draws_strides_and_moments(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_it_cannot_run_is_refused_by_name() -> None:
-    linear = GaussianProblem(dim=2, actions=3, features="linear")
+    product = GaussianProblem(dim=2, actions=3, features="product")
     with pytest.raises(InputError, match="quadratic features"):
-        simulate(linear, ["alg1"], engine="pallas", rounds=3, trials=2)
+        simulate(product, ["alg1"], engine="pallas", rounds=3, trials=2)
     with pytest.raises(InputError, match=r"^precision: float64; allowed: float32"):
         simulate(PROBLEM, ["alg1"], engine="pallas", precision="float64", rounds=3, trials=2)
     odd = replace(AGENTS["alg1"], name="odd", learner=Triangular())

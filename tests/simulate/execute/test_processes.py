@@ -8,18 +8,72 @@ import pytest
 
 from tests.problems import random_problem
 from unfog.agents.assemble import Agent
-from unfog.agents.choose.ucb import Ucb
-from unfog.agents.denoise.robust import Robust
-from unfog.agents.learn.hetero import Hetero
+from unfog.agents.choose import Ucb
+from unfog.agents.denoise import Robust
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Conjugate, Hetero
+from unfog.agents.parts import Chooser, Denoiser, View
+from unfog.features import Context
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
+from unfog.maths.arrays import Array, Ints
+from unfog.model.knowledge import Knowledge
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.worlds.gaussian import GaussianProblem
 
 PROBLEM = random_problem(seed=12, dim=2, actions=3)
-MINE = Agent("mine", Robust(), Hetero(), Ucb(), "", "")
+MINE = Agent("mine", Robust(), Hetero(), Ucb())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halfway(Denoiser):
+    """Between the noisy context and its mean."""
+
+    share: float = 0.5
+
+    name = "halfway"
+    note = "for this test"
+
+    def setup(self, known: Knowledge, privilege: Any) -> tuple[Array, Array]:
+        return known.context_mean, known.context_cov
+
+    def predict(self, parameters: tuple[Array, Array], state: Any, noisy: Array) -> Context:
+        mean, cov = parameters
+        return Context(self.share * noisy + (1 - self.share) * mean, cov)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slow(Conjugate):
+    """Believes rewards to be noisier than they are."""
+
+    noisier: float = 3.0
+
+    name = "slow"
+
+    def update(self, parameters: Array, state: Any, evidence: Evidence, reward: Array) -> Any:
+        return state.condition(evidence.row(), reward, self.noisier * parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Second(Chooser):
+    """The second best arm of one draw."""
+
+    name = "second"
+    note = "for this test"
+
+    def normals(self, known: Knowledge) -> int:
+        return known.prior_mean.shape[-1]
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        scores = view.design.scores(view.belief.sample(normals))
+        xp = scores.__array_namespace__()
+        second: Ints = xp.argsort(scores, axis=-1)[..., -2]
+        return second
+
+
+ALL_MINE = Agent("all-mine", Halfway(share=0.3), Slow(), Second())
 
 
 def run(agents: Any = (MINE,), **settings: Any) -> Curves:
@@ -27,14 +81,26 @@ def run(agents: Any = (MINE,), **settings: Any) -> Curves:
 
 
 @pytest.mark.parametrize("engine", ["numpy", "jax"])
-def test_any_engine_runs_in_processes(engine: str) -> None:
+@pytest.mark.parametrize("agent", [MINE, ALL_MINE], ids=["parts of ours", "parts of one's own"])
+def test_any_engine_runs_in_processes(agent: Agent, engine: str) -> None:
     done: list[int] = []
-    alone = run(engine=engine, executor=Serial())
-    shared = run(engine=engine, executor=Processes(2), tick=done.append)
+    alone = run([agent], engine=engine, executor=Serial())
+    shared = run([agent], engine=engine, executor=Processes(2), tick=done.append)
     assert sum(done) == 12 * 6
     assert alone.values.keys() == shared.values.keys()
     for loss, values in alone.values.items():
         assert np.array_equal(shared.values[loss], values), loss
+
+
+def test_agents_of_ones_own_run_with_any_number_of_workers_and_on_both_engines() -> None:
+    right = run([ALL_MINE]).values
+    assert right["regret"][0, :, -1].min() > 0.1
+    for settings in ({"workers": 2}, {"workers": 2, "chunk": 1}):
+        found = run([ALL_MINE], **settings).values
+        assert all(np.array_equal(found[loss], values) for loss, values in right.items())
+    compiled = run([ALL_MINE], engine="jax", draws="numpy", workers=2).values
+    for loss, values in right.items():
+        np.testing.assert_allclose(compiled[loss], values, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -46,17 +112,13 @@ def test_workers_are_for_engines_that_gain_by_them(engine: str, workers: int, ex
     assert work.executor == executor
 
 
-@dataclass(frozen=True, kw_only=True)
-class Local(Ucb):
-    """A chooser that refuses to travel."""
-
-    def __reduce__(self) -> Any:
-        raise TypeError("not I")
-
-
 def test_what_cannot_travel_is_refused_by_name() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Local(Ucb):
+        """A part that no other process can import."""
+
     stuck = replace(MINE, name="stuck", chooser=Local())
-    with pytest.raises(InputError, match=r"^workers: 2; allowed: 1 for 'stuck' that cannot be sent .*not I"):
+    with pytest.raises(InputError, match=r"^workers: 2; allowed: 1 for 'stuck' that cannot be sent .*Local"):
         run([stuck], workers=2)
     assert run([stuck]).agents == ["stuck"]
     assert run([stuck], workers=2, chunk=6).agents == ["stuck"]  # one batch stays here

@@ -20,7 +20,7 @@ from unfog.simulate.engines import cost
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.grid import CURVES
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
-from unfog.simulate.player import Player, offered, shown
+from unfog.simulate.player import Player, offered, to_reveal
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
@@ -55,7 +55,7 @@ def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple
             return problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
 
         decision = player.round(offered(emission), draws[t], pay)
-        player.reveal(decision, shown(emission), problem.late)
+        player.reveal(decision, to_reveal(emission), problem.late)
         arms.append(decision.arm)
         beliefs.append(decision.context)
     refuse_nonsense(player.agent.name, bool((np.abs(player.belief().mean) <= LARGEST).all()))

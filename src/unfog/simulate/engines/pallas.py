@@ -124,7 +124,7 @@ def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Consta
         on_context=slopes[:, d:].tolist(),
         start=added[0].tolist(),
         arms=problem.arms(),
-        reveals=agent.sees_context,
+        sees_context=agent.sees_context,
         privileged=agent.privileged is not None,
         decompose=decompose,
     )

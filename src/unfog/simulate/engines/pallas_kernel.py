@@ -1,7 +1,7 @@
 """The whole loop in one GPU kernel: a trial to a thread, its belief in registers over many rounds.
 
 What limits the compiled scan on a GPU is memory: the root of the belief is moved five times a round. Here it
-never leaves the chip. To fit, the root is kept lower triangular by Carlson's form of the rank-one update
+never leaves the processor. To fit, the root is kept lower triangular by Carlson's form of the rank-one update
 (N. A. Carlson, *Fast triangular formulation of the square root filter*), m (m + 1) / 2 numbers. A vector of
 the maths is a Python list here, of arrays with a trial in each lane; loops over features are unrolled.
 
@@ -37,7 +37,7 @@ class Constants(NamedTuple):
     on_context: Matrix
     start: list[float]
     arms: int
-    reveals: bool
+    sees_context: bool
     privileged: bool
     decompose: bool
 
@@ -127,7 +127,7 @@ def _round(k: Constants, streams: Streams, truth: Any, t: Any, belief: Belief) -
     seen = [*times(arm, arm), *times(context, context), *times(arm, context)]
     reward = dot(seen, theta) + k.reward_var**0.5 * z[2 * d]
     hidden = [*times(arm, arm), *square, *times(arm, own)]
-    root, mean = condition(belief.root, belief.mean, seen if k.reveals else hidden, reward, k.reward_var)
+    root, mean = condition(belief.root, belief.mean, seen if k.sees_context else hidden, reward, k.reward_var)
     added = affine(affine(k.start, k.on_noisy, noisy), k.on_context, context)
     total = [old + new for old, new in zip(belief.total, added, strict=True)]
     return Belief(root, mean, total, *_add(belief, _losses(k, theta[d : 2 * d], best, square, scores)))

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -64,7 +65,7 @@ def _run_in_processes(
 @contextmanager
 def _deaf_children() -> Iterator[None]:
     """Processes started in here never hear of an interrupt: children block what their parent blocks."""
-    if not hasattr(signal, "pthread_sigmask"):
+    if sys.platform == "win32":  # it has no such masks
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -129,4 +130,7 @@ def _serve(engine: Engine, job: Job, trials: range) -> Part:
 
 def cores() -> int:
     """The processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not every system says
+        return os.cpu_count() or 1

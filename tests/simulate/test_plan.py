@@ -1,16 +1,19 @@
-"""Agents that do not fit a problem are refused before the first round, in words that say what would."""
+"""A plan holds every trial once, and what cannot be run is refused in words that say what would do."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import unfog
+from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.lab.spec import parse
 from unfog.model.knowledge import Knowledge
-from unfog.simulate import plan, simulate
+from unfog.simulate import Plan, plan, simulate
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 
@@ -30,6 +33,10 @@ class Cut(GaussianProblem):
         return super().knowledge()._replace(prior_cov=np.stack([np.eye(2)] * 3))
 
 
+def made(agents: Any = ("alg1",), **settings: Any) -> Plan:
+    return plan([GaussianProblem(**SMALL)], agents, **{"rounds": 5, "trials": 2, "seed": 0} | settings)
+
+
 def refusal(problem: Any, name: str) -> str:
     with pytest.raises(InputError) as refused:
         plan([problem], ["alg1", name], rounds=5, trials=2, seed=0)
@@ -41,20 +48,22 @@ def refusal(problem: Any, name: str) -> str:
     "row", ["alg1", "alg2-exact", "naive", "oracle", "kk", "gaps", "late", "drift", "robust"]
 )
 def test_learners_that_look_back_need_a_denoiser_that_does(row: str, part: str) -> None:
+    learner, denoiser = part.partition(":")[0], AGENTS[row].denoiser.name
     assert refusal(GaussianProblem(**SMALL), f"{row}-{part}") == (
-        f"agents: '{row}-{part}' denoises past rounds anew, which its denoiser cannot;"
-        " allowed: alg1-exact with such a learner"
+        f"agents.{row}-{part}.learner: {learner!r} beside the denoiser {denoiser!r};"
+        " allowed: a denoiser that Rewinds, from noisy contexts alone: unfog.denoise.Exact()"
     )
 
 
 @pytest.mark.parametrize("name", ["alg1-exact-smoothing", "alg1-exact-joint-ucb", "unfog-joint"])
 def test_learners_that_look_back_need_features_that_can_be_lifted(name: str) -> None:
     problem = GaussianProblem(**SMALL, features=quadrature(waves, 2))
+    learner = Catalogue()[name].learner.name
     assert refusal(problem, name) == (
-        f"agents: {name!r} denoises past rounds anew, which these features cannot; allowed: features"
-        " linear or quadratic in the context, by a map that can lift them, or other agents"
+        f"{name}.learner: {learner!r} with the features Quadrature; allowed: features that are Liftable:"
+        " What a feature map linear or quadratic in the context has besides, for learners that look back"
     )
-    for features in ("linear", "quadratic"):
+    for features in ("product", "quadratic", "per_arm"):
         assert simulate(GaussianProblem(**SMALL, features=features), [name], rounds=3, trials=2).agents == [
             name
         ]
@@ -62,9 +71,9 @@ def test_learners_that_look_back_need_features_that_can_be_lifted(name: str) -> 
 
 @pytest.mark.parametrize("name", ["alg1-exact-smoothing", "unfog-joint"])
 def test_learners_that_look_back_need_blocks_to_be_those_of_the_features(name: str) -> None:
+    learner = Catalogue()[name].learner.name
     assert refusal(Cut(**SMALL), name) == (
-        f"agents: {name!r} denoises past rounds anew, which a prior in blocks forbids here;"
-        " allowed: a prior in one piece"
+        f"{name}.learner: {learner!r} with this prior in blocks; allowed: a prior in one piece"
     )
 
 
@@ -99,3 +108,48 @@ def test_a_spec_is_refused_alike() -> None:
     raw = {"problem": {"kind": "gaussian", **SMALL, "late": 2}, "run": {"agents": ["alg2"], "rounds": 5}}
     with pytest.raises(InputError, match="'alg2' needs every true context at once"):
         unfog.run(parse(raw))
+
+
+@given(trials=st.integers(1, 700), workers=st.integers(1, 4), chunk=st.none() | st.integers(1, 800))
+def test_batches_hold_every_trial_once(trials: int, workers: int, chunk: int | None) -> None:
+    [parts] = made(trials=trials, workers=workers, chunk=chunk).batches
+    assert [trial for part in parts for trial in part] == list(range(trials))
+    assert chunk is None or max(map(len, parts)) <= chunk
+
+
+@pytest.mark.parametrize(
+    ("agents", "complaint"),
+    [
+        ([], "none named"),
+        ([AGENTS["alg1"]] * 2, "'alg1' is named twice"),
+        ([AGENTS["alg1"], "alg1", "kk"], "'alg1' is named twice"),
+        ([3], "a list of names or of rows"),
+    ],
+)
+def test_odd_lists_of_agents_are_refused(agents: Any, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        made(agents)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("rounds", 0),
+        ("rounds", 2.0),
+        ("trials", 0),
+        ("trials", True),
+        ("seed", -1),
+        ("seed", 2**64),
+        ("seed", "1"),
+        ("points", 0),
+        ("chunk", 0),
+        ("workers", 0),
+        ("agents", "alg1"),
+        ("agents", ["alg1", "nobody"]),
+        ("agents", ["alg1", "alg1"]),
+    ],
+)
+def test_bad_settings_are_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"^{field}: ") as refused:
+        made(**{field: value})
+    assert refused.value.field == field

@@ -14,12 +14,9 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-from tests.problems import random_knowledge, spd
-from unfog.agents.learn.adf import Online
-from unfog.agents.learn.laplace import Laplace
-from unfog.agents.learn.lmc import LMC
-from unfog.agents.learn.pg import PG
-from unfog.agents.learn.refit import State, Walker
+from tests.problems import evidence, random_knowledge, spd
+from unfog.agents.learn import LMC, PG, Adf, Laplace
+from unfog.agents.learn.refit import Refit, State
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
@@ -54,11 +51,11 @@ def learnt(learner: Any) -> tuple[Any, Any]:
     known, _, rows, rewards = world()
     parameters, state = learner.setup(known), learner.start(known, None)
     for row, reward in zip(rows, rewards, strict=True):
-        state = learner.update(parameters, state, row, None, reward)
+        state = learner.update(parameters, state, evidence(row), reward)
     return parameters, state
 
 
-def walked(learner: Walker, before: int, between: int) -> Array:
+def walked(learner: Refit, before: int, between: int) -> Array:
     """Draws of the posterior, (draws, simulations, m), so far apart that they are as good as independent."""
     rng = np.random.default_rng(78)
     parameters, state = learnt(learner)
@@ -123,7 +120,7 @@ def test_gibbs_sampling_is_calibrated() -> None:
 
 
 def test_filtering_is_nearly_calibrated() -> None:
-    found = of_belief(learnt(Online())[1])
+    found = of_belief(learnt(Adf())[1])
     assert found.max() < 0.08
 
 
