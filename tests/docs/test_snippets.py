@@ -76,3 +76,10 @@ def test_links_lead_somewhere(page: str) -> None:
 def test_named_tests_exist() -> None:
     for target in re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs/denoising.md").read_text("utf-8")):
         assert (ROOT / target).is_file(), target
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CONTRIBUTING.md"])
+def test_pages_say_the_words_of_today(page: str) -> None:
+    words = r"-online\b|`online[`:]|\btapes?\b|\bodds\b|\bledgers?\b|\bwalkers?\b"
+    retired = re.compile(rf"{words}|features ?= ?.linear|unfog\.linear")
+    assert retired.findall((ROOT / page).read_text("utf-8")) == []

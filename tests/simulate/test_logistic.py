@@ -1,8 +1,6 @@
 """Logistic runs: what must not change a bit, two engines on the same draws, a plain loop beside."""
 
-import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,19 +17,11 @@ from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.learn.refit import Refit, State
 from unfog.inputs import InputError
-from unfog.lab import store
-from unfog.lab.prepare import prepare
-from unfog.lab.report import summary
-from unfog.lab.run import keep
-from unfog.lab.spec import Spec, describe, parse
 from unfog.maths.arrays import Array
-from unfog.maths.polya_gamma import normals as latent_normals
 from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import Curves, plan, simulate
-from unfog.simulate.draws import StepDraws
 from unfog.simulate.engines import jax as jax_engine
-from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines.jax_program import Program
 from unfog.theory.regret import names
 from unfog.worlds.logistic import LogisticProblem
@@ -239,18 +229,6 @@ def test_losses_are_gaps_between_probabilities(curves: Curves) -> None:
         assert np.diff(curves.values[name], axis=-1, prepend=0).min() >= 0
 
 
-def test_steps_take_their_draws_from_a_stream_of_their_own() -> None:
-    known, rows = PROBLEM.knowledge(), Catalogue("bernoulli")
-    draws = StepDraws(5, [0, 3], rows["alg1-pg:sweeps=2"].chain, known)
-    first, second = draws.next(0), draws.next(1)
-    assert (first.shape, second.shape) == ((2, 2, 6), (2, 2, 6 + latent_normals()))
-    for i, trial in enumerate((0, 3)):
-        source = generator(5, trial, "learner")
-        assert np.array_equal(first[:, i], source.standard_normal((2, 6)))
-        assert np.array_equal(second[:, i], source.standard_normal(second.shape[::2]))
-    assert StepDraws(5, [0, 3], rows["alg1-adf"].chain, known).next(4).shape == (0, 2, 0)
-
-
 # The plain loop: one trial and one round at a time, every posterior by explicit inverses.
 
 
@@ -307,70 +285,6 @@ def test_the_simulator_is_the_plain_loop() -> None:
     found = run(["alg1:steps=10"]).values["regret_realised"][0]
     for trial in range(TRIALS):
         np.testing.assert_allclose(found[trial], realised_regret(trial, steps=10), rtol=0, atol=1e-9)
-
-
-# Kept runs
-
-
-def small(**changes: Any) -> Spec:
-    settings = {"rounds": 20, "trials": 9, "agents": ["alg1:steps=3", "naive-pg:sweeps=1", "alg1-adf"]}
-    problem = {"kind": "logistic", "dim": 2, "actions": 5, "context_mean": [0.5, -1.0]}
-    return parse({"problem": problem, "run": settings | changes}, "small")
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "timing.json"}
-
-
-@pytest.mark.parametrize("finished", [0, 2])
-def test_an_interrupted_run_ends_with_the_same_bytes(
-    finished: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(prepare(small()), tmp_path / "whole")
-    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS_HISTORY", (1, 3))
-    save, count = store.Partial.save, iter(range(10**6))
-
-    def failing(self: store.Partial, *given: Any) -> None:
-        if next(count) >= finished:
-            raise OSError(28, "No space left on device")
-        save(self, *given)
-
-    with monkeypatch.context() as trouble:
-        trouble.setattr(store.Partial, "save", failing)
-        with pytest.raises(OSError, match="No space"):
-            keep(prepare(small()), tmp_path / "broken")
-    assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
-    keep(prepare(small()), tmp_path / "broken")
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
-    assert not (tmp_path / "broken.partial").exists()
-
-
-def test_a_kept_run_tells_every_loss(tmp_path: Path) -> None:
-    data = unfog.run(small(), out=tmp_path / "run")
-    assert set(data) == set(LOSSES)
-    assert list(data["agent"].values) == small().run.agents
-    facts = json.loads(json.dumps(summary(data), allow_nan=False))
-    for name, row in facts["agents"].items():
-        assert {*LOSSES, "se"} == set(row)
-        for loss in LOSSES:
-            right = data[loss].sel(agent=name).isel(round=-1).values.mean()
-            assert row[loss] == pytest.approx(right, abs=1e-12), loss
-
-
-def test_a_problem_made_in_python_is_the_same_run() -> None:
-    problem = LogisticProblem(dim=2, actions=5, context_mean=[0.5, -1.0])
-    fields = describe(problem)
-    assert fields is not None
-    again = unfog.run(problem, rounds=20, trials=9, agents=small().run.agents)
-    assert again.drop_attrs().equals(unfog.run(small()).drop_attrs())
-
-
-def test_agents_of_ones_own_run_and_are_not_kept(tmp_path: Path) -> None:
-    mine = replace(Catalogue("bernoulli")["alg1-adf"], name="mine")
-    both = run([mine, "alg1-adf"])
-    assert all(np.array_equal(*values) for values in both.values.values())
-    with pytest.raises(InputError, match="out"):
-        unfog.run(small(), agents=[mine], out=tmp_path / "run")
 
 
 def test_the_kernel_refuses_rewards_of_0_or_1() -> None:
