@@ -64,6 +64,7 @@ def test_help_has_an_example(capsys: Capture) -> None:
     assert "unfog bounds" in out.split("Example")[1]
 
 
+@pytest.mark.slow
 def test_a_table_and_a_figure(capsys: Capture) -> None:
     code, out, err = unfog(capsys, *SMALL, "--seed", "2")
     assert (code, err) == (0, "")
@@ -96,6 +97,7 @@ def test_a_table_and_a_figure(capsys: Capture) -> None:
     assert all(name in drawn for name in ("Algorithm 1", "Theorem 2, printed", "horizon T", "dimension d"))
 
 
+@pytest.mark.slow
 def test_json_says_everything_and_repeats_itself(capsys: Capture) -> None:
     facts = facts_of(capsys, "--rounds", "32", "--trials", "4", "--out", "here")
     assert list(facts) == [
@@ -124,6 +126,7 @@ def test_json_says_everything_and_repeats_itself(capsys: Capture) -> None:
     assert [Path(path).read_bytes() for path in facts["figures"]] == pictures
 
 
+@pytest.mark.slow
 def test_a_single_trial_of_a_single_round_has_no_intervals_and_no_nan(capsys: Capture) -> None:
     facts = facts_of(capsys, "--rounds", "1", "--trials", "1")
     one = facts["fixed"]["agents"]["alg1"]
@@ -147,6 +150,7 @@ def test_a_picture_that_cannot_be_saved_takes_no_numbers_with_it(
     assert (code, json.loads(out)["figures"]) == (1, [])
 
 
+@pytest.mark.slow
 def test_the_mismatch_is_measured_where_it_is_asked_for(capsys: Capture) -> None:
     facts = facts_of(capsys, "--rounds", "12", "--mismatch", "2")
     told = facts["mismatch"]
@@ -161,6 +165,7 @@ def test_the_mismatch_is_measured_where_it_is_asked_for(capsys: Capture) -> None
     assert "Lemma 1 with it: CB <= " in out
 
 
+@pytest.mark.slow
 def test_the_figure_of_an_experiment_on_bounds_has_its_name(capsys: Capture) -> None:
     for name in ("bounds-unobserved", "bounds-delayed"):
         assert catalog()[name].title
@@ -199,6 +204,7 @@ def test_bad_calls_are_refused_in_one_line(
     assert {path.name for path in Path().iterdir()} == {"small.toml", "none.toml"}
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"

@@ -37,6 +37,7 @@ def test_help_has_an_example(capsys: Capture) -> None:
         assert "unfog check posterior" in out.split("Example")[1]
 
 
+@pytest.mark.slow
 def test_a_table_and_a_figure(capsys: Capture) -> None:
     code, out, err = unfog(capsys, *SMALL, "lmc, pg,laplace", "--seed", "2")
     assert (code, err) == (0, "")
@@ -56,6 +57,7 @@ def test_a_table_and_a_figure(capsys: Capture) -> None:
     assert all(name in drawn for name in ("lmc", "pg", "laplace", "Posteriors of θ against NUTS: small"))
 
 
+@pytest.mark.slow
 def test_json_is_all_there_is_and_repeats_itself(capsys: Capture) -> None:
     words = (*SMALL, "lmc:temperature=0,online", "--agent", "alg2", "--json", "--out", "here")
     code, out, err = unfog(capsys, *words)

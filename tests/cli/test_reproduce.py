@@ -55,6 +55,7 @@ def said_of(data: Any) -> list[str]:
     return [*([data.attrs["note"]] if "note" in data.attrs else []), spec.title]
 
 
+@pytest.mark.slow
 def test_fig1_makes_three_runs_and_four_figures(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: dict[str, Figure] = {}
     save = figures.save
@@ -167,6 +168,7 @@ def test_a_folder_without_the_data_is_refused(command: tuple[str, ...], capsys: 
     assert err.startswith("unfog: data: no folder 'nowhere'; allowed: ")
 
 
+@pytest.mark.slow
 def test_a_folder_is_named_for_one_command_alone(capsys: Capture) -> None:
     Path("empty").mkdir()
     assert unfog(capsys, "run", "fig1-movielens", *SMALL, "--data", "empty")[0] == 2
@@ -184,6 +186,7 @@ def test_where_no_data_are_needed_any_folder_will_do(capsys: Capture) -> None:
     not any((FOLDER / name).exists() for name in ("ml-100k/u.data", "u.data")),
     reason="no MovieLens-100K on this machine: neither in UNFOG_DATA nor in ../shared/data",
 )
+@pytest.mark.slow
 def test_with_the_data_nothing_needs_to_be_said(capsys: Capture) -> None:
     code, out, err = unfog(capsys, "run", "fig1-movielens", *SMALL, "--json", "--data", str(FOLDER))
     assert (code, err.strip()) == (0, "kept in runs/fig1-movielens-001")

@@ -22,6 +22,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+@pytest.mark.slow
 def test_python_runs(page: str, tmp_path: Path) -> None:
     code = "\n".join(blocks(page, "python"))
     done = subprocess.run(
@@ -31,6 +32,7 @@ def test_python_runs(page: str, tmp_path: Path) -> None:
     assert "±" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_errors_of_the_tutorial_are_those_printed(tmp_path: Path) -> None:
     [printed] = re.findall(r"# (noise_cov: .*?); allowed", (ROOT / "docs/tutorial.md").read_text("utf-8"))
     code = "\n".join(blocks("docs/tutorial.md", "python")[:4])
@@ -38,6 +40,7 @@ def test_the_errors_of_the_tutorial_are_those_printed(tmp_path: Path) -> None:
     assert printed in done.stdout
 
 
+@pytest.mark.slow
 def test_shell_commands_of_the_readme_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

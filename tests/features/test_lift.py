@@ -165,6 +165,7 @@ def test_a_belief_in_blocks_gives_the_same_as_in_one_piece(rng: np.random.Genera
 
 
 @pytest.mark.parametrize("name", LIFTABLE)
+@pytest.mark.slow
 def test_the_variance_due_to_the_context_by_monte_carlo(name: str, rng: np.random.Generator) -> None:
     # E over theta of Var(phi'theta | theta) = E[(s1 - s2)^2] / 2 for two contexts and one theta; within 5
     # standard errors: about one false alarm in 10^5 tests of 16 numbers.

@@ -173,6 +173,7 @@ def test_no_spread_is_the_context_itself(actions: Array, context: Context) -> No
     assert not every_covariance(features.at(context.mean), K).any()
 
 
+@pytest.mark.slow
 def test_a_batch_is_its_members(rng: np.random.Generator) -> None:
     trials = 5
     actions, means = rng.normal(0, 0.5, (trials, K, D)), rng.normal(0.5, 0.5, (trials, D))

@@ -132,6 +132,7 @@ def test_delayed_contexts_pay(data: Path) -> None:
     assert gap.mean() > 2 * gap.std(ddof=1) / np.sqrt(60)
 
 
+@pytest.mark.slow
 def test_a_few_hours_revealed_late_help(data: Path) -> None:
     run: dict[str, Any] = {"rounds": 500, "trials": 40, "seed": 4, "points": 1}
     never, some = (

@@ -249,6 +249,7 @@ def test_the_world_is_made_of_the_factors() -> None:
     assert describe(problem) == spec(ratings="stand-in").problem
 
 
+@pytest.mark.slow
 def test_thirty_clusters() -> None:
     made = spec(ratings="stand-in", clusters=30)
     [problem] = prepare(made).problems
@@ -278,6 +279,7 @@ def test_bad_fields_are_refused_by_name(field: str, value: Any) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_odd_fields_and_sweeps_are_refused_by_name() -> None:
     with pytest.raises(
         InputError, match=r"^problem\.actions: unknown field; allowed: kind, contexts, .*clus"
@@ -293,6 +295,7 @@ def test_odd_fields_and_sweeps_are_refused_by_name() -> None:
             spec(**fields)
 
 
+@pytest.mark.slow
 def test_a_sweep_over_clusters_has_as_many_arms() -> None:
     values = [2, 4]
     made = spec(ratings="auto", clusters=2, sweep={"clusters": values})
@@ -330,6 +333,7 @@ def test_the_catalog_is_read_without_building_worlds(monkeypatch: pytest.MonkeyP
 # Run folders
 
 
+@pytest.mark.slow
 def test_the_same_run_has_the_same_bytes_alone_or_shared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -369,6 +369,7 @@ def test_damaged_and_foreign_files_are_recomputed(calls: list[Any], tmp_path: Pa
         assert calls == [(2, 2)]
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_never_gets_through(calls: list[Any], tmp_path: Path) -> None:
     right = cached(SMALL, 2, 2, tmp_path)
     [path] = tmp_path.iterdir()
@@ -410,6 +411,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "factors"]
 
 
+@pytest.mark.slow
 def test_scikit_learn_waits_until_it_is_needed(tmp_path: Path) -> None:
     code = (
         "import sys, numpy as np; from pathlib import Path; from unfog.lab import ratings\n"
@@ -434,6 +436,7 @@ def test_the_data_have_the_marginals_the_stand_in_is_held_to(real: Array) -> Non
         assert values == pytest.approx(MARGINALS[name], rel=1e-4), name
 
 
+@pytest.mark.slow
 def test_the_datas_factors(real: Array) -> None:
     """Values of scikit-learn 1.9; other versions may start NMF a little differently."""
     made = factorise(real)
@@ -460,6 +463,7 @@ def test_altered_data_are_refused(tmp_path: Path) -> None:
         locate("movielens", tmp_path)
 
 
+@pytest.mark.slow
 def test_factors_changed_in_the_cache_are_not_believed(tmp_path: Path) -> None:
     """The key says what they were made from; only their own hash says that they are what was made."""
     matrix = np.abs(np.random.default_rng(0).normal(size=(30, 40))).round(1)

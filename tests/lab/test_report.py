@@ -170,6 +170,7 @@ def test_the_sweep_has_a_curve_for_each_value() -> None:
     assert _legend(axes) == {f"K = {k}" for k in (10, 20, 40, 80)}
 
 
+@pytest.mark.slow
 def test_equal_data_give_equal_files(data: xr.Dataset, tmp_path_factory: pytest.TempPathFactory) -> None:
     first, second = (
         figures.save(figures.figure(data), tmp_path_factory.mktemp("figures"), "x") for _ in range(2)

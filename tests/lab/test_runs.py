@@ -107,6 +107,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
     assert not (tmp_path / "broken.partial").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path\nfrom unfog.lab.run import keep\nfrom unfog.lab.spec import load\n"
@@ -289,6 +290,7 @@ def test_the_import_contract_is_about_the_same_packages() -> None:
     assert set(core["source_modules"]) == told | {"unfog.theory.mismatch"}
 
 
+@pytest.mark.slow
 def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:
     with (
         store.claimed(prepare(small()), None, tmp_path) as first,

@@ -89,6 +89,7 @@ def test_softplus_is_the_log_of_a_sum_and_does_not_overflow() -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
+@pytest.mark.slow
 def test_the_mean_is_that_of_integrals_done_in_turn(name: str) -> None:
     found = float(expected_sigmoid(*arrays(FORMS[name])))
     # 4e-6 is what the cut of the integral at u = 3.8 leaves out; here slopes or curvatures damp most of it.
@@ -126,6 +127,7 @@ def test_in_five_it_is_monte_carlo(name: str, rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.slow
 def test_scores_up_to_half_the_nodes_are_followed(dim: int) -> None:
     """Thousands of random forms, with means to +-30 and standard deviations to 20, all of which count."""
     rng, cases = np.random.default_rng(dim), 2000
@@ -140,11 +142,13 @@ def test_scores_up_to_half_the_nodes_are_followed(dim: int) -> None:
     assert np.median(errors) < 1e-7
 
 
+@pytest.mark.slow
 def test_the_complex_integral_is_itself_right() -> None:
     for form in FORMS.values():
         assert float(inverted(*arrays(form))) == pytest.approx(in_turn(form), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_more_nodes_follow_larger_scores() -> None:
     rng, cases = np.random.default_rng(3), 300
     slope, curvature = rng.normal(0, 25.0, (cases, 2)), rng.normal(0, 15.0, (cases, 2))
@@ -203,6 +207,7 @@ def test_jax_gives_the_same_numbers(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(found, expected_sigmoid(*given), rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_single_precision_is_enough_for_a_probability(rng: np.random.Generator) -> None:
     given = rng.uniform(-30, 30, 500), rng.normal(0, 2, (500, 5)), rng.normal(0, 1, (500, 5))
     found = expected_sigmoid(*(jnp.asarray(part, jnp.float32) for part in given))

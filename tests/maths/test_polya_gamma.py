@@ -89,6 +89,7 @@ def test_draws_have_the_mean_and_the_variance(drawn: tuple[float, Array]) -> Non
     assert abs(found.var() - variance) < 4.5 * np.sqrt((fourth - variance**2) / DRAWS)
 
 
+@pytest.mark.slow
 def test_draws_have_the_distribution_function(drawn: tuple[float, Array]) -> None:
     z, found = drawn
     # Kolmogorov and Smirnov: right draws of nine laws fail with probability 0.001 together.
@@ -100,6 +101,7 @@ def test_draws_are_positive(drawn: tuple[float, Array]) -> None:
 
 
 @pytest.mark.parametrize("z", [0.0, 1.0, 10.0])
+@pytest.mark.slow
 def test_they_are_sums_of_hundreds_of_exponentials(z: float) -> None:
     rng = np.random.default_rng(5)
     sums = np.concatenate([rng.exponential(size=(2000, 300)) @ weights(z, 300) for _ in range(50)])

@@ -46,6 +46,7 @@ def test_moments_are_those_of_dense_quadrature(nu: float, dim: int, rng: np.rand
 
 
 @pytest.mark.parametrize("nu", [3, 1000])
+@pytest.mark.slow
 def test_twenty_dimensions(nu: float, rng: np.random.Generator) -> None:
     prior, other, scale = spd(rng, 20), spd(rng, 20, 0.01, 1), spd(rng, 20, 0.2, 4)
     for size in (0.0, 1.0, 50.0):  # none at all: w is then far above 1
@@ -119,6 +120,7 @@ def test_the_farther_off_the_less_is_believed() -> None:
     assert abs(moved[5]) < 0.5
 
 
+@pytest.mark.slow
 def test_a_batch_is_its_members_on_either_engine(rng: np.random.Generator) -> None:
     prior, scale = spd(rng, 3), spd(rng, 3, 0.2, 4)
     others = np.stack([spd(rng, 3, 0.01, 1) for _ in range(8)]).reshape(2, 4, 3, 3)

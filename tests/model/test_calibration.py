@@ -60,6 +60,7 @@ def test_the_channel_is_recovered(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(found.bias_cov, np.diag(found.bias**2) + found.noise_cov / n, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_groups_show_the_spread_of_biases_without_bias(rng: np.random.Generator) -> None:
     sizes, repeats = np.array([2, 3, 40, 5, 9, 2, 3, 70, 4, 6] * 3), 1500
     found = [

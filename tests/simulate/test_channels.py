@@ -61,6 +61,7 @@ def test_regret_is_never_negative_and_the_split_adds_up(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["tails", "missing", "drift"])
 @pytest.mark.parametrize("name", ["alg1", "oracle", "naive"])
+@pytest.mark.slow
 def test_both_engines_agree(kind: str, name: str) -> None:
     problem, decompose = world(**CHANNELS[kind]), name == "alg1"  # the split of one takes long to compile
     numpy, jax = (
@@ -71,6 +72,7 @@ def test_both_engines_agree(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "agent"), [("drift", DRIFTER), ("tails", STURDY)], ids=["drift", "robust"])
+@pytest.mark.slow
 def test_both_engines_agree_on_the_agents_for_such_worlds(kind: str, agent: Agent) -> None:
     problem = world(**CHANNELS[kind])
     numpy, jax = (
@@ -80,6 +82,7 @@ def test_both_engines_agree_on_the_agents_for_such_worlds(kind: str, agent: Agen
     np.testing.assert_allclose(jax, numpy, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_layout_for_gpus_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = world(drift_cov=DRIFT)
     for agent in (DRIFTER, STURDY):
@@ -129,6 +132,7 @@ def test_noise_as_told_is_no_other_noise() -> None:
     np.testing.assert_allclose(first, second, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_agents_made_for_them_win_in_their_worlds() -> None:
     # Paired over 60 trials: 7.7 and 3.5 standard errors.
     settings: Any = {"rounds": 300, "trials": 60, "points": 1, "decompose": False}

@@ -73,10 +73,12 @@ def curves() -> Curves:
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])
+@pytest.mark.slow
 def test_the_size_of_a_batch_changes_no_bit(chunk: int, curves: Curves) -> None:
     assert same_bits(run(chunk=chunk), curves)
 
 
+@pytest.mark.slow
 def test_two_processes_change_no_bit_and_count_all_rounds(curves: Curves) -> None:
     done: list[int] = []
     assert same_bits(run(chunk=3, workers=2, tick=done.append), curves)
@@ -114,6 +116,7 @@ def test_fewer_trials_are_the_first_of_more_and_seeds_decide(curves: Curves) -> 
 
 
 @pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.slow
 def test_both_engines_agree_on_the_same_draws(name: str, curves: Curves) -> None:
     found = run([name], engine="jax", draws="numpy")
     for loss, values in curves.values.items():
@@ -131,6 +134,7 @@ def test_both_engines_agree_on_the_same_draws(name: str, curves: Curves) -> None
     ],
     ids=["product, uniform", "matrices, fixed actions"],
 )
+@pytest.mark.slow
 def test_other_features_agree_on_both_engines(problem: LogisticProblem) -> None:
     numpy, jax = (
         run(["alg1-pg:sweeps=1"], problem, engine=engine, draws="numpy").values for engine in ("numpy", "jax")
@@ -139,6 +143,7 @@ def test_other_features_agree_on_both_engines(problem: LogisticProblem) -> None:
         np.testing.assert_allclose(jax[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
 
+@pytest.mark.slow
 def test_on_its_own_draws_the_compiled_engine_has_the_same_law() -> None:
     settings: Any = {"rounds": 12, "trials": 600, "decompose": False}
     one, other = (
@@ -168,6 +173,7 @@ class Sum(Refit):
         return 1
 
 
+@pytest.mark.slow
 def test_a_compiled_chain_gets_new_draws_at_every_step() -> None:
     """No step, round or purpose sees the draws of another: sums of four are of variance four, and apart."""
     trials, agent = 500, replace(Catalogue("bernoulli")["alg1"], name="sum", learner=Sum())
@@ -199,6 +205,7 @@ def test_a_context_that_is_shown_leaves_nothing_to_average(learner: str) -> None
     assert np.abs(believed[0] - believed[1]).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_single_precision_is_finite_and_near() -> None:
     agents = ["alg1-adf:marginal=true"]
     settings: Any = {"trials": 100, "rounds": 12, "decompose": False}

@@ -163,6 +163,7 @@ def test_a_context_in_pieces_or_corrected_is_the_context_at_once(rng: np.random.
     np.testing.assert_allclose(memory.denoiser.natural_mean, gap, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_both_engines_agree() -> None:
     problem = GaussianProblem(dim=D, actions=4, context_mean=1.0, missing=0.3)
     rows = [row("late", Incomplete(pairs=True), Revisable())]
@@ -200,6 +201,7 @@ CORRELATED: dict[str, Any] = {
     ],
     ids=["gaps", "unknown noise"],
 )
+@pytest.mark.slow
 def test_to_know_of_it_pays(world: dict[str, Any], ours: Agent) -> None:
     """Paired differences of final regret, four standard errors from zero and more."""
     problem = GaussianProblem(**CORRELATED, **world)

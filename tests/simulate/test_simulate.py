@@ -36,10 +36,12 @@ def curves() -> Curves:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 9, 100])
+@pytest.mark.slow
 def test_the_size_of_a_batch_changes_no_bit(chunk: int, curves: Curves) -> None:
     assert same_bits(run(EVERY, chunk=chunk), curves)
 
 
+@pytest.mark.slow
 def test_two_processes_change_no_bit_and_count_all_rounds(curves: Curves) -> None:
     done: list[int] = []
     assert same_bits(run(EVERY, chunk=4, workers=2, tick=done.append), curves)
@@ -74,6 +76,7 @@ def test_trials_of_a_run_differ(curves: Curves) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.slow
 def test_an_agents_result_does_not_depend_on_its_company(name: str, curves: Curves) -> None:
     alone, beside = run([name]), run([name, "kk" if name != "kk" else "naive"][::-1])
     row = curves.agents.index(name)
@@ -93,6 +96,7 @@ def test_a_row_of_ones_own_runs_in_several_processes_too(curves: Curves) -> None
     assert np.array_equal(mine.values["regret"][0], curves.values["regret"][curves.agents.index("alg2")])
 
 
+@pytest.mark.slow
 def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
     short, long = run(EVERY, rounds=300, trials=3), run(EVERY, rounds=500, trials=3)
     assert np.array_equal(short.rounds, long.rounds[:300])
@@ -101,18 +105,21 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
 
 
 @pytest.mark.parametrize("extra", [0, 1, 2])
+@pytest.mark.slow
 def test_so_is_one_that_ends_about_a_block(extra: int) -> None:
     short, long = run(EVERY, rounds=BLOCK + extra, trials=3), run(EVERY, rounds=2 * BLOCK, trials=3)
     for name in PLAIN + SPLIT:
         assert np.array_equal(short.values[name], long.values[name][:, :, : BLOCK + extra]), name
 
 
+@pytest.mark.slow
 def test_fewer_trials_are_the_first_of_more(curves: Curves) -> None:
     few = run(EVERY, trials=4)
     assert all(np.array_equal(few.values[name], values[:, :4]) for name, values in curves.values.items())
 
 
 @pytest.mark.parametrize("points", [1, 7, 149])
+@pytest.mark.slow
 def test_a_thinned_grid_keeps_the_values_of_its_rounds(points: int, curves: Curves) -> None:
     thin = run(EVERY, points=points)
     assert len(thin.rounds) == points
@@ -120,6 +127,7 @@ def test_a_thinned_grid_keeps_the_values_of_its_rounds(points: int, curves: Curv
         assert np.array_equal(values, curves.values[name][:, :, thin.rounds - 1])
 
 
+@pytest.mark.slow
 def test_the_split_adds_up_and_can_be_left_out(curves: Curves) -> None:
     assert tuple(curves.values) == PLAIN + SPLIT
     total = sum(curves.values[name] for name in SPLIT)

@@ -159,6 +159,7 @@ def test_there_is_a_bias_only_where_it_is_drawn() -> None:
     ("fields", "agents"),
     [({}, AGENTS), ({"channel": "gaussian"}, ["alg1"]), ({"contexts": "gaussian"}, ["alg2"])],
 )
+@pytest.mark.slow
 def test_both_engines_play_the_same(fields: dict[str, Any], agents: list[str]) -> None:
     run: dict[str, Any] = {"rounds": 230, "trials": 6, "seed": 3, "points": 5}
     numpy = simulate(Made(**fields), agents, **run)
@@ -168,12 +169,14 @@ def test_both_engines_play_the_same(fields: dict[str, Any], agents: list[str]) -
     assert numpy.values["regret"].min() > 0
 
 
+@pytest.mark.slow
 def test_single_precision_starts_within_the_data() -> None:
     one = simulate(Made(), ["alg2"], rounds=40, trials=300, engine="jax", precision="float32", points=1)
     assert np.isfinite(one.values["regret"]).all()
 
 
 @pytest.mark.parametrize("cut", [{"chunk": 1}, {"chunk": 5}, {"chunk": 4, "workers": 2}])
+@pytest.mark.slow
 def test_batches_and_workers_do_not_change_a_bit(cut: dict[str, int]) -> None:
     whole = simulate(Made(), AGENTS, rounds=150, trials=11)
     parts = simulate(Made(), AGENTS, rounds=150, trials=11, **cut)  # type: ignore[arg-type]

@@ -78,6 +78,7 @@ def test_sure_scores_pay_surely(rng: np.random.Generator) -> None:
     assert not PROBLEM.reward(np.full(1000, -800.0), normals).any()
 
 
+@pytest.mark.slow
 def test_jax_pays_the_same(rng: np.random.Generator) -> None:
     scores, normals = rng.normal(0, 2, 500), rng.standard_normal((500, PROBLEM.round_normals()))
     found = PROBLEM.reward(jnp.asarray(scores), jnp.asarray(normals))

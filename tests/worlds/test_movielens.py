@@ -140,6 +140,7 @@ def test_extreme_normals_still_name_a_user(size: float) -> None:
         assert (context == MADE.users).all(1).sum() == 1
 
 
+@pytest.mark.slow
 def test_users_in_single_precision_are_the_same(rng: np.random.Generator) -> None:
     problem = world(contexts="users")
     truth, normals = draw_truth(problem, rng, 1), rng.standard_normal((20_000, 6))
@@ -278,6 +279,7 @@ def dense_twin(problem: RatingsProblem) -> GaussianProblem:
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.slow
 def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
     # Roots of the posterior are the same in blocks and in one matrix, so even Thompson's draws agree.
     blocks, dense = run(world(), [name], rounds=200), run(dense_twin(world()), [name], rounds=200)
@@ -288,6 +290,7 @@ def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
 
 
 @pytest.mark.parametrize(("contexts", "agents"), [("users", EVERY), ("gaussian", ["alg1-exact"])])
+@pytest.mark.slow
 def test_both_engines_agree_for_every_row_of_the_catalogue(contexts: str, agents: list[str]) -> None:
     problem = world(contexts=contexts)
     numpy, compiled = run(problem, agents), run(problem, agents, engine="jax", draws="numpy")
@@ -296,6 +299,7 @@ def test_both_engines_agree_for_every_row_of_the_catalogue(contexts: str, agents
         np.testing.assert_allclose(compiled.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
 
+@pytest.mark.slow
 def test_in_single_precision_regret_changes_by_less_than_its_error() -> None:
     # Paired on the same draws: the mean difference stays within 4 of its standard errors, and below 1 %.
     problem, settings = world(contexts="users"), {"trials": 200, "decompose": False}
@@ -308,6 +312,7 @@ def test_in_single_precision_regret_changes_by_less_than_its_error() -> None:
 
 
 @pytest.mark.parametrize("contexts", CONTEXTS)
+@pytest.mark.slow
 def test_batches_company_and_horizon_do_not_change_a_bit(contexts: str) -> None:
     problem = world(contexts=contexts)
     whole, cut = run(problem, trials=7), run(problem, trials=7, chunk=2)

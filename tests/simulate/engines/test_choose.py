@@ -89,6 +89,7 @@ def test_auto_says_what_it_took() -> None:
     assert "jax on cpu about" in curves.why
 
 
+@pytest.mark.slow
 def test_without_jax_auto_takes_numpy_and_jax_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['jax'] = None\n"
@@ -102,6 +103,7 @@ def test_without_jax_auto_takes_numpy_and_jax_names_the_extra() -> None:
     assert done.stderr.strip().endswith("pip install 'unfog[jax]'")
 
 
+@pytest.mark.slow
 def test_the_numeric_core_runs_with_numpy_alone() -> None:
     code = (
         "import sys\n"

@@ -70,6 +70,7 @@ def test_a_draw_depends_on_seed_trial_purpose_round_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-12), ("float32", 1e-4)])
+@pytest.mark.slow
 def test_jax_makes_the_same_numbers(dtype: str, error: float) -> None:
     keys = device_draws.keys(device_draws.seed_words(5), jnp.arange(2000, dtype=jnp.uint32), "agent")
     found = device_draws.normals(keys, jnp.uint32(9), 7, dtype)

@@ -83,6 +83,7 @@ class Triangular(Conjugate):
 
 
 @pytest.mark.parametrize("name", SERVED)
+@pytest.mark.slow
 def test_the_kernel_agrees_with_the_numpy_engine_on_its_draws(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 25, "trials": 100, "seed": 8}
     triangular: Agent = replace(AGENTS[name], learner=Triangular())
@@ -94,6 +95,7 @@ def test_the_kernel_agrees_with_the_numpy_engine_on_its_draws(name: str) -> None
         assert same.mean() > 0.95, loss
 
 
+@pytest.mark.slow
 def test_its_own_draws_strides_and_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {
         "rounds": 30,

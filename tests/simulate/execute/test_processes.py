@@ -82,6 +82,7 @@ def run(agents: Any = (MINE,), **settings: Any) -> Curves:
 
 @pytest.mark.parametrize("engine", ["numpy", "jax"])
 @pytest.mark.parametrize("agent", [MINE, ALL_MINE], ids=["parts of ours", "parts of one's own"])
+@pytest.mark.slow
 def test_any_engine_runs_in_processes(agent: Agent, engine: str) -> None:
     done: list[int] = []
     alone = run([agent], engine=engine, executor=Serial())
@@ -92,6 +93,7 @@ def test_any_engine_runs_in_processes(agent: Agent, engine: str) -> None:
         assert np.array_equal(shared.values[loss], values), loss
 
 
+@pytest.mark.slow
 def test_agents_of_ones_own_run_with_any_number_of_workers_and_on_both_engines() -> None:
     right = run([ALL_MINE]).values
     assert right["regret"][0, :, -1].min() > 0.1
