@@ -8,6 +8,7 @@ import numpy as np
 
 from unfog.agents.evidence import Evidence
 from unfog.features import Context, Design
+from unfog.features.law import Form
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief
@@ -151,3 +152,18 @@ def evidence(row: Array, spread: Array | None = None, belief: Belief | None = No
     belief = gaussian.certain(xp.zeros(size, dtype=dtype)) if belief is None else belief
     features: Any = None
     return Evidence(features, Bare(row, spread), belief, xp.zeros(row.shape[:-1], dtype=int))
+
+
+def law_mean(law: Any) -> Array:
+    """E[score], from what a law is made of: a quadratic form of normals, or weighed points."""
+    found: Array = law.shift + law.curvature.sum(-1) if isinstance(law, Form) else law.values @ law.weights
+    return found
+
+
+def law_variance(law: Any) -> Array:
+    """Var(score), likewise."""
+    if isinstance(law, Form):
+        found: Array = (law.slope**2 + 2 * law.curvature**2).sum(-1)
+        return found
+    away: Array = (law.values - law_mean(law)[..., None]) ** 2 @ law.weights
+    return away

@@ -43,7 +43,8 @@ class _Rows(NamedTuple):
         return self.rows[arm]
 
     def variances(self, belief: Gaussian) -> Array:
-        return gaussian.variances(belief, self.rows)
+        spread = self.rows @ belief.root
+        return np.vecdot(spread, spread)
 
     def covariance(self, arm: Ints) -> Array:
         return np.zeros((*np.shape(arm), *2 * self.rows.shape[-1:]))

@@ -85,10 +85,9 @@ def test_gaussian(engine: Engine, rng: np.random.Generator) -> None:
     belief, rows = gaussian.from_moments(mean, cov), rng.normal(size=(T, K, M))
     compare(engine, gaussian.from_moments, mean, cov)
     compare(engine, gaussian.covariance, belief)
-    compare(engine, gaussian.condition, belief, rows[:, 0], rng.normal(size=T), np.asarray(0.7))
-    compare(engine, gaussian.sample, belief, rng.standard_normal((T, M)))
-    compare(engine, gaussian.expectation, belief, rows)
-    compare(engine, gaussian.variances, belief, rows)
+    compare(engine, Gaussian.condition, belief, rows[:, 0], rng.normal(size=T), np.asarray(0.7))
+    compare(engine, Gaussian.sample, belief, rng.standard_normal((T, M)))
+    compare(engine, Gaussian.variance, belief, rows[:, 0])
 
 
 MAPS: dict[str, tuple[MapBuilder, tuple[int, ...], int]] = {

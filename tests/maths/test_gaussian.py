@@ -25,7 +25,7 @@ def precision_form(belief: Gaussian, rows: Array, values: Array, variances: Arra
 
 def condition_all(belief: Gaussian, rows: Array, values: Array, variances: Array) -> Gaussian:
     for row, value, variance in zip(rows, values, variances, strict=True):
-        belief = gaussian.condition(belief, row, value, variance)
+        belief = belief.condition(row, value, variance)
     return belief
 
 
@@ -83,7 +83,7 @@ def test_condition_is_the_precision_form(prior: Gaussian, rng: np.random.Generat
     rows, values, variances = rng.normal(size=(200, 5)), rng.normal(2, 3, 200), rng.uniform(0.1, 3, 200)
     belief = prior
     for n in range(200):
-        belief = gaussian.condition(belief, rows[n], values[n], variances[n])
+        belief = belief.condition(rows[n], values[n], variances[n])
         mean, cov = precision_form(prior, rows[: n + 1], values[: n + 1], variances[: n + 1])
         np.testing.assert_allclose(belief.mean, mean, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(gaussian.covariance(belief), cov, rtol=1e-10, atol=1e-12)
@@ -103,7 +103,7 @@ def test_condition_of_a_batch_is_that_of_its_members(rng: np.random.Generator) -
 
 def test_a_shared_prior_spreads_over_the_batch(prior: Gaussian, rng: np.random.Generator) -> None:
     rows, values = rng.normal(size=(3, 5)), rng.normal(size=3)
-    batch = gaussian.condition(prior, rows, values, np.asarray(0.5))
+    batch = prior.condition(rows, values, np.asarray(0.5))
     for i in range(3):
         mean, cov = precision_form(prior, rows[i : i + 1], values[i : i + 1], np.array([0.5]))
         np.testing.assert_allclose(batch.mean[i], mean, rtol=1e-10)
@@ -111,22 +111,20 @@ def test_a_shared_prior_spreads_over_the_batch(prior: Gaussian, rng: np.random.G
 
 
 def test_sample_has_the_moments_of_the_belief(prior: Gaussian, rng: np.random.Generator) -> None:
-    belief = gaussian.condition(prior, np.array([1.0, -2, 0.5, 0, 1]), np.asarray(3.0), np.asarray(0.4))
+    belief = prior.condition(np.array([1.0, -2, 0.5, 0, 1]), np.asarray(3.0), np.asarray(0.4))
     mean, cov = precision_form(prior, np.array([[1.0, -2, 0.5, 0, 1]]), np.array([3.0]), np.array([0.4]))
     n = 200_000
-    draws = gaussian.sample(belief, rng.standard_normal((n, 5)))
+    draws = belief.sample(rng.standard_normal((n, 5)))
     # 20 two-sided tests at 5 standard errors: a right sampler fails with probability 1.2e-5.
     assert within(draws.mean(0), mean, np.sqrt(np.diag(cov) / n))
     assert within(np.cov(draws.T), cov, covariance_error(cov, n))
 
 
-def test_scores_have_these_means_and_variances(prior: Gaussian, rng: np.random.Generator) -> None:
+def test_scores_have_these_variances(prior: Gaussian, rng: np.random.Generator) -> None:
     rows = rng.normal(size=(7, 5))
     cov = prior.root @ prior.root.T
-    means = [sum(row[i] * prior.mean[i] for i in range(5)) for row in rows]
     spreads = [sum(row[i] * cov[i, j] * row[j] for i in range(5) for j in range(5)) for row in rows]
-    np.testing.assert_allclose(gaussian.expectation(prior, rows), means, rtol=1e-12)
-    np.testing.assert_allclose(gaussian.variances(prior, rows), spreads, rtol=1e-12)
+    np.testing.assert_allclose(prior.variance(rows), spreads, rtol=1e-12)
 
 
 def test_the_variance_of_one_score(rng: np.random.Generator) -> None:
@@ -134,8 +132,6 @@ def test_the_variance_of_one_score(rng: np.random.Generator) -> None:
     rows = rng.normal(size=(2, 3, 5))
     right = np.einsum("bti,tij,btj->bt", rows, gaussian.covariance(belief), rows)
     np.testing.assert_allclose(belief.variance(rows), right, rtol=1e-12)
-    shared = Gaussian(belief.mean[0], belief.root[0])
-    np.testing.assert_allclose(shared.variance(rows), gaussian.variances(shared, rows), rtol=1e-12)
 
 
 @settings(max_examples=150)

@@ -23,15 +23,6 @@ class Form(NamedTuple):
         """E[sigmoid(score)]."""
         return expected_sigmoid(*self, nodes)
 
-    def mean(self) -> Array:
-        """E[score]."""
-        return self.shift + self.curvature.sum(-1)
-
-    def variance(self) -> Array:
-        """Var(score)."""
-        found: Array = (self.slope**2 + 2 * self.curvature**2).sum(-1)
-        return found
-
 
 def linear_form(weight: Array, mean: Array, cov: Array) -> Form:
     """The law of weight'c with c ~ N(mean, cov): Gaussian."""
@@ -50,16 +41,4 @@ class Weighed(NamedTuple):
         """E[sigmoid(score)], as exact as the rule is."""
         xp = self.values.__array_namespace__()
         found: Array = xp.vecdot(sigmoid(self.values), self.weights)
-        return found
-
-    def mean(self) -> Array:
-        """E[score]."""
-        xp = self.values.__array_namespace__()
-        found: Array = xp.vecdot(self.values, self.weights)
-        return found
-
-    def variance(self) -> Array:
-        """Var(score)."""
-        xp = self.values.__array_namespace__()
-        found: Array = xp.vecdot((self.values - self.mean()[..., None]) ** 2, self.weights)
         return found

@@ -23,7 +23,7 @@ from unfog.features.law import Weighed
 from unfog.features.lift import quadratic_form
 from unfog.inputs import InputError, count
 from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
-from unfog.maths.gaussian import Gaussian, square_root, variances
+from unfog.maths.gaussian import Gaussian, square_root
 
 Function: TypeAlias = Callable[[Array, Array], Array]
 """phi: an action (..., p) and a context (..., d), broadcast against each other, to features (..., m)."""
@@ -72,7 +72,10 @@ class QuadratureDesign(NamedTuple):
 
     def variances(self, belief: Gaussian) -> Array:
         """Variance of every arm's score under a belief about theta."""
-        return variances(belief, self.rows)
+        xp = self.rows.__array_namespace__()
+        spread = self.rows @ belief.root
+        variances: Array = xp.vecdot(spread, spread)
+        return variances
 
     def covariance(self, arm: Ints) -> Array:
         """Cov(phi(arm, c))."""

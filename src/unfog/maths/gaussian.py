@@ -29,15 +29,22 @@ class Gaussian(NamedTuple):
 
     def sample(self, normals: Array) -> Array:
         """A draw of w from standard normals (..., m)."""
-        return sample(self, normals)
+        return self.mean + matvec(self.root, normals)
 
     def variance(self, row: Array) -> Array:
         """The variance of row'w: row (..., m) -> (...,)."""
         return (matvec(self.root.mT, row) ** 2).sum(-1)
 
     def condition(self, row: Array, value: Array, variance: Array) -> "Gaussian":
-        """The belief after seeing value = row'w + N(0, variance)."""
-        return condition(self, row, value, variance)
+        """The belief after seeing value = row'w + N(0, variance); row (..., m), value and variance (...,)."""
+        xp = row.__array_namespace__()
+        half = matvec(self.root.mT, row)
+        total = xp.vecdot(half, half) + variance
+        gain = matvec(self.root, half)
+        surprise = value - xp.vecdot(row, self.mean)
+        mean = self.mean + gain * (surprise / total)[..., None]
+        scaled = half / (total + xp.sqrt(variance * total))[..., None]
+        return Gaussian(mean, self.root - gain[..., None] * scaled[..., None, :])
 
 
 def from_moments(mean: Array, cov: Array) -> Gaussian:
@@ -64,32 +71,3 @@ def square_root(cov: Array) -> Array:
 def covariance(belief: Gaussian) -> Array:
     """The covariance matrix, (..., m, m)."""
     return belief.root @ belief.root.mT
-
-
-def condition(belief: Gaussian, row: Array, value: Array, variance: Array) -> Gaussian:
-    """The belief after seeing value = row'w + N(0, variance); row (..., m), value and variance (...,)."""
-    xp = row.__array_namespace__()
-    half = matvec(belief.root.mT, row)
-    total = xp.vecdot(half, half) + variance
-    gain = matvec(belief.root, half)
-    surprise = value - xp.vecdot(row, belief.mean)
-    mean = belief.mean + gain * (surprise / total)[..., None]
-    scaled = half / (total + xp.sqrt(variance * total))[..., None]
-    return Gaussian(mean, belief.root - gain[..., None] * scaled[..., None, :])
-
-
-def sample(belief: Gaussian, normals: Array) -> Array:
-    """A draw of w from standard normals (..., m)."""
-    return belief.mean + matvec(belief.root, normals)
-
-
-def expectation(belief: Gaussian, rows: Array) -> Array:
-    """The means of the scores rows w: (..., K, m) -> (..., K)."""
-    return matvec(rows, belief.mean)
-
-
-def variances(belief: Gaussian, rows: Array) -> Array:
-    """The variances of the scores rows w: (..., K, m) -> (..., K)."""
-    xp = rows.__array_namespace__()
-    spread = rows @ belief.root
-    return xp.vecdot(spread, spread)

@@ -40,7 +40,7 @@ def _ratio(terms: Sequence[Sequence[float]], at: Array) -> Array:
 
 
 def _polynomial(coefficients: Sequence[float], at: Array) -> Array:
-    total = coefficients[-1] + 0 * at
+    total = at.__array_namespace__().full_like(at, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = total * at + coefficient
     return total

@@ -40,7 +40,7 @@ VARIANCE = (1 / 24, -1 / 120, 17 / 13440, -31 / 181440, 691 / 31933440)
 
 
 def _series(square: Array, coefficients: tuple[float, ...]) -> Array:
-    total = 0 * square
+    total = square.__array_namespace__().zeros_like(square)
     for coefficient in reversed(coefficients):
         total = total * square + coefficient
     return total

@@ -67,7 +67,7 @@ def mixture(noise: Noise, cov: Array, surprise: Array) -> Mixture:
     levels, vectors = xp.linalg.eigh(noise.white @ cov @ noise.white.mT)
     basis = noise.white.mT @ vectors
     seen = matvec(basis.mT, surprise)
-    rates = 1 / (xp.maximum(levels, 0 * levels)[..., None, :] + xp.exp(-noise.logs)[:, None])
+    rates = 1 / (xp.maximum(levels, xp.zeros_like(levels))[..., None, :] + xp.exp(-noise.logs)[:, None])
     density = noise.prior + 0.5 * (xp.log(rates).sum(-1) - _each(rates, seen**2))
     raised = xp.exp(density - density.max(-1)[..., None])
     return Mixture(raised / raised.sum(-1)[..., None], rates, basis, seen)

@@ -24,14 +24,6 @@ class Law(Protocol):
         """E[sigmoid(score)], (...,)."""
         ...
 
-    def mean(self) -> Array:
-        """E[score], (...,)."""
-        ...
-
-    def variance(self) -> Array:
-        """Var(score), (...,)."""
-        ...
-
 
 class Laws(Protocol):
     """The laws of all arms' scores; what they share is worked out once."""

@@ -61,7 +61,7 @@ def numbers(values: object) -> Array | None:
 def precision(known: Knowledge, setting: str) -> Array:
     """X: of what one round shows of the bias, (d, d)."""
     one_of("setting", setting, SETTINGS)
-    hidden = known.context_cov if setting == "unobserved" else 0 * known.context_cov
+    hidden = known.context_cov if setting == "unobserved" else np.zeros_like(known.context_cov)
     return _inverse(hidden + known.noise_cov)
 
 
@@ -123,19 +123,13 @@ def total(known: Knowledge, horizon: object, setting: str = "unobserved", denois
     return found
 
 
-def excess(known: Knowledge, number: object, setting: str = "unobserved") -> Array:
-    """E KL(exact || plug-in) of a round: what the plug-in's number has too much."""
-    more = of_round(known, number, setting, "plugin") - of_round(known, number, setting, "exact")
-    return np.maximum(more, 0)
-
-
 def _second_difference(x: Array, one: Array, other: Array) -> Array:
     """Ln Gamma(x + p + q) - ln Gamma(x + p) - ln Gamma(x + q) + ln Gamma(x), for x (d,), p, q (..., d) > 0.
 
     The parts may cancel to the last digit where x is large; of Stirling's series only what is left is summed.
     """
     less, more = np.minimum(one, other), np.maximum(one, other)
-    small, below = x < _LARGE, 0 * (x + less)
+    small, below = x < _LARGE, np.zeros_like(x + less)
     for step in range(_LARGE if small.any() else 0):
         below[..., small] += _cross_ratio(x[small] + step, less[..., small], more[..., small])
     x = np.where(small, x + _LARGE, x)

@@ -62,7 +62,8 @@ def best_context(shrinkage: Shrinkage, emission: Emission, bias: Array, has_bias
         return emission.best
     if has_bias:
         return oracle_context(shrinkage, emission.noisy, bias)
-    return Context(emission.context, 0 * shrinkage.cov)
+    xp = shrinkage.cov.__array_namespace__()
+    return Context(emission.context, xp.zeros_like(shrinkage.cov))
 
 
 def tables(
@@ -143,7 +144,7 @@ def pooled(counts: Sequence[int], moments: Sequence[Array]) -> tuple[Array, Arra
     The pairwise formula of T. F. Chan, G. H. Golub and R. J. LeVeque, *Updating formulae and a pairwise
     algorithm for computing sample variances*.
     """
-    n, mean, spread = 0, 0 * moments[0][..., 0], 0 * moments[0][..., 0]
+    n, mean, spread = 0, np.zeros_like(moments[0][..., 0]), np.zeros_like(moments[0][..., 0])
     for count, group in zip(counts, moments, strict=True):
         shift = group[..., 0] - mean
         spread = spread + group[..., 1] + shift**2 * (n * count / (n + count))

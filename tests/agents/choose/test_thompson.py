@@ -36,7 +36,7 @@ def test_arms_come_as_often_as_they_are_best(known: Knowledge, rng: np.random.Ge
     actions, context = rng.normal(size=(arms, 3)), Context(known.context_mean, known.context_cov)
     start = gaussian.from_moments(known.prior_mean, known.prior_cov)
     row, variance = rng.normal(size=9), np.asarray(0.5)
-    belief = gaussian.condition(start, row, np.asarray(2.0), variance)
+    belief = start.condition(row, np.asarray(2.0), variance)
     view = View(context, quadratic(actions).design(context), belief)
     chosen = Thompson().choose(view, rng.standard_normal((draws, 9)))
 

@@ -78,7 +78,7 @@ def test_a_sampler_is_certain_of_its_sample(learner: Refit, rng: np.random.Gener
     parameters, state = remember(learner, make_data(3, 4))
     theta = rng.normal(size=(2, 3))
     belief = learner.belief(parameters, state._replace(theta=theta))
-    assert np.array_equal(gaussian.sample(belief, rng.standard_normal((2, 3))), theta)
+    assert np.array_equal(belief.sample(rng.standard_normal((2, 3))), theta)
 
 
 @pytest.mark.parametrize(

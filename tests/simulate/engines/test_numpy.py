@@ -137,7 +137,7 @@ def reference(name: str, trial: int) -> Array:
         row = truly if name.startswith("alg2") else rows[arm]
         precision = precision + np.outer(row, row) / known.reward_var
         pull = pull + row * reward / known.reward_var
-        follower = gaussian.condition(follower, row, reward, np.asarray(known.reward_var))
+        follower = follower.condition(row, reward, np.asarray(known.reward_var))
         found.append(losses(world, t, rows, arm))
     return np.cumsum(found, 0).T
 

@@ -46,7 +46,7 @@ def test_carlsons_update_is_the_posterior_with_a_triangular_root() -> None:
             jnp.asarray([value]),
             variance,
         )
-        right = gaussian.condition(belief, row, np.asarray(value), np.asarray(variance))
+        right = belief.condition(row, np.asarray(value), np.asarray(variance))
         found = np.array([[float(root[i][j][0]) if j <= i else 0.0 for j in range(m)] for i in range(m)])
         np.testing.assert_allclose([float(x[0]) for x in mean], right.mean, rtol=1e-11)
         np.testing.assert_allclose(

@@ -72,7 +72,7 @@ class Adf(Learner):
         scale = 1 / xp.sqrt(1 + PROBIT * _noise(state, evidence)) if self.marginal else 1.0
         sign = scale * (2 * reward - 1)
         value, error = _measurement(sign * mean, sign**2 * variance)
-        return gaussian.condition(state, row, value / sign, error / sign**2)
+        return state.condition(row, value / sign, error / sign**2)
 
 
 def _noise(state: Gaussian, evidence: Evidence) -> Array:

@@ -114,7 +114,8 @@ def _spread_sum(case: Case, horizon: Array) -> Array:
 
     R_t^-1 = M^-1 + B S B', and S = W diag(1 / (n + l_i)) W' in the coordinates W'F W = I.
     """
-    known, gram = case.known, 0 * case.known.context_cov if case.linear is None else case.linear.gram
+    known = case.known
+    gram = np.zeros_like(known.context_cov) if case.linear is None else case.linear.gram
     _, gain, left = as_told(known)
     root = np.linalg.cholesky(known.context_cov + known.noise_cov)
     prior, vectors = np.linalg.eigh(root.T @ np.linalg.solve(known.bias_cov, root))
