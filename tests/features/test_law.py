@@ -20,6 +20,8 @@ from unfog.maths.arrays import Array
 
 K, D = 4, 2
 
+QUANTITIES: list[Any] = [law_mean, law_variance, lambda law: law.expected_sigmoid()]
+
 
 def waves(action: Any, context: Any) -> Any:
     """A map that no polynomial is: sin(a c) and cos(a + c), entry by entry."""
@@ -139,8 +141,8 @@ def test_a_batch_is_its_members(name: str, shared: bool, rng: np.random.Generato
     for i in range(trials):
         alone = MAPS[name][0](case.actions[i]).design(Context(case.context.mean[i], covs[i]))
         single = alone.laws(case.theta[i]).of(arms[i])
-        for quantity in ("mean", "variance", "expected_sigmoid"):
-            found, right = getattr(law, quantity)()[i], getattr(single, quantity)()
+        for quantity in QUANTITIES:
+            found, right = quantity(law)[i], quantity(single)
             assert found == pytest.approx(float(right), rel=1e-10, abs=1e-12), quantity
 
 
@@ -157,7 +159,7 @@ def test_a_block_of_rounds_is_its_rounds(
     covs = np.stack([covs[0]] * rounds) if shared else covs
     context = Context(means, covs[0] if shared else covs)
     block = case.map.over_rounds().design(context).laws(case.theta[:, None]).of(arms)
-    for quantity in (law_mean, law_variance, lambda law: np.asarray(law.expected_sigmoid())):
+    for quantity in QUANTITIES:
         found = quantity(block)
         assert found.shape == (trials, rounds)
         for t in range(rounds):
