@@ -238,6 +238,7 @@ def test_defaults_are_the_papers() -> None:
     assert paper.run.agents == ["alg1", "alg2", "naive", "oracle", "kk"]
 
 
+@pytest.mark.slow
 def test_the_world_is_made_of_the_factors() -> None:
     problem = MovieLens(ratings="stand-in")
     found, known = ratings.cached(ratings.stand_in()), problem.knowledge()
@@ -384,6 +385,7 @@ def errors(gap: Array) -> float:
     return mean / se
 
 
+@pytest.mark.slow
 def test_denoising_pays(finals: dict[str, Array]) -> None:
     # Measured: 8 to 12 standard errors. Equal agents would pass with probability 3e-5, by the normal law.
     assert errors(finals["naive"] - finals["alg1"]) > 4
