@@ -9,6 +9,7 @@ from hypothesis import settings
 
 from tests.problems import random_knowledge
 from unfog.model.knowledge import Knowledge
+from unfog.simulate.engines import jax as jax_engine
 
 jax.config.update("jax_enable_x64", True)
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
@@ -32,3 +33,11 @@ def _compiled_programs_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> It
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_programs_do_not_pile_up() -> Iterator[None]:
+    """A process that runs many files would otherwise hold the programs of all of them in memory."""
+    yield
+    jax_engine._program.cache_clear()
+    jax.clear_caches()

@@ -157,6 +157,6 @@ def imported(field: str, path: str, allowed: str) -> object:
     try:
         return vars(import_module(module))[name]
     except KeyError:
-        raise InputError(field, f"{path!r}: no {name!r} in {module}", allowed) from None
+        raise InputError(field, f"there is no {name!r} in {module}", allowed) from None
     except (ImportError, SyntaxError) as error:
-        raise InputError(field, f"{path!r} cannot be imported ({error})", allowed) from None
+        raise InputError(field, f"cannot import {module}: {error}", allowed) from None

@@ -116,13 +116,14 @@ class Ranks(Conjugate):
 
 
 def test_a_module_is_no_part() -> None:
-    told = "mine.denoiser: the module unfog.agents.denoise.plugin; allowed: a part: unfog.denoise.PlugIn()"
+    value = "allowed: a part, which is a value"
+    told = f"mine.denoiser: the module unfog.agents.denoise.plugin; {value}: unfog.denoise.PlugIn()"
     assert refused(denoiser=plugin) == told
-    told = "mine.learner: the module unfog.agents.learn.conjugate; allowed: a part: unfog.learn.Conjugate()"
+    told = f"mine.learner: the module unfog.agents.learn.conjugate; {value}: unfog.learn.Conjugate()"
     assert refused(learner=conjugate) == told
     assert refused(binary=conjugate) == told.replace("mine.learner", "mine.binary")
-    assert refused(learner=lmc).endswith("allowed: a part: unfog.learn.LMC()")
-    assert refused(chooser=math) == "mine.chooser: the module math; allowed: a part"
+    assert refused(learner=lmc).endswith(f"{value}: unfog.learn.LMC()")
+    assert refused(chooser=math) == f"mine.chooser: the module math; {value}: an instance of its class"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ class Plain(Chooser):
 
 def test_parts_of_ones_own_play() -> None:
     agent = mine(chooser=Plain())
-    assert (agent.chooser.propensity, agent.chooser.cost) == ("exact", 0.0)
+    assert (agent.chooser.propensity, agent.chooser.cost) == ("estimated", 0.0)
     assert np.isfinite(simulate(PROBLEM, [agent], **SMALL).values["regret"]).all()
 
 
@@ -320,9 +321,9 @@ def test_a_row_for_the_other_kind_of_rewards() -> None:
 
 
 def test_names_do_not_make_agents_differ() -> None:
-    assert mine().same_as(mine().called("yours"))
-    assert mine() != mine().called("yours")
-    assert mine().called("yours").name == "yours"
+    yours = replace(mine(), name="yours")
+    assert mine().same_as(yours)
+    assert mine() != yours
     for change in ({"denoiser": PlugIn()}, {"learner": Conjugate()}, {"chooser": Thompson()}):
         assert not mine().same_as(mine(**change))
 

@@ -149,7 +149,7 @@ def test_what_is_neither_a_name_nor_a_row_is_refused() -> None:
     for wrong in ("alg1", [3], ["alg1", Ucb()], [Agent]):
         with pytest.raises(InputError, match=r"^agents: .*; allowed: a list of names or of rows"):
             with_own(wrong)
-    mine = AGENTS["alg1"].called("mine")
+    mine = replace(AGENTS["alg1"], name="mine")
     assert with_own(["kk", mine]) == (["kk", "mine"], [mine])
 
 
@@ -202,20 +202,21 @@ def test_a_module_agent_for_other_rewards_is_refused_as_such(module: str) -> Non
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("no_such_module_here:mine", "No module named 'no_such_module_here'"),
+        (
+            "no_such_module_here:mine",
+            "cannot import no_such_module_here: No module named 'no_such_module_here'",
+        ),
         ("test_own_agents:other", "there is no 'other' in test_own_agents"),
         ("test_own_agents:number", "it is 3"),
         ("test_own_agents:kind", "it is <class"),
-        ("test_needs_more:mine", "No module named 'no_such_thing_at_all'"),
+        ("test_needs_more:mine", "cannot import test_needs_more: No module named 'no_such_thing_at_all'"),
     ],
 )
 def test_what_a_module_does_not_have_is_refused_by_name(name: str, told: str, module: str) -> None:
     with pytest.raises(InputError) as refused:
         named(["alg1", name])
     assert str(refused.value).startswith(f"agents.{name}: {told}")
-    assert str(refused.value).endswith(
-        "module:name, the name of an unfog.Agent in a module that can be imported"
-    )
+    assert str(refused.value).endswith("; allowed: module:name of an unfog.Agent")
 
 
 def test_a_row_is_not_taken_for_a_module() -> None:

@@ -100,6 +100,7 @@ MAPS: dict[str, tuple[MapBuilder, tuple[int, ...], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAPS)
 def test_features(name: str, engine: Engine, rng: np.random.Generator) -> None:
     build, shape, size = MAPS[name]
@@ -123,6 +124,7 @@ def test_features(name: str, engine: Engine, rng: np.random.Generator) -> None:
     assert (features.size, features.arms) == (size, K)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAPS)
 def test_features_over_rounds(name: str, engine: Engine, rng: np.random.Generator) -> None:
     build, shape, size = MAPS[name]
@@ -138,6 +140,7 @@ def test_features_over_rounds(name: str, engine: Engine, rng: np.random.Generato
     compare(engine, block, rng.normal(size=(T, *shape)), context, theta, arms)
 
 
+@pytest.mark.slow
 def test_error_estimate(rng: np.random.Generator) -> None:
     actions, context = rng.normal(size=(K, D)), Context(rng.normal(size=D), spd(rng, D))
     right = error_estimate(wave_phi, actions, context)
@@ -179,6 +182,7 @@ def test_learner(engine: Engine, rng: np.random.Generator) -> None:
     compare(engine, walk, KNOWN, rng.normal(size=(N, T, M)), rng.normal(size=(N, T)))
 
 
+@pytest.mark.slow
 def test_chooser(engine: Engine, rng: np.random.Generator) -> None:
     def choose(actions: Array, context: Context, belief: Gaussian, normals: Array) -> Any:
         return Thompson().choose(View(context, quadratic(actions).design(context), belief), normals)
@@ -188,6 +192,7 @@ def test_chooser(engine: Engine, rng: np.random.Generator) -> None:
     compare(engine, choose, rng.normal(size=(50, K, D)), context, belief, rng.standard_normal((50, M)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
 def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
     def play(known: Knowledge, actions: Array, bias: Array, played: tuple[Array, ...]) -> list[Any]:
@@ -228,6 +233,7 @@ def test_world(name: str, engine: Engine, trial_draws: dict[str, Array], rng: np
     compare(engine, nature, trial_draws, rng.standard_normal((T, problem.round_normals())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rewards", [laws.Identity(), Sigmoid()], ids=lambda rewards: rewards.kind)
 def test_regret(rewards: Rewards, engine: Engine, rng: np.random.Generator) -> None:
     def account(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue, named
-from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
+from unfog.agents.choose import Epsilon, Greedy, Ids, Thompson, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn, Robust, UnknownNoise
 from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Laplace
 from unfog.agents.names import CHOOSERS, FORMER, LEARNERS, PARTS, settings_of, spelled_out
@@ -73,7 +73,7 @@ def test_every_part_has_a_name_and_a_note() -> None:
     for name, part in PARTS.items():
         assert part.name == name
         assert rows_of(name)[f"alg1-exact-{name}"].summary.endswith(part.note)
-    assert list(CHOOSERS.values()) == [Ucb, Ids, Greedy, Epsilon, TopTwo]
+    assert set(CHOOSERS.values()) == {Ucb, Ids, Greedy, Epsilon, Thompson, TopTwo}
 
 
 def test_names_of_older_versions_mean_the_same_parts() -> None:
@@ -149,7 +149,7 @@ def test_the_same_name_is_the_same_agent(name: str) -> None:
 def test_a_row_of_ones_own_goes_before_one_of_that_name() -> None:
     mine = replace(ROWS["alg1-pg"], name="alg1", binary=None)
     assert Catalogue("bernoulli", [mine])["alg1"] is mine
-    assert list(Catalogue("bernoulli", [mine.called("mine")])) == [*AGENTS, "mine"]
+    assert list(Catalogue("bernoulli", [replace(mine, name="mine")])) == [*AGENTS, "mine"]
     both = replace(AGENTS["alg1"], name="mine")
     assert Catalogue("bernoulli", [both])["mine"] == replace(both, learner=LMC())
 
@@ -197,10 +197,10 @@ def test_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
 
 
 def test_the_learners_are_among_what_is_allowed() -> None:
-    choosers = "-ucb, -ids, -greedy, -epsilon, -toptwo"
-    own = "; or module:name for one of your own"
-    assert ROWS.allowed().endswith(f"; each also with -lmc, -pg, -laplace, -adf, {choosers}{own}")
-    assert Catalogue().allowed().endswith(f"; each also with -hetero, -smoothing, -joint, {choosers}{own}")
+    end = "-epsilon, -greedy, -ids, -thompson, -toptwo, -ucb; or module:name for one of your own"
+    assert ROWS.allowed().endswith(f"; each also with -lmc, -pg, -adf, -laplace, {end}")
+    gaussian = "-conjugate, -hetero, -joint, -revisable, -smoothing"
+    assert Catalogue().allowed().endswith(f"; each also with {gaussian}, {end}")
 
 
 def test_agents_of_the_other_kind_are_refused() -> None:

@@ -31,6 +31,8 @@ from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
 
+pytestmark = pytest.mark.slow
+
 D, ROUNDS, CHAINS, WARMUP, DRAWS = 2, 25, 4, 300, 1000
 
 

@@ -134,6 +134,7 @@ def case() -> Case:
     return Case(known, rounds, np.asarray(draws))
 
 
+@pytest.mark.slow
 def test_the_particles_cannot_be_told_from_nuts(case: Case) -> None:
     """5 moments within 4.5 standard errors (of 160 batches, and of 20 sets of particles): chance 1e-4 or so.
 
@@ -153,6 +154,7 @@ def test_the_particles_cannot_be_told_from_nuts(case: Case) -> None:
     assert not within(covariance(sampled)[upper], truth.entries[wanted[2:]], error[2:], 10)
 
 
+@pytest.mark.slow
 def test_the_divergence_is_that_of_nuts(case: Case) -> None:
     """E[ln P_t / Pbar_t] over NUTS's draws and the integral of P_t on a grid, by the joint Gaussian."""
     known, rounds, draws = case

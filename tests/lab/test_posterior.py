@@ -74,6 +74,7 @@ def grid_moments(target: Target, points: int = 90, reach: float = 6.5) -> tuple[
     return mean, (grid - mean).T @ (weights[:, None] * (grid - mean))
 
 
+@pytest.mark.slow
 def test_nuts_is_the_integral() -> None:
     """18 entries within 4 standard errors: a right sampler fails in about 1 of 1000 seeds."""
     rng = np.random.default_rng(3)
@@ -178,6 +179,18 @@ def test_what_was_lost_is_not_forgotten() -> None:
     assert blind > 20
 
 
+def test_contexts_that_come_late_are_refused_to_those_that_await_them() -> None:
+    """As in a run; and who takes them late has one decision a round, its own."""
+    late = with_channel(late=2)
+    for name in ("alg2", "late"):
+        with pytest.raises(InputError, match="needs every true context at once"):
+            play(late, Catalogue("bernoulli")[f"{name}-adf"], 8, 0)
+    problem = GaussianProblem(dim=2, actions=8, late=2)
+    for emission, decision in played(problem, AGENTS["late"], 12, [0, 1], 3):
+        np.testing.assert_array_equal(decision.noisy, emission.noisy)
+        assert decision.known is None
+
+
 def test_the_bias_of_every_round_is_told_to_the_oracle() -> None:
     """The bias drifts, which is all the same to one that is told today's: it takes it off."""
     data = check_data(with_channel(drift_cov=0.5), "oracle", 150, 11)
@@ -219,6 +232,7 @@ def test_a_gaussian_belief_is_drawn_from(data: Data) -> None:
     assert within(np.cov(draws.T), cov, covariance_error(cov, 4000))
 
 
+@pytest.mark.slow
 def test_numbers_hang_on_the_seed_alone(data: Data) -> None:
     learner = learner_named("alg1", "lmc")
     first, long = walks(learner, data, 0, 130)
@@ -242,6 +256,7 @@ def of(found: Check, name: str) -> Comparison:
     return next(one for one in found.comparisons if one.learner == name)
 
 
+@pytest.mark.slow
 def test_the_papers_temperature_is_all_but_greedy(found: Check) -> None:
     """sqrt(1/beta) = 0.032 of the posterior's spread; with 1/beta = 1 the spread itself."""
     papers, hot = of(found, "lmc"), of(found, "lmc:temperature=1")
@@ -250,6 +265,7 @@ def test_the_papers_temperature_is_all_but_greedy(found: Check) -> None:
     assert np.all((hot.spreads > 0.7) & (hot.spreads < 1.3))
 
 
+@pytest.mark.slow
 def test_pg_cannot_be_told_from_nuts(found: Check) -> None:
     """54 entries, as used and in a long run, within 4 standard errors: chance 1 % if right.
 
@@ -263,6 +279,7 @@ def test_pg_cannot_be_told_from_nuts(found: Check) -> None:
     assert np.all(np.abs(np.log(pg.spreads)) < 0.15)
 
 
+@pytest.mark.slow
 def test_a_posterior_a_little_too_wide_is_told_from_nuts(found: Check, data: Data) -> None:
     _, long = walks(learner_named("alg1", "pg"), data, 4, 50)
     assert long is not None

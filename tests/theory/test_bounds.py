@@ -344,6 +344,7 @@ def test_choosing_at_random_obeys_its_bound(seed: int, rng: np.random.Generator)
     assert regret.mean() + 5 * regret.std() / sqrt(n) <= bounds.at_random(case, 1).total
 
 
+@pytest.mark.slow
 def test_the_plugins_ee1_and_the_exact_denoisers_ee2_cost_nothing() -> None:
     """The plug-in's mean is A plus independent noise: its best arm looks better than it is, so EE1 <= 0.
 

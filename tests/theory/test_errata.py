@@ -115,6 +115,7 @@ def first_round(agent: str, trials: int = 5_000) -> tuple[Case, dict[str, Array]
     return case, {name: values[0, :, -1] for name, values in found.items()}
 
 
+@pytest.mark.slow
 def test_lemma_4_is_one_round_short() -> None:
     """At T = 1 the printed information is zero: what is left, the tail, can be as small as one likes."""
     case, losses = first_round("alg2-exact")
@@ -126,6 +127,7 @@ def test_lemma_4_is_one_round_short() -> None:
     assert both.mean() + 5 * both.std() / np.sqrt(len(both)) < bounds.lemma_4(case, 1, delta=1e-3).total
 
 
+@pytest.mark.slow
 def test_the_plugin_does_not_refute_it_for_its_ee1_is_negative() -> None:
     case, losses = first_round("alg2")
     error = losses["ee1"].std() / np.sqrt(len(losses["ee1"]))
@@ -134,6 +136,7 @@ def test_the_plugin_does_not_refute_it_for_its_ee1_is_negative() -> None:
     assert bounds.lemma_4(case, 1, "printed", delta=1e-3).total > 0
 
 
+@pytest.mark.slow
 def test_ee2_may_exceed_ee1() -> None:
     """The proofs write EE1 + EE2 <= 2 EE1. The plug-in has EE1 <= 0 < EE2: each needs a bound of its own."""
     d, horizon, known = 3, 10, world(3, 1.0, 1.0, 2.0, 0.3)
@@ -233,6 +236,7 @@ def thompson(known: Knowledge, matrices: Array, rounds: int, trials: int, rng: A
     return np.einsum("ni,ni->n", theta, away) ** 2, (away**2).sum(-1)
 
 
+@pytest.mark.slow
 def test_actions_depend_on_theta(rng: np.random.Generator) -> None:
     """The bound on sum D_t takes E (theta'G(a_t) e)^2 for lambda E|G(a_t) e|^2; learners prefer large theta.
 
@@ -289,6 +293,7 @@ ONE = Knowledge(np.array([1.0]), np.eye(1), np.eye(1), 4 * np.eye(1), np.zeros(1
 GS = np.array([[[1.0]], [[-0.7]], [[1.2]]])
 
 
+@pytest.mark.slow
 def test_the_noisy_context_of_the_round_speaks_of_theta() -> None:
     """It informs the bias, and the bias what rewards so far say of theta: D_t must condition on chat_t."""
     rewards = np.array([2.0, -1.5, 2.5])
@@ -296,6 +301,7 @@ def test_the_noisy_context_of_the_round_speaks_of_theta() -> None:
     assert divergence(low, high) > 0.05
 
 
+@pytest.mark.slow
 def test_rounds_are_not_independent_given_theta() -> None:
     """The true posterior is not a product over rounds: the bias, and so the rewards, couple them."""
     noisy, rewards = np.array([[3.0], [2.0], [4.0], [3.0]]), np.array([2.0, -1.5, 2.5])

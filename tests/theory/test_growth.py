@@ -38,6 +38,7 @@ def test_it_is_the_exponent_of_the_mean_and_the_jackknife(rng: np.random.Generat
     assert found.se == pytest.approx(np.sqrt(11 / 12 * ((rest - rest.mean()) ** 2).sum()))
 
 
+@pytest.mark.slow
 def test_the_interval_covers_as_often_as_it_says(rng: np.random.Generator) -> None:
     """Cumulative sums: the values of a trial hang together, as regret does."""
     runs, trials, power = 1000, 200, 0.5

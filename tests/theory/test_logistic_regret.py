@@ -140,6 +140,7 @@ def test_an_agent_with_the_oracles_belief_pays_for_learning_alone(played: Played
     assert not found["ee2"].any()
 
 
+@pytest.mark.slow
 def test_realised_regret_has_the_same_mean(played: Played, rng: np.random.Generator) -> None:
     """Contexts drawn again given the noisy one and the bias: the mean over them is the regret."""
     n, varying = 20_000, 0

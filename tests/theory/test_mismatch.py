@@ -165,6 +165,7 @@ def test_the_divergence_is_the_integral(dim: int, size: int, points: int) -> Non
     np.testing.assert_allclose((spread - cov) / scale / scale[:, None], 0.0, atol=0.06)
 
 
+@pytest.mark.slow
 def test_the_error_is_the_spread_over_draws() -> None:
     """Of 200 estimates: their spread is known to 5 %, their mean error to 1 % or so."""
     known, rng = random_knowledge(2, 2, 2), np.random.default_rng(8)

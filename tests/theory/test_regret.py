@@ -95,6 +95,7 @@ def test_regret_is_never_negative_and_nothing_for_the_best_arm(played: Played) -
             assert np.array_equal(loss == 0, best == arm)
 
 
+@pytest.mark.slow
 def test_the_split_is_its_definition(played: Played) -> None:
     split = losses_of(played, played.arms)
     for i, arm in enumerate(played.arms):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Offer
 from unfog.maths.arrays import Array, Ints
@@ -58,9 +58,14 @@ class Player:
 def played(
     problem: Problem, agent: Agent, number: int, trials: Sequence[int], seed: int
 ) -> Iterator[tuple[Emission, Decision]]:
-    """So many rounds of these trials, one by one, as the simulator plays them."""
-    truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
-    player = Player(agent, problem.knowledge(), truth, seed, trials)
+    """So many rounds of these trials, one by one, as the simulator plays them.
+
+    Where contexts come late, decisions are those of the round, before its context came.
+    """
+    truth, known = problem.truth(truth_draws(seed, trials, problem.truth_draws())), problem.knowledge()
+    kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
+    refuse_misfit(agent, known, truth.features, rewards=kind, partial=partial, has_bias=has_bias)
+    player = Player(agent, known, truth, seed, trials)
     nature = RoundDraws(seed, trials, "rounds", problem.round_normals()).next(number)
     draws = player.draws.next(number)
     for t in range(number):
@@ -71,7 +76,8 @@ def played(
             return problem.reward(score, nature[:, t])
 
         decision = player.round(offered(emission), draws[:, t], pay)
-        yield emission, player.reveal(decision, to_reveal(emission), problem.late)
+        now = player.reveal(decision, to_reveal(emission), problem.late)
+        yield emission, decision if problem.late else now
 
 
 def offered(emission: Emission) -> Offer:

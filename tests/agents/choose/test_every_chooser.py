@@ -98,6 +98,7 @@ def check_frequencies(
         assert misfit <= chi2.isf(1e-6, some.sum() - 1) if some.sum() > 1 else misfit == 0
 
 
+@pytest.mark.slow
 @every
 def test_arms_come_as_often_as_it_says(
     chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator

@@ -96,6 +96,7 @@ def test_its_covariance_settles_where_riccatis_equation_says(known: Knowledge) -
     np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_trials_share_the_covariance_and_both_engines_agree(
     known: Knowledge, rng: np.random.Generator
 ) -> None:

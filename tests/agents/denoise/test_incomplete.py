@@ -203,6 +203,7 @@ def walk(known: Knowledge, noisy: Array, truths: Array) -> tuple[State, list[Con
     return state, found
 
 
+@pytest.mark.slow
 def test_trials_and_engines_agree(known: Knowledge) -> None:
     stories = [Story(known, seed, rounds=2) for seed in range(4)]
     noisy, truths = (np.stack([getattr(s, name) for s in stories], 1) for name in ("noisy", "truths"))

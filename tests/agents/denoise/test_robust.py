@@ -123,6 +123,7 @@ def test_the_bias_of_one_dimension_is_near_its_posterior(seed: int) -> None:
     assert worst[1] < 0.15
 
 
+@pytest.mark.slow
 def test_the_bias_of_two_dimensions_is_near_its_posterior() -> None:
     noisy, contexts, _ = story(KNOWN[2], 25, 3)
     grid = Grid(KNOWN[2], 7.0, 101)
@@ -194,6 +195,7 @@ def test_errors_have_the_size_it_says() -> None:
     assert abs(size.mean() - 3) < 5 * size.std() / np.sqrt(trials) + 0.09
 
 
+@pytest.mark.slow
 def test_both_engines_agree_and_a_batch_is_its_members(rng: np.random.Generator) -> None:
     known = KNOWN[3]
     noisy, contexts = rng.normal(1, 3, (2, 5, 2, 3))

@@ -98,6 +98,7 @@ def log_gap(found: Array, right: Array) -> float:
     return float(np.abs(np.log(np.diag(found) / np.diag(right))).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pairs", "alone", "noise_gap", "bias_gap"),
     [(2, 0, 0.15, 0.3), (10, 0, 0.05, 0.1), (10, 20, 0.15, 0.1), (60, 100, 0.05, 0.05), (0, 200, 0.15, 0.1)],
@@ -192,6 +193,7 @@ def walk(known: Knowledge, noisy: Array, truths: Array) -> tuple[State, list[Con
     return state, found
 
 
+@pytest.mark.slow
 def test_trials_and_engines_agree(known: Knowledge) -> None:
     stories = [Story(known, seed, 2) for seed in range(3)]
     noisy, truths = (np.stack([getattr(s, name) for s in stories], 1) for name in ("noisy", "truths"))

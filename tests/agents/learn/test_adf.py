@@ -132,6 +132,7 @@ def test_with_contexts_averaged_out_the_sigmoid_is_flatter(
     assert abs(row @ (after.mean - plain.mean)) > 1e-3
 
 
+@pytest.mark.slow
 def test_a_row_of_zeros_teaches_nothing() -> None:
     """What TS_kk learns from where features are linear and contexts centred: psi(a) = 0 for every arm."""
     state, _ = belief_with(0.5, 2.0)
@@ -186,6 +187,7 @@ def test_trials_learn_apart(rng: np.random.Generator) -> None:
             np.testing.assert_allclose(whole.root[i], one.root, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_single_precision_updates_are_near() -> None:
     made = [belief_with(mean, variance) for mean, variance in SCORES for _ in range(2)]
     state = Gaussian(*(np.stack(part) for part in zip(*(belief for belief, _ in made), strict=True)))
@@ -199,6 +201,7 @@ def test_single_precision_updates_are_near() -> None:
     assert np.all(gaps < 1e-3 * spreads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 @pytest.mark.parametrize("marginal", [False, True], ids=["plain", "marginal"])
 def test_after_20_000_updates_it_is_finite_and_positive(precision: str, marginal: bool) -> None:
@@ -255,6 +258,7 @@ class Runaway(Adf):
         return state._replace(mean=1e30 * (state.mean + 1) + 0 * evidence.row())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["numpy", "jax"])
 def test_a_belief_that_runs_off_is_refused(engine: str) -> None:
     mine = replace(AGENTS["alg1"], name="mine", learner=Runaway())

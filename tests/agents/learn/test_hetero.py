@@ -226,6 +226,7 @@ def test_surprises_in_blocks_are_those_in_one_piece(known: Knowledge, rng: np.ra
         np.testing.assert_allclose(own, whole[:, b, :, b], rtol=1e-8, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alg1-exact-hetero", "naive-hetero", "alg2-hetero"])
 def test_engines_agree(name: str) -> None:
     settings: Any = {"rounds": 60, "trials": 4, "seed": 3}

@@ -178,6 +178,7 @@ def test_before_the_first_round_there_is_the_prior_alone(marginal: bool) -> None
         assert float(past.seen) == 0
 
 
+@pytest.mark.slow
 @EVERY_LIKELIHOOD
 def test_jax_fills_and_reads_a_history_alike(marginal: bool) -> None:
     rounds = Rounds(6, 3)

@@ -226,6 +226,7 @@ def evidence(known: Knowledge, features: Any, past: Past, bias: Array) -> float:
     return float(-0.5 * away @ np.linalg.solve(cov, away) - 0.5 * np.linalg.slogdet(cov)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nodes", "error"), [(16, 0.05), (200, 0.01)])
 def test_joint_is_dense_quadrature_over_the_bias_in_one_dimension(nodes: int, error: float) -> None:
     # The density of gamma on a fine grid: its prior, the measurements, the rewards. Errors are in posterior
@@ -296,6 +297,7 @@ def test_trials_learn_apart(name: str, learner: Any) -> None:
         np.testing.assert_allclose(both.view.context.mean[i], alone.context.mean, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["alg1-exact-smoothing", "alg1-exact-joint:nodes=8"])
 def test_engines_agree(name: str) -> None:
     settings: Any = {"rounds": 60, "trials": 4, "seed": 3}
@@ -305,6 +307,7 @@ def test_engines_agree(name: str) -> None:
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", [Smoothing(), Joint(nodes=8)], ids=["smoothing", "joint"])
 def test_engines_agree_in_blocks(learner: Any) -> None:
     known, features, agent = knowledge("block"), MAPS["block"], with_learner(learner)

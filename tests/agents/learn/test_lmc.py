@@ -48,6 +48,7 @@ def test_the_defaults_are_the_papers() -> None:
     assert learner.normals(make_data(3, 1).known, 99) == 3
 
 
+@pytest.mark.slow
 def test_langevin_draws_at_temperature_one_are_the_posteriors(rng: np.random.Generator) -> None:
     data, rate, chains = make_data(2, 6), 0.01, 20_000
     learner = LMC(temperature=1.0, rate=rate, decay=0.0)

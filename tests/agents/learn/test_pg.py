@@ -12,6 +12,7 @@ from unfog.maths import polya_gamma
 from unfog.maths.arrays import Array
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "n", "points"), [(2, 12, 300), (3, 8, 110)])
 def test_gibbs_draws_are_the_posteriors(size: int, n: int, points: int, rng: np.random.Generator) -> None:
     data, learner, chains = make_data(size, n, scale=1.6), PG(), 20_000

@@ -210,6 +210,7 @@ def test_blocks_are_the_whole(rng: np.random.Generator) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [False, True])
 def test_trials_and_engines_agree(dense: bool, rng: np.random.Generator) -> None:
     known, *rounds = block_story(rng, 3)

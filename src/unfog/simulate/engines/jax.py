@@ -6,7 +6,6 @@ NumPy engine are fed instead: both engines then take the same actions and agree 
 """
 
 import os
-from collections.abc import Callable
 from functools import lru_cache, partial
 from math import prod
 from pathlib import Path
@@ -184,7 +183,7 @@ def _slots(points: Ints, first: int) -> Array:
     return jnp.asarray(np.searchsorted(points, np.arange(first + 1, first + STRIDE + 1)), jnp.int32)
 
 
-_program: Callable[..., Program] = lru_cache(maxsize=64)(Program)
+_program: Any = lru_cache(maxsize=64)(Program)
 """The program of an agent on a problem, made once so that it is compiled once. Agents are values."""
 
 
