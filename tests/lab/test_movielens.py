@@ -392,6 +392,7 @@ def test_denoising_pays(finals: dict[str, Array]) -> None:
     assert errors(finals["kk"] - finals["alg1"]) > 4
 
 
+@pytest.mark.slow
 def test_learning_the_bias_is_no_better_than_knowing_it(finals: dict[str, Array]) -> None:
     # Measured: 3 standard errors worse. Equal agents would fail with probability 3e-5.
     assert errors(finals["alg1"] - finals["oracle"]) > -4
