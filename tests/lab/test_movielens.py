@@ -398,6 +398,7 @@ def test_learning_the_bias_is_no_better_than_knowing_it(finals: dict[str, Array]
     assert errors(finals["alg1"] - finals["oracle"]) > -4
 
 
+@pytest.mark.slow
 def test_true_contexts_shown_late_are_worth_most(finals: dict[str, Array]) -> None:
     # Measured: at least 12 standard errors below, and 0.12 to 0.15 of the next.
     others = [finals[name] for name in ("alg1", "naive", "oracle", "kk")]
