@@ -114,6 +114,7 @@ def test_bad_calls_are_refused_in_one_line(case: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("missing", ["blackjax", "matplotlib"])
+@pytest.mark.slow
 def test_a_missing_extra_is_named(missing: str) -> None:
     code = (
         f"import sys; sys.modules[{missing!r}] = None\n"

@@ -156,6 +156,7 @@ def test_a_stored_spec_can_be_run_again(capsys: Capture) -> None:
     assert list(first["agents"]) == [f"alg1 actions={k}" for k in (10, 20, 40, 80)]
 
 
+@pytest.mark.slow
 def test_reproduce_makes_tables_and_figures(capsys: Capture) -> None:
     code, out, _ = unfog(capsys, "reproduce", *SMALL)
     assert code == 0
@@ -250,6 +251,7 @@ main(["run", "fig1-gaussian", "--trials", "20000", "--rounds", "300", "--workers
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.slow
 def test_an_interrupt_is_heard_and_leaves_no_process(workers: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", RUN, workers], stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -262,6 +264,7 @@ def test_an_interrupt_is_heard_and_leaves_no_process(workers: str) -> None:
     _wait_for(lambda: not _alive(process.pid))
 
 
+@pytest.mark.slow
 def test_workers_do_not_outlive_a_killed_parent() -> None:
     process = subprocess.Popen([sys.executable, "-c", RUN, "2"], start_new_session=True)
     _wait_for(lambda: any(Path().glob("runs/*.partial/batch-*.npz")))
@@ -285,6 +288,7 @@ def _alive(group: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error() -> None:
     code = "from unfog.cli import main; main(['list'])"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -133,6 +133,7 @@ def test_an_unknown_name_beside_fig1_is_refused_before_anything_runs(capsys: Cap
     assert not any(Path().iterdir())
 
 
+@pytest.mark.slow
 def test_json_says_what_the_ratings_are(capsys: Capture) -> None:
     code, out, err = unfog(capsys, "run", "fig1-movielens", *SMALL, "--json")
     assert (code, err.strip()) == (0, "kept in runs/fig1-movielens-001")

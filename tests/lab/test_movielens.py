@@ -238,6 +238,7 @@ def test_defaults_are_the_papers() -> None:
     assert paper.run.agents == ["alg1", "alg2", "naive", "oracle", "kk"]
 
 
+@pytest.mark.slow
 def test_the_world_is_made_of_the_factors() -> None:
     problem = MovieLens(ratings="stand-in")
     found, known = ratings.cached(ratings.stand_in()), problem.knowledge()
@@ -384,17 +385,20 @@ def errors(gap: Array) -> float:
     return mean / se
 
 
+@pytest.mark.slow
 def test_denoising_pays(finals: dict[str, Array]) -> None:
     # Measured: 8 to 12 standard errors. Equal agents would pass with probability 3e-5, by the normal law.
     assert errors(finals["naive"] - finals["alg1"]) > 4
     assert errors(finals["kk"] - finals["alg1"]) > 4
 
 
+@pytest.mark.slow
 def test_learning_the_bias_is_no_better_than_knowing_it(finals: dict[str, Array]) -> None:
     # Measured: 3 standard errors worse. Equal agents would fail with probability 3e-5.
     assert errors(finals["alg1"] - finals["oracle"]) > -4
 
 
+@pytest.mark.slow
 def test_true_contexts_shown_late_are_worth_most(finals: dict[str, Array]) -> None:
     # Measured: at least 12 standard errors below, and 0.12 to 0.15 of the next.
     others = [finals[name] for name in ("alg1", "naive", "oracle", "kk")]

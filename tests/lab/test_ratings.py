@@ -172,11 +172,13 @@ def test_factors_have_the_promised_shapes(found: Factors) -> None:
     assert np.all(found.variances > 0)
 
 
+@pytest.mark.slow
 def test_factors_are_the_same_again(found: Factors, made: Array) -> None:
     for first, second in zip(found, factorise(made.astype(np.int64)), strict=True):
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_the_factors_are_at_an_optimum(made: Array, parts: Parts) -> None:
     """Karush, Kuhn, Tucker: where a factor is zero the slope is up, elsewhere there is none."""
     users, items, _ = parts
@@ -234,6 +236,7 @@ def lloyd(points: Array, clusters: int, seed: int) -> float:
     return float(distances.min(axis=1).sum())
 
 
+@pytest.mark.slow
 def test_the_clustering_is_a_good_one(found: Factors, parts: Parts) -> None:
     _, items, labels = parts
     distances = ((items[:, None] - found.centroids) ** 2).sum(axis=2)

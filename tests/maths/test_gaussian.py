@@ -136,6 +136,7 @@ def test_the_variance_of_one_score(rng: np.random.Generator) -> None:
 
 @settings(max_examples=150)
 @given(seed=st.integers(0, 2**32 - 1), order=st.permutations(range(12)))
+@pytest.mark.slow
 def test_order_does_not_matter(seed: int, order: list[int]) -> None:
     rng = np.random.default_rng(seed)
     start = gaussian.from_moments(rng.normal(1.0, 1.0, 4), spd(rng, 4, 0.1, 10.0))

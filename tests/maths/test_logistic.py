@@ -232,6 +232,7 @@ WIDE = LogisticProblem(prior_cov=10.0)
 
 
 @pytest.mark.parametrize(("problem", "cases"), [(PAPERS, 2500), (WIDE, 600)], ids=["paper", "wide prior"])
+@pytest.mark.slow
 def test_at_the_papers_settings_it_is_exact_enough(problem: LogisticProblem, cases: int) -> None:
     for law in laws(problem, cases, seed=1):
         found = law.expected_sigmoid(problem.rewards.nodes)  # type: ignore[attr-defined]

@@ -49,6 +49,7 @@ def run(problem: GaussianProblem, agents: Any, **settings: Any) -> Curves:
 
 
 @pytest.mark.parametrize("kind", CHANNELS)
+@pytest.mark.slow
 def test_regret_is_never_negative_and_the_split_adds_up(kind: str) -> None:
     curves = run(world(**CHANNELS[kind]), [*AGENTS, DRIFTER, STURDY, *PAIRS], rounds=150, trials=4)
     for name in PLAIN:

@@ -92,6 +92,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(rounds: int, curves: Cur
         assert np.array_equal(values, curves.values[name][:, :, :rounds]), name
 
 
+@pytest.mark.slow
 def test_so_is_one_that_ends_about_a_block() -> None:
     agents = ["alg1:steps=2", "alg1-pg:sweeps=1", "alg1-adf"]
     short, long = (run(agents, rounds=rounds, trials=2) for rounds in (128, 131))

@@ -170,6 +170,7 @@ def test_a_record_with_gaps_reads_the_mean_there_and_regret_is_still_against_the
 
 
 @pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.slow
 def test_both_engines_play_an_odd_channel_alike(name: str) -> None:
     world = WORLDS[name](missing=0.3, drift_cov=0.05)
     run: dict[str, Any] = {"rounds": 30, "trials": 3, "seed": 3, "points": 3}

@@ -332,6 +332,7 @@ def test_the_decomposition_adds_up_and_regret_is_never_negative() -> None:
 
 
 @pytest.mark.parametrize(("engine", "rest"), [("numpy", ["alg1", "alg2", "naive", "kk"]), ("jax", ["alg2"])])
+@pytest.mark.slow
 def test_without_a_bias_regret_is_against_the_true_context(engine: str, rest: list[str]) -> None:
     found = run(world(Unbiased), rest, engine=engine, draws="numpy").values
     np.testing.assert_allclose(found["regret"], found["regret_true_context"], rtol=1e-9, atol=1e-9)

@@ -22,6 +22,8 @@ from unfog.simulate.engines import jax as jax_engine
 from unfog.theory.regret import PLAIN, SPLIT
 from unfog.worlds.gaussian import GaussianProblem
 
+pytestmark = pytest.mark.slow  # every program is compiled
+
 EVERY = list(AGENTS)
 SOME = [
     "alg1",
@@ -145,8 +147,6 @@ hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
 from unfog.simulate import simulate
 from unfog.worlds.gaussian import GaussianProblem
-
-pytestmark = pytest.mark.slow  # every program is compiled
 curves = simulate(GaussianProblem(dim=2, actions=3), ["alg1", "oracle"], rounds=30, trials=7, engine="jax")
 asked = hits.count("/jax/compilation_cache/compile_requests_use_cache")
 found = hits.count("/jax/compilation_cache/cache_hits")

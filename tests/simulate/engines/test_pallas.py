@@ -131,6 +131,7 @@ def test_what_it_cannot_run_is_refused_by_name() -> None:
         simulate(PROBLEM, [odd], engine="pallas", rounds=3, trials=2)
 
 
+@pytest.mark.slow
 def test_a_row_of_ones_own_made_of_parts_it_knows_is_run_and_one_of_others_is_not() -> None:
     twin = replace(AGENTS["alg1"], name="twin")
     settings: Any = {"engine": "pallas", "rounds": 3, "trials": 2, "chunk": 2}
