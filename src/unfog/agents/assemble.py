@@ -21,7 +21,7 @@ from unfog.agents.parts import (
     TakesBack,
 )
 from unfog.features import FeatureMap
-from unfog.inputs import InputError
+from unfog.inputs import InputError, one_of
 from unfog.model.knowledge import Knowledge
 from unfog.model.rewards import KINDS
 
@@ -57,17 +57,18 @@ class Agent:
 
     def __post_init__(self) -> None:
         """Check the parts by themselves, and with each other."""
+        if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
+            raise InputError("name", repr(self.name), "a word, on one line")
         for place in PLACES:
             check_part(self.name, place, vars(self)[place])
         if self.binary is not None:
             check_part(self.name, "binary", self.binary)
-        if not self.learner.goes_with(self.denoiser):
-            needs = " and ".join(ability.__name__ for ability in self.learner.needs)
-            what = f"{self.learner.name!r} beside the denoiser {self.denoiser.name!r}"
-            allowed = (
-                f"a denoiser that {needs or 'it goes with'}, from noisy contexts alone: unfog.denoise.Exact()"
-            )
-            raise InputError(f"{self.name}.learner", what, allowed)
+            if self.binary.rewards != "bernoulli":
+                raise InputError(f"{self.name}.binary", repr(self.binary), "a learner for rewards of 0 or 1")
+        for learner in (self.learner, self.binary or self.learner):
+            if missing := learner.misses(self.denoiser):
+                what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}"
+                raise InputError(f"{self.name}.learner", what, f"beside it {missing}")
 
     @property
     def sees_context(self) -> bool:
@@ -85,14 +86,10 @@ class Agent:
         return self.denoiser if isinstance(self.denoiser, Privileged) else None
 
     @cached_property
-    def rewinds(self) -> Rewinds | None:
-        """Its denoiser, where that can say what past contexts were."""
-        return self.denoiser if isinstance(self.denoiser, Rewinds) else None
-
-    @cached_property
-    def looks_back(self) -> LooksBack | None:
-        """Its learner, where that denoises past rounds anew."""
-        return self.learner if isinstance(self.learner, LooksBack) else None
+    def looks_back(self) -> tuple[Rewinds, LooksBack] | None:
+        """Its denoiser and its learner, where past rounds are denoised anew."""
+        able = isinstance(self.denoiser, Rewinds) and isinstance(self.learner, LooksBack)
+        return (self.denoiser, self.learner) if able else None  # type: ignore[return-value]
 
     @cached_property
     def chain(self) -> Chain | None:
@@ -100,10 +97,10 @@ class Agent:
         return self.learner if isinstance(self.learner, Chain) else None
 
     @cached_property
-    def revises(self) -> TakesBack | None:
-        """Its learner, where the agent takes in true contexts late, in any order, or in part."""
-        able = self.sees_context and isinstance(self.denoiser, Corrects)
-        return self.learner if able and isinstance(self.learner, TakesBack) else None
+    def revises(self) -> tuple[Corrects, TakesBack] | None:
+        """Its denoiser and its learner, where true contexts are taken in late, in any order, or in part."""
+        able = isinstance(self.denoiser, Corrects) and isinstance(self.learner, TakesBack)
+        return (self.denoiser, self.learner) if able and self.sees_context else None  # type: ignore[return-value]
 
     @cached_property
     def awaits_context(self) -> bool:
@@ -128,13 +125,14 @@ def check_part(agent: str, place: str, part: Any) -> None:
     contract, field = PLACES.get(place, Learner), f"{agent}.{place}"
     if isinstance(part, ModuleType):
         own = (one for one in vars(part).values() if isinstance(one, type) and contract in one.__mro__)
-        inside = [f"{one.__name__}()" for one in own if one.__module__ == part.__name__]
-        hint = " or ".join(f"unfog.{ROOMS[contract]}.{made}" for made in inside) or "an instance of its class"
+        room = f"unfog.{ROOMS[contract]}" if part.__name__.startswith("unfog.") else part.__name__
+        inside = [f"{room}.{one.__name__}()" for one in own if one.__module__ == part.__name__]
+        hint = " or ".join(inside) or "an instance of its class"
         raise InputError(field, f"the module {part.__name__}", f"a part, which is a value: {hint}")
     if isinstance(part, type):
         raise InputError(field, f"the class {part.__name__}", f"an instance: {part.__name__}()")
-    if not isinstance(part, contract):
-        lacks = ", ".join(name for name in _members(contract) if name not in dir(part))
+    lacks = ", ".join(name for name in _members(contract) if name not in dir(part))
+    if lacks:
         made = f"an instance of a frozen dataclass that inherits {contract.__name__} of agents/parts.py"
         raise InputError(field, f"{type(part).__name__} has no {lacks}", made)
     if not _frozen(part):
@@ -144,8 +142,16 @@ def check_part(agent: str, place: str, part: Any) -> None:
     except TypeError as error:
         allowed = "settings that can be hashed: numbers, words, tuples"
         raise InputError(field, f"{type(part).__name__}: {error}", allowed) from None
-    if contract is Learner and part.rewards not in KINDS:
-        raise InputError(f"{field}.rewards", repr(part.rewards), ", ".join(KINDS))
+    if contract is Learner:
+        _check_learner(field, part)
+
+
+def _check_learner(field: str, learner: Learner) -> None:
+    """What it is for, and what it needs."""
+    one_of(f"{field}.rewards", learner.rewards, KINDS)
+    for place, needs in (("needs", learner.needs), ("needs_features", learner.needs_features)):
+        if not isinstance(needs, tuple) or not all(isinstance(ability, type) for ability in needs):
+            raise InputError(f"{field}.{place}", repr(needs), "a tuple of abilities: (Rewinds,)")
 
 
 def _frozen(part: Any) -> bool:

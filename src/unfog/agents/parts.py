@@ -36,7 +36,7 @@ class Part(Protocol):
     """What all parts have."""
 
     name: ClassVar[str]
-    note: ClassVar[str]  # a line for `unfog list`
+    note: ClassVar[str]  # what it does, in a line
 
     @property
     def cost(self) -> float:
@@ -88,16 +88,17 @@ class Learner(Part, Protocol):
         """Whether the context is averaged out of its likelihood, where that is not the score's mean alone."""
         return False
 
-    def goes_with(self, denoiser: Denoiser) -> bool:
-        """Whether the denoiser has what it needs."""
-        return all(isinstance(denoiser, ability) for ability in self.needs)
+    def misses(self, denoiser: Denoiser) -> str:
+        """What it needs beside it and this denoiser is not, in words; nothing where they go together."""
+        needs = (*self.needs, Rewinds) if isinstance(self, LooksBack) else self.needs
+        return next((_first(ability) for ability in needs if not isinstance(denoiser, ability)), "")
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Complain, with InputError, of a problem that it is not for."""
         for ability in self.needs_features:
             if not isinstance(features, ability):
                 what = f"{self.name!r} with the features {type(features).__name__}"
-                raise InputError("learner", what, f"features that are {ability.__name__}: {_first(ability)}")
+                raise InputError("learner", what, f"with it {_first(ability)}")
 
     @abstractmethod
     def setup(self, known: Knowledge) -> Parameters:
@@ -117,8 +118,9 @@ class Learner(Part, Protocol):
 
 
 def _first(ability: type) -> str:
-    """The first sentence on an ability."""
-    return (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
+    """The first sentence on an ability, and its name."""
+    text = (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
+    return f"{text[0].lower()}{text[1:]} ({ability.__name__})"
 
 
 class View(NamedTuple):
@@ -128,7 +130,7 @@ class View(NamedTuple):
     design: Design
     belief: Belief
     time: Ints | None = None  # the number of the round, from 0
-    arms: Array | None = None  # (..., K)  true where an arm may be chosen; None: all of them
+    arms: Array | None = None  # (..., K)  true where an arm may be chosen, one at least; None: all of them
 
     def among(self, values: Array) -> Array:
         """Values of every arm (..., K), with those that may not be chosen below all others."""
@@ -234,6 +236,10 @@ class TakesBack(Protocol):
     """A learner that can replace what a past round said of theta."""
 
     @abstractmethod
+    def belief(self, parameters: Parameters, state: State) -> Belief:
+        """As every learner's."""
+
+    @abstractmethod
     def term(self, parameters: Parameters, evidence: Evidence) -> Term:
         """What the round says of theta, with what is believed now."""
 
@@ -249,9 +255,9 @@ class Chain(Protocol):
     """A learner that takes steps before every decision, where its belief has no closed form."""
 
     @property
+    @abstractmethod
     def steps(self) -> int:
         """How many steps a round takes."""
-        ...
 
     @abstractmethod
     def normals(self, known: Knowledge, seen: int) -> int:

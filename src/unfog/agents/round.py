@@ -10,15 +10,14 @@ often as more of it becomes known, where the parts can take that (`Agent.revises
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from unfog.agents import units
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Parameters, Privilege, State, Term, View
+from unfog.agents.parts import Corrects, Parameters, Privilege, State, TakesBack, Term, View
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
 
 
@@ -40,6 +39,7 @@ class Setup(NamedTuple):
 
     denoiser: Parameters
     learner: Parameters
+    context_mean: Array  # (d,)  mu_c
 
 
 class Memory(NamedTuple):
@@ -78,7 +78,7 @@ def begin(
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
     if several is not None and agent.looks_back is not None:
         raise ValueError(f"{agent.name}: its learner denoises past rounds with one bias, and units have many")
-    setup = Setup(agent.denoiser.setup(known, privilege), agent.learner.setup(known))
+    setup = Setup(agent.denoiser.setup(known, privilege), agent.learner.setup(known), known.context_mean)
     channel = agent.denoiser.start(setup.denoiser)
     if several is not None:
         channel = units.repeated(channel, several)
@@ -92,25 +92,24 @@ def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) ->
     return memory._replace(learner=agent.chain.step(setup.learner, memory.learner, normals))
 
 
-def mask_lost(agent: Agent, offer: Offer) -> Array:
-    """The noisy context as this agent sees it: what was lost is not a number to those who know of gaps."""
-    if offer.mask is None or not agent.takes_gaps:
+def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
+    """The noisy context as the agent sees it: what was lost is not a number, or mu_c for want of gaps."""
+    if offer.mask is None:
         return offer.noisy
     xp = offer.noisy.__array_namespace__()
-    return xp.where(offer.mask > 0, offer.noisy, xp.nan)
+    return xp.where(offer.mask > 0, offer.noisy, xp.nan if agent.takes_gaps else setup.context_mean)
 
 
 def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> View:
     """Denoise: the expected features of every arm, and the belief about theta that goes with them."""
-    noisy, parameters = mask_lost(agent, offer), setup.denoiser
+    noisy, parameters = mask_lost(agent, setup, offer), setup.denoiser
     if agent.privileged is not None and offer.bias is not None:
         parameters = agent.privileged.with_bias(parameters, offer.bias)
     channel = units.of(memory.denoiser, offer.unit, noisy)
-    if agent.looks_back is not None and agent.rewinds is not None:
-        hindsight = agent.rewinds.hindsight(parameters, channel, noisy)
-        belief, context = agent.looks_back.look_back(
-            setup.learner, memory.learner, features, hindsight, noisy
-        )
+    if agent.looks_back is not None:
+        rewinds, learner = agent.looks_back
+        hindsight = rewinds.hindsight(parameters, channel, noisy)
+        belief, context = learner.look_back(setup.learner, memory.learner, features, hindsight, noisy)
     else:
         context = agent.denoiser.predict(parameters, channel, noisy)
         belief = agent.learner.belief(setup.learner, memory.learner)
@@ -122,10 +121,8 @@ def decide(
 ) -> Decision:
     """Denoise and choose; nothing is learnt yet."""
     seen = view(agent, setup, memory, features, offer)
-    arm, noisy = agent.chooser.choose(seen, normals), mask_lost(agent, offer)
-    unbiased = None
-    if agent.looks_back is not None and agent.rewinds is not None:
-        unbiased = agent.rewinds.unbiased(setup.denoiser, noisy)
+    arm, noisy = agent.chooser.choose(seen, normals), mask_lost(agent, setup, offer)
+    unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
     evidence = Evidence(features, seen.design, seen.belief, arm, unbiased)
     return Decision(arm, seen.context, evidence, noisy, offer.unit)
 
@@ -156,7 +153,7 @@ def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
     if agent.awaits_context:
         return memory
-    noisy = mask_lost(agent, offer)
+    noisy = mask_lost(agent, setup, offer)
     channel = units.of(memory.denoiser, offer.unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, None)
     return memory._replace(denoiser=units.put(memory.denoiser, offer.unit, noisy, channel))
@@ -165,15 +162,24 @@ def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
 def reward(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision]:
-    """Learn theta from a reward (...,); one that awaits its true context is kept until that comes."""
+    """Learn theta from the reward (...,); one that awaits its true context is kept until that comes."""
+    if decision.reward is not None:
+        raise ValueError(f"{agent.name}: the reward of this decision is there already")
     decision = decision._replace(reward=paid)
-    if agent.awaits_context and decision.known is None:
-        return memory, decision
+    awaits = agent.awaits_context and decision.known is None
+    return (memory, decision) if awaits else _learnt(agent, setup, memory, decision, paid)
+
+
+def _learnt(
+    agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
+) -> tuple[Memory, Decision]:
+    """With what the reward says of theta; its term is kept where it may have to be taken back."""
     if agent.revises is None:
         learner = agent.learner.update(setup.learner, memory.learner, decision.evidence, paid)
     else:
-        term = decision.term or agent.revises.term(setup.learner, decision.evidence)
-        learner = agent.revises.replace(setup.learner, memory.learner, None, term, paid)
+        _, able = agent.revises
+        term = decision.term or able.term(setup.learner, decision.evidence)
+        learner = able.replace(setup.learner, memory.learner, None, term, paid)
         decision = decision._replace(term=term)
     return memory._replace(learner=learner), decision
 
@@ -186,28 +192,28 @@ def reveal(
         return _paired(agent, setup, memory, decision, context)
     if agent.revises is None:
         raise ValueError(f"{agent.name}: its parts cannot take in a true context")
-    return _revised(agent, setup, memory, decision, context)
+    return _revised(*agent.revises, setup, memory, decision, context)
 
 
 def _paired(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
     """The whole context, once: the pair is learnt from, and then the reward, where it is there already."""
+    if decision.known is not None:
+        raise ValueError(f"{agent.name}: the true context of this decision is known already")
     noisy = decision.noisy
     channel = units.of(memory.denoiser, decision.unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, context)
     memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
     evidence = decision.evidence._replace(design=decision.evidence.features.at(context))
     decision = decision._replace(evidence=evidence, known=context)
-    return (
-        (memory, decision)
-        if decision.reward is None
-        else reward(agent, setup, memory, decision, decision.reward)
-    )
+    if decision.reward is None:
+        return memory, decision
+    return _learnt(agent, setup, memory, decision, decision.reward)
 
 
 def _revised(
-    agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
+    denoiser: Corrects, learner: TakesBack, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
     """What was known of a past round's context is replaced by what is known now.
 
@@ -216,17 +222,15 @@ def _revised(
     in part the rest is denoised with what is believed of the bias at that moment, as in every round, and
     stays so until more of it is known.
     """
-    corrects: Any = agent.denoiser
-    learner: Any = agent.learner
     xp, noisy = context.__array_namespace__(), decision.noisy
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     after = xp.where(xp.isnan(context), before, context)
     channel = units.of(memory.denoiser, decision.unit, noisy)
-    channel, now = corrects.correct(setup.denoiser, channel, noisy, before, after)
+    channel, now = denoiser.correct(setup.denoiser, channel, noisy, before, after)
     memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
-    belief: Belief = learner.belief(setup.learner, memory.learner)
-    features = decision.evidence.features
-    evidence = decision.evidence._replace(design=features.design(now), belief=belief)
+    evidence = decision.evidence._replace(
+        design=decision.evidence.features.design(now), belief=learner.belief(setup.learner, memory.learner)
+    )
     old = decision.term or learner.term(setup.learner, decision.evidence)
     new = learner.term(setup.learner, evidence)
     news = (~xp.isnan(after) & (before != after)).any(-1)

@@ -14,7 +14,7 @@ from unfog.maths.arrays import Array, Ints
 
 @runtime_checkable
 class Liftable(Protocol):
-    """What a feature map linear or quadratic in the context has besides, for learners that look back."""
+    """A feature map, linear or quadratic in the context, that can be expected anew for any bias."""
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """The lifted row z of an arm: v (..., d), arm (...,) -> (..., q)."""

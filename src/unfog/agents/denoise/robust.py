@@ -1,6 +1,6 @@
 """Denoise where the noise has heavy tails: Student's t with nu degrees of freedom and scale Sigma_n.
 
-With gamma ~ N(g, S) from rounds before t, and w the precision of this round's noise (unfog/student.py),
+With gamma ~ N(g, S) from rounds before t, and w the precision of this round's noise (maths/student.py),
 chat_t - mu_c - g given w is N(0, Sigma_c + S + Sigma_n / w). A grid over w gives the moments of c_t given
 chat_t, gamma integrated out, and those of gamma. These are exact for one round. What is approximate: the
 posterior of gamma is a mixture of as many Gaussians as there are ways to choose a w for every round, and

@@ -18,7 +18,7 @@ import numpy as np
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.parts import Denoiser, Learner, LooksBack, Rewinds
+from unfog.agents.parts import Denoiser, Learner, LooksBack
 from unfog.features import FeatureMap
 from unfog.features.lift import Liftable
 from unfog.inputs import InputError
@@ -58,16 +58,16 @@ class Lifted(Learner, LooksBack):
     hetero: bool = True
 
     rewards = "gaussian"
-    needs = (Rewinds,)
     needs_features = (Liftable,)
 
     def __post_init__(self) -> None:
         """Check the setting."""
         inputs.flag("hetero", self.hetero)
 
-    def goes_with(self, denoiser: Denoiser) -> bool:
-        """With one that rewinds and learns the bias from noisy contexts alone."""
-        return super().goes_with(denoiser) and not denoiser.sees_context
+    def misses(self, denoiser: Denoiser) -> str:
+        """One that rewinds and learns the bias from noisy contexts alone."""
+        alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
+        return super().misses(denoiser) or alone
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Features must lift, and a prior in blocks must have those of the features."""

@@ -1,6 +1,5 @@
 """What learners have in common that keep all past rounds and find theta anew before every decision."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,15 +29,6 @@ class Refit(Learner, Chain):
     """A learner but for its steps; its own fields are its settings."""
 
     rewards = "bernoulli"
-
-    @property
-    @abstractmethod
-    def steps(self) -> int:
-        """Steps before a decision."""
-
-    @abstractmethod
-    def step(self, parameters: Prior, state: State, normals: Array) -> State:
-        """One step."""
 
     def room(self, known: Knowledge, rounds: int) -> int:
         """All rounds, twice over while one is added, and the normals of a decision."""
