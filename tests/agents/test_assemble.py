@@ -383,7 +383,8 @@ def test_what_a_learner_needs_or_forgets_is_said_by_name() -> None:
     assert "beside it a denoiser that can say what past contexts were" in refused(
         denoiser=PlugIn(), learner=Back()
     )
-    assert refused(learner=Mute()).startswith("mine.learner: Mute has no rewards; allowed: ")
+    mute: Any = Mute
+    assert refused(learner=mute()).startswith("mine.learner: Mute has no rewards; allowed: ")
     assert refused(learner=Single()).startswith("mine.learner.needs: <class")
     assert refused(learner=Wants()).endswith("beside it a denoiser that is told the bias (Privileged)")
     assert "true contexts that come late" in refused(denoiser=KnownBias(), learner=Wants())

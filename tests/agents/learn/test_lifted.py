@@ -349,7 +349,7 @@ def test_what_cannot_look_back_is_refused(part: str) -> None:
         told = rf"^{row}-{part}\.learner: '{part}' beside the denoiser '.*'; allowed: beside it a denoiser "
         with pytest.raises(InputError, match=told):
             rows[f"{row}-{part}"]
-    told = rf"^alg1-exact-{part}\.learner: '{part}' with the features Quadrature; allowed: with it a feature map, linear or"
+    told = rf"^alg1-exact-{part}\.learner: '{part}' with the features Quadrature; allowed: with it a"
     with pytest.raises(InputError, match=told):
         refuse_misfit(rows[f"alg1-exact-{part}"], known, other(np.zeros((3, 2))), **usual)
     cut = known._replace(prior_cov=np.stack([np.eye(2)] * 3))
