@@ -155,6 +155,15 @@ def one_of(field: str, value: object, names: Sequence[str]) -> str:
     return value
 
 
+def offering(field: str, value: object, contract: type, allowed: str) -> None:
+    """Refuse what lacks a member of a contract, and a class where an instance of it is meant."""
+    lacks = [name for name in vars(contract) if name[0] != "_" and name not in dir(value)]
+    if isinstance(value, type):
+        raise InputError(field, f"the class {value.__name__}", f"{allowed}; of a class, an instance")
+    if lacks:
+        raise InputError(field, f"{_short(value)} has no {lacks[0]}", allowed)
+
+
 def imported(field: str, path: str, allowed: str) -> object:
     """What is called module:name; the module is imported."""
     module, _, name = path.partition(":")
