@@ -94,13 +94,13 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
     assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 5))  # cut otherwise than before
     played: list[int] = []
-    engine = numpy_engine.run_trials
+    engine = numpy_engine.Numpy.run
 
-    def watched(job: Any, trials: Any, tick: Any) -> Any:
+    def watched(self: Any, job: Any, trials: Any, tick: Any) -> Any:
         played.extend(trials)
-        return engine(job, trials, tick)
+        return engine(self, job, trials, tick)
 
-    monkeypatch.setattr(numpy_engine, "run_trials", watched)
+    monkeypatch.setattr(numpy_engine.Numpy, "run", watched)
     done: list[tuple[int, int]] = []
     keep(prepare(small()), tmp_path / "broken", progress=lambda now, total: done.append((now, total)))
     assert played == list(range(3 * finished, 12))
