@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, count, offering, one_of
@@ -20,7 +20,7 @@ from unfog.simulate.execute import Executor
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.grid import MOST_POINTS, curve_rounds, refuse_too_much, stored_rounds
-from unfog.simulate.job import DRAWS, PRECISIONS, Job, Part, Tick
+from unfog.simulate.job import DRAWS, PRECISIONS, Job, Part, Tick, refuse
 from unfog.worlds.problem import Problem
 
 MOST_SEED = 2**64 - 1
@@ -109,10 +109,9 @@ def _rows(problems: Sequence[Problem], agents: Sequence[str | Agent], field: str
     names, own = with_own(agents)
     rows = named(names, field, Catalogue(problems[0].rewards.kind, own))
     for problem in problems:
-        known = problem.knowledge()  # a world made of data may find here that there are none
-        kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
+        features = _features(problem)  # a world made of data may find here that there are none
         for row in rows:
-            refuse_misfit(row, known, _features(problem), rewards=kind, partial=partial, has_bias=has_bias)
+            refuse(row, problem, features)
     return tuple(rows)
 
 
