@@ -27,6 +27,10 @@ class InputError(ValueError):
         super().__init__(" ".join(f"{field}: {_short(value)}; allowed: {allowed}".split()))
         self.field, self.value, self.allowed = field, value, allowed
 
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
+        """From a worker process the words travel: the value itself may not."""
+        return type(self), (self.field, _short(self.value), self.allowed)
+
     @classmethod
     def prefixed(cls, table: str, error: "InputError") -> "InputError":
         """The same complaint, about a field of a table."""
@@ -151,12 +155,23 @@ def one_of(field: str, value: object, names: Sequence[str]) -> str:
     return value
 
 
+def offering(field: str, value: object, contract: type, allowed: str) -> None:
+    """Refuse what lacks a member of a contract, and a class where an instance of it is meant."""
+    lacks = [name for name in vars(contract) if name[0] != "_" and name not in dir(value)]
+    if isinstance(value, type):
+        raise InputError(field, f"the class {value.__name__}", f"{allowed}; of a class, an instance")
+    if lacks:
+        raise InputError(field, f"{_short(value)} has no {lacks[0]}", allowed)
+
+
 def imported(field: str, path: str, allowed: str) -> object:
     """What is called module:name; the module is imported."""
     module, _, name = path.partition(":")
     try:
-        return vars(import_module(module))[name]
-    except KeyError:
-        raise InputError(field, f"there is no {name!r} in {module}", allowed) from None
-    except (ImportError, SyntaxError) as error:
-        raise InputError(field, f"cannot import {module}: {error}", allowed) from None
+        found = vars(import_module(module))
+    except (Exception, SystemExit) as error:  # the module is the user's: it may raise anything, or leave
+        said = error if isinstance(error, ImportError | SyntaxError) else repr(error)
+        raise InputError(field, f"cannot import {module}: {said}", allowed) from error
+    if name not in found:
+        raise InputError(field, f"there is no {name!r} in {module}", allowed)
+    return found[name]

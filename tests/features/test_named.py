@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,24 @@ REFUSED = {
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"^features: {REFUSED[name]}"):
         builder(name)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise RuntimeError('no licence')", r"RuntimeError\('no licence'\)"),
+        ("{}['key']", r"KeyError\('key'\)"),
+        ("raise SystemExit(3)", r"SystemExit\(3\)"),
+        ("def", "invalid syntax"),
+    ],
+)
+def test_a_module_that_fails_is_refused_by_name(
+    code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_failing_features.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=f"^features: cannot import test_failing_features: {said}"):
+        builder("test_failing_features:any")
 
 
 def unlike(_: Array) -> int:

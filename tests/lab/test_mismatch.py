@@ -71,7 +71,7 @@ def test_the_rounds_are_those_of_a_run(problem: GaussianProblem) -> None:
     Shown.rewarded.clear()
     row = replace(AGENTS["alg1"], name="recorded", learner=Shown())
     [job] = plan([problem], [row], rounds=40, trials=3, seed=11).jobs
-    numpy_engine.run_trials(job, range(3), lambda _: None)
+    numpy_engine.ENGINE.run(job, range(3), lambda _: None)
     seen = play(problem, 41, range(3), 11)
     np.testing.assert_allclose(seen.rows, np.stack(Shown.rows[:40], 1), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(seen.rewards, np.stack(Shown.rewarded[:40], 1), rtol=1e-9, atol=1e-12)

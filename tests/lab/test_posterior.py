@@ -144,7 +144,7 @@ def check_data(problem: LogisticProblem, name: str, rounds: int, seed: int) -> D
     Recorder.shown.clear()
     row = replace(AGENTS[name], name="recorded", learner=Recorder(), binary=None)
     [job] = plan([problem], [row], rounds=rounds, trials=1, seed=seed).jobs
-    numpy_engine.run_trials(job, [0], lambda _: None)
+    numpy_engine.ENGINE.run(job, range(1), lambda _: None)
     data = play(problem, Catalogue("bernoulli")[f"{name}-adf"], rounds, seed)
     assert len(data.shown) == len(Recorder.shown) == rounds
     for kept, shown in zip(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 import unfog
 from unfog.inputs import InputError
+from unfog.lab import spec as spec_module
 from unfog.lab import store
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
@@ -92,13 +94,13 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
     assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 5))  # cut otherwise than before
     played: list[int] = []
-    engine = numpy_engine.run_trials
+    engine = numpy_engine.Numpy.run
 
-    def watched(job: Any, trials: Any, tick: Any) -> Any:
+    def watched(self: Any, job: Any, trials: Any, tick: Any) -> Any:
         played.extend(trials)
-        return engine(job, trials, tick)
+        return engine(self, job, trials, tick)
 
-    monkeypatch.setattr(numpy_engine, "run_trials", watched)
+    monkeypatch.setattr(numpy_engine.Numpy, "run", watched)
     done: list[tuple[int, int]] = []
     keep(prepare(small()), tmp_path / "broken", progress=lambda now, total: done.append((now, total)))
     assert played == list(range(3 * finished, 12))
@@ -256,6 +258,54 @@ def test_other_code_or_spec_never_mixes(tmp_path: Path, monkeypatch: pytest.Monk
         keep(prepare(small()), target)
 
 
+HELPER = """
+from dataclasses import dataclass
+from unfog.agents.learn import Conjugate
+
+@dataclass(frozen=True, kw_only=True)
+class Mine(Conjugate):
+    name = "mine"
+"""
+OWN = {
+    "test_parts_of_mine.py": HELPER,
+    "test_mine.py": "from dataclasses import replace\nfrom test_parts_of_mine import Mine\nimport unfog\n"
+    "agent = replace(unfog.AGENTS['alg1'], learner=Mine())\n",
+    "test_package/__init__.py": "",
+    "test_package/numbers.py": "",
+    "test_package/maps.py": "from unfog.features.quadratic import quadratic as mine\n",
+}
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of modules of one's own: an agent with a part from beside it, and features in a package."""
+    folder = tmp_path / "own"
+    for name, code in OWN.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(code)
+    monkeypatch.syspath_prepend(folder)
+    yield folder
+    for name in ("test_parts_of_mine", "test_mine", "test_package.maps", "test_package"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("changed", [*OWN, None])
+@pytest.mark.parametrize("swept", [False, True])
+def test_other_code_of_ones_own_never_mixes(
+    changed: str | None, swept: bool, own: Path, tmp_path: Path
+) -> None:
+    features = "test_package.maps:mine"
+    told = {"sweep": {"features": ["quadratic", features]}} if swept else {}
+    world = {"kind": "gaussian", "dim": 2, "actions": 5} | ({} if swept else {"features": features})
+    run = {"rounds": 5, "trials": 4, "agents": ["test_mine:agent"]}
+    spec = parse({"problem": world, "run": run, **told}, "small")
+    runs = tmp_path / "runs"
+    assert claim(runs, spec) == claim(runs, spec) == runs / "small-001"
+    if changed is not None:
+        (own / changed).write_text(OWN[changed] + "\n# other code\n")
+    assert claim(runs, spec) == runs / ("small-001" if changed is None else "small-002")
+
+
 def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = store.fingerprint()
     for name in store.NUMERIC:
@@ -318,6 +368,13 @@ def test_a_run_says_how_it_was_made(tmp_path: Path) -> None:
     assert facts["seed"] == 3
     assert facts["versions"]["numpy"] == np.__version__
     assert facts["versions"]["unfog"] == unfog.__version__
+
+
+def test_a_run_says_the_versions_that_made_its_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "scikit-learn" not in store.manifest(prepare(small()))["versions"]
+    monkeypatch.setattr(spec_module.KINDS["gaussian"], "packages", ("scikit-learn",))
+    assert "scikit-learn" in store.manifest(prepare(small()))["versions"]
+    assert spec_module.KINDS["movielens"].packages == ("scikit-learn",)
 
 
 def test_long_horizons_store_thinned_curves() -> None:

@@ -1,5 +1,6 @@
 """A plan holds every trial once, and what cannot be run is refused in words that say what would do."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from unfog.inputs import InputError
 from unfog.lab.spec import parse
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import Plan, plan, simulate
+from unfog.simulate.execute.processes import Processes
+from unfog.simulate.execute.serial import Serial
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 
@@ -153,3 +156,25 @@ def test_bad_settings_are_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(InputError, match=f"^{field}: ") as refused:
         made(**{field: value})
     assert refused.value.field == field
+
+
+RUN: Any = unfog.run
+PLAY: Any = simulate
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "run nothing": (lambda: RUN(None), "experiment: None has no knowledge; allowed: a name of the"),
+    "run a number": (lambda: RUN(5), "experiment: 5 has no knowledge"),
+    "run a class": (lambda: RUN(GaussianProblem), "experiment: the class GaussianProblem; .* instance"),
+    "simulate a number": (lambda: PLAY(5), "problem: 5 has no knowledge"),
+    "simulate a class": (lambda: PLAY(GaussianProblem), "problem: the class GaussianProblem"),
+    "a number executes": (lambda: PLAY(GaussianProblem(), executor=3), "executor: 3 has no workers"),
+    "a class executes": (lambda: PLAY(GaussianProblem(), executor=Serial), "executor: the class Serial"),
+    "no processes": (lambda: Processes(0), "workers: 0; allowed: a whole number, at least 1"),
+    "nobody executes": (lambda: PLAY(GaussianProblem(), executor=Serial(0)), "workers: 0; allowed"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_what_python_is_handed_is_refused_by_name(case: str) -> None:
+    call, told = MISTAKES[case]
+    with pytest.raises(InputError, match=f"^{told}"):
+        call()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 from unfog.inputs import count, one_of
 from unfog.lab import ratings
@@ -18,6 +19,7 @@ MOST_CLUSTERS = 1000
 class MovieLens(RatingsProblem):
     """`ratings`: "movielens", "stand-in" or "auto", which becomes one of these, MovieLens if it is found."""
 
+    packages: ClassVar[tuple[str, ...]] = ("scikit-learn",)
     ratings: str = "auto"
     clusters: int = 20
     factors: int = 3

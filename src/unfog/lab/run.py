@@ -10,7 +10,7 @@ import xarray as xr
 
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import with_own
-from unfog.inputs import InputError, count
+from unfog.inputs import InputError, count, offering
 from unfog.lab import store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run
@@ -80,6 +80,7 @@ def _spec_of(
         return load(experiment, changes), None
     if isinstance(experiment, Spec):
         return checked(with_run(experiment, changes)), None
+    offering("experiment", experiment, Problem, "a name of the catalog, a .toml file, a spec or a problem")
     told = Spec(problem=describe(experiment) or {"kind": PYTHON, "problem": repr(experiment)})
     return check_run(with_run(told, changes)), experiment
 

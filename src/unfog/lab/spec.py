@@ -32,11 +32,12 @@ from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulate.grid import MOST_POINTS
 from unfog.simulate.job import PRECISIONS
 from unfog.worlds.channel import ChannelFields
+from unfog.worlds.composed import Composed
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
 
-KINDS: dict[str, type[GaussianProblem | LogisticProblem | MovieLens | AirQuality]] = {
+KINDS: dict[str, type[Composed]] = {
     "gaussian": GaussianProblem,
     "logistic": LogisticProblem,
     "movielens": MovieLens,

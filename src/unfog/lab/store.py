@@ -21,15 +21,16 @@ import sys
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib import metadata, resources
+from importlib import import_module, metadata, resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unfog.inputs import InputError
+from unfog.agents.assemble import PLACES
+from unfog.inputs import REFERENCE, InputError
 from unfog.lab.prepare import Plan
-from unfog.lab.spec import to_toml
+from unfog.lab.spec import KINDS, to_toml
 from unfog.maths.arrays import Array
 from unfog.version import __version__
 
@@ -42,22 +43,30 @@ NUMERIC = (  # what decides results, but for the maths on paper in the rest of `
     "simulate",
     "inputs.py",
     "theory/regret.py",
-    "lab/airquality.py",
-    "lab/movielens.py",
+    *sorted(
+        f"lab/{home[-1]}.py" for home in (w.__module__.split(".") for w in KINDS.values()) if "lab" in home
+    ),
     "lab/ratings.py",
 )
 
 
-def fingerprint(agents: Iterable[str] = ()) -> str:
+def own_modules(plan: Plan) -> set[str]:
+    """The modules named module:name, and those that the classes of the agents' parts live in."""
+    named = [*plan.spec.run.agents, *(fields.get("features") for _, fields in plan.spec.settings())]
+    found = {name.partition(":")[0] for name in named if isinstance(name, str) and REFERENCE.fullmatch(name)}
+    parts = [vars(agent)[place] for agent in plan.work.jobs[0].agents for place in PLACES]
+    return found | {kind.__module__ for part in parts for kind in type(part).__mro__}
+
+
+def fingerprint(own: Iterable[str] = ()) -> str:
     """A hash of the code that decides results, so that old and new code never mix in one run.
 
-    Agents that are named module:name bring the file of their module.
+    Modules of one's own bring their file or, where they are in a package, all files of the outermost one.
     """
     paths = [Path(str(resources.files("unfog") / name)) for name in NUMERIC]
-    modules = {name.partition(":")[0] for name in agents if ":" in name}
-    paths += [
-        Path(file) for name in sorted(modules) if (file := getattr(sys.modules.get(name), "__file__", None))
-    ]
+    for name in sorted({name.partition(".")[0] for name in own} - {"unfog", *sys.stdlib_module_names}):
+        module = vars(import_module(name))
+        paths += map(Path, module.get("__path__") or filter(None, [module.get("__file__")]))
     digest = hashlib.sha256()
     for path in paths:
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
@@ -68,14 +77,13 @@ def fingerprint(agents: Iterable[str] = ()) -> str:
 def manifest(plan: Plan) -> dict[str, Any]:
     """What identifies a run."""
     spec = plan.spec
-    packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages]
-    packages += ["scikit-learn"] * (spec.problem["kind"] == "movielens")
+    packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages, *KINDS[spec.problem["kind"]].packages]
     versions = {name: metadata.version(name) for name in packages}
     return {
         "experiment": spec.name,
         "seed": spec.run.seed,
         "versions": {"unfog": __version__, "python": platform.python_version(), **versions},
-        "code": fingerprint(spec.run.agents),
+        "code": fingerprint(own_modules(plan)),
         "spec": hashlib.sha256(to_toml(spec).encode()).hexdigest(),
     }
 

@@ -13,12 +13,10 @@ from unfog.worlds.problem import Draws
 
 def truth_draws(seed: int, trials: Sequence[int], wanted: Mapping[str, Draws]) -> dict[str, Array]:
     """The draws that make the truth of each trial, (trials, *shape) by name."""
-
-    def one(name: str, draws: Draws, trial: int) -> Array:
-        source = generator(seed, trial, name)
-        return source.standard_normal(draws.shape) if draws.law == "normal" else source.random(draws.shape)
-
-    return {name: np.stack([one(name, draws, t) for t in trials]) for name, draws in wanted.items()}
+    return {
+        name: np.stack([draws.of(generator(seed, trial, name)) for trial in trials])
+        for name, draws in wanted.items()
+    }
 
 
 class StepDraws:

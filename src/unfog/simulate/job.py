@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from unfog.agents.assemble import Agent
+from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.features import FeatureMap
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.theory import regret
@@ -46,6 +47,12 @@ class Job(NamedTuple):
     def rounds(self) -> int:
         """The horizon."""
         return int(self.grid[-1])
+
+
+def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
+    """Complain of an agent that cannot play a problem, whose trials have features like these."""
+    kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
+    refuse_misfit(agent, problem.knowledge(), features, rewards=kind, partial=partial, has_bias=has_bias)
 
 
 def refuse_nonsense(agent: str, sound: bool) -> None:

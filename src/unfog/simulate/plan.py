@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.features import FeatureMap
-from unfog.inputs import InputError, count, one_of
+from unfog.inputs import InputError, count, offering, one_of
 from unfog.simulate import engines
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import Executor
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.grid import MOST_POINTS, curve_rounds, refuse_too_much, stored_rounds
-from unfog.simulate.job import DRAWS, PRECISIONS, Job, Part, Tick
+from unfog.simulate.job import DRAWS, PRECISIONS, Job, Part, Tick, refuse
 from unfog.worlds.problem import Problem
 
 MOST_SEED = 2**64 - 1
@@ -72,7 +72,7 @@ def plan(
     """
     rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
     seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
-    workers = count("workers", workers) if executor is None else executor.workers
+    workers = count("workers", workers if executor is None else _checked(executor).workers)
     points = None if points is None else count("points", points, most=MOST_POINTS)
     chunk = None if chunk is None else min(count("chunk", chunk), trials)
     rows = _rows(problems, agents, field)
@@ -93,19 +93,25 @@ def plan(
     return Plan(tuple(ready), tuple(_cut(trials, n) for n in sizes), found, reason, executor)
 
 
+def _checked(executor: Executor) -> Executor:
+    offering("executor", executor, Executor, "Serial(), Processes(2), or one of your own")
+    return executor
+
+
 def _cut(trials: int, size: int) -> tuple[range, ...]:
     return tuple(range(first, min(first + size, trials)) for first in range(0, trials, size))
 
 
 def _rows(problems: Sequence[Problem], agents: Sequence[str | Agent], field: str) -> tuple[Agent, ...]:
     """The agents, all of which can play all of the problems, whose rewards are of one kind."""
+    for problem in problems:
+        offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
     names, own = with_own(agents)
     rows = named(names, field, Catalogue(problems[0].rewards.kind, own))
     for problem in problems:
-        known = problem.knowledge()  # a world made of data may find here that there are none
-        kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
+        features = _features(problem)  # a world made of data may find here that there are none
         for row in rows:
-            refuse_misfit(row, known, _features(problem), rewards=kind, partial=partial, has_bias=has_bias)
+            refuse(row, problem, features)
     return tuple(rows)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.assemble import Agent
 from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Offer
 from unfog.maths.arrays import Array, Ints
@@ -14,6 +14,7 @@ from unfog.maths.blocks import Belief
 from unfog.maths.streams import RoundDraws
 from unfog.model.knowledge import Knowledge
 from unfog.simulate.draws import StepDraws, truth_draws
+from unfog.simulate.job import refuse
 from unfog.worlds.problem import Emission, Problem, Truth
 
 
@@ -41,13 +42,14 @@ class Player:
         return decision
 
     def reveal(self, decision: Decision, context: Array, late: int = 0) -> Decision:
-        """Show a true context after so many rounds more; only those that see contexts are shown any."""
+        """Show a true context after so many rounds more, to those that see any; this round's decision."""
         if not self.agent.sees_context:
             return decision
         self.late.append((decision, context))
         if len(self.late) > late:
             due = self.late.popleft()
-            self.memory, decision = rounds.reveal(self.agent, self.setup, self.memory, *due)
+            self.memory, shown = rounds.reveal(self.agent, self.setup, self.memory, *due)
+            return decision if late else shown
         return decision
 
     def belief(self) -> Belief:
@@ -62,10 +64,9 @@ def played(
 
     Where contexts come late, decisions are those of the round, before its context came.
     """
-    truth, known = problem.truth(truth_draws(seed, trials, problem.truth_draws())), problem.knowledge()
-    kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
-    refuse_misfit(agent, known, truth.features, rewards=kind, partial=partial, has_bias=has_bias)
-    player = Player(agent, known, truth, seed, trials)
+    truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
+    refuse(agent, problem, truth.features)
+    player = Player(agent, problem.knowledge(), truth, seed, trials)
     nature = RoundDraws(seed, trials, "rounds", problem.round_normals()).next(number)
     draws = player.draws.next(number)
     for t in range(number):
@@ -76,8 +77,7 @@ def played(
             return problem.reward(score, nature[:, t])
 
         decision = player.round(offered(emission), draws[:, t], pay)
-        now = player.reveal(decision, to_reveal(emission), problem.late)
-        yield emission, decision if problem.late else now
+        yield emission, player.reveal(decision, to_reveal(emission), problem.late)
 
 
 def offered(emission: Emission) -> Offer:

@@ -54,6 +54,7 @@ class Composed(ChannelFields, ABC):
     """The fields of the channel, and the `Problem` made of parts, which subclasses put together."""
 
     has_bias: ClassVar[bool] = True
+    packages: ClassVar[tuple[str, ...]] = ()  # those besides NumPy whose versions decide the world
     note: str = field(init=False, repr=False, default="")
 
     @abstractmethod

@@ -8,7 +8,6 @@ from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES
 from unfog.worlds.payoffs import Binary
-from unfog.worlds.problem import Draws
 from unfog.worlds.synthetic import Synthetic
 
 PAPER_SCORE = 18.0  # the size of the largest of all arms' scores in the paper's experiment, which NODES suit
@@ -44,7 +43,7 @@ class LogisticProblem(Synthetic):
         source = np.random.Generator(np.random.Philox(0))
         number = max(1, min(64, DRAWN // (self.arms() * self.dim)))
         wanted = {name: draws for name, draws in self.truth_draws().items() if name != "walk"}
-        truth = self.truth({name: _drawn(source, number, draws) for name, draws in wanted.items()})
+        truth = self.truth({name: draws.of(source, number) for name, draws in wanted.items()})
         context = self._believed(source.standard_normal((number, self.dim)))
         largest = np.abs(truth.features.at(context).scores(truth.theta)).max(-1)
         return float(np.sqrt(np.mean(largest**2)))
@@ -55,8 +54,3 @@ class LogisticProblem(Synthetic):
         gain = known.context_cov @ np.linalg.inv(known.context_cov + known.noise_cov)
         spread = known.context_cov + 2 * gain @ known.bias_cov @ gain.T
         return known.context_mean + normals @ np.linalg.cholesky(spread).T
-
-
-def _drawn(source: np.random.Generator, number: int, draws: Draws) -> Array:
-    shape = (number, *draws.shape)
-    return source.standard_normal(shape) if draws.law == "normal" else source.random(shape)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
+import numpy as np
+
 from unfog.features.contract import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
@@ -35,6 +37,11 @@ class Draws(NamedTuple):
 
     law: Literal["normal", "uniform"]
     shape: tuple[int, ...]
+
+    def of(self, source: np.random.Generator, *number: int) -> Array:
+        """So many of them, (*number, *shape), from a generator."""
+        shape = (*number, *self.shape)
+        return source.standard_normal(shape) if self.law == "normal" else source.random(shape)
 
 
 class Problem(Protocol):

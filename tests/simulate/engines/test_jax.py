@@ -6,7 +6,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -218,10 +218,50 @@ def test_a_function_that_cannot_be_compiled_is_refused_with_advice() -> None:
         dim=2, actions=3, features=quadrature(lambda a, c: np.sin(np.asarray(a) * np.asarray(c)), 2)
     )
     run(plain, ["alg1"], rounds=3)
-    with pytest.raises(
-        InputError, match=r"^engine: jax cannot compile the problem .*; allowed: numpy, or functions"
-    ):
+    told = r"^engine: jax cannot compile 'alg1' on this problem .*; allowed: numpy, or functions"
+    with pytest.raises(InputError, match=told):
         run(plain, ["alg1"], rounds=3, engine="jax")
+    mine = replace(AGENTS["alg1"], name="mine", learner=Plain())
+    with pytest.raises(InputError, match=r"^engine: jax cannot compile 'mine' on this problem"):
+        run(agents=["alg1", mine], rounds=3, engine="jax")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(Conjugate):
+    """A learner that knows NumPy alone."""
+
+    def update(self, parameters: Any, state: Any, evidence: Any, reward: Any) -> Any:
+        return super().update(parameters, state, evidence, np.asarray(reward))
+
+
+class Counted(NamedTuple):
+    """What a learner knows, and how many rewards there were."""
+
+    belief: Any
+    count: Any
+    any: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(Conjugate):
+    """A learner that counts in whole numbers, and takes every other reward."""
+
+    def start(self, known: Any, rounds: Any = None) -> Any:
+        return Counted(super().start(known, rounds), np.zeros((), np.int32), np.zeros((), np.bool_))
+
+    def belief(self, parameters: Any, state: Any) -> Any:
+        return super().belief(parameters, state.belief)
+
+    def update(self, parameters: Any, state: Any, evidence: Any, reward: Any) -> Any:
+        odd = (state.count & 1) == 1  # fractions have no bits
+        belief = super().update(parameters, state.belief, evidence, reward * (odd | state.any))
+        return Counted(belief, state.count + 1, state.any & odd)
+
+
+def test_whole_numbers_and_truth_values_of_a_state_stay_what_they_are() -> None:
+    mine = replace(AGENTS["alg1"], name="mine", learner=Counting())
+    numpy, jax = (run(agents=[mine], engine=e, draws="numpy").values["regret"] for e in ("numpy", "jax"))
+    np.testing.assert_allclose(jax, numpy, rtol=1e-9, atol=1e-9)
 
 
 def test_what_is_left_of_a_job_runs_in_the_batch_of_the_whole() -> None:

@@ -1,5 +1,6 @@
 """Executors: any engine goes with any of them, and gives the same numbers."""
 
+import pickle
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from unfog.agents.parts import Chooser, Denoiser, View
 from unfog.features import Context
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
+from unfog.lab.store import BeingWrittenError
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import Curves, plan, simulate
@@ -103,6 +105,32 @@ def test_agents_of_ones_own_run_with_any_number_of_workers_and_on_both_engines()
     compiled = run([ALL_MINE], engine="jax", draws="numpy", workers=2).values
     for loss, values in right.items():
         np.testing.assert_allclose(compiled[loss], values, rtol=1e-9, atol=1e-9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runaway(Conjugate):
+    """A learner whose belief grows without end."""
+
+    def update(self, parameters: Array, state: Any, evidence: Evidence, reward: Array) -> Any:
+        return state._replace(mean=1e30 * (state.mean + 1) + 0 * evidence.row())
+
+
+def test_a_worker_refuses_with_the_same_words() -> None:
+    lost = replace(MINE, name="lost", learner=Runaway())
+    words = []
+    for workers in (1, 2):
+        with pytest.raises(InputError) as refused:
+            run([lost], workers=workers)
+        words.append((str(refused.value), refused.value.field, refused.value.allowed))
+    assert words[0][0].startswith("agents: what 'lost' believes of theta is not finite")
+    assert words[0] == words[1]
+
+
+def test_a_refusal_travels_whatever_it_refuses() -> None:
+    for kind in (InputError, BeingWrittenError):
+        made = kind("field", lambda: 0, "another")
+        again = pickle.loads(pickle.dumps(made))  # noqa: S301
+        assert (type(again), str(again)) == (kind, str(made))
 
 
 @pytest.mark.parametrize(

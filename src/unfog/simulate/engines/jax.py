@@ -6,6 +6,8 @@ NumPy engine are fed instead: both engines then take the same actions and agree 
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from math import prod
 from pathlib import Path
@@ -52,23 +54,6 @@ def keep_compiled_programs() -> None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "unfog" / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-
-
-def run_trials(job: Job, trials: range, tick: Tick) -> Part:
-    """Cumulative losses of these trials, as the NumPy engine gives them.
-
-    Programs are compiled for the job's batch of trials: fewer are filled up with others, which are dropped.
-    """
-    keep_compiled_programs()
-    try:
-        with jax.enable_x64(True):
-            draws = Randomness(job, trials, job.batch)
-            played = [_play(job, agent, draws, tick) for agent in job.agents]
-    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
-        first = str(error).splitlines()[0]
-        allowed = "numpy, or functions that take their library from their arguments: x.__array_namespace__()"
-        raise InputError("engine", f"jax cannot compile the problem ({first})", allowed) from error
-    return part(job, played, len(trials))
 
 
 def part(job: Job, played: list[tuple[Array, Array]], trials: int) -> Part:
@@ -178,6 +163,17 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
     return np.asarray(carry.stored), np.asarray(carry.moments)
 
 
+@contextmanager
+def _named(agent: Agent) -> Iterator[None]:
+    """Refuse what cannot be compiled: a part of this agent's, or a function of the problem's."""
+    try:
+        yield
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        problem = f"jax cannot compile {agent.name!r} on this problem ({str(error).splitlines()[0]})"
+        allowed = "numpy, or functions that take their library from their arguments: x.__array_namespace__()"
+        raise InputError("engine", problem, allowed) from error
+
+
 def _slots(points: Ints, first: int) -> Array:
     """For every round of a stretch the point that its total is written to: the first at or after it."""
     return jnp.asarray(np.searchsorted(points, np.arange(first + 1, first + STRIDE + 1)), jnp.int32)
@@ -224,8 +220,18 @@ class Jax:
         return -(-trials // -(-trials // max(1, min(most, room // each))))
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
-        """Cumulative losses of these trials."""
-        return run_trials(job, trials, tick)
+        """Cumulative losses of these trials, as the NumPy engine gives them.
+
+        Programs are compiled for the job's batch of trials: fewer are filled up with others, then dropped.
+        """
+        keep_compiled_programs()
+        played = []
+        with jax.enable_x64(True):
+            draws = Randomness(job, trials, job.batch)
+            for agent in job.agents:
+                with _named(agent):
+                    played.append(_play(job, agent, draws, tick))
+        return part(job, played, len(trials))
 
 
 ENGINE = Jax()

@@ -75,8 +75,14 @@ class Program:
         self.sound = jax.jit(self._sound)
 
     def cast(self, tree: Any) -> Any:
-        """Numbers in the precision of the maths."""
-        return jax.tree.map(lambda x: jnp.asarray(x, self.precision), tree)
+        """Numbers in the precision of the maths; whole numbers and truth values as they are."""
+
+        def one(x: Any) -> Array:
+            return jnp.asarray(
+                x, self.precision if jnp.issubdtype(jnp.result_type(x), jnp.floating) else None
+            )
+
+        return jax.tree.map(one, tree)
 
     def truth(self, draws: dict[str, Array]) -> Truth:
         """The truth of every trial, from its draws."""

@@ -73,25 +73,6 @@ def _stack(beliefs: Sequence[Context]) -> Context:
     return Context(np.stack([belief.mean for belief in beliefs], -2), cov)
 
 
-def run_trials(job: Job, trials: Sequence[int], tick: Tick) -> Part:
-    """Cumulative losses of these trials at the rounds of the job's grid."""
-    problem = job.problem
-    truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
-    world = RoundDraws(job.seed, trials, "rounds", problem.round_normals())
-    players = [Player(agent, problem.knowledge(), truth, job.seed, trials) for agent in job.agents]
-    meter = _Meter(job, len(trials))
-    for first in range(0, job.rounds, BLOCK):
-        rounds = min(BLOCK, job.rounds - first)
-        block = _make_block(job, truth, world.next(BLOCK), first + np.arange(BLOCK))
-        for index, player in enumerate(players):
-            with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused afterwards
-                arms, beliefs = _play(player, problem, block, rounds)
-            losses = _losses(job, truth, block, arms, beliefs)
-            meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})
-            tick(rounds * len(trials))
-    return meter.values
-
-
 def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block:
     """Everything of a block that does not depend on the agents."""
     shrinkage = as_told(job.problem.knowledge())
@@ -186,8 +167,22 @@ class Numpy:
         return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
-        """Cumulative losses of these trials."""
-        return run_trials(job, trials, tick)
+        """Cumulative losses of these trials at the rounds of the job's grid."""
+        problem = job.problem
+        truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
+        world = RoundDraws(job.seed, trials, "rounds", problem.round_normals())
+        players = [Player(agent, problem.knowledge(), truth, job.seed, trials) for agent in job.agents]
+        meter = _Meter(job, len(trials))
+        for first in range(0, job.rounds, BLOCK):
+            rounds = min(BLOCK, job.rounds - first)
+            block = _make_block(job, truth, world.next(BLOCK), first + np.arange(BLOCK))
+            for index, player in enumerate(players):
+                with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused afterwards
+                    arms, beliefs = _play(player, problem, block, rounds)
+                losses = _losses(job, truth, block, arms, beliefs)
+                meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})
+                tick(rounds * len(trials))
+        return meter.values
 
 
 ENGINE = Numpy()

@@ -130,17 +130,6 @@ def constants(problem: GaussianProblem, agent: Agent, decompose: bool) -> Consta
     )
 
 
-def run_trials(job: Job, trials: range, tick: Tick) -> Part:
-    """Cumulative losses of these trials, as the other engines give them."""
-    jax_engine.keep_compiled_programs()
-    whole = -(-max(job.batch, len(trials)) // LANES) * LANES
-    single = job._replace(precision="float32")
-    with jax.enable_x64(True):
-        draws = jax_engine.Randomness(single, trials, whole)
-        played = [_play(single, agent, draws, tick) for agent in job.agents]
-    return jax_engine.part(job, played, len(trials))
-
-
 def _play(job: Job, agent: Agent, draws: jax_engine.Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     problem: Any = job.problem
@@ -246,8 +235,14 @@ class Pallas(jax_engine.Jax):
         return BATCH
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
-        """Cumulative losses of these trials."""
-        return run_trials(job, trials, tick)
+        """Cumulative losses of these trials, as the other engines give them."""
+        jax_engine.keep_compiled_programs()
+        whole = -(-max(job.batch, len(trials)) // LANES) * LANES
+        single = job._replace(precision="float32")
+        with jax.enable_x64(True):
+            draws = jax_engine.Randomness(single, trials, whole)
+            played = [_play(single, agent, draws, tick) for agent in job.agents]
+        return jax_engine.part(job, played, len(trials))
 
 
 ENGINE = Pallas()

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from unfog.inputs import InputError
+from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
@@ -32,6 +32,10 @@ class Processes:
     """The executor. A single batch is played in this process."""
 
     workers: int
+
+    def __post_init__(self) -> None:
+        """One or more."""
+        count("workers", self.workers)
 
     def run(
         self, engine: Engine, job: Job, pending: Sequence[range], tick: Tick
