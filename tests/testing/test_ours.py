@@ -16,6 +16,7 @@ from unfog.features import quadrature
 from unfog.features.named import BUILT_IN
 from unfog.lab.datasets import MissingError
 from unfog.lab.spec import KINDS
+from unfog.testing.common import TRIALS, problem, truth
 from unfog.worlds import GaussianProblem, LogisticProblem
 from unfog.worlds.problem import Problem
 
@@ -83,6 +84,45 @@ def test_denoisers(part: Denoiser) -> None:
 def test_learners(part: Learner) -> None:
     fitting = (one for one in [denoise.Exact(), *DENOISERS] if part.goes_with(one))
     testing.check_learner(part, next(fitting))
+
+
+TRIED: list[Learner] = [learn.Hetero(), learn.Revisable(), learn.Adf(marginal=True), learn.LMC(steps=3)]
+ELSEWHERE: list[dict[str, Any]] = [
+    {"features": "per_arm"},
+    {"features": "product"},
+    {"features": "matrix", "actions": MATRICES},
+    {"dim": 3},
+    {"dim": 1, "actions": 2},
+    {"action_law": "uniform"},
+    {"actions": ACTIONS},
+    {"missing": 0.3},
+    {"drift_cov": 0.1, "drift_rounds": 7},
+    {"denoiser": denoise.KnownBias()},
+    {"denoiser": denoise.KnownBias(), "drift_cov": 0.1, "drift_rounds": 7},
+    {"denoiser": denoise.KnownBias(), "features": "per_arm", "dim": 3},
+    {"denoiser": denoise.Exact(pairs=True)},
+    {"denoiser": denoise.Incomplete(pairs=True), "missing": 0.3},
+]
+
+
+@pytest.mark.parametrize("told", ELSEWHERE, ids=str)
+@pytest.mark.parametrize("part", TRIED, ids=lambda part: part.name)
+def test_learners_elsewhere(part: Learner, told: dict[str, Any]) -> None:
+    """On other problems, and beside other denoisers."""
+    testing.check_learner(part, **told)
+
+
+def test_the_truth_is_drawn_as_worlds_ask() -> None:
+    """Uniforms where these are asked for, and those of a trial whichever others there are."""
+    world = problem(action_law="uniform", actions=400, features="product")
+    first = truth(world).features.at(np.ones((TRIALS, 2))).scores(np.array([1.0, 0.0]))  # of every action
+    assert first.shape == (TRIALS, 400)
+    assert np.abs(first).max() <= 1
+    assert abs(first.mean()) < 4 * (1 / 3 / first.size) ** 0.5
+    assert first.std() > 0.5
+    for trial in range(TRIALS):
+        whole, alone = truth(world), truth(world, slice(trial, trial + 1))
+        np.testing.assert_array_equal(whole.theta[trial], alone.theta[0])
 
 
 @pytest.mark.parametrize("part", CHOOSERS, ids=repr)
