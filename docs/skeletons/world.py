@@ -4,6 +4,9 @@ A world is contexts x channel x arms x payoff (worlds/composed.py): write the pa
 others as they are. The fields of the channel (`missing`, `revealed`, `late`, ...) come with `Composed`.
 Agents are told the moments of the contexts, which are not Gaussian: what they believe is wrong, and regret is
 against one who believes the same.
+
+`eq=False` makes a world equal to itself alone. It can then be hashed whatever its fields hold, and they may
+hold lists and arrays: compiled engines keep what they made for a world under that world.
 """
 
 from dataclasses import dataclass

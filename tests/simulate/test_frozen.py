@@ -1,6 +1,7 @@
-"""Final regrets of every row of the catalogue, as they were before parts, plans and worlds were rebuilt.
+"""Final regrets of the first fifteen rows, as they were before parts, plans and worlds were rebuilt.
 
 Two trials of 30 rounds, seed 3. A change that moves one of these numbers changes results, and must say so.
+A new row needs none here.
 """
 
 from typing import Any
@@ -105,12 +106,13 @@ FROZEN: dict[str, dict[str, tuple[float, float]]] = {
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_every_row_is_frozen(world: str) -> None:
-    assert set(FROZEN[world]) == set(AGENTS)
+def test_what_is_frozen_is_still_a_row(world: str) -> None:
+    assert set(FROZEN[world]) <= set(AGENTS)
+    assert len(FROZEN[world]) == 15
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", FROZEN["gaussian"])
 def test_final_regrets_are_those_of_before(name: str, world: str) -> None:
     regret = simulate(WORLDS[world], [name], rounds=30, trials=2, seed=3).values["regret"]
     np.testing.assert_allclose(regret[0, :, -1], FROZEN[world][name], rtol=1e-9)

@@ -11,8 +11,8 @@ from unfog.agents.choose import Epsilon, Greedy, Thompson
 from unfog.agents.choose.greedy import best, for_all
 from unfog.agents.denoise import Exact, Incomplete, KnownBias
 from unfog.agents.evidence import Evidence
-from unfog.agents.learn import Conjugate, Revisable, Smoothing
-from unfog.agents.parts import Chooser, Denoiser, LooksBack, Privilege, Rewinds, Term, View
+from unfog.agents.learn import LMC, Conjugate, Revisable, Smoothing
+from unfog.agents.parts import Chooser, Denoiser, Learner, LooksBack, Privilege, Rewinds, Term, View
 from unfog.features import Context
 from unfog.features.product import Product
 from unfog.maths.arrays import Array, Ints
@@ -122,6 +122,39 @@ class Thawed(Chooser):
         return Greedy().probabilities(view, draws)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counts(Exact):
+    name = "counts"
+
+    def start(self, parameters: Any) -> Any:
+        return super().start(parameters)._replace(seen=np.zeros((), np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags(Exact):
+    name = "flags"
+
+    def update(self, parameters: Any, state: Any, noisy: Array, context: Any) -> Any:
+        found = super().update(parameters, state, noisy, context)
+        return found._replace(seen=np.ones(noisy.shape[:-1], bool))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nameless(Denoiser):
+    """It has no name, and no note."""
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Any:
+        return known.context_cov
+
+    def predict(self, parameters: Any, state: Any, noisy: Array) -> Context:
+        return Context(noisy, parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noteless(Nameless):
+    name = "noteless"
+
+
 class Bare:
     """No part at all."""
 
@@ -137,6 +170,10 @@ class Bare:
         (Mixes(), "'mixes': a trial's belief depends on the trials beside it"),
         (Lopsided(), "'lopsided': its covariance is not symmetric"),
         (Forgets(pairs=True), "'forgets': true contexts that come late give another state"),
+        (Counts(), "'counts': a state holds an array of int64; floats alone"),
+        (Flags(), "'flags': a state holds an array of bool; floats alone"),
+        (Nameless(), "Nameless.*name"),  # type: ignore[abstract]
+        (Noteless(), "(?i)Noteless.*note"),  # type: ignore[abstract]
         (Inventive(), "'inventive': takes gaps, and makes something of a context that was lost"),
         (Changeable(setting=[1]), "Changeable: .*unhashable"),
         (Changeable(setting=lambda: 0), "'changeable': cannot be pickled"),
@@ -207,6 +244,73 @@ class Nonsense(Conjugate):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tallies(Conjugate):
+    """Its state is a pair of what it believes, and a count."""
+
+    name = "tallies"
+
+    def start(self, known: Knowledge, rounds: int | None) -> Any:
+        return super().start(known, rounds), np.zeros((), np.int64)
+
+    def belief(self, parameters: Any, state: Any) -> Any:
+        return super().belief(parameters, state[0])
+
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        return super().update(parameters, state[0], evidence, reward), state[1] + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scribbles(Conjugate):
+    name = "scribbles"
+
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        reward -= 1.0
+        return super().update(parameters, state, evidence, reward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trembles(LMC):
+    name = "trembles"
+    steps: int = 2
+
+    def step(self, parameters: Any, state: Any, normals: Array) -> Any:
+        normals *= 2.0
+        return super().step(parameters, state, normals)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Silent(Learner):
+    """It does not say which rewards it is for."""
+
+    name = "silent"
+    note = "for who knows what"
+
+    def setup(self, known: Knowledge) -> Any:
+        return ()
+
+    def start(self, known: Knowledge, rounds: int | None) -> Any:
+        return ()
+
+    def belief(self, parameters: Any, state: Any) -> Any:
+        return None
+
+    def update(self, parameters: Any, state: Any, evidence: Evidence, reward: Array) -> Any:
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needy(Conjugate):
+    name = "needy"
+    needs = Rewinds  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picky(Conjugate):
+    name = "picky"
+    needs_features = ["Liftable"]  # type: ignore[assignment]  # noqa: RUF012
+
+
+@dataclass(frozen=True, kw_only=True)
 class Demanding(Conjugate):
     name = "demanding"
     needs = (Rewinds,)
@@ -225,6 +329,12 @@ class Demanding(Conjugate):
         (Gossips(), "'gossips': a trial's belief depends on the trials beside it"),
         (Sloppy(), "'sloppy': takes back something else than it took in"),
         (Nonsense(), "'poisson'; allowed: gaussian, bernoulli"),
+        (Tallies(), "'tallies': a state holds an array of int64; floats alone"),
+        (Scribbles(), "'scribbles': writes into its arguments"),
+        (Trembles(), "'trembles': writes into its arguments"),
+        (Silent(), "Silent.*rewards"),  # type: ignore[abstract]
+        (Needy(), "needs.*Rewinds"),
+        (Picky(), "needs_features.*Liftable"),
         (Demanding(), "'demanding' with five arms; allowed: six"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
@@ -271,9 +381,34 @@ class Halves(Greedy):
         return super().choose(view, normals) * 1.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Astray(Greedy):
+    """It chooses an arm that there is not."""
+
+    name = "astray"
+    arm: int = 99
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        return np.full_like(super().choose(view, normals), self.arm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anonymous(Chooser):
+    """It has no name, and no note."""
+
+    def normals(self, known: Knowledge) -> int:
+        return 0
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        return Greedy().choose(view, normals)
+
+
 @pytest.mark.parametrize(
     ("part", "rule"),
     [
+        (Astray(), r"'astray': chooses arm 99, where arms are numbered 0 to 4"),
+        (Astray(arm=-1), r"'astray': chooses arm -1, where arms are numbered 0 to 4"),
+        (Anonymous(), "Anonymous.*name"),  # type: ignore[abstract]
         (Blind(), "'blind': ignores the mask"),
         (Overconfident(), "'overconfident': its probabilities do not add up to one"),
         (Liar(epsilon=0.2), "'liar': says exact probabilities with which it does not choose"),
@@ -350,10 +485,19 @@ class Bankrupt(GaussianProblem):
         return score / 0 * 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Compared(GaussianProblem):
+    """It equals worlds with the same fields, which may be lists."""
+
+
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
 @pytest.mark.parametrize(
     ("world", "rule"),
     [
+        (
+            Compared(context_mean=[0.0] * 5),
+            "Compared: cannot be hashed .*'list'.*: write @dataclass.*eq=False",
+        ),
         (Leaks(), "Leaks: a trial depends on the trials beside it"),
         (Miscounts(), "Miscounts: arms\\(\\) is not how many arms the features have"),
         (Bankrupt(), "Bankrupt: a reward is not a number a trial"),

@@ -12,49 +12,55 @@ from unfog import testing
 from unfog.agents import choose, denoise, learn
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.parts import Chooser, Denoiser, Learner
-from unfog.features import matrix, per_arm, product, quadratic, quadrature
+from unfog.features import quadrature
+from unfog.features.named import BUILT_IN
+from unfog.lab.datasets import MissingError
+from unfog.lab.spec import KINDS
+from unfog.testing.common import TRIALS, problem, truth
 from unfog.worlds import GaussianProblem, LogisticProblem
+from unfog.worlds.problem import Problem
 
 SKELETONS = Path(__file__).parents[2] / "docs" / "skeletons"
 RNG = np.random.default_rng(7)
-ACTIONS = RNG.standard_normal((4, 2))
+ACTIONS, MATRICES = RNG.standard_normal((4, 2)), RNG.standard_normal((4, 3, 2))
 
-DENOISERS: list[Denoiser] = [
-    *{row.denoiser for row in AGENTS.values()},
+
+def parts(room: Any, *more: Any) -> list[Any]:
+    """Everything a room exports, as it is unless told, and these, each once."""
+    return list(dict.fromkeys([*(vars(room)[name]() for name in room.__all__), *more]))
+
+
+DENOISERS: list[Denoiser] = parts(
+    denoise,
+    *(row.denoiser for row in AGENTS.values()),
     denoise.Drift(step=0.05, pairs=True),
     denoise.Robust(nu=4.0, step=0.01, pairs=True),
     denoise.UnknownNoise(pairs=False),
-]
-LEARNERS: list[Learner] = [
-    *{row.learner for row in AGENTS.values()},
-    *{row.binary for row in AGENTS.values() if row.binary is not None},
+)
+LEARNERS: list[Learner] = parts(
+    learn,
+    *(row.learner for row in AGENTS.values()),
+    *(row.binary for row in AGENTS.values() if row.binary is not None),
     learn.Hetero(surprise=True),
     learn.Revisable(hetero=False),
-    learn.Smoothing(),
     learn.Smoothing(hetero=False),
-    learn.Joint(),
     learn.LMC(temperature=1.0, steps=3, marginal=True),
     learn.PG(sweeps=2),
     learn.Laplace(steps=2, marginal=True),
     learn.Laplace(steps=2),
-]
-CHOOSERS: list[Chooser] = [
-    choose.Thompson(),
-    choose.Ucb(),
+)
+CHOOSERS: list[Chooser] = parts(
+    choose,
     choose.Ucb(growth=1.0),
-    choose.Greedy(),
     choose.Epsilon(epsilon=0.3, decay=0.5),
-    choose.Ids(),
     choose.Ids(samples=10),
     choose.TopTwo(beta=0.6, redraws=2),
-]
+)
 MAPS: dict[str, Any] = {
-    "quadratic": (quadratic, ACTIONS),
-    "product": (product, ACTIONS),
-    "per_arm": (per_arm, ACTIONS),
-    "matrix": (matrix, RNG.standard_normal((4, 3, 2))),
-    "quadrature": (quadrature(lambda a, c: np.concatenate([a * c, np.sin(c) + 0 * a], -1), 2, 9), ACTIONS),
+    **BUILT_IN,
+    "quadrature": quadrature(lambda a, c: np.concatenate([a * c, np.sin(c) + 0 * a], -1), 2, 9),
 }
+NO_DATA = {"movielens": {"ratings": "stand-in"}}  # fields with which a world needs no file
 
 
 def skeleton(kind: str) -> Any:
@@ -76,7 +82,47 @@ def test_denoisers(part: Denoiser) -> None:
 
 @pytest.mark.parametrize("part", LEARNERS, ids=repr)
 def test_learners(part: Learner) -> None:
-    testing.check_learner(part)
+    fitting = (one for one in [denoise.Exact(), *DENOISERS] if part.goes_with(one))
+    testing.check_learner(part, next(fitting))
+
+
+TRIED: list[Learner] = [learn.Hetero(), learn.Revisable(), learn.Adf(marginal=True), learn.LMC(steps=3)]
+ELSEWHERE: list[dict[str, Any]] = [
+    {"features": "per_arm"},
+    {"features": "product"},
+    {"features": "matrix", "actions": MATRICES},
+    {"dim": 3},
+    {"dim": 1, "actions": 2},
+    {"action_law": "uniform"},
+    {"actions": ACTIONS},
+    {"missing": 0.3},
+    {"drift_cov": 0.1, "drift_rounds": 7},
+    {"denoiser": denoise.KnownBias()},
+    {"denoiser": denoise.KnownBias(), "drift_cov": 0.1, "drift_rounds": 7},
+    {"denoiser": denoise.KnownBias(), "features": "per_arm", "dim": 3},
+    {"denoiser": denoise.Exact(pairs=True)},
+    {"denoiser": denoise.Incomplete(pairs=True), "missing": 0.3},
+]
+
+
+@pytest.mark.parametrize("told", ELSEWHERE, ids=str)
+@pytest.mark.parametrize("part", TRIED, ids=lambda part: part.name)
+def test_learners_elsewhere(part: Learner, told: dict[str, Any]) -> None:
+    """On other problems, and beside other denoisers."""
+    testing.check_learner(part, **told)
+
+
+def test_the_truth_is_drawn_as_worlds_ask() -> None:
+    """Uniforms where these are asked for, and those of a trial whichever others there are."""
+    world = problem(action_law="uniform", actions=400, features="product")
+    first = truth(world).features.at(np.ones((TRIALS, 2))).scores(np.array([1.0, 0.0]))  # of every action
+    assert first.shape == (TRIALS, 400)
+    assert np.abs(first).max() <= 1
+    assert abs(first.mean()) < 4 * (1 / 3 / first.size) ** 0.5
+    assert first.std() > 0.5
+    for trial in range(TRIALS):
+        whole, alone = truth(world), truth(world, slice(trial, trial + 1))
+        np.testing.assert_array_equal(whole.theta[trial], alone.theta[0])
 
 
 @pytest.mark.parametrize("part", CHOOSERS, ids=repr)
@@ -86,8 +132,7 @@ def test_choosers(part: Chooser) -> None:
 
 @pytest.mark.parametrize("name", MAPS)
 def test_feature_maps(name: str) -> None:
-    build, actions = MAPS[name]
-    testing.check_feature_map(build, actions, dim=2)
+    testing.check_feature_map(MAPS[name], MATRICES if name == "matrix" else ACTIONS, dim=2)
 
 
 ODD: list[dict[str, Any]] = [
@@ -99,6 +144,16 @@ ODD: list[dict[str, Any]] = [
     {"revealed": 0.5, "late": 2},
     {"features": "per_arm"},
 ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_worlds_of_specs(kind: str) -> None:
+    try:
+        world: Problem = KINDS[kind](**NO_DATA.get(kind, {}))  # type: ignore[arg-type]
+        world.knowledge()
+    except MissingError:
+        pytest.skip(f"{kind} needs data")
+    testing.check_world(world)
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)

@@ -8,7 +8,7 @@ from unfog.agents.parts import Chooser, View
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import from_moments
-from unfog.testing.common import TRIALS, check_value, normals, problem, require, same, writes_nothing
+from unfog.testing.common import TRIALS, check_value, normals, problem, require, same, truth, writes_nothing
 
 DRAWS = 4000
 SIGMAS = 5.0  # a right chooser fails once in some hundred thousand times, and the draws are always the same
@@ -34,18 +34,17 @@ def check_chooser(chooser: Chooser) -> None:
 def _view(arms: Any) -> View:
     """Beliefs in which no arm is the best for certain."""
     world = problem()
-    known, truth = (
-        world.knowledge(),
-        world.truth(
-            {name: normals(name, TRIALS, *draws.shape) for name, draws in world.truth_draws().items()}
-        ),
-    )
+    known, features = world.knowledge(), truth(world).features
     context = Context(normals("believed", TRIALS, 2), known.context_cov)
-    belief = from_moments(known.prior_mean + 0.1 * normals("theta", TRIALS, 6), 0.3 * known.prior_cov)
-    return View(context, truth.features.design(context), belief, np.asarray(4), arms)
+    away = 0.1 * normals("theta", TRIALS, *known.prior_mean.shape)
+    belief = from_moments(known.prior_mean + away, 0.3 * known.prior_cov)
+    return View(context, features.design(context), belief, np.asarray(4), arms)
 
 
 def _check_mask(who: str, taken: Array, arms: Any) -> None:
+    """Arms that there are, and of these the ones that may be chosen."""
+    none = taken[(taken < 0) | (taken > 4)]
+    require(none.size == 0, who, f"chooses arm {next(iter(none), 0)}, where arms are numbered 0 to 4")
     allowed = np.ones((TRIALS, 5), bool) if arms is None else arms
     fine = allowed[np.arange(TRIALS), taken]
     require(fine.all(), who, "ignores the mask: it chooses arms that may not be chosen")

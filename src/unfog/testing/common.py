@@ -12,16 +12,10 @@ from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.problem import Draws, Problem, Truth
 
 TRIALS, ROUNDS = 3, 6
 CLOSE = 1e-9
-
-COVS = {
-    "context_mean": [0.8, -0.5],
-    "context_cov": [[1.0, 0.5], [0.5, 2.0]],
-    "noise_cov": [[0.7, -0.3], [-0.3, 0.4]],
-    "bias_cov": [[1.5, 0.4], [0.4, 0.6]],
-}
 
 
 class ContractError(AssertionError):
@@ -35,9 +29,32 @@ def require(holds: object, who: str, rule: str) -> None:
 
 
 def problem(rewards: str = "gaussian", **changes: Any) -> GaussianProblem | LogisticProblem:
-    """Two dimensions, five arms, nothing centred or isotropic."""
-    told: dict[str, Any] = {"dim": 2, "actions": 5, **COVS, "prior_mean": 0.2, "prior_cov": 0.5, **changes}
-    return LogisticProblem(**told) if rewards == "bernoulli" else GaussianProblem(**told, reward_var=0.7)
+    """Two dimensions unless told, five arms, nothing centred or isotropic."""
+    told: dict[str, Any] = {"dim": 2, "actions": 5, "prior_mean": 0.2, "prior_cov": 0.5}
+    told |= _laws(changes.get("dim", 2)) | changes
+    return (
+        LogisticProblem(**told) if rewards == "bernoulli" else GaussianProblem(**{"reward_var": 0.7} | told)
+    )
+
+
+def _laws(dim: int) -> dict[str, Any]:
+    """A mean that is not zero, and covariances with other variances everywhere and correlations."""
+    place = np.arange(dim)
+    sizes, apart = 1 + 0.5 * place, np.abs(place[:, None] - place)
+    covs = {"context_cov": (1.0, 0.4), "noise_cov": (0.6, -0.5), "bias_cov": (0.9, 0.3)}
+    made = {name: scale * np.outer(sizes, sizes) * rho**apart for name, (scale, rho) in covs.items()}
+    return {"context_mean": 0.8 * (-0.6) ** place, **made}
+
+
+def truth(world: Problem, trials: slice = slice(None)) -> Truth:
+    """The truth of these trials, the same whichever others are asked for."""
+    wanted = world.truth_draws().items()
+    return world.truth({name: _drawn(name, draws)[trials] for name, draws in wanted})
+
+
+def _drawn(name: str, draws: Draws) -> Array:
+    shape = TRIALS, *draws.shape
+    return normals(name, *shape) if draws.law == "normal" else locked(generator(0, 0, name).random(shape))
 
 
 def normals(purpose: str, *shape: int) -> Array:
@@ -63,14 +80,27 @@ def check_value(place: str, part: Any) -> str:
         check_part("", place, part)
     except InputError as error:
         raise ContractError(f"{who}: {error}") from None
+    except AttributeError as error:
+        raise ContractError(f"{who}: has no {error.name!r}: write it on the class") from None
+    _check_attributes(who, place, part)
     who = f"{place} {part.name!r}"
-    require(part.name and part.note, who, "needs a name and a note")
     try:
         copy = pickle.loads(pickle.dumps(part))  # noqa: S301
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ContractError(f"{who}: cannot be pickled ({error}): define its class in a module") from None
     require(copy == part and hash(copy) == hash(part), who, "does not equal itself after pickling")
     return who
+
+
+def _check_attributes(who: str, place: str, part: Any) -> None:
+    """What stands on its class is there, and is what it should be."""
+    for field in ("name", "note", *(["rewards"] if place == "learner" else [])):
+        found = getattr(part, field, None)
+        require(isinstance(found, str) and found, who, f"needs a {field}: a text on the class")
+    for field in ("needs", "needs_features") if place == "learner" else ():
+        found = getattr(part, field)
+        fine = isinstance(found, tuple) and all(isinstance(ability, type) for ability in found)
+        require(fine, who, f"{field} is {found!r}, not a tuple of abilities, such as (Rewinds,)")
 
 
 def arrays(who: str, state: Any) -> Iterator[Array]:
@@ -86,6 +116,14 @@ def arrays(who: str, state: Any) -> Iterator[Array]:
             f"a state is a tuple of arrays, and this one holds a {kind}",
         )
         yield state
+
+
+def floats(who: str, state: Any) -> list[Array]:
+    """The arrays of a state that rounds hand on: floats, which is what compiled engines carry."""
+    found = list(arrays(who, state))
+    for array in found:
+        require(array.dtype.kind == "f", who, f"a state holds an array of {array.dtype}; floats alone")
+    return found
 
 
 def same(one: Any, other: Any) -> bool:

@@ -8,24 +8,24 @@ import numpy as np
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.choose import Thompson
-from unfog.agents.denoise import Exact, Incomplete
-from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Chain, Denoiser, Learner, TakesBack
+from unfog.agents.denoise import Exact
+from unfog.agents.parts import Denoiser, Learner, Privilege, TakesBack
 from unfog.inputs import InputError
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, pick
 from unfog.testing.common import (
     ROUNDS,
     TRIALS,
     ContractError,
-    arrays,
     check_value,
+    floats,
     normals,
     problem,
     require,
     same,
+    truth,
     writes_nothing,
 )
-from unfog.worlds.problem import Truth
+from unfog.worlds.problem import Problem, Truth
 
 
 def check_learner(learner: Learner, denoiser: Denoiser | None = None, **changes: Any) -> None:
@@ -35,77 +35,102 @@ def check_learner(learner: Learner, denoiser: Denoiser | None = None, **changes:
     """
     who = check_value("learner", learner)
     world = problem(learner.rewards, **changes)
-    wanted = world.truth_draws().items()
-    truth = world.truth({name: normals(name, TRIALS, *draws.shape) for name, draws in wanted})
-    try:
-        agent = Agent("tried", denoiser or Exact(), learner, Thompson())
-        about = {"rewards": learner.rewards, "partial": False, "has_bias": True}
-        refuse_misfit(agent, world.knowledge(), truth.features, **about)  # type: ignore[arg-type]
-    except InputError as error:
-        raise ContractError(
-            f"{who}: cannot be tried here, give check_learner what it needs ({error})"
-        ) from None
-    whole = _play(who, agent, world, truth, slice(None))
+    agent = _tried(who, learner, denoiser or Exact(), world)
+    whole = _play(who, agent, world, slice(None))
     for trial in range(TRIALS):
-        alone = _play(who, agent, world, truth, slice(trial, trial + 1))
+        alone = _play(who, agent, world, slice(trial, trial + 1))
         agree = all(same(one[trial], other[0]) for one, other in zip(whole, alone, strict=True))
         require(agree, who, "a trial's belief depends on the trials beside it")
     moved = [not same(one, other) for one, other in pairwise(whole)]
     require(any(moved), who, "learns nothing from rewards")
     if isinstance(learner, TakesBack):
-        _check_takes_back(who, learner, world, truth)
+        _check_takes_back(who, learner, agent, world)
 
 
-def _play(who: str, agent: Agent, world: Any, truth: Truth, trials: slice) -> list[Array]:
+def _tried(who: str, learner: Learner, denoiser: Denoiser, world: Problem) -> Agent:
+    """The learner in an agent that can play this world."""
+    try:
+        agent = Agent("tried", denoiser, learner, Thompson())
+        about: dict[str, Any] = {"partial": world.partial, "has_bias": world.has_bias}
+        refuse_misfit(agent, world.knowledge(), truth(world).features, rewards=learner.rewards, **about)
+    except InputError as error:
+        told = "cannot be tried here, give check_learner what it needs"
+        raise ContractError(f"{who}: {told} ({error})") from None
+    return agent
+
+
+def _begin(agent: Agent, world: Problem, nature: Truth) -> tuple[rounds.Setup, rounds.Memory]:
+    privilege = None if agent.privileged is None else Privilege(nature.bias)
+    return rounds.begin(agent, world.knowledge(), privilege)
+
+
+def _play(who: str, agent: Agent, world: Problem, trials: slice) -> list[Array]:
     """Samples of theta before each decision, from the same normals."""
-    known, learner = world.knowledge(), agent.learner
-    features = type(truth.features)(*(part[trials] for part in truth.features))  # type: ignore[attr-defined]
-    setup, memory = rounds.begin(agent, known)
-    list(arrays(who, memory.learner))
-    found = []
+    nature, size = truth(world, trials), world.knowledge().prior_mean.shape[-1]
+    setup, memory = _begin(agent, world, nature)
+    floats(who, memory.learner)
+    fixed, found = normals("belief", TRIALS, size)[trials], []
     for t in range(ROUNDS):
-        memory = _chained(who, agent, setup, memory, known, t, trials)
-        noisy, drawn = normals(f"noisy {t}", TRIALS, 2)[trials], normals(f"theta {t}", TRIALS, 6)[trials]
-        offer = rounds.Offer(noisy, time=np.asarray(t))
-        decision = rounds.decide(agent, setup, memory, features, offer, drawn)
-        require(np.isfinite(decision.evidence.belief.mean).all(), who, "its belief is not finite")
-        fixed = normals("belief", TRIALS, 6)[trials]
-        found.append(np.broadcast_to(decision.evidence.belief.sample(fixed), fixed.shape))
-        paid = (normals(f"paid {t}", TRIALS)[trials] > 0).astype(float)
+        memory = _chained(who, agent, setup, memory, world.knowledge(), t, trials)
+        drawn = normals(f"round {t}", TRIALS, world.round_normals())[trials]
+        emission = world.emit(nature, drawn, np.asarray(t))
+        offer = rounds.Offer(emission.noisy, emission.mask, bias=emission.bias, time=np.asarray(t))
+        choice = normals(f"theta {t}", TRIALS, size)[trials]
+        decision = rounds.decide(agent, setup, memory, nature.features, offer, choice)
+        belief = decision.evidence.belief
+        require(np.isfinite(belief.mean).all(), who, "its belief is not finite")
+        found.append(np.broadcast_to(belief.sample(fixed), fixed.shape))
         memory = rounds.observe(agent, setup, memory, offer)
-        state = writes_nothing(who, learner.update, setup.learner, memory.learner, decision.evidence, paid)
-        list(arrays(who, state))
-        memory = memory._replace(learner=state)
+        scores = nature.features.at(emission.context).scores(nature.theta)
+        paid = world.reward(pick(scores, decision.arm), drawn)
+        memory = _learnt(who, agent, setup, memory, decision, paid, emission.context)
     return found
+
+
+def _learnt(
+    who: str,
+    agent: Agent,
+    setup: rounds.Setup,
+    memory: rounds.Memory,
+    decision: rounds.Decision,
+    paid: Array,
+    context: Array,
+) -> rounds.Memory:
+    """The reward, and the true context for those that see it, through the round."""
+    memory, decision = writes_nothing(who, rounds.reward, agent, setup, memory, decision, paid)
+    if agent.sees_context:
+        memory, _ = writes_nothing(who, rounds.reveal, agent, setup, memory, decision, context)
+    floats(who, memory.learner)
+    return memory
 
 
 def _chained(
     who: str, agent: Agent, setup: rounds.Setup, memory: rounds.Memory, known: Any, seen: int, trials: slice
 ) -> rounds.Memory:
     """The learner's steps before a decision, where it has any."""
-    if not isinstance(agent.learner, Chain):
+    if agent.chain is None:
         return memory
-    width = agent.learner.normals(known, seen)
-    for step in range(agent.learner.steps):
+    width = agent.chain.normals(known, seen)
+    for step in range(agent.chain.steps):
         drawn = normals(f"steps {seen} {step}", TRIALS, width)[trials]
-        memory = rounds.advance_chain(agent, setup, memory, drawn)
-        list(arrays(who, memory.learner))
+        memory = writes_nothing(who, rounds.advance_chain, agent, setup, memory, drawn)
+        floats(who, memory.learner)
     return memory
 
 
-def _check_takes_back(who: str, learner: Any, world: Any, truth: Truth) -> None:
+def _check_takes_back(who: str, learner: TakesBack, agent: Agent, world: Problem) -> None:
     """A term put in and replaced by another is as if the other had been put in."""
-    agent = Agent("tried", Incomplete(pairs=True), learner, Thompson())
-    setup, memory = rounds.begin(agent, world.knowledge())
-    offer = rounds.Offer(normals("noisy", TRIALS, 2))
-    decision = rounds.decide(agent, setup, memory, truth.features, offer, normals("theta", TRIALS, 6))
-    evidence: Evidence = decision.evidence
-    known = evidence._replace(design=truth.features.at(normals("contexts", TRIALS, 2)))
-    old, new = (learner.term(setup.learner, one) for one in (evidence, known))
-    paid, state = normals("paid", TRIALS), memory.learner
-    once = learner.replace(setup.learner, state, None, new, paid)
-    twice = learner.replace(setup.learner, state, None, old, paid)
+    nature, known = truth(world), world.knowledge()
+    size, dim = known.prior_mean.shape[-1], known.context_mean.shape[-1]
+    setup, memory = _begin(agent, world, nature)
+    offer = rounds.Offer(normals("noisy", TRIALS, dim))
+    decision = rounds.decide(agent, setup, memory, nature.features, offer, normals("theta", TRIALS, size))
+    certain = decision.evidence._replace(design=nature.features.at(normals("contexts", TRIALS, dim)))
+    old, new = (learner.term(setup.learner, one) for one in (decision.evidence, certain))
+    paid = world.reward(np.zeros(TRIALS), normals("paid", TRIALS, world.round_normals()))
+    once = learner.replace(setup.learner, memory.learner, None, new, paid)
+    twice = learner.replace(setup.learner, memory.learner, None, old, paid)
     twice = learner.replace(setup.learner, twice, old, new, paid)
-    beliefs = [learner.belief(setup.learner, one) for one in (once, twice)]
+    beliefs = [agent.learner.belief(setup.learner, one) for one in (once, twice)]
     agree = same(beliefs[0].mean, beliefs[1].mean) and same(beliefs[0].root, beliefs[1].root)
     require(agree, who, "takes back something else than it took in")

@@ -17,6 +17,7 @@ ROUNDS = 5
 def check_world(problem: Problem, agents: tuple[str, ...] = ("alg1", "naive")) -> None:
     """Raise ContractError, by the name of the world and of the rule, where it breaks one."""
     who = f"world {type(problem).__name__}"
+    _check_hash(who, problem)
     _check_knowledge(who, problem)
     whole = _rounds(who, problem, range(TRIALS))
     for trial in range(TRIALS):
@@ -36,6 +37,15 @@ def check_world(problem: Problem, agents: tuple[str, ...] = ("alg1", "naive")) -
     if problem.rewards.kind == "gaussian" and problem.has_bias:
         steps = np.diff(first.values["regret"], axis=-1)
         require(steps.min() > -1e-9, who, "a round's regret is negative")
+
+
+def _check_hash(who: str, problem: Problem) -> None:
+    """What is worked out for a world is kept by it."""
+    try:
+        hash(problem)
+    except TypeError as error:
+        wanted = "@dataclass(frozen=True, kw_only=True, eq=False)"
+        raise ContractError(f"{who}: cannot be hashed ({error}): write {wanted}") from None
 
 
 def _check_knowledge(who: str, problem: Problem) -> None:
