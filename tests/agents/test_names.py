@@ -106,7 +106,7 @@ def beside(part: str) -> str:
     """A row that a part can be put into: alg1-exact, unless its denoiser lacks what a learner needs."""
     kind, learner = rows_of(part).kind, LEARNERS.get(part)
     kept = [name for name, row in AGENTS.items() if kind == row.learner.rewards or row.binary is not None]
-    fits = [name for name in kept if learner is None or learner().goes_with(AGENTS[name].denoiser)]
+    fits = [name for name in kept if learner is None or not learner().misses(AGENTS[name].denoiser)]
     return "alg1-exact" if "alg1-exact" in fits else fits[0]
 
 
