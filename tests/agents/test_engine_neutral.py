@@ -33,6 +33,8 @@ from unfog.model.shrinkage import as_told
 from unfog.theory import regret
 from unfog.worlds.gaussian import GaussianProblem
 
+pytestmark = pytest.mark.slow
+
 T, N, K, D, M = 3, 4, 5, 3, 9  # trials, rounds, arms, dimensions, features
 PROBLEM = random_problem(seed=21, dim=D, actions=K)
 KNOWN = PROBLEM.knowledge()

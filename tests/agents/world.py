@@ -22,7 +22,9 @@ KNOWN = PROBLEM.knowledge()
 WIDE = KNOWN._replace(prior_cov=4 * KNOWN.prior_cov)  # wide enough for the paper's steps of Langevin's
 KINDS = "gaussian", "bernoulli"
 EVERY_ROW = pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
-BOTH_KINDS = {f"{name} {kind}": Catalogue(kind)[name] for kind in KINDS for name in AGENTS}
+BINARY = [name for name, row in AGENTS.items() if row.binary is not None]
+BOTH_KINDS = {f"{name} gaussian": row for name, row in AGENTS.items()}
+BOTH_KINDS |= {f"{name} bernoulli": Catalogue("bernoulli")[name] for name in BINARY}
 EVERY_ROW_OF_BOTH_KINDS = pytest.mark.parametrize("agent", BOTH_KINDS.values(), ids=list(BOTH_KINDS))
 
 

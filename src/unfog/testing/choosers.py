@@ -10,7 +10,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.gaussian import from_moments
 from unfog.testing.common import TRIALS, check_value, normals, problem, require, same, truth, writes_nothing
 
-DRAWS = 4000
+DRAWS = 1000
 SIGMAS = 5.0  # a right chooser fails once in some hundred thousand times, and the draws are always the same
 MASKS = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 1, 1, 1]], bool)  # one for each trial
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
@@ -21,6 +22,8 @@ from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
+
+pytestmark = pytest.mark.slow
 
 SIMULATIONS, SIZE, ROUNDS, DRAWS = 1000, 3, 20, 31
 BAND = np.sqrt(np.log(2 * SIZE / 0.01) / (2 * SIMULATIONS))  # 0.057
