@@ -1,5 +1,6 @@
 """Every part there is, and every skeleton, keeps its contract."""
 
+import os
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -147,7 +148,10 @@ ODD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_worlds_of_specs(kind: str) -> None:
+def test_worlds_of_specs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(__file__).parents[3] / "shared" / "data"
+    if "UNFOG_DATA" not in os.environ and folder.is_dir():
+        monkeypatch.setenv("UNFOG_DATA", str(folder))
     try:
         world: Problem = KINDS[kind](**NO_DATA.get(kind, {}))  # type: ignore[arg-type]
         world.knowledge()

@@ -156,7 +156,7 @@ def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     noisy = mask_lost(agent, setup, offer)
     channel = units.of(memory.denoiser, offer.unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, None)
-    return memory._replace(denoiser=units.put(memory.denoiser, offer.unit, noisy, channel))
+    return Memory(units.put(memory.denoiser, offer.unit, noisy, channel), memory.learner)
 
 
 def reward(
@@ -181,7 +181,7 @@ def _learnt(
         term = decision.term or able.term(setup.learner, decision.evidence)
         learner = able.replace(setup.learner, memory.learner, None, term, paid)
         decision = decision._replace(term=term)
-    return memory._replace(learner=learner), decision
+    return Memory(memory.denoiser, learner), decision
 
 
 def reveal(
@@ -204,7 +204,7 @@ def _paired(
     noisy = decision.noisy
     channel = units.of(memory.denoiser, decision.unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, context)
-    memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
+    memory = Memory(units.put(memory.denoiser, decision.unit, noisy, channel), memory.learner)
     evidence = decision.evidence._replace(design=decision.evidence.features.at(context))
     decision = decision._replace(evidence=evidence, known=context)
     if decision.reward is None:
@@ -227,7 +227,7 @@ def _revised(
     after = xp.where(xp.isnan(context), before, context)
     channel = units.of(memory.denoiser, decision.unit, noisy)
     channel, now = denoiser.correct(setup.denoiser, channel, noisy, before, after)
-    memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
+    memory = Memory(units.put(memory.denoiser, decision.unit, noisy, channel), memory.learner)
     evidence = decision.evidence._replace(
         design=decision.evidence.features.design(now), belief=learner.belief(setup.learner, memory.learner)
     )
@@ -240,4 +240,4 @@ def _revised(
     if decision.reward is None:
         return memory, decision
     known = learner.replace(setup.learner, memory.learner, old, new, decision.reward)
-    return memory._replace(learner=known), decision
+    return Memory(memory.denoiser, known), decision

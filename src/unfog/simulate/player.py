@@ -32,12 +32,15 @@ class Player:
         self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepDraws(seed, trials, agent.chain, known)
 
-    def round(self, offer: Offer, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
+    def round(self, emission: Emission, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
         """One round, as far as its reward: normals (trials, w)."""
         for drawn in self.steps.next(self.seen):
             self.memory = rounds.advance_chain(self.agent, self.setup, self.memory, drawn)
-        told = self.agent, self.setup, self.memory, self.features
-        self.memory, decision = rounds.play(*told, offer._replace(time=np.asarray(self.seen)), normals, pay)
+        told, offer = (
+            (self.agent, self.setup, self.memory, self.features),
+            offered(emission, np.asarray(self.seen)),
+        )
+        self.memory, decision = rounds.play(*told, offer, normals, pay)
         self.seen += 1
         return decision
 
@@ -76,13 +79,13 @@ def played(
             score = np.vecdot(truth.features.at(context).row(arm), truth.theta)
             return problem.reward(score, nature[:, t])
 
-        decision = player.round(offered(emission), draws[:, t], pay)
+        decision = player.round(emission, draws[:, t], pay)
         yield emission, player.reveal(decision, to_reveal(emission), problem.late)
 
 
-def offered(emission: Emission) -> Offer:
-    """What of all that nature makes an agent may be shown."""
-    return Offer(emission.noisy, emission.mask, bias=emission.bias)
+def offered(emission: Emission, number: Ints) -> Offer:
+    """What of all that nature makes in a round, which has this number, an agent may be shown."""
+    return Offer(emission.noisy, emission.mask, None, emission.bias, number)
 
 
 def to_reveal(emission: Emission) -> Array:

@@ -127,7 +127,7 @@ class Program:
             seen = truth.features.at(emission.context).row(arm)
             return self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
 
-        told, offer = (agent, inputs.setup, memory, truth.features), offered(emission)._replace(time=t)
+        told, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
         memory, decision = rounds.play(*told, offer, choice, pay)
         if agent.sees_context:  # at once: the engine refuses worlds that show contexts late
             memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, emission.context)

@@ -20,7 +20,7 @@ from unfog.simulate.engines import cost
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.grid import CURVES
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
-from unfog.simulate.player import Player, offered, to_reveal
+from unfog.simulate.player import Player, to_reveal
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
@@ -54,7 +54,7 @@ def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple
         def pay(arm: Ints, t: int = t) -> Array:
             return problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
 
-        decision = player.round(offered(emission), draws[t], pay)
+        decision = player.round(emission, draws[t], pay)
         player.reveal(decision, to_reveal(emission), problem.late)
         arms.append(decision.arm)
         beliefs.append(decision.context)
