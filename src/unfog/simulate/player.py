@@ -36,10 +36,8 @@ class Player:
         """One round, as far as its reward: normals (trials, w)."""
         for drawn in self.steps.next(self.seen):
             self.memory = rounds.advance_chain(self.agent, self.setup, self.memory, drawn)
-        told, offer = (
-            (self.agent, self.setup, self.memory, self.features),
-            offered(emission, np.asarray(self.seen)),
-        )
+        told = self.agent, self.setup, self.memory, self.features
+        offer = offered(emission, np.asarray(self.seen))
         self.memory, decision = rounds.play(*told, offer, normals, pay)
         self.seen += 1
         return decision
