@@ -93,7 +93,7 @@ def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) ->
 
 
 def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
-    """The noisy context as the agent sees it: what was lost is not a number, or mu_c for want of gaps."""
+    """The noisy context as the agent sees it: what was lost is not a number, or mu_c to who knows no gap."""
     if offer.mask is None:
         return offer.noisy
     xp = offer.noisy.__array_namespace__()
