@@ -244,8 +244,10 @@ def test_version(capsys: Capture) -> None:
 
 
 RUN = """
+import signal
 import sys
 from unfog.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 main(["run", "fig1-gaussian", "--trials", "20000", "--rounds", "300", "--workers", sys.argv[1]])
 """
 
