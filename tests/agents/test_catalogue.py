@@ -29,7 +29,7 @@ SPELLED = {
         "alg1-exact-hetero:surprise=true-ucb:quantile=0.9:growth=1",
         "alg1-exact-joint:nodes=8",
         "alg1-exact-smoothing:hetero=false-ids:samples=4",
-        "drift:step=0.01:quantile=0.9",
+        "drift:step=0.01:tail=8",
         "robust:nu=4-greedy",
         "unknown-noise:trust=7-toptwo:beta=0.3",
         "late-epsilon:epsilon=0.2:decay=0.5",

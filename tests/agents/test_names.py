@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue, named
-from unfog.agents.choose import Epsilon, Greedy, Ids, Thompson, TopTwo, Ucb
+from unfog.agents.choose import Epsilon, Greedy, Ids, RandUcb, Thompson, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn, Robust, UnknownNoise
 from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Revisable, Smoothing
 from unfog.agents.names import CHOOSERS, FORMER, LEARNERS, PARTS, settings_of, spelled_out
@@ -120,14 +120,14 @@ def test_settings_are_told_as_they_are_written(name: str) -> None:
 
 def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
     rows = Catalogue()
-    assert rows["drift:step=0.01:quantile=0.9"].denoiser == Drift(step=0.01)
-    assert rows["drift:step=0.01:quantile=0.9"].chooser == Ucb(quantile=0.9)
+    assert rows["drift:step=0.01:tail=8"].denoiser == Drift(step=0.01)
+    assert rows["drift:step=0.01:tail=8"].chooser == RandUcb(tail=8.0)
     assert rows["robust:nu=3"].denoiser == Robust(nu=3.0)
     assert rows["unknown-noise:trust=20"].denoiser == UnknownNoise(trust=20.0)
     assert rows["unfog:surprise=true"].learner == Hetero(surprise=True)
-    assert ROWS["unfog:marginal=false:quantile=0.9"].learner == Adf()
+    assert ROWS["unfog:marginal=false:level=1.2"].learner == Adf()
     assert rows["drift:step=0.01-greedy"].chooser == Greedy()
-    told = r"^agents\.drift\.nu: no such setting; allowed: pairs=false, step=0.001, surprise=false, quantile="
+    told = r"^agents\.drift\.nu: no such setting; allowed: pairs=false, step=0.001, surprise=false, level="
     with pytest.raises(InputError, match=told):
         named(["drift:nu=3"])
     assert rows["drift:pairs=true"].denoiser == Drift(pairs=True)
@@ -137,8 +137,8 @@ def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
         named(["alg2", "alg1:pairs=true"])
     with pytest.raises(InputError, match=r"^agents\.drift\.step: -1\.0; allowed: zero or a positive number"):
         named(["drift:step=-1"])
-    with pytest.raises(InputError, match="'alg1-exact-hetero-ucb' is 'unfog' by another name"):
-        named(["unfog", "alg1-exact-hetero-ucb"])
+    with pytest.raises(InputError, match="'alg1-exact-hetero-randucb' is 'unfog' by another name"):
+        named(["unfog", "alg1-exact-hetero-randucb"])
 
 
 def test_a_learner_and_a_chooser_go_together() -> None:

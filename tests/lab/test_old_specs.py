@@ -40,7 +40,7 @@ reward_var = 2.0
 rounds = 12
 trials = 4
 seed = 0
-agents = ["alg1", "unfog", "alg1-exact-smoothing"]
+agents = ["alg1", "unfog-ucb", "alg1-exact-smoothing"]
 decompose = true
 engine = "numpy"
 """

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from unfog.agents.assemble import Agent
-from unfog.agents.choose import Thompson, Ucb
+from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise import (
     Drift,
     Exact,
@@ -31,7 +31,7 @@ PF = "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observabl
 OURS, EXACT = "unfog, docs/agents.md", "unfog, docs/denoising.md"
 
 _paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
-_ours = partial(Agent, learner=Hetero(), chooser=Ucb(), binary=Adf(marginal=True), reference=OURS)
+_ours = partial(Agent, learner=Hetero(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS)
 
 # fmt: off
 _ROWS = [
@@ -50,7 +50,7 @@ _ROWS = [
     _paper("alg2-exact", Exact(pairs=True), label="Algorithm 2, exact", reference=EXACT,
            summary="alg2 with the exact posterior of the context"),
     _ours("unfog", Exact(),
-          summary="our default: exact denoising, rewards weighed by what they hide, Bayes-UCB"),
+          summary="our default: exact denoising, rewards weighed by what they hide, randomised UCB"),
     _ours("unfog-delayed", Exact(pairs=True), binary=Adf(),
           summary="our default where true contexts come after rewards"),
     _ours("unfog-oracle", KnownBias(),

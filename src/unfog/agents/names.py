@@ -4,7 +4,7 @@
     alg1-pg                               the row with another learner
     alg1-lmc:temperature=1:steps=20       with settings of one's own
     alg1-exact-hetero-ucb                 with another learner and another chooser
-    drift:step=0.01:quantile=0.9          the row with other settings of its own three parts
+    drift:step=0.01:tail=8                the row with other settings of its own three parts
 
 The name says everything, so that it is all that a spec or a run folder needs to be told.
 """

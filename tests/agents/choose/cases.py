@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.problems import every_row, spd
-from unfog.agents.choose import Epsilon, Greedy, Ids, Thompson, TopTwo, Ucb
+from unfog.agents.choose import Epsilon, Greedy, Ids, RandUcb, Thompson, TopTwo, Ucb
 from unfog.agents.parts import Chooser, View
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
@@ -20,6 +20,8 @@ CHOOSERS: dict[str, Chooser] = {
     "greedy": Greedy(),
     "ucb": Ucb(),
     "ucb growing": Ucb(quantile=0.8, growth=1.0),
+    "randucb": RandUcb(),
+    "randucb wide": RandUcb(level=0.3, tail=2.1),
     "epsilon": Epsilon(epsilon=0.3),
     "epsilon falling": Epsilon(epsilon=0.9, decay=0.5),
     "ids": Ids(),

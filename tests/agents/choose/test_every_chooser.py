@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from tests.agents.choose.cases import NOW, Case, K, T, every
 from tests.problems import spd
 from unfog.agents.catalogue import Catalogue
-from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
+from unfog.agents.choose import Epsilon, Greedy, Ids, RandUcb, TopTwo, Ucb
 from unfog.agents.parts import Chooser, View
 from unfog.features import Context
 from unfog.features.per_arm import PerArm
@@ -261,6 +261,8 @@ def test_what_changes_with_the_rounds_must_be_told_which(chooser: Chooser, case:
     [
         (Ucb, "quantile", [0.49, 1.0, 1.5, -0.9, float("nan"), True, "0.9", [0.9]]),
         (Ucb, "growth", [-0.1, float("inf"), True, "1"]),
+        (RandUcb, "level", [0.0, -1.0, float("inf"), True, "1"]),
+        (RandUcb, "tail", [2.0, -1.0, float("nan"), True, "3"]),
         (Ids, "samples", [-1, 2.5, 10_001, True, "8"]),
         (Ids, "quantile", [0.4, 1.0, float("nan"), "0.9"]),
         (Epsilon, "epsilon", [-0.1, 1.1, float("nan"), True, "0.1"]),
@@ -280,6 +282,7 @@ def test_bad_settings_are_refused_by_name(make: Any, field: str, bad: list[Any])
     [
         ("alg1-ucb", Ucb()),
         ("alg1-exact-ucb:quantile=0.9:growth=0.5", Ucb(quantile=0.9, growth=0.5)),
+        ("alg1-randucb:level=1.2:tail=6", RandUcb(level=1.2, tail=6.0)),
         ("kk-ids:samples=8", Ids(samples=8)),
         ("oracle-greedy", Greedy()),
         ("naive-epsilon:epsilon=0.2", Epsilon(epsilon=0.2)),

@@ -1,0 +1,104 @@
+"""Randomised Bayes-UCB: an upper quantile of every arm's score, at a level that is drawn anew every round.
+
+    argmax_a psi(a)'E[theta] + Z_t sd(psi(a)'theta),   P(Z_t > z) = (level / z)^tail   for z >= level
+
+Most draws are near `level` (the median is 1.5 deviations, three in a hundred exceed 2): nearly Bayes-UCB at a
+constant level, which explores least where contexts explore by themselves, but locks in where they do not: an
+arm whose bound has fallen below the others' is never tried again, though it be the best. A level without
+bounds tries every arm that is uncertain sooner or later, and Bayesian regret grows like sqrt(T), logarithms
+aside: docs/theory.md has the proof. S. Vaswani, A. Mehrabian, A. Durand and B. Kveton, *Old Dog Learns New
+Tricks: Randomized UCB for Bandit Problems*, draw the level for all arms at once, too, from a bounded law; the
+power law here is ours. E. Kaufmann, O. Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit
+Problems*, is the rule without the draw (choose/ucb.py).
+
+As the level rises, the arm with the largest bound changes from the one that is best expected to the one that
+is least certain. Each arm leads on an interval of levels (the upper envelope of the lines mean + z sd), so
+that probabilities are exact: those of the intervals.
+"""
+
+from dataclasses import dataclass
+
+from unfog import inputs
+from unfog.agents.choose.greedy import best
+from unfog.agents.choose.ucb import moments
+from unfog.agents.parts import Chooser, View
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.normal import uniforms
+from unfog.model.knowledge import Knowledge
+
+PAIRS = 2**22  # of arms, compared at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandUcb(Chooser):
+    """Its settings: the least `level`, in deviations above the mean, and the power of the `tail` above it."""
+
+    level: float = 1.4
+    tail: float = 10.0
+
+    name = "randucb"
+    note = "Bayes-UCB at a level that is drawn anew every round: it cannot lock in"
+    propensity = "exact"
+
+    def __post_init__(self) -> None:
+        """Check the settings: without a second moment of the level there is no bound on regret."""
+        inputs.positive("level", self.level)
+        if inputs.positive("tail", self.tail) <= 2:
+            raise InputError("tail", repr(self.tail), "a number greater than 2")
+
+    def normals(self, known: Knowledge) -> int:
+        """The level: two."""
+        return 2
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        """The arm with the largest upper quantile at a level that is drawn."""
+        mean, variance = moments(view)
+        xp = mean.__array_namespace__()
+        drawn, _ = uniforms(normals)
+        levels = self.level * drawn ** (-1 / self.tail)
+        return best(view.among(mean + levels[..., None] * xp.sqrt(variance)))
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """The probability of the levels at which each arm leads."""
+        xp = draws.__array_namespace__()
+        mean, variance = moments(view)
+        low, high = leads(mean, xp.sqrt(variance), view.arms)
+        first, last = ((self.level / xp.maximum(z, self.level)) ** self.tail for z in (low, high))
+        share = xp.maximum(first - last, 0.0)
+        found: Array = share / share.sum(-1)[..., None] + xp.zeros((*draws.shape[1:-1], 1), dtype=draws.dtype)
+        return found
+
+
+def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Array]:
+    """From which level to which each arm's mean + z sd is the largest, (..., K) each: from < to, or never.
+
+    Of arms that are equal the first one leads; one that may not be chosen never does.
+    """
+    xp, number = mean.__array_namespace__(), mean.shape[-1]
+    low, high = xp.full_like(mean, -xp.inf), xp.full_like(mean, xp.inf)
+    if arms is not None:
+        low = xp.where(arms, low, xp.inf)
+    step = max(1, PAIRS // number)
+    for first in range(0, number, step):
+        above, below = _against(mean, sd, arms, slice(first, first + step))
+        low, high = xp.maximum(low, above.max(-1)), xp.minimum(high, below.min(-1))
+    return low, high
+
+
+def _against(mean: Array, sd: Array, arms: Array | None, others: slice) -> tuple[Array, Array]:
+    """From which level on, and up to which, each arm is above each of these others: (..., K, n) each."""
+    xp = mean.__array_namespace__()
+    order = xp.arange(mean.shape[-1])
+    behind = mean[..., None, others] - mean[..., :, None]
+    steeper = sd[..., :, None] - sd[..., None, others]
+    level = behind / xp.where(steeper == 0, 1.0, steeper)
+    later = order[:, None] > order[None, others]
+    never = (steeper == 0) & ((behind > 0) | ((behind == 0) & later))
+    end = xp.full_like(level, xp.inf)
+    low = xp.where(steeper > 0, level, xp.where(never, end, -end))
+    high = xp.where(steeper < 0, level, end)
+    if arms is None:
+        return low, high
+    rival = arms[..., None, others]
+    return xp.where(rival, low, -end), xp.where(rival, high, end)

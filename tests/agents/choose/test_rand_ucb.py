@@ -1,0 +1,88 @@
+"""Randomised Bayes-UCB: levels by their law, arms by the envelope, regret that does not grow for good."""
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, pareto
+
+from tests.agents.choose.cases import Case, K, T
+from unfog.agents.choose import RandUcb, rand_ucb
+from unfog.agents.choose.rand_ucb import leads
+from unfog.maths.arrays import Array
+from unfog.maths.normal import uniforms
+
+
+def on_a_grid(mean: Array, sd: Array, levels: Array) -> Array:
+    """The leader at each of these levels, by looking."""
+    found: Array = np.argmax(mean + levels[:, None] * sd, -1)
+    return found
+
+
+def test_the_level_follows_its_power_law(rng: np.random.Generator) -> None:
+    """A right law fails with probability 1e-6."""
+    chooser = RandUcb(level=0.7, tail=3.0)
+    drawn, _ = uniforms(rng.standard_normal((20_000, 2)))
+    levels = chooser.level * drawn ** (-1 / chooser.tail)
+    assert kstest(levels, pareto(3.0, scale=0.7).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_it_takes_the_largest_bound_at_the_level_drawn(
+    case: Case, rng: np.random.Generator, masked: bool
+) -> None:
+    chooser = RandUcb(level=0.2, tail=2.5)
+    normals = rng.standard_normal((T, 2))
+    levels = 0.2 * np.exp(-0.5 * (normals**2).sum(-1)) ** (-1 / 2.5)
+    masks = np.arange(K) != rng.integers(0, K, (T, 1)) if masked else None
+    arms = chooser.choose(case.view(arms=masks), normals)
+    plain = []
+    for trial in range(T):
+        _, mean, cov = case.explicit(trial)
+        bounds = mean + levels[trial] * np.sqrt(np.diagonal(cov))
+        plain.append(np.argmax(bounds if masks is None else np.where(masks[trial], bounds, -np.inf)))
+    np.testing.assert_array_equal(arms, plain)
+    assert len(set(arms)) > 2
+
+
+@pytest.mark.parametrize("pairs", [2**22, 14])
+def test_each_arm_leads_where_it_is_seen_to_lead(
+    rng: np.random.Generator, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rand_ucb, "PAIRS", pairs)
+    levels = np.sort(rng.exponential(2.0, 3000))
+    several = 0
+    for _ in range(40):
+        mean, sd = rng.normal(size=7), rng.gamma(1.0, size=7)
+        low, high = leads(mean, sd)
+        leader = on_a_grid(mean, sd, levels)
+        several += len(set(leader)) > 2
+        for arm in range(7):
+            np.testing.assert_array_equal((low[arm] < levels) & (levels < high[arm]), leader == arm)
+    assert several > 10
+
+
+def test_of_equal_arms_the_first_one_leads() -> None:
+    mean, sd = np.asarray([1.0, 0.0, 1.0, 0.0, 0.5]), np.asarray([0.5, 2.0, 0.5, 2.0, 0.5])
+    low, high = leads(mean, sd)
+    np.testing.assert_array_equal(low < high, [True, True, False, False, False])
+    np.testing.assert_allclose(high[0], 1 / 1.5)  # 1 + 0.5 z = 2 z
+    np.testing.assert_allclose(low[1], 1 / 1.5)
+    arms = np.asarray([False, True, True, True, True])
+    low, high = leads(mean, sd, arms)
+    np.testing.assert_array_equal(low < high, [False, True, True, False, False])
+
+
+def test_probabilities_are_those_of_the_levels(case: Case) -> None:
+    """By the law of the level on a fine grid of its quantiles: right to one part in a hundred thousand."""
+    chooser, n = RandUcb(level=0.4, tail=2.2), 200_000
+    levels = pareto(2.2, scale=0.4).isf((np.arange(n) + 0.5) / n)
+    found = chooser.probabilities(case.view(), np.zeros((1, T, 2)))
+    for trial in range(4):
+        _, mean, cov = case.explicit(trial)
+        leader = on_a_grid(mean, np.sqrt(np.diagonal(cov)), levels)
+        np.testing.assert_allclose(found[trial], np.bincount(leader, minlength=K) / n, atol=3e-5)
+    assert ((found > 0) & (found < 1)).sum() > T
+
+
+def test_nothing_known_of_the_arms_is_no_trouble() -> None:
+    low, high = leads(np.zeros(3), np.zeros(3))
+    np.testing.assert_array_equal(low < high, [True, False, False])
