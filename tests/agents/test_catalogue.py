@@ -192,10 +192,12 @@ def test_an_agent_of_ones_own_goes_by_module_and_name(module: str) -> None:
     assert (row.name, row.denoiser, row.learner) == (name, AGENTS["unfog"].denoiser, Hetero())
     assert Catalogue("bernoulli")[name].learner == Adf()
     problem = GaussianProblem(dim=2, actions=3)
-    found, right = (simulate(problem, [one], **SMALL).values["regret"] for one in (name, "unfog-greedy"))
+    found, right = (
+        simulate(problem, [one], **SMALL).values["regret"] for one in (name, "alg1-exact-hetero-greedy")
+    )
     np.testing.assert_array_equal(found, right)  # the same parts by another name
-    with pytest.raises(InputError, match=rf"^agents: 'unfog-greedy' is '{name}' by another name"):
-        named([name, "unfog-greedy"])
+    with pytest.raises(InputError, match=rf"^agents: 'alg1-exact-hetero-greedy' is '{name}' by"):
+        named([name, "alg1-exact-hetero-greedy"])
     binary = simulate(LogisticProblem(dim=2, actions=3), [name], **SMALL)
     assert np.isfinite(binary.values["regret"]).all()
 

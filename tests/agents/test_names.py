@@ -137,8 +137,16 @@ def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
         named(["alg2", "alg1:pairs=true"])
     with pytest.raises(InputError, match=r"^agents\.drift\.step: -1\.0; allowed: zero or a positive number"):
         named(["drift:step=-1"])
-    with pytest.raises(InputError, match="'alg1-exact-hetero-randucb' is 'unfog' by another name"):
-        named(["unfog", "alg1-exact-hetero-randucb"])
+    assert rows["unfog:limit=9:tail=7"].limit == 9.0
+    assert rows["unfog-greedy"].limit == 6.0
+    assert rows["alg1-exact-hetero-randucb"].limit is None
+    with pytest.raises(InputError, match=r"^agents\.unfog\.limit: 0\.0; allowed: a positive number"):
+        named(["unfog:limit=0"])
+    with pytest.raises(InputError, match=r"^agents\.alg1\.limit: no such setting"):
+        named(["alg1:limit=6"])
+    assert len(named(["unfog", "alg1-exact-hetero-randucb"])) == 2  # without a limit it is another agent
+    with pytest.raises(InputError, match="'unfog-hetero-randucb' is 'unfog' by another name"):
+        named(["unfog", "unfog-hetero-randucb"])
 
 
 def test_a_learner_and_a_chooser_go_together() -> None:

@@ -9,11 +9,13 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+from unfog import inputs
 from unfog.agents.parts import (
     Chain,
     Chooser,
     Corrects,
     Denoiser,
+    Expects,
     Learner,
     LooksBack,
     Privileged,
@@ -45,6 +47,7 @@ class Agent:
     reference: str = ""
     binary: Learner | None = None  # the learner of this row for rewards of 0 or 1, where it has one
     label: str = ""  # in figures; the name unless told
+    limit: float | None = None  # how many deviations a reading or a reward may be off: agents/surprise.py
 
     def __new__(cls, *_: object, **given: object) -> "Agent":
         """Refuse what follows from the parts by now."""
@@ -70,6 +73,17 @@ class Agent:
                 what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}"
                 raise InputError(f"{self.name}.learner", what, f"beside it {missing}")
 
+        if self.limit is not None:
+            self._check_limit(self.limit)
+
+    def _check_limit(self, limit: float) -> None:
+        inputs.positive(f"{self.name}.limit", limit)
+        if self.expects is None:
+            what = f"{limit} beside the denoiser {self.denoiser.name!r}"
+            raise InputError(
+                f"{self.name}.limit", what, "none, or a denoiser that expects readings (Expects)"
+            )
+
     @property
     def sees_context(self) -> bool:
         """Whether it is shown true contexts after their rewards (setting 2)."""
@@ -84,6 +98,11 @@ class Agent:
     def privileged(self) -> Privileged | None:
         """Its denoiser, where that is told the bias."""
         return self.denoiser if isinstance(self.denoiser, Privileged) else None
+
+    @cached_property
+    def expects(self) -> Expects | None:
+        """Its denoiser, where that says what the next noisy context will be like."""
+        return self.denoiser if isinstance(self.denoiser, Expects) else None
 
     @cached_property
     def looks_back(self) -> tuple[Rewinds, LooksBack] | None:
@@ -108,8 +127,8 @@ class Agent:
         return self.sees_context and self.revises is None
 
     def same_as(self, other: "Agent") -> bool:
-        """Whether both have the same parts."""
-        return all(vars(self)[place] == vars(other)[place] for place in PLACES)
+        """Whether both have the same parts and the same limit."""
+        return all(vars(self)[place] == vars(other)[place] for place in (*PLACES, "limit"))
 
     def for_rewards(self, kind: str) -> "Agent":
         """The same agent with its learner for this kind of rewards; KeyError where it has none."""

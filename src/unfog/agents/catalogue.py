@@ -31,7 +31,9 @@ PF = "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observabl
 OURS, EXACT = "unfog, docs/agents.md", "unfog, docs/denoising.md"
 
 _paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
-_ours = partial(Agent, learner=Hetero(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS)
+_ours = partial(
+    Agent, learner=Hetero(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS, limit=6.0
+)
 
 # fmt: off
 _ROWS = [

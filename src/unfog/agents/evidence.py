@@ -21,6 +21,7 @@ class Evidence(NamedTuple):
     belief: Belief  # about theta
     arm: Ints  # (...,)
     unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
+    hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
 
     def row(self) -> Array:
         """The expected features of the arm, (..., m)."""
@@ -32,8 +33,25 @@ class Evidence(NamedTuple):
 
     def context_variance(self) -> Array:
         """E[theta'Cov(phi)theta]: what not knowing the context adds to the variance of a reward, (...,)."""
+        if self.hidden is not None:
+            return self.hidden
         fitting: Any = self.belief  # a belief in blocks comes with a design in blocks
         return self.design.context_variance(fitting, self.arm)
+
+    def expected_reward(self, noise: Array) -> tuple[Array, Array]:
+        """Mean and variance of a reward, (...,) each; `noise` is its variance given theta and the context."""
+        row = self.row()
+        xp = row.__array_namespace__()
+        variance = noise + self.context_variance() + self.belief.variance(row)
+        return xp.vecdot(row, self.belief.centre), variance
+
+    def weighed(self) -> "Evidence":
+        """With its `context_variance` worked out, for those who ask more than once."""
+        return self._replace(hidden=self.context_variance())
+
+    def known_to_be(self, design: Design) -> "Evidence":
+        """With what is known of the context by now."""
+        return self._replace(design=design, hidden=None)
 
     def context_slope(self) -> Array:
         """Cov(phi)E[theta], half the slope of theta'Cov(phi)theta at the mean, (..., m)."""

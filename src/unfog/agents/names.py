@@ -16,7 +16,7 @@ from typing import Any
 
 from unfog.agents import choose, learn
 from unfog.agents.assemble import PLACES, Agent
-from unfog.inputs import InputError, one_of
+from unfog.inputs import InputError, one_of, positive
 
 LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
 CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
@@ -66,15 +66,18 @@ def _tuned(whole: str, row: Agent, settings: Sequence[str]) -> Agent:
     """The row with other settings of its own parts: each goes to the part that has it."""
     parts: dict[str, Any] = {place: vars(row)[place] for place in PLACES}
     defaults = {place: _defaults(part) for place, part in parts.items()}
+    own = {} if row.limit is None else {"limit": row.limit}
     try:
-        found = _settings({f: value for own in defaults.values() for f, value in own.items()}, settings)
+        known = {f: value for one in (*defaults.values(), own) for f, value in one.items()}
+        found = _settings(known, settings)
         changed: dict[str, Any] = {
-            place: replace(parts[place], **{f: value for f, value in found.items() if f in own})
-            for place, own in defaults.items()
+            place: replace(parts[place], **{f: value for f, value in found.items() if f in one})
+            for place, one in defaults.items()
         }
+        limit = positive("limit", found["limit"]) if "limit" in found else row.limit
     except InputError as error:
         raise InputError.prefixed(whole, error) from None
-    return replace(row, **changed)
+    return replace(row, **changed, limit=limit)
 
 
 def settings_of(part: str) -> list[str]:

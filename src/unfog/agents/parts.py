@@ -100,6 +100,10 @@ class Learner(Part, Protocol):
                 what = f"{self.name!r} with the features {type(features).__name__}"
                 raise InputError("learner", what, f"with it {_first(ability)}")
 
+    def noise(self, parameters: Parameters, state: State) -> Array | None:
+        """The variance of a reward given theta and the context, (...,); None where rewards have bounds."""
+        return None
+
     @abstractmethod
     def setup(self, known: Knowledge) -> Parameters:
         """Everything that depends on the problem alone; InputError where its settings are not for it."""
@@ -173,6 +177,15 @@ class Privileged(Protocol):
     @abstractmethod
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The parameters with the bias of this round (..., d), where it is not the same in all rounds."""
+
+
+@runtime_checkable
+class Expects(Protocol):
+    """A denoiser that says what the next noisy context will be like."""
+
+    @abstractmethod
+    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Mean and variance of each of its coordinates: (..., d) each."""
 
 
 class Hindsight(NamedTuple):

@@ -10,12 +10,13 @@ often as more of it becomes known, where the parts can take that (`Agent.revises
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from unfog.agents import units
+from unfog.agents import surprise, units
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Corrects, Parameters, Privilege, State, TakesBack, Term, View
+from unfog.agents.surprise import Surprises
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
@@ -40,6 +41,7 @@ class Setup(NamedTuple):
     denoiser: Parameters
     learner: Parameters
     context_mean: Array  # (d,)  mu_c
+    context_var: Array  # (d,)  of its coordinates
 
 
 class Memory(NamedTuple):
@@ -47,6 +49,7 @@ class Memory(NamedTuple):
 
     denoiser: State  # with an axis for units in front, where there are several
     learner: State
+    surprises: Surprises | tuple[()] = ()  # where they are bounded, how many there were
 
 
 class Decision(NamedTuple):
@@ -57,6 +60,7 @@ class Decision(NamedTuple):
     evidence: Evidence
     noisy: Array  # (..., d)  as the denoiser was shown it
     unit: Ints | None = None
+    far: Any = None  # (...,)  whether that had to be brought within reach
     reward: Array | None = None  # (...,)
     term: Term | None = None  # what its reward says, or will say, of theta, where it can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
@@ -78,11 +82,14 @@ def begin(
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
     if several is not None and agent.looks_back is not None:
         raise ValueError(f"{agent.name}: its learner denoises past rounds with one bias, and units have many")
-    setup = Setup(agent.denoiser.setup(known, privilege), agent.learner.setup(known), known.context_mean)
+    xp = known.context_cov.__array_namespace__()
+    parts = agent.denoiser.setup(known, privilege), agent.learner.setup(known)
+    setup = Setup(*parts, known.context_mean, xp.linalg.diagonal(known.context_cov))
     channel = agent.denoiser.start(setup.denoiser)
     if several is not None:
         channel = units.repeated(channel, several)
-    return setup, Memory(channel, agent.learner.start(known, rounds))
+    counts = () if agent.limit is None else surprise.none_yet(known.context_mean)
+    return setup, Memory(channel, agent.learner.start(known, rounds), counts)
 
 
 def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) -> Memory:
@@ -102,10 +109,34 @@ def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
 
 def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> View:
     """Denoise: the expected features of every arm, and the belief about theta that goes with them."""
+    return _view(agent, setup, memory, features, offer, _reading(agent, setup, memory, offer))
+
+
+class _Reading(NamedTuple):
+    """A noisy context as the denoiser is to see it."""
+
+    parameters: Parameters  # the denoiser's, with the bias of this round for the privileged
+    channel: State  # that of its unit
+    noisy: Array  # (..., d)
+    far: Any  # (...,)  whether it had to be; None without a limit
+
+
+def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
+    """What was lost is marked, and what is absurd brought within reach."""
     noisy, parameters = mask_lost(agent, setup, offer), setup.denoiser
     if agent.privileged is not None and offer.bias is not None:
         parameters = agent.privileged.with_bias(parameters, offer.bias)
     channel = units.of(memory.denoiser, offer.unit, noisy)
+    if agent.limit is None or agent.expects is None:
+        return _Reading(parameters, channel, noisy, None)
+    noisy, far = surprise.within(noisy, *agent.expects.expected(parameters, channel), agent.limit)
+    return _Reading(parameters, channel, noisy, far.any(-1))
+
+
+def _view(
+    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, reading: _Reading
+) -> View:
+    parameters, channel, noisy, _ = reading
     if agent.looks_back is not None:
         rewinds, learner = agent.looks_back
         hindsight = rewinds.hindsight(parameters, channel, noisy)
@@ -120,11 +151,12 @@ def decide(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, normals: Array
 ) -> Decision:
     """Denoise and choose; nothing is learnt yet."""
-    seen = view(agent, setup, memory, features, offer)
-    arm, noisy = agent.chooser.choose(seen, normals), mask_lost(agent, setup, offer)
+    reading = _reading(agent, setup, memory, offer)
+    seen, noisy = _view(agent, setup, memory, features, offer, reading), reading.noisy
+    arm = agent.chooser.choose(seen, normals)
     unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
     evidence = Evidence(features, seen.design, seen.belief, arm, unbiased)
-    return Decision(arm, seen.context, evidence, noisy, offer.unit)
+    return Decision(arm, seen.context, evidence, noisy, offer.unit, reading.far)
 
 
 def play(
@@ -138,7 +170,7 @@ def play(
 ) -> tuple[Memory, Decision]:
     """A round whose reward comes at once: decide, observe, and the reward that the arm is paid."""
     decision = decide(agent, setup, memory, features, offer, normals)
-    memory = observe(agent, setup, memory, offer)
+    memory = _observed(agent, setup, memory, decision.noisy, decision.unit, decision.far)
     return reward(agent, setup, memory, decision, pay(decision.arm))
 
 
@@ -151,12 +183,20 @@ def probabilities(
 
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
+    reading = _reading(agent, setup, memory, offer)
+    return _observed(agent, setup, memory, reading.noisy, offer.unit, reading.far)
+
+
+def _observed(
+    agent: Agent, setup: Setup, memory: Memory, noisy: Array, unit: Ints | None, far: Any
+) -> Memory:
+    """With a noisy context that is within reach, and counted where it was not."""
+    memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=far))
     if agent.awaits_context:
         return memory
-    noisy = mask_lost(agent, setup, offer)
-    channel = units.of(memory.denoiser, offer.unit, noisy)
+    channel = units.of(memory.denoiser, unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, None)
-    return Memory(units.put(memory.denoiser, offer.unit, noisy, channel), memory.learner)
+    return memory._replace(denoiser=units.put(memory.denoiser, unit, noisy, channel))
 
 
 def reward(
@@ -174,6 +214,7 @@ def _learnt(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision]:
     """With what the reward says of theta; its term is kept where it may have to be taken back."""
+    memory, decision, paid = _reward_within_reach(agent, setup, memory, decision, paid)
     if agent.revises is None:
         learner = agent.learner.update(setup.learner, memory.learner, decision.evidence, paid)
     else:
@@ -181,13 +222,30 @@ def _learnt(
         term = decision.term or able.term(setup.learner, decision.evidence)
         learner = able.replace(setup.learner, memory.learner, None, term, paid)
         decision = decision._replace(term=term)
-    return Memory(memory.denoiser, learner), decision
+    return memory._replace(learner=learner), decision
+
+
+def _reward_within_reach(
+    agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
+) -> tuple[Memory, Decision, Array]:
+    """The reward as it is learnt from; that of an agent without a limit, or from 0 to 1, stays as it is."""
+    noise = None if agent.limit is None else agent.learner.noise(setup.learner, memory.learner)
+    if agent.limit is None or noise is None:
+        return memory, decision, paid
+    evidence = decision.evidence.weighed()
+    mean, variance = evidence.expected_reward(noise)
+    paid, far = surprise.within(paid, mean, variance, agent.limit)
+    counts = surprise.counted(memory.surprises, rewards=far)
+    return memory._replace(surprises=counts), decision._replace(evidence=evidence, reward=paid), paid
 
 
 def reveal(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
     """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
+    if agent.limit is not None:
+        context, far = surprise.within(context, setup.context_mean, setup.context_var, agent.limit)
+        memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=far.any(-1)))
     if agent.awaits_context:
         return _paired(agent, setup, memory, decision, context)
     if agent.revises is None:
@@ -204,8 +262,8 @@ def _paired(
     noisy = decision.noisy
     channel = units.of(memory.denoiser, decision.unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, context)
-    memory = Memory(units.put(memory.denoiser, decision.unit, noisy, channel), memory.learner)
-    evidence = decision.evidence._replace(design=decision.evidence.features.at(context))
+    memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
+    evidence = decision.evidence.known_to_be(decision.evidence.features.at(context))
     decision = decision._replace(evidence=evidence, known=context)
     if decision.reward is None:
         return memory, decision
@@ -227,10 +285,9 @@ def _revised(
     after = xp.where(xp.isnan(context), before, context)
     channel = units.of(memory.denoiser, decision.unit, noisy)
     channel, now = denoiser.correct(setup.denoiser, channel, noisy, before, after)
-    memory = Memory(units.put(memory.denoiser, decision.unit, noisy, channel), memory.learner)
-    evidence = decision.evidence._replace(
-        design=decision.evidence.features.design(now), belief=learner.belief(setup.learner, memory.learner)
-    )
+    memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
+    evidence = decision.evidence.known_to_be(decision.evidence.features.design(now))
+    evidence = evidence._replace(belief=learner.belief(setup.learner, memory.learner))
     old = decision.term or learner.term(setup.learner, decision.evidence)
     new = learner.term(setup.learner, evidence)
     news = (~xp.isnan(after) & (before != after)).any(-1)
@@ -240,4 +297,4 @@ def _revised(
     if decision.reward is None:
         return memory, decision
     known = learner.replace(setup.learner, memory.learner, old, new, decision.reward)
-    return Memory(memory.denoiser, known), decision
+    return memory._replace(learner=known), decision

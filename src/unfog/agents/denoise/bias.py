@@ -82,3 +82,9 @@ def belief(sight: Sight, tally: Tally) -> tuple[Array, Array]:
     """The mean g (..., d) and covariance S (..., d, d) of the bias."""
     shrunk = sight.basis / (1 + tally.seen[..., None] * sight.rates)[..., None, :]
     return matvec(shrunk, matvec(sight.coordinates, tally.total)), shrunk @ sight.basis.mT
+
+
+def expected(mean: Array, noisy_cov: Array, bias_mean: Array, bias_cov: Array) -> tuple[Array, Array]:
+    """The mean mu_c + g of the next noisy context and its variances, of Sigma_c + Sigma_n + S: (..., d)."""
+    xp = noisy_cov.__array_namespace__()
+    return mean + bias_mean, xp.linalg.diagonal(noisy_cov) + xp.linalg.diagonal(bias_cov)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from unfog import inputs
 from unfog.agents.denoise import bias
-from unfog.agents.parts import Denoiser, Privilege
+from unfog.agents.parts import Denoiser, Expects, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drift(bias.FromEither, Denoiser):
+class Drift(bias.FromEither, Denoiser, Expects):
     """Its settings: the variance of a `step` relative to the prior's; `pairs` as for `exact`."""
 
     step: float = 1e-3
@@ -66,11 +66,14 @@ class Drift(bias.FromEither, Denoiser):
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context."""
         xp = noisy.__array_namespace__()
-        basis = parameters.sight.basis
-        bias_cov = basis * state.variance[..., None, :] @ basis.mT
+        bias_mean, bias_cov = _bias(parameters, state)
         gain = xp.linalg.solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
-        mean = parameters.mean + matvec(gain, noisy - parameters.mean - matvec(basis, state.mean))
+        mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
         return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
+
+    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
+        return bias.expected(parameters.mean, parameters.noisy_cov, *_bias(parameters, state))
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """One more observation of the bias, and its next step."""
@@ -78,3 +81,9 @@ class Drift(bias.FromEither, Denoiser):
         variance = state.variance / (1 + state.variance * sight.rates)
         news = matvec(sight.coordinates, observation) - sight.rates * state.mean
         return State(state.mean + variance * news, variance + self.step)
+
+
+def _bias(parameters: Parameters, state: State) -> tuple[Array, Array]:
+    """Its mean g and covariance S."""
+    basis = parameters.sight.basis
+    return matvec(basis, state.mean), basis * state.variance[..., None, :] @ basis.mT

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.parts import Denoiser, Hindsight, Privilege, Rewinds
+from unfog.agents.parts import Denoiser, Expects, Hindsight, Privilege, Rewinds
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -30,7 +30,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(bias.FromEither, Denoiser, Rewinds):
+class Exact(bias.FromEither, Denoiser, Expects, Rewinds):
     """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone."""
 
     name = "exact"
@@ -52,6 +52,10 @@ class Exact(bias.FromEither, Denoiser, Rewinds):
         gain = xp.linalg.solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
         return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
+
+    def expected(self, parameters: Parameters, state: bias.Tally) -> tuple[Array, Array]:
+        """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
+        return bias.expected(parameters.mean, parameters.noisy_cov, *bias.belief(parameters.sight, state))
 
     def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, context: Array) -> bias.Tally:
         """One more observation of the bias."""

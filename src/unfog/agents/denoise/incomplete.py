@@ -20,8 +20,9 @@ them is the ratio of the largest to the smallest variance among Sigma_gamma and 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Corrects, Denoiser, Privilege
+from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -53,7 +54,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Incomplete(FromEither, Denoiser, Corrects):
+class Incomplete(FromEither, Denoiser, Expects, Corrects):
     """Its setting: with `pairs` it is shown true contexts, as far as they are ever known."""
 
     name = "incomplete"
@@ -75,6 +76,11 @@ class Incomplete(FromEither, Denoiser, Corrects):
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context: noisy (..., d), not a number where it was lost."""
         return _context(parameters, state, noisy, Context(parameters.mean, parameters.context_cov))
+
+    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
+        noisy_cov = parameters.context_cov + parameters.noise_cov
+        return bias.expected(parameters.mean, noisy_cov, *_bias(state))
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """The belief with this round's term; where the true context is shown at once, with what that says."""
@@ -132,6 +138,11 @@ def _term(parameters: Parameters, noisy: Array, context: Context) -> State:
 
 def _context(parameters: Parameters, state: State, noisy: Array, context: Context) -> Context:
     """The posterior of a round's context, with the belief about the bias from other rounds."""
-    xp = noisy.__array_namespace__()
+    return posterior(context, parameters.noise_cov, *_bias(state), noisy)
+
+
+def _bias(state: State) -> tuple[Array, Array]:
+    """Mean and covariance of the bias."""
+    xp = state.precision.__array_namespace__()
     cov = xp.linalg.inv(state.precision)
-    return posterior(context, parameters.noise_cov, matvec(cov, state.natural_mean), cov, noisy)
+    return matvec(cov, state.natural_mean), cov

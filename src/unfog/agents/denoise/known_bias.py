@@ -8,7 +8,7 @@ denoisers that declare themselves `Privileged` alone.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.parts import Denoiser, Privilege, Privileged
+from unfog.agents.parts import Denoiser, Expects, Privilege, Privileged
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
@@ -20,10 +20,11 @@ class Parameters(NamedTuple):
 
     shrinkage: Shrinkage
     bias: Array  # (..., d)
+    variance: Array  # (d,)  of a noisy context's coordinates
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownBias(Denoiser, Privileged):
+class KnownBias(Denoiser, Expects, Privileged):
     """It has no settings, and remembers nothing: there is nothing to learn about the channel."""
 
     name = "known_bias"
@@ -33,7 +34,9 @@ class KnownBias(Denoiser, Privileged):
         """The gain, and the bias that was shown."""
         if privilege is None:
             raise ValueError("known_bias needs a privilege: it must be shown the bias")
-        return Parameters(as_told(known), privilege.bias)
+        xp = known.context_cov.__array_namespace__()
+        variance = xp.linalg.diagonal(known.context_cov + known.noise_cov)
+        return Parameters(as_told(known), privilege.bias, variance)
 
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The bias of this round, where it drifts."""
@@ -43,3 +46,7 @@ class KnownBias(Denoiser, Privileged):
         """The posterior of the context given its measurement and the bias."""
         mean = posterior_mean(parameters.shrinkage, noisy, parameters.bias)
         return Context(mean, parameters.shrinkage.cov)
+
+    def expected(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
+        """mu_c + gamma, and the diagonal of Sigma_c + Sigma_n."""
+        return parameters.shrinkage.mean + parameters.bias, parameters.variance

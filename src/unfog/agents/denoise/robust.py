@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import inputs
+from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Denoiser, Privilege
+from unfog.agents.parts import Denoiser, Expects, Privilege
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths import student
@@ -35,6 +36,7 @@ class Parameters(NamedTuple):
     mean: Array  # (d,)    mu_c
     context_cov: Array  # (d, d)  Sigma_c
     bias_cov: Array  # (d, d)  Sigma_gamma
+    noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
     noise: student.Noise
 
 
@@ -46,7 +48,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Robust(FromEither, Denoiser):
+class Robust(FromEither, Denoiser, Expects):
     """Its settings: the noise's degrees of freedom `nu`, the bias's `step`; `pairs` as for `exact`."""
 
     nu: float = 10.0
@@ -66,7 +68,8 @@ class Robust(FromEither, Denoiser):
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the grid of the noise."""
         noise = student.noise(known.noise_cov, self.nu)
-        return Parameters(known.context_mean, known.context_cov, known.bias_cov, noise)
+        noisy_cov = known.context_cov + known.noise_cov
+        return Parameters(known.context_mean, known.context_cov, known.bias_cov, noisy_cov, noise)
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""
@@ -77,6 +80,10 @@ class Robust(FromEither, Denoiser):
         """Mean and covariance of this round's context."""
         moved, cov = student.moments(_seen(parameters, state, noisy), parameters.context_cov)
         return Context(parameters.mean + moved, cov)
+
+    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
+        return bias.expected(parameters.mean, parameters.noisy_cov, state.mean, state.cov)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """The Gaussian with the moments of the bias after this round and its step."""

@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import inputs
-from unfog.agents.denoise import incomplete
+from unfog.agents.denoise import bias, incomplete
 from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Corrects, Denoiser, Privilege
+from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -85,7 +85,7 @@ class Channel(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnknownNoise(FromEither, Denoiser, Corrects):
+class UnknownNoise(FromEither, Denoiser, Expects, Corrects):
     """Its settings: how many residuals the told covariance is worth (degrees of freedom d + 1 + trust).
 
     With `pairs` it is shown true contexts, as far as they are ever known.
@@ -119,6 +119,11 @@ class UnknownNoise(FromEither, Denoiser, Corrects):
         """The posterior of this round's context."""
         context = Context(parameters.mean, parameters.context_cov)
         return incomplete.posterior(context, *channel(parameters, state), noisy)
+
+    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """mu_c + g, and the diagonal of Sigma_c + N + S."""
+        noise_cov, *believed = channel(parameters, state)
+        return bias.expected(parameters.mean, parameters.context_cov + noise_cov, *believed)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """One more pair where the true context is shown at once, else one more measurement alone."""
@@ -172,13 +177,13 @@ def _from_pairs(parameters: Parameters, state: State, noise: Array) -> Array:
 def _step(parameters: Parameters, state: State, noise: Array) -> Array:
     """The next N, in coordinates where N = I and Sigma_c is diagonal: N <- N exp(-slope / curvature)."""
     xp = noise.__array_namespace__()
-    bias = _bias(parameters, state, noise)
+    about = _bias(parameters, state, noise)
     root = xp.linalg.cholesky(noise)
     white = xp.linalg.inv(root)
     ratios, turn = xp.linalg.eigh(white @ parameters.context_cov @ white.mT)
     there, back, shrunk = turn.mT @ white, root @ turn, 1 / (1 + ratios)
-    sure = there @ (parameters.trust * parameters.told + state.pairs.scatter(*bias)) @ there.mT
-    seen = shrunk[..., None] * (there @ state.alone.scatter(*bias) @ there.mT) * shrunk[..., None, :]
+    sure = there @ (parameters.trust * parameters.told + state.pairs.scatter(*about)) @ there.mT
+    seen = shrunk[..., None] * (there @ state.alone.scatter(*about) @ there.mT) * shrunk[..., None, :]
     worth, alone = (parameters.trust + state.pairs.seen)[..., None], state.alone.seen[..., None]
     expected = (worth + alone * shrunk)[..., None] * xp.eye(noise.shape[-1], dtype=noise.dtype)
     # Near the curvature that is there, and above it where that of the model would let steps run to and fro.

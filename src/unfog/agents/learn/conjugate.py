@@ -37,6 +37,10 @@ class Conjugate(Learner):
         """The posterior, which is the state itself."""
         return state
 
+    def noise(self, parameters: Array, state: State) -> Array:
+        """As told."""
+        return parameters
+
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
         """The posterior after one more reward."""
         return state.condition(evidence.row(), reward, parameters)

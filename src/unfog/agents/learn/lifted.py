@@ -94,6 +94,10 @@ class Lifted(Learner, LooksBack):
         """Sums are no belief until a bias is given: they stand for one where it is asked if all is finite."""
         return certain(state.natural_mean)
 
+    def noise(self, parameters: Any, state: Sums) -> Array:
+        """As told."""
+        return self.prior(parameters).reward_var
+
     def update(self, parameters: Any, state: Sums, evidence: Evidence, reward: Array) -> Sums:
         """One more round, by its lifted row (..., q)."""
         start, row = self.prior(parameters), evidence.lifted_row()

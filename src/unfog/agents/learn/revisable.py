@@ -98,6 +98,10 @@ class Revisable(Learner, TakesBack):
         mean = matvec(root, matvec(root.mT, state.natural_mean.value))
         return Gaussian(mean, root) if parameters.prior_cov.ndim == 2 else Blocks(mean, root)
 
+    def noise(self, parameters: Parameters, state: State) -> Array:
+        """As told."""
+        return parameters.reward_var
+
     def term(self, parameters: Parameters, evidence: Evidence) -> Term:
         """The row, and sigma^2 + E[theta' Cov(phi) theta]."""
         if not self.hetero:
