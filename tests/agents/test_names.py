@@ -9,7 +9,7 @@ import pytest
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.choose import Epsilon, Greedy, Ids, RandUcb, Thompson, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn, Robust, UnknownNoise
-from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Revisable, Smoothing
+from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Revisable, Scaled, Smoothing
 from unfog.agents.names import CHOOSERS, FORMER, LEARNERS, PARTS, settings_of, spelled_out
 from unfog.inputs import InputError
 from unfog.lab.prepare import prepare
@@ -124,10 +124,11 @@ def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
     assert rows["drift:step=0.01:tail=8"].chooser == RandUcb(tail=8.0)
     assert rows["robust:nu=3"].denoiser == Robust(nu=3.0)
     assert rows["unknown-noise:trust=20"].denoiser == UnknownNoise(trust=20.0)
-    assert rows["unfog:surprise=true"].learner == Hetero(surprise=True)
+    assert rows["unfog:doubt=0.2"].learner == Scaled(doubt=0.2)
+    assert rows["unfog-hetero:surprise=true"].learner == Hetero(surprise=True)
     assert ROWS["unfog:marginal=false:level=1.2"].learner == Adf()
     assert rows["drift:step=0.01-greedy"].chooser == Greedy()
-    told = r"^agents\.drift\.nu: no such setting; allowed: pairs=false, step=0.001, surprise=false, level="
+    told = r"^agents\.drift\.nu: no such setting; allowed: pairs=false, step=0.001, scales=3, ratio=3.0, "
     with pytest.raises(InputError, match=told):
         named(["drift:nu=3"])
     assert rows["drift:pairs=true"].denoiser == Drift(pairs=True)
@@ -139,14 +140,14 @@ def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
         named(["drift:step=-1"])
     assert rows["unfog:limit=9:tail=7"].limit == 9.0
     assert rows["unfog-greedy"].limit == 6.0
-    assert rows["alg1-exact-hetero-randucb"].limit is None
+    assert rows["alg1-exact-scaled-randucb"].limit is None
     with pytest.raises(InputError, match=r"^agents\.unfog\.limit: 0\.0; allowed: a positive number"):
         named(["unfog:limit=0"])
     with pytest.raises(InputError, match=r"^agents\.alg1\.limit: no such setting"):
         named(["alg1:limit=6"])
-    assert len(named(["unfog", "alg1-exact-hetero-randucb"])) == 2  # without a limit it is another agent
-    with pytest.raises(InputError, match="'unfog-hetero-randucb' is 'unfog' by another name"):
-        named(["unfog", "unfog-hetero-randucb"])
+    assert len(named(["unfog", "alg1-exact-scaled-randucb"])) == 2  # without a limit it is another agent
+    with pytest.raises(InputError, match="'unfog-scaled-randucb' is 'unfog' by another name"):
+        named(["unfog", "unfog-scaled-randucb"])
 
 
 def test_a_learner_and_a_chooser_go_together() -> None:

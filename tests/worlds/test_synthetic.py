@@ -322,3 +322,47 @@ def test_a_covariance_singular_to_double_precision_is_refused() -> None:
         else:
             with pytest.raises(InputError, match=r"^noise_cov: .* is singular"):
                 GaussianProblem(dim=2, noise_cov=cov)
+
+
+# What agents are not told of rewards and of theta.
+
+
+def test_a_share_of_rewards_is_absurd() -> None:
+    """5,000 rewards of which one in fifty: six standard errors of a share are 0.012."""
+    world = GaussianProblem(dim=2, actions=3, reward_outliers=0.02, reward_outlier=-1e5)
+    rng = np.random.default_rng(4)
+    normals = rng.standard_normal((5000, world.round_normals()))
+    score = rng.normal(size=5000)
+    paid = world.reward(score, normals)
+    absurd = paid == -1e5
+    assert abs(absurd.mean() - 0.02) < 0.012
+    plain = GaussianProblem(dim=2, actions=3)
+    np.testing.assert_array_equal(paid[~absurd], plain.reward(score, normals)[~absurd])
+    assert world.round_normals() == plain.round_normals() + 1
+    assert not world.plain
+
+
+def test_theta_is_as_much_wider_as_its_scale_says() -> None:
+    told: Any = {"dim": 2, "actions": 3, "prior_mean": [1.0, -1, 0, 2, 0.5, 3], "prior_cov": 0.3}
+    draws = {
+        name: draws.of(np.random.default_rng(1), 4)
+        for name, draws in GaussianProblem(**told).truth_draws().items()
+    }
+    plain, wide = (GaussianProblem(**told, theta_scale=s).truth(draws).theta for s in (1.0, 2.5))
+    mean = np.asarray(told["prior_mean"])
+    np.testing.assert_allclose(wide - mean, 2.5 * (plain - mean), rtol=1e-12)
+    assert not GaussianProblem(theta_scale=2.0).plain
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("reward_outliers", [-0.1, 1.0, float("nan"), "0.1"]),
+        ("reward_outlier", [float("nan"), float("inf"), "1"]),
+        ("theta_scale", [0.0, -1.0, float("nan"), True]),
+    ],
+)
+def test_what_agents_are_not_told_is_checked(field: str, bad: list[Any]) -> None:
+    for value in bad:
+        with pytest.raises(InputError, match=rf"^{field}: .*; allowed: "):
+            GaussianProblem(**{field: value})

@@ -21,7 +21,7 @@ from unfog.agents.denoise import (
     Robust,
     UnknownNoise,
 )
-from unfog.agents.learn import LMC, Adf, Conjugate, Hetero, Revisable
+from unfog.agents.learn import LMC, Adf, Conjugate, Revisable, Scaled
 from unfog.agents.names import CHOOSERS, LEARNERS, spelled_out
 from unfog.inputs import REFERENCE, InputError, imported
 
@@ -32,7 +32,7 @@ OURS, EXACT = "unfog, docs/agents.md", "unfog, docs/denoising.md"
 
 _paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
 _ours = partial(
-    Agent, learner=Hetero(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS, limit=6.0
+    Agent, learner=Scaled(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS, limit=6.0
 )
 
 # fmt: off

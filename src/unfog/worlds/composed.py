@@ -54,6 +54,7 @@ class Composed(ChannelFields, ABC):
     """The fields of the channel, and the `Problem` made of parts, which subclasses put together."""
 
     has_bias: ClassVar[bool] = True
+    theta_scale = 1.0  # what agents are told of theta's spread is right, unless a world has it otherwise
     packages: ClassVar[tuple[str, ...]] = ()  # those besides NumPy whose versions decide the world
     note: str = field(init=False, repr=False, default="")
 
@@ -81,8 +82,13 @@ class Composed(ChannelFields, ABC):
 
     @property
     def plain(self) -> bool:
-        """Whether the channel is as agents are told, and no true context is held back."""
-        return self._parts.channel.plain and not self.partial
+        """Whether channel, theta and rewards are as agents are told, and no true context is held back."""
+        return (
+            self._parts.channel.plain
+            and self._parts.payoff.plain
+            and self.theta_scale == 1
+            and not self.partial
+        )
 
     def arms(self) -> int:
         """How many actions there are."""
@@ -103,7 +109,7 @@ class Composed(ChannelFields, ABC):
         """theta*, gamma* and the actions of a trial, and its first row."""
         parts = self._parts
         xp = draws["theta"].__array_namespace__()
-        theta = type(self._prior)(*map(xp.asarray, self._prior)).sample(draws["theta"])
+        theta = type(self._prior)(*map(xp.asarray, self._prior)).sample(self.theta_scale * draws["theta"])
         bias, path = parts.channel.bias(draws)
         first = xp.floor(draws["first"] * parts.rows) if parts.rows else None
         return Truth(theta, bias, parts.arms.features(draws), first, path)

@@ -3,15 +3,25 @@
 from dataclasses import dataclass
 
 from unfog import inputs
+from unfog.inputs import InputError
 from unfog.worlds.payoffs import Noisy
 from unfog.worlds.synthetic import Synthetic
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianProblem(Synthetic):
-    """Rewards that are scores plus noise of variance `reward_var`. For the other fields see `Synthetic`."""
+    """Rewards that are scores plus noise of variance `reward_var`. For the other fields see `Synthetic`.
+
+    A share `reward_outliers` of rewards is `reward_outlier` instead, of which agents are not told.
+    """
 
     reward_var: float = 2.0
+    reward_outliers: float = 0.0
+    reward_outlier: float = 1e6
 
     def _payoff(self) -> Noisy:
-        return Noisy(inputs.positive("reward_var", self.reward_var))
+        share = inputs.not_negative("reward_outliers", self.reward_outliers)
+        if share >= 1:
+            raise InputError("reward_outliers", share, "a share, at least 0 and less than 1")
+        outlier = float(inputs.vector("reward_outlier", self.reward_outlier, 1)[0])
+        return Noisy(inputs.positive("reward_var", self.reward_var), share, outlier)

@@ -3,6 +3,7 @@
 A round's last normals are the reward's.
 """
 
+from statistics import NormalDist
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,11 +14,22 @@ from unfog.model.rewards import Identity, Rewards, Sigmoid
 
 
 class Noisy(NamedTuple):
-    """r = score + N(0, sigma^2)."""
+    """r = score + N(0, sigma^2); a share of rewards is `outlier` instead, of which agents are not told."""
 
     reward_var: float
-    normals: int = 1
+    outliers: float = 0.0
+    outlier: float = 0.0
     rewards: Rewards = Identity()
+
+    @property
+    def normals(self) -> int:
+        """The noise, and before it, where there are any, whether the reward is an outlier."""
+        return 2 if self.outliers else 1
+
+    @property
+    def plain(self) -> bool:
+        """Whether rewards are as agents are told."""
+        return not self.outliers
 
     @property
     def variance(self) -> Array:
@@ -26,7 +38,13 @@ class Noisy(NamedTuple):
 
     def pay(self, score: Array, normals: Array) -> Array:
         """The score plus N(0, sigma^2)."""
-        return score + self.reward_var**0.5 * normals[..., -1]
+        paid = score + self.reward_var**0.5 * normals[..., -1]
+        if not self.outliers:
+            return paid
+        xp = paid.__array_namespace__()
+        absurd = normals[..., -2] > NormalDist().inv_cdf(1 - self.outliers)
+        found: Array = xp.where(absurd, xp.asarray(self.outlier, dtype=paid.dtype), paid)
+        return found
 
 
 class Binary(NamedTuple):
@@ -35,6 +53,7 @@ class Binary(NamedTuple):
     nodes: int = NODES
     normals: int = 2
     variance: None = None
+    plain: bool = True
 
     @property
     def rewards(self) -> Rewards:

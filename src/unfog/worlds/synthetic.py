@@ -29,8 +29,9 @@ class Synthetic(Composed):
     Covariances are a number (times I), a list (the diagonal) or a matrix; means a number or a list. `actions`
     is how many to draw, or the actions themselves, (K, p). `features` is a name ("quadratic", "product",
     "per_arm", "matrix", or "module:name" of a builder) or, from Python, a builder that turns actions
-    (..., K, p) into a feature map: `unfog.features.quadrature(phi, dim)` for any function phi. The other
-    fields are what agents are not told of the channel: see worlds/channel.py.
+    (..., K, p) into a feature map: `unfog.features.quadrature(phi, dim)` for any function phi. Of the other
+    fields agents are not told: theta* has `theta_scale` times the spread that they take it to have, and for
+    the channel see worlds/channel.py.
     """
 
     dim: int = 5
@@ -42,6 +43,7 @@ class Synthetic(Composed):
     bias_cov: Numbers = 1.1
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.01
+    theta_scale: float = 1.0
     features: str | MapBuilder = "quadratic"
 
     def __post_init__(self) -> None:
@@ -56,6 +58,7 @@ class Synthetic(Composed):
 
     def _compose(self) -> Parts:
         dim = inputs.count("dim", self.dim, most=MOST_DIM)
+        inputs.positive("theta_scale", self.theta_scale)
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
         laws = {name: getattr(self, name) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)

@@ -8,6 +8,7 @@ from unfog.agents.learn.laplace import Laplace
 from unfog.agents.learn.lmc import LMC
 from unfog.agents.learn.pg import PG
 from unfog.agents.learn.revisable import Revisable
+from unfog.agents.learn.scaled import Scaled
 from unfog.agents.learn.smoothing import Smoothing
 
-__all__ = ["LMC", "PG", "Adf", "Conjugate", "Hetero", "Joint", "Laplace", "Revisable", "Smoothing"]
+__all__ = ["LMC", "PG", "Adf", "Conjugate", "Hetero", "Joint", "Laplace", "Revisable", "Scaled", "Smoothing"]

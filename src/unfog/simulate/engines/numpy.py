@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unfog.agents import doors
 from unfog.features import Context
 from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints, pick
@@ -52,7 +53,9 @@ def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple
         emission = Emission(*now)
 
         def pay(arm: Ints, t: int = t) -> Array:
-            return problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
+            paid = problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
+            doors.reward("problem.reward", paid, problem.rewards.kind)
+            return paid
 
         decision = player.round(emission, draws[t], pay)
         player.reveal(decision, to_reveal(emission), problem.late)
@@ -78,6 +81,8 @@ def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block
     shrinkage = as_told(job.problem.knowledge())
     wide = _over_rounds(truth)
     emission = job.problem.emit(wide, normals, numbers)
+    doors.numbers("problem.context", emission.context)
+    doors.numbers("problem.noisy", emission.noisy)
     best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
     tables = regret.tables(
         job.problem.rewards,

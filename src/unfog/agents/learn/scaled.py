@@ -1,0 +1,133 @@
+"""The heteroscedastic learner that is not sure of two scales: the noise of rewards, and theta's spread.
+
+What agents are told of theta, N(prior_mean, prior_cov), and of the noise of rewards, sigma^2, may be right
+in shape and wrong in size. Here both sizes are learnt. For each of a few `scales` s, neighbours `ratio` apart
+and the told one, s = 1, in their middle, theta and the variance v of the noise are normal-inverse-gamma,
+
+    theta | v ~ N(prior_mean, v V),   V = s^2 prior_cov / sigma^2,   1 / v ~ Gamma(a, b),   a = trust / 2,
+
+b = a sigma^2: what is told of the noise is worth `trust` rewards. A reward r = x'theta + N(0, v k) makes
+
+    e = r - x'mean,   t = k + x'V x,   a <- a + 1/2,   b <- b + e^2 / (2 t),   mean, V by a rank-one update.
+
+Here k = 1 + w / v is for what the context hides (learn/hetero.py), v at its estimate b / a, w as the belief
+has it. The density of r, Student's t with 2 a degrees of freedom about x'mean and of the scale sqrt(t b / a),
+weighs the scales against each other (A. Gelman and others, *Bayesian Data Analysis*, on the normal linear
+model); all but the told one share the probability `doubt` to begin with. The belief is that of the most
+probable scale: the mixture of them all would need a factorisation every round.
+"""
+
+from dataclasses import dataclass
+from math import log, log1p
+from typing import Any, NamedTuple
+
+from unfog import inputs
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn.conjugate import reward_variance
+from unfog.agents.parts import Learner
+from unfog.inputs import InputError
+from unfog.maths import blocks, gaussian
+from unfog.maths.arrays import Array, pick, take
+from unfog.maths.blocks import Belief
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
+
+MOST_SCALES, MOST_RATIO = 15, 100.0
+
+
+class State(NamedTuple):
+    """The belief at every scale, in units of the noise."""
+
+    beliefs: Belief  # with an axis for the scales in front of theta's; theta's covariance is v times theirs
+    shape: Array  # (...,)  a
+    rates: Array  # (..., scales)  b
+    weights: Array  # (..., scales)  logarithms of their probabilities, up to a constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaled(Learner):
+    """Its settings: the number of `scales` and their `ratio`, the `trust` and the `doubt` in what is told."""
+
+    scales: int = 3
+    ratio: float = 3.0
+    trust: float = 10.0
+    doubt: float = 0.1
+
+    name = "scaled"
+    note = "learns how large theta and the noise of rewards are; weighs rewards as hetero does"
+    rewards = "gaussian"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        inputs.count("scales", self.scales, 1, MOST_SCALES)
+        if self.scales % 2 == 0:
+            raise InputError("scales", self.scales, f"an odd number, at most {MOST_SCALES}")
+        if not 1 < inputs.positive("ratio", self.ratio) <= MOST_RATIO:
+            raise InputError("ratio", self.ratio, f"a number greater than 1 and at most {MOST_RATIO:g}")
+        inputs.positive("trust", self.trust)
+        if not 0 < inputs.positive("doubt", self.doubt) < 1:
+            raise InputError("doubt", self.doubt, "a number between 0 and 1")
+
+    @property
+    def cost(self) -> float:
+        """An update for every scale."""
+        return 0.2 * self.scales
+
+    def setup(self, known: Knowledge) -> Array:
+        """The told variance of a reward given its features."""
+        return reward_variance(known)
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """The prior at every scale."""
+        xp, told = known.prior_cov.__array_namespace__(), reward_variance(known)
+        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        sizes = xp.asarray([self.ratio ** (2 * (i - self.scales // 2)) for i in range(self.scales)])
+        covs = sizes.reshape(-1, *[1] * known.prior_cov.ndim) * known.prior_cov / told
+        beliefs = form.from_moments(xp.stack([known.prior_mean] * self.scales), covs)
+        shape = xp.ones_like(told) * (self.trust / 2)
+        weights = xp.asarray(self._weights(), dtype=known.prior_cov.dtype)
+        return State(beliefs, shape, shape * told + xp.zeros_like(weights), weights)
+
+    def _weights(self) -> list[float]:
+        """The logarithms of the scales' probabilities to begin with."""
+        if self.scales == 1:
+            return [0.0]
+        others = [log(self.doubt / (self.scales - 1))] * (self.scales // 2)
+        return [*others, log1p(-self.doubt), *others]
+
+    def belief(self, parameters: Array, state: State) -> Belief:
+        """That of the most probable scale, theta's covariance in its own units."""
+        best, noise = _best(state), self.noise(parameters, state)
+        xp, theta = noise.__array_namespace__(), state.beliefs
+        core = 1 if isinstance(theta, Gaussian) else 2
+        mean, root = _pick(theta.mean, best, core), _pick(theta.root, best, core + 1)
+        spread = xp.sqrt(noise)
+        return type(theta)(mean, root * spread.reshape(*spread.shape, *[1] * (root.ndim - spread.ndim)))
+
+    def noise(self, parameters: Array, state: State) -> Array:
+        """The estimate b / a at the most probable scale."""
+        return pick(state.rates, _best(state)) / state.shape
+
+    def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
+        """The belief at every scale after one more reward, and the weights of the scales."""
+        row, hidden = evidence.row()[..., None, :], evidence.context_variance()[..., None]
+        xp, shape, reward = row.__array_namespace__(), state.shape[..., None], reward[..., None]
+        relative = 1 + hidden * shape / state.rates
+        total = relative + state.beliefs.variance(row)
+        square = (reward - xp.vecdot(row, state.beliefs.centre)) ** 2 / (2 * total)
+        # Student's t at the reward, but for what all scales share.
+        density = -0.5 * xp.log(total * state.rates) - (shape + 0.5) * xp.log1p(square / state.rates)
+        beliefs = state.beliefs.condition(row, reward, relative)
+        return State(beliefs, state.shape + 0.5, state.rates + square, state.weights + density)
+
+
+def _best(state: State) -> Any:
+    """The most probable scale, (...,)."""
+    xp = state.weights.__array_namespace__()
+    return xp.argmax(state.weights, -1)
+
+
+def _pick(values: Array, scale: Any, core: int) -> Array:
+    """Those of one scale: (..., scales, *core) -> (..., *core), for so many axes of the core."""
+    batch, shape = values.shape[: values.ndim - core], values.shape[values.ndim - core :]
+    return take(values.reshape(*batch, -1), scale).reshape(*scale.shape, *shape)

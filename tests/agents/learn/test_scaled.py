@@ -1,0 +1,176 @@
+"""Scales of theta and of the noise, learnt: against the closed form of the normal linear model."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_t
+
+from tests.problems import spd
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn import Hetero, Scaled
+from unfog.agents.learn.scaled import State
+from unfog.features import Context
+from unfog.features.per_arm import PerArm
+from unfog.features.quadratic import quadratic
+from unfog.inputs import InputError
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.blocks import whole
+from unfog.model.knowledge import Knowledge
+from unfog.simulate import simulate
+from unfog.worlds.gaussian import GaussianProblem
+
+D, M, N = 2, 6, 40
+
+
+def knowledge(rng: np.random.Generator, noise: float = 0.7) -> Knowledge:
+    cov = spd(rng, D)
+    prior = rng.normal(size=M), spd(rng, M)
+    return Knowledge(rng.normal(size=D), cov, cov, cov, *prior, np.asarray(noise))
+
+
+def played(
+    learner: Any, known: Knowledge, rng: np.random.Generator, theta: Array, sd: float, cov: Any = 0.0
+) -> tuple[State, Array, Array]:
+    """Rounds whose contexts are known, or N(mean, cov): the last state, the rows and the rewards."""
+    setup, state = learner.setup(known), learner.start(known, None)
+    rows, rewards = [], []
+    for _ in range(N):
+        features = quadratic(rng.normal(size=(3, D)))
+        design = features.design(Context(rng.normal(size=D), np.eye(D) * cov))
+        evidence = Evidence(features, design, learner.belief(setup, state), np.asarray(rng.integers(3)))
+        rows.append(evidence.row())
+        rewards.append(rows[-1] @ theta + sd * rng.standard_normal())
+        state = learner.update(setup, state, evidence, np.asarray(rewards[-1]))
+    return state, np.asarray(rows), np.asarray(rewards)
+
+
+def at(state: State, index: int) -> Any:
+    """The belief at one scale."""
+    return gaussian.Gaussian(state.beliefs.mean[index], state.beliefs.root[index])
+
+
+def test_every_scale_is_the_normal_inverse_gamma_of_the_textbook(rng: np.random.Generator) -> None:
+    known = knowledge(rng)
+    learner = Scaled(scales=3, ratio=2.0, trust=6.0)
+    state, rows, rewards = played(learner, known, rng, rng.normal(size=M), 1.5)
+    mu, told = known.prior_mean, 0.7
+    for index, scale in enumerate((0.5, 1.0, 2.0)):
+        before = np.linalg.inv(scale**2 * known.prior_cov / told)
+        precision = before + rows.T @ rows
+        mean = np.linalg.solve(precision, before @ mu + rows.T @ rewards)
+        rate = 3.0 * told + 0.5 * (rewards @ rewards + mu @ before @ mu - mean @ precision @ mean)
+        found = at(state, index)
+        np.testing.assert_allclose(found.mean, mean, rtol=1e-8)
+        np.testing.assert_allclose(
+            gaussian.covariance(found), np.linalg.inv(precision), rtol=1e-8, atol=1e-12
+        )
+        np.testing.assert_allclose(state.rates[index], rate, rtol=1e-9)
+    np.testing.assert_allclose(state.shape, 3.0 + N / 2)
+
+
+def test_scales_are_weighed_by_the_density_of_all_rewards(rng: np.random.Generator) -> None:
+    known = knowledge(rng)
+    learner = Scaled(scales=3, ratio=2.0, trust=6.0, doubt=0.2)
+    state, rows, rewards = played(learner, known, rng, rng.normal(size=M), 1.0)
+    right = []
+    for scale, doubt in ((0.5, 0.1), (1.0, 0.8), (2.0, 0.1)):
+        spread = 0.7 * np.eye(N) + scale**2 * rows @ known.prior_cov @ rows.T
+        density = multivariate_t(rows @ known.prior_mean, spread, df=6.0).logpdf(rewards)
+        right.append(density + np.log(doubt))
+    np.testing.assert_allclose(np.diff(state.weights), np.diff(right), rtol=1e-8)
+
+
+def test_the_belief_is_that_of_the_most_probable_scale(rng: np.random.Generator) -> None:
+    known = knowledge(rng)
+    learner = Scaled(ratio=5.0, doubt=0.3)
+    theta = known.prior_mean + 5 * np.linalg.cholesky(known.prior_cov) @ rng.standard_normal(M)
+    state, *_ = played(learner, known, rng, theta, 0.8)
+    assert state.weights.argmax() == 2
+    setup = learner.setup(known)
+    belief: Any = learner.belief(setup, state)
+    noise = state.rates[2] / state.shape
+    np.testing.assert_allclose(learner.noise(setup, state), noise)
+    right = at(state, 2)
+    np.testing.assert_array_equal(belief.mean, right.mean)
+    np.testing.assert_allclose(gaussian.covariance(belief), noise * gaussian.covariance(right), rtol=1e-12)
+    first: Any = learner.belief(setup, learner.start(known, None))  # to begin with, what is told
+    np.testing.assert_allclose(gaussian.covariance(first), known.prior_cov, rtol=1e-12)
+
+
+def test_with_scales_that_are_certain_it_is_hetero(rng: np.random.Generator) -> None:
+    known, theta = knowledge(rng), rng.normal(size=M)
+    sure = Scaled(scales=1, trust=1e14)
+    state, *_ = played(sure, known, np.random.default_rng(3), theta, 0.8, cov=0.4)
+    right, *_ = played(Hetero(), known, np.random.default_rng(3), theta, 0.8, cov=0.4)
+    belief = sure.belief(sure.setup(known), state)
+    known_to_be: Any = right
+    np.testing.assert_allclose(belief.mean, known_to_be.mean, rtol=1e-9)
+    np.testing.assert_allclose(belief.root, known_to_be.root, rtol=1e-7, atol=1e-10)
+
+
+def test_the_noise_is_found_whatever_is_told(rng: np.random.Generator) -> None:
+    """A thousand rewards of variance 2.25: within six standard errors of a variance, 27 %."""
+    for told in (0.2, 2.25, 30.0):
+        known = knowledge(rng, told)
+        learner = Scaled()
+        setup, state, theta = learner.setup(known), learner.start(known, None), rng.normal(size=M)
+        features = quadratic(rng.normal(size=(20, 4, D)))  # twenty trials side by side
+        for _ in range(50):
+            design = features.at(rng.normal(size=(20, D)))
+            arm = rng.integers(4, size=20)
+            evidence = Evidence(features, design, learner.belief(setup, state), arm)
+            paid = np.vecdot(evidence.row(), theta) + 1.5 * rng.standard_normal(20)
+            state = learner.update(setup, state, evidence, paid)
+        found = learner.noise(setup, state)
+        assert found.shape == (20,)
+        about = (10 * told + 50 * 2.25) / 60  # what is told is worth ten rewards
+        assert abs(found.mean() / about - 1) < 0.27
+
+
+def test_blocks_are_the_same_belief(rng: np.random.Generator) -> None:
+    arms, dim = 3, 2
+    covs = np.stack([spd(rng, dim) for _ in range(arms)])
+    zero = np.zeros(dim)
+    cut = Knowledge(zero, covs[0], covs[0], covs[0], rng.normal(size=arms * dim), covs, np.asarray(0.5))
+    flat, learner = cut._replace(prior_cov=whole(covs)), Scaled()
+    features = PerArm(arms, dim, intercept=False)
+    states = [learner.start(known, None) for known in (cut, flat)]
+    for _ in range(30):
+        design, arm = features.design(Context(rng.normal(size=dim), 0.3 * np.eye(dim))), rng.integers(arms)
+        paid = np.asarray(3 * rng.standard_normal())
+        for i, known in enumerate((cut, flat)):
+            setup = learner.setup(known)
+            evidence = Evidence(features, design, learner.belief(setup, states[i]), np.asarray(arm))
+            states[i] = learner.update(setup, states[i], evidence, paid)
+    np.testing.assert_allclose(states[0].weights, states[1].weights, rtol=1e-9)
+    np.testing.assert_allclose(states[0].rates, states[1].rates, rtol=1e-9)
+    pair = [learner.belief(learner.setup(known), s) for known, s in zip((cut, flat), states, strict=True)]
+    np.testing.assert_allclose(pair[0].centre, pair[1].centre, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_theta_much_larger_than_told_costs_less_to_who_learns_its_scale() -> None:
+    """The mean of 60 paired differences is well below zero: three standard errors."""
+    told: Any = {"features": "per_arm", "prior_cov": 0.1, "reward_var": 0.3}
+    problem = GaussianProblem(dim=3, actions=6, theta_scale=3.0, **told)
+    found = simulate(problem, ["unfog", "unfog-hetero"], rounds=400, trials=60, seed=8, decompose=False)
+    regret = found.values["regret"][:, :, -1]
+    gap = regret[0] - regret[1]
+    assert gap.mean() < -3 * gap.std() / np.sqrt(60)
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("scales", [0, 2, 17, 1.5, True]),
+        ("ratio", [1.0, 0.5, 101.0, float("nan")]),
+        ("trust", [0.0, -1.0, float("inf")]),
+        ("doubt", [0.0, 1.0, -0.1]),
+    ],
+)
+def test_bad_settings_are_refused_by_name(field: str, bad: list[Any]) -> None:
+    for value in bad:
+        with pytest.raises(InputError, match=rf"^{field}: .*; allowed: "):
+            Scaled(**{field: value})
