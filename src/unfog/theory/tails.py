@@ -3,8 +3,8 @@
 An agent that has settled on the wrong arm loses as much in every further round: its regret grows linearly. A
 trial counts as such where its regret in the last quarter of the rounds is positive and at least `LINEAR` of
 that in the quarter before. Regret that grows like sqrt(t) has 0.84 there, and one that grows like ln t 0.71.
-A share of a few trials with a large 99 % quantile is an agent that locks in; a share near one with quantiles
-close together is one that every trial still has to learn from.
+A trial is noisy, so half of them or so pass for linear where losses have become small and steady: the share
+is to be read beside the 99 % quantile, which is far above the median where some trials have locked in.
 """
 
 import numpy as np

@@ -174,12 +174,12 @@ def test_compiled_programs_are_kept_between_processes_and_trials_spread_over_dev
 def test_very_many_trials_are_kept_as_moments(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     full = run(agents=["alg1", "kk"], trials=11, engine=engine)
     assert len(full.curve) == 0
-    monkeypatch.setattr(grid, "MOST_CELLS", 6 * 11 * 2 * 2)
+    monkeypatch.setattr(grid, "MOST_CELLS", grid.CURVES * 11 * 2 * 2)
     kept = run(agents=["alg1", "kk"], trials=11, engine=engine, chunk=4)
-    assert list(kept.rounds) == [30, 60]
+    assert list(kept.rounds) == [30, 45, 60]
     assert np.array_equal(kept.curve, full.rounds)
     for loss, values in full.values.items():
-        np.testing.assert_allclose(kept.values[loss], values[:, :, [29, 59]], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(kept.values[loss], values[:, :, [29, 44, 59]], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(kept.mean[loss], values.mean(1), rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(kept.se[loss], values.std(1, ddof=1) / np.sqrt(11), rtol=1e-7, atol=1e-9)
 

@@ -34,7 +34,7 @@ class KnownBiasAtoms(Denoiser, Privileged):
 
     name = "known_bias_atoms"
     note = "is told the bias, and the contexts there are"
-    cost = 4.0  # with a thousand atoms
+    cost = 1.6  # with a thousand atoms
     needs_contexts = True
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
