@@ -55,7 +55,6 @@ class Composed(ChannelFields, ABC):
     """The fields of the channel, and the `Problem` made of parts, which subclasses put together."""
 
     has_bias: ClassVar[bool] = True
-    discrete: ClassVar[bool] = False
     packages: ClassVar[tuple[str, ...]] = ()  # those besides NumPy whose versions decide the world
     note: str = field(init=False, repr=False, default="")
 
@@ -85,6 +84,11 @@ class Composed(ChannelFields, ABC):
     def plain(self) -> bool:
         """Whether the channel is as agents are told, and no true context is held back."""
         return self._parts.channel.plain and not self.partial
+
+    @property
+    def discrete(self) -> bool:
+        """Whether contexts are drawn from a finite sample; worlds of `Atoms` say so."""
+        return False
 
     def arms(self) -> int:
         """How many actions there are."""

@@ -56,7 +56,7 @@ class RatingsProblem(Composed):
         _ = self._parts
 
     @property
-    def discrete(self) -> bool:  # type: ignore[override]
+    def discrete(self) -> bool:
         """Users are a finite sample."""
         return self.contexts == "users" and self.has_bias
 
