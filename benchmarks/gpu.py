@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import playable
 from unfog.simulate import simulate
 from unfog.worlds.gaussian import GaussianProblem
 
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--out", required=True)
     parser.add_argument("--trials", type=int, default=131072)
     parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--agents", default=",".join(AGENTS))
+    parser.add_argument("--agents", default=",".join(playable(sample=False)))
     parser.add_argument("--chip", default="alg1")
     given = parser.parse_args()
     size = given.trials, given.rounds

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import playable
 from unfog.simulate import simulate
 from unfog.worlds.gaussian import GaussianProblem
 
@@ -52,7 +52,7 @@ def main() -> None:
         print(f"{name:24}{median:>18,.0f}{spread:>22}{median / base:>22.1f}", flush=True)
 
     line("plain loop (alg1)", plain)
-    for name in AGENTS:
+    for name in playable(sample=False):
         for decompose in (True, False):
 
             def work(name: str = name, decompose: bool = decompose) -> None:

@@ -211,7 +211,8 @@ def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
         return [decisions, memory]
 
     played = tuple(rng.normal(size=(N, T, *width)) for width in [(D,), (D,), (), (M,)])
-    compare(engine, play, KNOWN, rng.normal(size=(T, K, D)), rng.normal(size=(T, D)), played)
+    known = KNOWN._replace(contexts=rng.normal(size=(8, D)))
+    compare(engine, play, known, rng.normal(size=(T, K, D)), rng.normal(size=(T, D)), played)
 
 
 WORLDS = {
@@ -243,10 +244,11 @@ def test_regret(rewards: Rewards, engine: Engine, rng: np.random.Generator) -> N
         noisy, bias, context, own = seen
         features = quadratic(actions)
         best = regret.oracle_context(as_told(known), noisy, bias)
-        tables = regret.tables(rewards, features, theta, best, context, noisy)
+        exact = Context(own, known.noise_cov)
+        tables = regret.tables(rewards, features, theta, best, context, noisy, exact=exact)
         design = features.design(Context(own, known.context_cov))
         losses = regret.losses(rewards, tables, arms, design, theta)
-        return [best, *tables[:3], tables.top, tables.best, losses]
+        return [best, *tables[:3], *tables.paper[1:], losses]
 
     seen = tuple(rng.normal(size=(T, D)) for _ in range(4))
     actions, theta, arms = rng.normal(size=(T, K, D)), rng.normal(size=(T, M)), rng.integers(0, K, T)

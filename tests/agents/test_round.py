@@ -38,6 +38,7 @@ from unfog.agents.denoise import (
     Identity,
     Incomplete,
     KnownBias,
+    KnownBiasAtoms,
     PlugIn,
     PriorOnly,
     Robust,
@@ -54,7 +55,7 @@ from unfog.maths.arrays import Array
 from unfog.worlds.problem import Truth
 
 NAN = np.full((TRIALS, D), np.nan)
-STATELESS = Identity(), PriorOnly(), KnownBias()
+STATELESS = Identity(), PriorOnly(), KnownBias(), KnownBiasAtoms()
 LEARN_THE_BIAS = PlugIn, Exact, Incomplete, UnknownNoise, Drift, Robust
 PAIRS_ALONE = PlugIn(pairs=True), Exact(pairs=True)  # they learn from a measurement and its true context
 

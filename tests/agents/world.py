@@ -18,7 +18,8 @@ from unfog.worlds.problem import Truth
 ROUNDS, TRIALS, K, D = 6, 4, 6, 3
 M = 3 * D
 PROBLEM = random_problem(seed=2, dim=D, actions=K)
-KNOWN = PROBLEM.knowledge()
+SAMPLE = np.random.default_rng(9).normal(0.7, 1.4, (12, D))  # contexts, for those that must be told some
+KNOWN = PROBLEM.knowledge()._replace(contexts=SAMPLE)
 WIDE = KNOWN._replace(prior_cov=4 * KNOWN.prior_cov)  # wide enough for the paper's steps of Langevin's
 KINDS = "gaussian", "bernoulli"
 EVERY_ROW = pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))

@@ -110,7 +110,9 @@ def test_json_is_all_there_is_on_stdout(capsys: Capture) -> None:
     )
     assert list(facts["agents"]) == ["alg1", "alg2", "naive", "oracle", "kk"]
     row = facts["agents"]["alg1"]
-    assert list(row) == ["regret", "se", "cb", "ee1", "ee2", "regret_true_context", "regret_plug_in"]
+    parts = ["cb", "ee1", "ee2", "regret_true_context", "regret_plug_in"]
+    tails = ["q50", "q99", "linear_share"]
+    assert list(row) == ["regret", "se", *parts, "regret_realised", "regret_realised_se", *tails]
     assert row["cb"] + row["ee1"] + row["ee2"] == pytest.approx(row["regret"], abs=1e-9)
     gap = row["regret"] - facts["agents"]["oracle"]["regret"]
     assert facts["pairs"]["alg1 - oracle"]["mean"] == pytest.approx(gap, abs=1e-9)

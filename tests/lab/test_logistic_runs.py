@@ -20,7 +20,7 @@ from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.regret import names
 from unfog.worlds.logistic import LogisticProblem
 
-LOSSES = names(True, "bernoulli")
+LOSSES = names(True)
 
 
 def small(**changes: Any) -> Spec:
@@ -62,7 +62,7 @@ def test_a_kept_run_tells_every_loss(tmp_path: Path) -> None:
     assert list(data["agent"].values) == small().run.agents
     facts = json.loads(json.dumps(summary(data), allow_nan=False))
     for name, row in facts["agents"].items():
-        assert {*LOSSES, "se"} == set(row)
+        assert {*LOSSES, "se", "regret_realised_se", "q50", "q99", "linear_share"} == set(row)
         for loss in LOSSES:
             right = data[loss].sel(agent=name).isel(round=-1).values.mean()
             assert row[loss] == pytest.approx(right, abs=1e-12), loss

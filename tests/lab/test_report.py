@@ -1,5 +1,10 @@
 """Tables, summaries and figures against numbers computed by hand."""
 
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,7 +14,9 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 import unfog
+from unfog.cli import main
 from unfog.lab import figures, report
+from unfog.lab.run import open_run
 from unfog.lab.spec import parse
 
 AGENTS = ["alg1", "oracle", "naive"]
@@ -114,7 +121,7 @@ def test_an_agent_looks_the_same_in_every_figure(data: xr.Dataset) -> None:
 
 
 def test_columns_of_the_table_stand_under_their_names(data: xr.Dataset) -> None:
-    lines = unfog.table(data).splitlines()
+    lines = unfog.table(data, parts=True).splitlines()
     row = next(line for line in lines if line.startswith("alg1"))
     facts = unfog.summary(data)["agents"]["alg1"]
     titles = {
@@ -177,3 +184,75 @@ def test_equal_data_give_equal_files(data: xr.Dataset, tmp_path_factory: pytest.
     )
     assert [p.suffix for p in first] == [".svg", ".pdf", ".png"]
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+
+
+def users(**settings: Any) -> xr.Dataset:
+    spec = {"problem": {"kind": "movielens", "ratings": "stand-in"}, "run": {"trials": 5, **settings}}
+    return unfog.run(parse(spec))
+
+
+def test_other_yardsticks_have_standard_errors() -> None:
+    data = users(rounds=20, agents=["unfog", "bayes-oracle"])
+    for name, row in unfog.summary(data)["agents"].items():
+        for loss in ("regret_realised", "regret_bayes"):
+            values = data[loss].sel(agent=name).isel(round=-1).values
+            assert row[loss] == pytest.approx(values.mean())
+            assert row[f"{loss}_se"] == pytest.approx(values.std(ddof=1) / np.sqrt(5))
+    lines = unfog.table(data).splitlines()
+    head = next(line for line in lines if line.startswith("agent"))
+    assert head.split() == ["agent", "regret", "minus", "unfog", "realised", "bayes"]
+    row = next(line for line in lines if line.startswith("bayes-oracle"))
+    assert row.count("±") == 4
+    assert max(map(len, lines[2:])) <= 82
+
+
+def test_tails_are_those_of_the_trials() -> None:
+    data = users(rounds=43, points=5, agents=["unfog", "naive"])
+    facts = unfog.summary(data)["agents"]
+    assert {23, 33, 43} <= set(data["round"].values.tolist())
+    for name in ("unfog", "naive"):
+        regret = data["regret"].sel(agent=name)
+        final = np.sort(regret.isel(round=-1).values)
+        assert facts[name]["q50"] == final[2]
+        assert facts[name]["q99"] == pytest.approx(final[3] + 0.96 * (final[4] - final[3]))
+        half, before, end = (regret.sel(round=t).values for t in (23, 33, 43))
+        grows = [e > b and e - b >= 0.9 * (b - h) for h, b, e in zip(half, before, end, strict=True)]
+        assert facts[name]["linear_share"] == sum(grows) / 5
+    lines = unfog.table(data, tails=True).splitlines()
+    row = next(line for line in lines if line.startswith("naive")).split()
+    assert row[-3:] == [
+        f"{facts['naive'][key]:.{digits}f}" for key, digits in (("q50", 1), ("q99", 1), ("linear_share", 2))
+    ]
+    assert "quarter" in lines[-1]
+    assert "q99" not in unfog.table(data)
+
+
+def test_three_rounds_have_no_quarters() -> None:
+    short = users(rounds=3, agents=["unfog"])
+    assert unfog.summary(short)["agents"]["unfog"]["linear_share"] is None
+    assert unfog.table(short, tails=True).splitlines()[3].split()[-1] == "-"
+
+
+def aged(folder: Path) -> None:
+    """Make a run folder one of before: without the losses and the rounds that were added since."""
+    old = open_run(folder).drop_vars(["regret_realised", "regret_bayes"]).isel(round=[0, -1])
+    curves = bytes(old.to_netcdf(engine="scipy"))
+    facts = json.loads((folder / "run.json").read_bytes())
+    (folder / "curves.nc").write_bytes(curves)
+    (folder / "run.json").write_text(json.dumps({**facts, "curves": hashlib.sha256(curves).hexdigest()}))
+
+
+def test_old_run_folders_open_and_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = {"problem": {"kind": "movielens", "ratings": "stand-in"}, "run": {"trials": 3, "rounds": 9}}
+    unfog.run(parse(spec), out=tmp_path / "run")
+    aged(tmp_path / "run")
+    data = open_run(tmp_path / "run")
+    row = unfog.summary(data)["agents"]["alg1"]
+    assert row["linear_share"] is None
+    assert not {key for key in row if "realised" in key or "bayes" in key}
+    figures.figure(data)
+    for options in ([], ["--tails"], ["--parts"], ["--json"]):
+        with pytest.raises(SystemExit) as left:
+            main(["show", str(tmp_path / "run"), *options])
+        assert left.value.code == 0
+        assert "alg1" in capsys.readouterr().out

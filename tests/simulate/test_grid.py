@@ -1,28 +1,43 @@
-"""Which rounds are stored: evenly spaced, the last always among them, as many as memory allows."""
+"""Which rounds are stored: evenly spaced, with the ends of the last quarters, as many as memory allows."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unfog.simulate.grid import MOST_CELLS, stored_rounds
+from unfog.simulate.grid import CURVES, MOST_CELLS, quarters, stored_rounds
 
 
 @given(rounds=st.integers(1, 5000), points=st.integers(1, 6000))
-def test_stored_rounds_are_even_and_end_with_the_last(rounds: int, points: int) -> None:
+def test_stored_rounds_are_even_but_for_the_ends_of_quarters(rounds: int, points: int) -> None:
     grid = stored_rounds(rounds, 1, 1, points)
-    assert len(grid) == min(points, rounds)
+    ends = quarters(rounds) or (rounds,)
+    assert min(points, rounds) - 2 <= len(grid) <= max(points, 3)
+    assert set(ends) <= set(grid.tolist())
     assert grid[-1] == rounds
     assert grid[0] >= 1
-    gaps = np.diff(grid, prepend=0)
-    assert gaps.min() >= 1
-    assert gaps.max() - gaps.min() <= 1
+    assert (np.diff(grid) >= 1).all()
+    # Without those of the two that are there for the quarters' sake alone, gaps differ by a round at most.
+    alone = ((), ends[:1], ends[1:2], ends[:2])
+    gaps = [np.diff(np.setdiff1d(grid, out[: len(ends) - 1]), prepend=0) for out in alone]
+    assert any(gap.max() - gap.min() <= 1 for gap in gaps)
+
+
+@given(rounds=st.integers(1, 10**7))
+def test_the_last_two_quarters_are_of_one_length(rounds: int) -> None:
+    ends = quarters(rounds)
+    if ends is None:
+        assert rounds < 4
+        return
+    half, before, end = ends
+    assert end == rounds
+    assert before - half == end - before == rounds // 4
 
 
 @given(rounds=st.integers(1, 10**6), trials=st.integers(1, 10**5), agents=st.integers(1, 20))
 def test_stored_rounds_fit_in_memory(rounds: int, trials: int, agents: int) -> None:
     points = len(stored_rounds(rounds, trials, agents))
     assert points <= 1000
-    assert points <= min(50, rounds) or 6 * points * trials * agents <= MOST_CELLS
+    assert points <= 3 or CURVES * points * trials * agents <= MOST_CELLS
 
 
 def test_every_round_is_stored_where_that_is_affordable() -> None:

@@ -32,7 +32,7 @@ ROUNDS, TRIALS, SEED = 24, 4, 3
 
 def random_logistic(seed: int, **changes: Any) -> LogisticProblem:
     fields = random_knowledge(seed, D, 3 * D)._asdict()
-    del fields["reward_var"]
+    del fields["reward_var"], fields["contexts"]
     # A wide prior about scores of both signs, so that what is learnt decides what is chosen.
     fields |= {"prior_mean": fields["prior_mean"] - 0.4, "prior_cov": 3 * fields["prior_cov"]}
     return LogisticProblem(dim=D, actions=K, **fields | changes)
@@ -52,7 +52,7 @@ AGENTS = [
     "alg1-adf:marginal=true",
 ]
 COMPILED = [AGENTS[i] for i in (0, 2, 4, 6, 7)]  # a program takes seconds to compile: one a learner
-LOSSES = names(True, "bernoulli")
+LOSSES = names(True)
 
 
 def run(agents: Any = AGENTS, problem: LogisticProblem = PROBLEM, **settings: Any) -> Curves:

@@ -76,14 +76,15 @@ def over(actions: Array, theta: Array, belief: Context) -> tuple[Array, Array]:
 
 def test_names_say_what_is_lost() -> None:
     plain = ("regret", "regret_true_context", "regret_plug_in")
-    assert regret.names(True) == regret.names(True, "gaussian") == (*plain, "cb", "ee1", "ee2")
-    assert regret.names(True, "bernoulli") == (*plain, "regret_realised", "cb", "ee1", "ee2")
-    assert regret.names(False) == regret.names(False, "bernoulli") == ("regret",)
+    assert regret.names(True) == (*plain, "regret_realised", "cb", "ee1", "ee2")
+    more = (*plain, "regret_realised", "regret_bayes", "cb", "ee1", "ee2")
+    assert regret.names(True, discrete=True) == more
+    assert regret.names(False) == regret.names(False, discrete=True) == ("regret",)
 
 
 def test_every_loss_is_its_definition(played: Played) -> None:
     found = losses(played)
-    assert tuple(found) == regret.names(True, "bernoulli")
+    assert tuple(found) == regret.names(True)
     for i, arm in enumerate(played.arms):
         actions, theta = played.actions[i], played.theta[i]
         scores, values = over(actions, theta, oracle_belief(played, i))
@@ -112,7 +113,7 @@ def test_the_split_adds_up_to_the_regret(played: Played) -> None:
 
 
 def test_the_oracles_arm_costs_nothing(played: Played) -> None:
-    top = tables(played).top
+    top = tables(played).paper.top
     best = [
         over(played.actions[i], played.theta[i], oracle_belief(played, i))[0].argmax() for i in range(TRIALS)
     ]
@@ -182,7 +183,7 @@ def test_a_round_at_once_is_tables_and_losses(played: Played) -> None:
     for decompose in (True, False):
         found = regret.of_round(Sigmoid(), *given, decompose)
         right = losses(played)
-        assert tuple(found) == regret.names(decompose, "bernoulli")
+        assert tuple(found) == regret.names(decompose)
         assert all(np.array_equal(found[name], right[name]) for name in found)
 
 
@@ -199,7 +200,7 @@ def test_with_scores_for_rewards_it_is_what_it_was(played: Played) -> None:
         played.arms,
     )
     found = regret.of_round(Identity(), *given, True)
-    assert tuple(found) == regret.names(True, "gaussian")
+    assert tuple(found) == regret.names(True)
     for i, arm in enumerate(played.arms):
         scores, _ = over(played.actions[i], played.theta[i], oracle_belief(played, i))
         mine, _ = over(played.actions[i], played.theta[i], Context(played.own.mean[i], played.own.cov))

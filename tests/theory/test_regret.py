@@ -77,7 +77,7 @@ def losses_of(played: Played, arms: Ints, own: Context | None = None) -> dict[st
 
 def test_losses_are_gaps_to_the_best_arm(played: Played) -> None:
     losses = losses_of(played, played.arms)
-    assert tuple(losses) == ("regret", "regret_true_context", "regret_plug_in", "cb", "ee1", "ee2")
+    assert tuple(losses) == regret.names(True)
     for name, table in zip(regret.PLAIN, played.tables[:3], strict=True):
         assert table is not None
         for i in range(TRIALS):

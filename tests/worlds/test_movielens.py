@@ -9,21 +9,21 @@ import pytest
 from scipy.stats import chi2
 
 from tests.problems import covariance_error, given, spd, within
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import AGENTS, playable
 from unfog.features.matrix import matrix
 from unfog.features.per_arm import PerArm
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model.shrinkage import as_told
 from unfog.simulate import Curves, simulate
-from unfog.theory.regret import PLAIN, SPLIT, best_context
+from unfog.theory.regret import best_context, names
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.movielens import CONTEXTS, Ratings, RatingsProblem
 from unfog.worlds.problem import Emission, Truth
 
 USERS, K, D = 37, 5, 3
 M, N = K * D, 100_000
-EVERY = list(AGENTS)
+EVERY = playable(sample=False)
 
 
 def some_ratings() -> Ratings:
@@ -283,13 +283,13 @@ def dense_twin(problem: RatingsProblem) -> GaussianProblem:
 def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
     # Roots of the posterior are the same in blocks and in one matrix, so even Thompson's draws agree.
     blocks, dense = run(world(), [name], rounds=200), run(dense_twin(world()), [name], rounds=200)
-    assert tuple(blocks.values) == tuple(dense.values) == PLAIN + SPLIT
+    assert tuple(blocks.values) == tuple(dense.values) == names(True)
     for loss, values in dense.values.items():
         np.testing.assert_allclose(blocks.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
     assert np.all(dense.values["regret"][:, :, -1] > 0)
 
 
-@pytest.mark.parametrize(("contexts", "agents"), [("users", EVERY), ("gaussian", ["alg1-exact"])])
+@pytest.mark.parametrize(("contexts", "agents"), [("users", list(AGENTS)), ("gaussian", ["alg1-exact"])])
 @pytest.mark.slow
 def test_both_engines_agree_for_every_row_of_the_catalogue(contexts: str, agents: list[str]) -> None:
     problem = world(contexts=contexts)
@@ -314,9 +314,9 @@ def test_in_single_precision_regret_changes_by_less_than_its_error() -> None:
 @pytest.mark.parametrize("contexts", CONTEXTS)
 @pytest.mark.slow
 def test_batches_company_and_horizon_do_not_change_a_bit(contexts: str) -> None:
-    problem = world(contexts=contexts)
-    whole, cut = run(problem, trials=7), run(problem, trials=7, chunk=2)
-    alone, short = run(problem, ["alg2"], trials=3), run(problem, rounds=23, trials=7)
+    problem, every = world(contexts=contexts), playable(sample=contexts == "users")
+    whole, cut = run(problem, every, trials=7), run(problem, every, trials=7, chunk=2)
+    alone, short = run(problem, ["alg2"], trials=3), run(problem, every, rounds=23, trials=7)
     for loss, values in whole.values.items():
         assert np.array_equal(cut.values[loss], values)
         assert np.array_equal(alone.values[loss][0], values[EVERY.index("alg2"), :3])

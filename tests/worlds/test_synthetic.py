@@ -138,7 +138,8 @@ def test_numbers_and_lists_stand_for_vectors_and_matrices() -> None:
     assert known.context_mean.tolist() == [2, 2, 2]
     assert known.noise_cov.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3]]
     assert known.bias_cov.tolist() == [[0.5, 0, 0], [0, 0.5, 0], [0, 0, 0.5]]
-    assert all(part is not None and part.dtype == np.float64 for part in known)
+    assert all(part is not None and part.dtype == np.float64 for part in known[:-1])
+    assert known.contexts is None
 
 
 def test_the_defaults_are_the_papers() -> None:

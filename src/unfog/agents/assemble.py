@@ -197,6 +197,10 @@ def refuse_misfit(
     if agent.learner.rewards != rewards:
         what = f"{agent.name!r} learns from {agent.learner.rewards} rewards"
         raise InputError("agents", what, f"agents for {rewards} rewards")
+    if agent.denoiser.needs_contexts and known.contexts is None:
+        allowed = "agents that know the Gaussian law of contexts alone, such as unfog-oracle and unfog"
+        what = f"{agent.name!r} needs a sample of contexts, and this world has none"
+        raise InputError("agents", what, allowed)
     try:
         agent.learner.setup(known)
         agent.learner.check(known, features)

@@ -16,6 +16,7 @@ from unfog.agents.denoise import (
     Identity,
     Incomplete,
     KnownBias,
+    KnownBiasAtoms,
     PlugIn,
     PriorOnly,
     Robust,
@@ -65,25 +66,32 @@ _ROWS = [
           summary="learns the covariance of the noise, too, from what is revealed"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),
+    _ours("bayes-oracle", KnownBiasAtoms(),
+          summary="unfog-oracle, told the contexts there are; where contexts are drawn from a sample"),
 ]
 # fmt: on
 
 AGENTS = {row.name: row for row in _ROWS}
 
 
+def playable(sample: bool) -> list[str]:
+    """The rows for worlds that have a sample of contexts, which are all, or for those that have none."""
+    return [name for name, row in AGENTS.items() if sample or not row.denoiser.needs_contexts]
+
+
 class Catalogue(Mapping[str, Agent]):
     """The agents for one kind of rewards by name, with rows of one's own if there are any."""
 
-    def __init__(self, kind: str = "gaussian", own: Iterable[Agent] = ()) -> None:
-        """For a kind of rewards."""
-        self.kind, self.own = kind, {row.name: row for row in own}
+    def __init__(self, kind: str = "gaussian", own: Iterable[Agent] = (), sample: bool = True) -> None:
+        """For a kind of rewards, and for worlds that have a `sample` of contexts or that have none."""
+        self.kind, self.own, self._listed = kind, {row.name: row for row in own}, playable(sample)
 
     def __iter__(self) -> Iterator[str]:
         """The names to list; a name that spells out parts, or says module:name, is known too."""
-        return iter({**AGENTS, **self.own})
+        return iter(dict.fromkeys([*self._listed, *self.own]))
 
     def __len__(self) -> int:
-        return len({**AGENTS, **self.own})
+        return len({*self._listed, *self.own})
 
     def __getitem__(self, name: str) -> Agent:
         if name not in self.own:

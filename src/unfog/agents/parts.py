@@ -58,6 +58,11 @@ class Denoiser(Part, Protocol):
         """Whether it is shown what was lost of a noisy context as not a number; others read mu_c there."""
         return False
 
+    @property
+    def needs_contexts(self) -> bool:
+        """Whether it must be told a sample of contexts, `Knowledge.contexts`."""
+        return False
+
     @abstractmethod
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """Everything that depends on the problem alone; a privilege is for those that are `Privileged`."""

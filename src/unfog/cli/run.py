@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unfog.cli.show import say
+from unfog.cli.show import Json, Parts, Tails, say
 
 EXAMPLE = "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
 
@@ -37,7 +37,9 @@ def command(
         Path | None, typer.Option(help="Run folder to make; runs/NAME-001 and up unless told.")
     ] = None,
     data: Data = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
+    json: Json = False,
+    parts: Parts = False,
+    tails: Tails = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
     from unfog.cli.progress import bar, planned
@@ -53,4 +55,4 @@ def command(
     with bar(spec.name) as progress:
         target = keep(plan, out, progress=progress)
     typer.echo(f"kept in {target}", err=True)
-    say(open_run(target), store.seconds(target), json)
+    say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)

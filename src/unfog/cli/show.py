@@ -9,24 +9,43 @@ import typer
 if TYPE_CHECKING:
     import xarray as xr
 
-EXAMPLE = "Example: unfog show runs/fig1-gaussian-001"
+EXAMPLE = "Example: unfog show runs/fig1-gaussian-001 --tails"
+
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")]
+Parts = Annotated[
+    bool,
+    typer.Option("--parts", help="In the table, also what regret is made of, and two further benchmarks."),
+]
+Tails = Annotated[
+    bool,
+    typer.Option(
+        "--tails",
+        help="In the table, also the 50 and 99 % quantiles over trials, and the share of trials whose regret"
+        " grows linearly: in the last quarter of the rounds by at least 0.9 of what it grew by in the quarter"
+        " before (in --json: q50, q99, linear_share).",
+    ),
+]
 
 
 def command(
     run: Annotated[Path, typer.Argument(help="A folder made by `unfog run`.")],
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
+    json: Json = False,
+    parts: Parts = False,
+    tails: Tails = False,
 ) -> None:
     """Print the table of a finished run."""
     from unfog.lab import store
     from unfog.lab.run import open_run
 
     data, seconds = open_run(run), store.seconds(run)
-    say(data, seconds, json)
+    say(data, seconds, json, parts=parts, tails=tails)
 
 
-def say(data: "xr.Dataset", seconds: float | None, json: bool) -> None:
+def say(data: "xr.Dataset", seconds: float | None, json: bool, **columns: bool) -> None:
     """The summary of a run, for people or for programs."""
     from unfog.lab import report
 
-    facts = report.summary(data, seconds)
-    typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else report.table(data, seconds))
+    if json:
+        typer.echo(jsonlib.dumps(report.summary(data, seconds), allow_nan=False))
+    else:
+        typer.echo(report.table(data, seconds, **columns))

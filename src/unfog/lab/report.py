@@ -1,4 +1,4 @@
-"""What a run says in numbers: means over trials with standard errors, and paired differences."""
+"""What a run says in numbers: means over trials with standard errors, paired differences, and tails."""
 
 import itertools
 import json
@@ -9,10 +9,26 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from unfog.maths.arrays import Array, Ints
-from unfog.theory.regret import PLAIN, REALISED, SPLIT, estimate
+from unfog.simulate.grid import quarters
+from unfog.theory import tails as spread
+from unfog.theory.regret import BAYES, PLAIN, REALISED, SPLIT, estimate
 
-LOSSES = ("regret", *SPLIT, REALISED, *PLAIN[1:])
+MEASURED = (REALISED, BAYES)  # regret by another yardstick
+PARTS = (*SPLIT, *PLAIN[1:])
+TITLES = {
+    REALISED: "realised",
+    BAYES: "bayes",
+    "regret_true_context": "true-context",
+    "regret_plug_in": "plug-in",
+    "linear_share": "linear",
+}
 REFERENCE = "oracle"  # differences are shown against it where it played
+SPREAD = {**dict.fromkeys(spread.QUANTILES, 1), "linear_share": 2}  # with so many digits
+LEGEND = "mean cumulative regret at the last round ± 95 % half-width; differences are paired"
+SPREADS = (
+    "q50, q99: quantiles over trials; linear: the share of trials whose regret in the last\n"
+    f"quarter of the rounds is at least {spread.LINEAR} of that in the quarter before"
+)
 
 
 class Curve(NamedTuple):
@@ -35,15 +51,29 @@ def summary(data: xr.Dataset, seconds: float | None = None) -> dict[str, Any]:
         "trials": int(data.sizes["trial"]),
         "seed": json.loads(data.attrs["spec"])["run"]["seed"],
         "seconds": None if seconds is None else round(seconds, 3),
-        "agents": {name: _one(final.sel(agent=name)) for name in names},
+        "agents": {name: _one(data.sel(agent=name)) for name in names},
         "pairs": {f"{a} - {b}": _difference(final, a, b) for a, b in itertools.combinations(names, 2)},
     }
 
 
-def _one(final: xr.Dataset) -> dict[str, float | None]:
+def _one(data: xr.Dataset) -> dict[str, float | None]:
+    final = data.isel(round=-1)
     mean, se = estimate(final["regret"].values)
-    means = {name: estimate(final[name].values).mean for name in LOSSES[1:] if name in final}
-    return {"regret": mean, "se": _number(se), **means}
+    parts = {name: estimate(final[name].values).mean for name in PARTS if name in final}
+    measured = dict[str, float | None]()
+    for name in (name for name in MEASURED if name in final):
+        found = estimate(final[name].values)
+        measured |= {name: found.mean, f"{name}_se": _number(found.se)}
+    tails = {**spread.quantiles(final["regret"].values), **_linear(data["regret"])}
+    return {"regret": mean, "se": _number(se), **parts, **measured, **tails}
+
+
+def _linear(regret: xr.DataArray) -> dict[str, float | None]:
+    """The share of trials that grow linearly; null where a run is too short or, being old, lacks rounds."""
+    ends = quarters(int(regret["round"].values[-1]))
+    if ends is None or not np.isin(ends, regret["round"].values).all():
+        return {"linear_share": None}
+    return {"linear_share": spread.linear_share(*(regret.sel(round=end).values for end in ends))}
 
 
 def _difference(final: xr.Dataset, a: str, b: str) -> dict[str, float | None]:
@@ -80,27 +110,30 @@ def _quantile(trials: int) -> float:
     return float(stdtrit(trials - 1, 0.975)) if trials > 1 else 0.0
 
 
-def table(data: xr.Dataset, seconds: float | None = None) -> str:
-    """The summary for people: final regret with 95 % intervals, its parts, and paired differences."""
+def table(data: xr.Dataset, seconds: float | None = None, *, parts: bool = False, tails: bool = False) -> str:
+    """The summary for people: final regret, by every yardstick, with 95 % intervals; paired differences.
+
+    With `parts` what regret is made of and two further benchmarks, with `tails` how trials are spread.
+    """
     facts = summary(data, seconds)
-    names = list(facts["agents"])
+    names, width = list(facts["agents"]), _quantile(facts["trials"])
     against = REFERENCE if REFERENCE in names else names[0]
-    parts = [name for name in LOSSES[1:] if name in data]
-    titles = {REALISED: "realised", "regret_true_context": "true-context", "regret_plug_in": "plug-in"}
-    head = ["agent", "regret", f"minus {against}", *(titles.get(part, part) for part in parts)]
-    rows = [head]
+    shown = [loss for loss in (*MEASURED, *(PARTS if parts else ())) if loss in data]
+    spreads = list(SPREAD) if tails else []
+    rows = [["agent", "regret", f"minus {against}", *(TITLES.get(x, x) for x in (*shown, *spreads))]]
     for name in names:
         row = facts["agents"][name]
-        width = _quantile(facts["trials"])
-        gap = _paired(facts["pairs"], name, against, width)
-        rows.append(
-            [name, _pm(row["regret"], row["se"], width), gap, *(f"{row[part]:z.1f}" for part in parts)]
-        )
+        regret, gap = _pm(row["regret"], row["se"], width), _paired(facts["pairs"], name, against, width)
+        losses = [_pm(row[loss], row.get(f"{loss}_se"), width) for loss in shown]
+        rows.append([name, regret, gap, *losses, *(_spread(row[x], SPREAD[x]) for x in spreads)])
     took = "" if seconds is None else f", {seconds:.1f} s"
     note = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
-    legend = "mean cumulative regret at the last round ± 95 % half-width; differences are paired"
     said = [f"note: {facts['note']}"] if "note" in facts else []
-    return "\n".join([f"{facts['experiment']}: {note}", *said, *align(rows), legend])
+    return "\n".join([f"{facts['experiment']}: {note}", *said, *align(rows), LEGEND, *([SPREADS] * tails)])
+
+
+def _spread(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:z.{digits}f}"
 
 
 def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str:

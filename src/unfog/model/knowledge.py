@@ -15,3 +15,4 @@ class Knowledge(NamedTuple):
     prior_mean: Array  # (m,)     of theta
     prior_cov: Array  # (m, m)   of theta, or (K, k, k): independent blocks
     reward_var: Array | None = None  # ()  sigma^2, where rewards have one variance
+    contexts: Array | None = None  # (n, d)  contexts to draw from, each as likely, where agents are told any

@@ -1,4 +1,8 @@
-"""Which rounds are stored: as many as fit, the last always among them."""
+"""Which rounds are stored: as many as fit, always with the last and with those that its last quarters need.
+
+Whether a trial's regret still grows is seen by comparing the last quarter of its rounds with the one before:
+the rounds at which these begin and end are stored for every trial, however coarse the rest.
+"""
 
 import numpy as np
 
@@ -9,15 +13,29 @@ MOST_POINTS = 1000
 MOST_CELLS = 32_000_000  # stored numbers in a run: 256 MB
 MOST_STORED = 2**28  # 2 GB, where points are asked for
 FINE_ENOUGH = 100  # points that make a curve
-CURVES = 6  # losses of an agent, at most
+CURVES = 8  # losses of an agent, at most
 
 
 def stored_rounds(rounds: int, trials: int, agents: int, points: int | None = None) -> Ints:
-    """Every round where that is affordable, otherwise evenly spaced ones, the last always among them."""
+    """Every round where that is affordable, otherwise evenly spaced ones and the ends of quarters.
+
+    They are as many as `points` at most, or three.
+    """
     if points is None:
         points = min(MOST_POINTS, max(1, MOST_CELLS // (CURVES * trials * agents)))
-    points = min(points, rounds)
-    return np.unique(np.ceil(np.arange(1, points + 1) * (rounds / points) - 1e-9).astype(np.intp))
+    found = _spaced(rounds, min(points, rounds))
+    return found if len(found) <= points else _spaced(rounds, max(1, points - 2))
+
+
+def _spaced(rounds: int, points: int) -> Ints:
+    even = np.ceil(np.arange(1, points + 1) * (rounds / points) - 1e-9).astype(np.intp)
+    return np.unique(np.concat([even, np.asarray(quarters(rounds) or (), np.intp)]))
+
+
+def quarters(rounds: int) -> tuple[int, int, int] | None:
+    """The rounds after which the last two quarters begin and end, of equal length; none where that is 0."""
+    length = rounds // 4
+    return (rounds - 2 * length, rounds - length, rounds) if length else None
 
 
 def refuse_too_much(grid: Ints, trials: int, agents: int) -> None:

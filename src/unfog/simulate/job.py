@@ -41,7 +41,7 @@ class Job(NamedTuple):
     @property
     def losses(self) -> tuple[str, ...]:
         """What is added up."""
-        return regret.names(self.decompose, self.problem.rewards.kind)
+        return regret.names(self.decompose, discrete=self.problem.discrete)
 
     @property
     def rounds(self) -> int:

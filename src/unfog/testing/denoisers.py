@@ -22,6 +22,8 @@ from unfog.testing.common import (
     writes_nothing,
 )
 
+SAMPLE = 7  # contexts, for those that must be told some
+
 
 class _Trap:
     """A privilege that complains of whoever looks into it."""
@@ -37,6 +39,8 @@ def check_denoiser(denoiser: Denoiser) -> None:
     """Raise ContractError, by the name of the denoiser and of the rule, where it breaks one."""
     who = check_value("denoiser", denoiser)
     known = problem().knowledge()
+    if denoiser.needs_contexts:
+        known = known._replace(contexts=normals("sample", SAMPLE, 2))
     noisy, contexts = (normals(name, ROUNDS, TRIALS, 2) for name in ("noisy", "contexts"))
     _check_privilege(who, denoiser, known)
     whole = _play(who, denoiser, known, noisy, contexts)

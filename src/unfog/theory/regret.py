@@ -12,9 +12,15 @@ mu(a) and mu_H(a) the mean rewards under the same two beliefs about the context:
 CB + EE1 + EE2 = regret exactly. Where mean rewards are scores, mu(a) = psi(a | gamma*)'theta* and neither
 regret nor CB is ever negative. Where they are sigmoids of scores, mu(a) is the mean of the sigmoid over the
 context, of which the paper's oracle is not the exact maximiser: a round's regret may then be negative.
-`regret_realised` is mu at the context that was drawn instead of over all it might have been: the same mean,
-more noise. The other benchmarks put phi(a, c_t) or phi(a, chat_t) in place of psi(a | gamma*), for the best
-arm too: regret against an agent that sees the true context, or that trusts the noisy one.
+
+mu believes a model of contexts. Two losses do not. `regret_realised` is the mean reward of a* less that of
+a_t at the context that was drawn: where the model holds it has regret's mean and more noise, where it does
+not it is what was really lost to a*. Where contexts are drawn from a finite sample, `regret_bayes` is regret
+with the posterior over the sample in place of psi's belief, for the best arm too (worlds/discrete.py): it is
+never negative, since nobody who knows the channel and not the context can do better on average.
+
+The other benchmarks put phi(a, c_t) or phi(a, chat_t) in place of psi(a | gamma*), for the best arm too:
+regret against an agent that sees the true context, or that trusts the noisy one.
 """
 
 from collections.abc import Sequence
@@ -30,14 +36,22 @@ from unfog.worlds.problem import Emission
 
 PLAIN = ("regret", "regret_true_context", "regret_plug_in")
 SPLIT = ("cb", "ee1", "ee2")
-REALISED = "regret_realised"
+REALISED, BAYES = "regret_realised", "regret_bayes"
 
 
-def names(decompose: bool, kind: str = "gaussian") -> tuple[str, ...]:
-    """The losses of a run: all of them, or regret alone. A realised one where rewards are not linear."""
+def names(decompose: bool, *, discrete: bool = False) -> tuple[str, ...]:
+    """The losses of a run: regret alone, or all of them; one more where contexts are a finite sample."""
     if not decompose:
         return PLAIN[:1]
-    return (*PLAIN, *SPLIT) if kind == "gaussian" else (*PLAIN, REALISED, *SPLIT)
+    return (*PLAIN, REALISED, *((BAYES,) if discrete else ()), *SPLIT)
+
+
+class Yardstick(NamedTuple):
+    """Mean rewards under one belief about the context, and the best arm by it."""
+
+    values: Values
+    top: Ints  # (...,)
+    best: Array  # (...,)  its mean reward
 
 
 class Tables(NamedTuple):
@@ -46,9 +60,8 @@ class Tables(NamedTuple):
     oracle: Array  # (..., K)  psi(a | gamma*)'theta*
     true_context: Array  # (..., K)  phi(a, c_t)'theta*
     plug_in: Array | None  # (..., K)  phi(a, chat_t)'theta*; not needed for regret alone
-    values: Values  # mean rewards, given chat_t and the bias
-    top: Ints  # (...,)  a*
-    best: Array  # (...,)  its mean reward
+    paper: Yardstick  # given chat_t and the bias, by the model of contexts
+    bayes: Yardstick | None  # likewise, by the sample that contexts are drawn from
 
 
 def oracle_context(shrinkage: Shrinkage, noisy: Array, bias: Array) -> Context:
@@ -74,13 +87,22 @@ def tables(
     context: Array,
     noisy: Array,
     decompose: bool = True,
+    exact: Context | None = None,
 ) -> Tables:
-    """Scores of every arm; `best` is the oracle's belief about the context."""
+    """Scores of every arm; `best` is the oracle's belief about the context, `exact` that over a sample."""
     plug_in = features.at(noisy).scores(theta) if decompose else None
-    design = features.design(best)
+    scores, paper = _yardstick(rewards, features, theta, best)
+    bayes = None if exact is None else _yardstick(rewards, features, theta, exact)[1]
+    return Tables(scores, features.at(context).scores(theta), plug_in, paper, bayes)
+
+
+def _yardstick(
+    rewards: Rewards, features: FeatureMap, theta: Array, belief: Context
+) -> tuple[Array, Yardstick]:
+    design = features.design(belief)
     scores = design.scores(theta)
     values, top = rewards.values(design, theta, scores), scores.argmax(-1)
-    return Tables(scores, features.at(context).scores(theta), plug_in, values, top, values(top))
+    return scores, Yardstick(values, top, values(top))
 
 
 def _gap(rewards: Rewards, scores: Array, arm: Ints) -> Array:
@@ -89,19 +111,20 @@ def _gap(rewards: Rewards, scores: Array, arm: Ints) -> Array:
 
 def losses(rewards: Rewards, tables: Tables, arm: Ints, own: Design | None, theta: Array) -> dict[str, Array]:
     """All losses of the chosen arm, (...,) each; regret alone where the agent's own design is not given."""
-    worth = tables.values(arm)
-    found = {"regret": tables.best - worth}
+    paper, seen = tables.paper, tables.true_context
+    worth = paper.values(arm)
+    found = {"regret": paper.best - worth}
     if own is None or tables.plug_in is None:
         return found
     found["regret_true_context"] = _gap(rewards, tables.true_context, arm)
     found["regret_plug_in"] = _gap(rewards, tables.plug_in, arm)
-    if REALISED in names(True, rewards.kind):
-        seen = tables.true_context
-        found[REALISED] = rewards.mean(pick(seen, tables.top)) - rewards.mean(pick(seen, arm))
+    found[REALISED] = rewards.mean(pick(seen, paper.top)) - rewards.mean(pick(seen, arm))
+    if tables.bayes is not None:
+        found[BAYES] = tables.bayes.best - tables.bayes.values(arm)
     scores = own.scores(theta)
     values = rewards.values(own, theta, scores)
     best, chosen = values(scores.argmax(-1)), values(arm)
-    return found | {"cb": best - chosen, "ee1": tables.best - best, "ee2": chosen - worth}
+    return found | {"cb": best - chosen, "ee1": paper.best - best, "ee2": chosen - worth}
 
 
 def of_round(
@@ -114,9 +137,10 @@ def of_round(
     own: Context,
     arm: Ints,
     decompose: bool,
+    exact: Context | None = None,
 ) -> dict[str, Array]:
     """All losses of a round, or regret alone; `own` is the agent's belief about the context."""
-    found = tables(rewards, features, theta, best, context, noisy, decompose)
+    found = tables(rewards, features, theta, best, context, noisy, decompose, exact)
     return losses(rewards, found, arm, features.design(own) if decompose else None, theta)
 
 

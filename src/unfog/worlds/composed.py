@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from unfog import inputs
-from unfog.features.contract import FeatureMap
+from unfog.features.contract import Context, FeatureMap
 from unfog.features.per_arm import PerArm
 from unfog.inputs import Numbers
 from unfog.maths import blocks, gaussian
@@ -23,7 +23,8 @@ from unfog.model.rewards import Rewards
 from unfog.worlds import channel as channels
 from unfog.worlds.arms import Arms
 from unfog.worlds.channel import Channel, ChannelFields
-from unfog.worlds.contexts import Contexts
+from unfog.worlds.contexts import Atoms, Contexts
+from unfog.worlds.discrete import Sample, sample
 from unfog.worlds.payoffs import Payoff
 from unfog.worlds.problem import Draws, Emission, Truth
 
@@ -90,6 +91,11 @@ class Composed(ChannelFields, ABC):
             and not self.partial
         )
 
+    @property
+    def discrete(self) -> bool:
+        """Whether contexts are drawn from a finite sample; worlds of `Atoms` say so."""
+        return False
+
     def arms(self) -> int:
         """How many actions there are."""
         return self._parts.arms.shape[0]
@@ -129,6 +135,17 @@ class Composed(ChannelFields, ABC):
         if not self.has_bias:  # regret is against the context itself
             return emission
         return emission._replace(best=channels.best(parts.channel, emission, truth.bias))
+
+    @cached_property
+    def _sample(self) -> Sample:
+        contexts = self._parts.contexts
+        if not isinstance(contexts, Atoms):
+            raise TypeError(f"{type(self).__name__} draws its contexts from no sample")
+        return sample(contexts.atoms, self._parts.channel)
+
+    def posterior(self, truth: Truth, emission: Emission) -> Context:
+        """What Bayes' rule says of a context that is one of a sample."""
+        return self._sample.posterior(emission, truth.bias)
 
     def reward(self, score: Array, normals: Array) -> Array:
         """A reward, from the last of the round's normals."""

@@ -62,6 +62,11 @@ class Problem(Protocol):
         ...
 
     @property
+    def discrete(self) -> bool:
+        """Whether contexts are drawn from a finite sample, so that all that can be known of one is known."""
+        ...
+
+    @property
     def note(self) -> str:
         """What every table and figure must say of the data; empty where nothing needs to be said."""
         ...
@@ -98,6 +103,10 @@ class Problem(Protocol):
 
     def emit(self, truth: Truth, normals: Array, number: Ints) -> Emission:
         """A round's context and its measurement: normals (..., w); rounds are numbered from 0."""
+        ...
+
+    def posterior(self, truth: Truth, emission: Emission) -> Context:
+        """What Bayes' rule over the sample says of a context, to one who knows the channel: if `discrete`."""
         ...
 
     def reward(self, score: Array, normals: Array) -> Array:

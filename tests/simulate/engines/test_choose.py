@@ -68,7 +68,7 @@ def test_the_precision_that_runs_is_stored() -> None:
 
 def test_more_than_two_gigabytes_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"^trials: 1000000 with 1000 stored rounds of 1 agents; allowed: at most 44739"
+        InputError, match=r"^trials: 1000000 with 1000 stored rounds of 1 agents; allowed: at most 33554"
     ):
         plan([GaussianProblem()], ["alg1"], rounds=1000, trials=10**6, seed=0, points=1000)
 

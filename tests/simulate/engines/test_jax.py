@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from tests.problems import random_problem
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import AGENTS, playable
 from unfog.agents.learn import Conjugate
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.simulate import Curves, Plan, grid, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
-from unfog.theory.regret import PLAIN, SPLIT
+from unfog.theory.regret import names
 from unfog.worlds.gaussian import GaussianProblem
 
 pytestmark = pytest.mark.slow  # every program is compiled
 
-EVERY = list(AGENTS)
+EVERY = playable(sample=False)
 SOME = [
     "alg1",
     "alg2",
@@ -60,7 +60,7 @@ def run(problem: GaussianProblem = PROBLEM, agents: Any = SOME, **settings: Any)
 def test_every_row_of_the_catalogue_agrees_on_both_engines(name: str) -> None:
     numpy = run(agents=[name], rounds=200)
     jax = run(agents=[name], rounds=200, engine="jax", draws="numpy")
-    assert tuple(jax.values) == tuple(numpy.values) == PLAIN + SPLIT
+    assert tuple(jax.values) == tuple(numpy.values) == names(True)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
@@ -174,12 +174,12 @@ def test_compiled_programs_are_kept_between_processes_and_trials_spread_over_dev
 def test_very_many_trials_are_kept_as_moments(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     full = run(agents=["alg1", "kk"], trials=11, engine=engine)
     assert len(full.curve) == 0
-    monkeypatch.setattr(grid, "MOST_CELLS", 6 * 11 * 2 * 2)
+    monkeypatch.setattr(grid, "MOST_CELLS", grid.CURVES * 11 * 2 * 2)
     kept = run(agents=["alg1", "kk"], trials=11, engine=engine, chunk=4)
-    assert list(kept.rounds) == [30, 60]
+    assert list(kept.rounds) == [30, 45, 60]
     assert np.array_equal(kept.curve, full.rounds)
     for loss, values in full.values.items():
-        np.testing.assert_allclose(kept.values[loss], values[:, :, [29, 59]], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(kept.values[loss], values[:, :, [29, 44, 59]], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(kept.mean[loss], values.mean(1), rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(kept.se[loss], values.std(1, ddof=1) / np.sqrt(11), rtol=1e-7, atol=1e-9)
 

@@ -5,6 +5,7 @@ from unfog.agents.denoise.exact import Exact
 from unfog.agents.denoise.identity import Identity
 from unfog.agents.denoise.incomplete import Incomplete
 from unfog.agents.denoise.known_bias import KnownBias
+from unfog.agents.denoise.known_bias_atoms import KnownBiasAtoms
 from unfog.agents.denoise.plugin import PlugIn
 from unfog.agents.denoise.prior_only import PriorOnly
 from unfog.agents.denoise.robust import Robust
@@ -16,6 +17,7 @@ __all__ = [
     "Identity",
     "Incomplete",
     "KnownBias",
+    "KnownBiasAtoms",
     "PlugIn",
     "PriorOnly",
     "Robust",

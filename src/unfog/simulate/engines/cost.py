@@ -56,6 +56,12 @@ def walk(job: Job) -> int:
     return 0 if steps is None else 3 * prod(steps.shape)
 
 
+def weights(job: Job) -> int:
+    """Numbers that a posterior over a sample of contexts takes for a moment, in one round of a trial."""
+    contexts = job.problem.knowledge().contexts
+    return 0 if contexts is None else 4 * len(contexts)
+
+
 def drawn(job: Job) -> int:
     """Standard normals that the choosers take in a round, at most."""
     known = job.problem.knowledge()

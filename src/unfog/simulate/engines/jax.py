@@ -216,7 +216,7 @@ class Jax:
         draws = job.rounds * (job.problem.round_normals() + cost.drawn(job)) * fed
         past = max(cost.history(agent, job) * (job.rounds if fed else 1) for agent in job.agents)
         each = 8 * (CURVES * len(job.grid) + 4 * m * m + 4 * arms * m + job.problem.cells() + draws + past)
-        each += 8 * cost.walk(job)
+        each += 8 * (cost.walk(job) + cost.weights(job))
         return -(-trials // -(-trials // max(1, min(most, room // each))))
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:

@@ -69,7 +69,7 @@ class Program:
         self.problem, self.agent, self.decompose = problem, agent, decompose
         self.given, self.precision, self.trial_last = given, precision, trial_last
         self.known, self.room = problem.knowledge(), room
-        self.losses = regret.names(decompose, problem.rewards.kind)
+        self.losses = regret.names(decompose, discrete=problem.discrete)
         self.begin = jax.jit(self._begin, static_argnames=("points", "curve"))
         self.advance = jax.jit(self._advance, donate_argnums=0)
         self.sound = jax.jit(self._sound)
@@ -132,6 +132,7 @@ class Program:
         if agent.sees_context:  # at once: the engine refuses worlds that show contexts late
             memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, emission.context)
         best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
+        exact = self.decompose and self.problem.discrete
         found = regret.of_round(
             self.problem.rewards,
             truth.features,
@@ -142,6 +143,7 @@ class Program:
             decision.context,
             decision.arm,
             self.decompose,
+            self.cast(self.problem.posterior(truth, emission)) if exact else None,
         )
         # Added up in float64 whatever the precision of the maths: a long run is a sum of many small losses.
         return self.cast(memory), jnp.stack([found[name] for name in self.losses]).astype(jnp.float64)

@@ -92,6 +92,7 @@ def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block
         emission.context,
         emission.noisy,
         job.decompose,
+        job.problem.posterior(wide, emission) if job.decompose and job.problem.discrete else None,
     )
     return _Block(emission, normals, tables)
 
@@ -166,7 +167,7 @@ class Numpy:
         curves = len(job.agents) * CURVES * len(job.grid)
         each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
         each += 8 * (max(cost.history(agent, job) for agent in job.agents) + cost.walk(job))
-        each += 8 * BLOCK * cost.drawn(job)
+        each += 8 * (BLOCK * cost.drawn(job) + cost.weights(job))
         keeps_history = any(agent.chain is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))

@@ -123,25 +123,29 @@ def _round(k: Constants, streams: Streams, truth: Any, t: Any, belief: Belief) -
     best = affine(k.centre, k.gain, clean)
     drawn = [mu + dot(line, choice[: len(line)]) for mu, line in zip(belief.mean, belief.root, strict=True)]
     views = [best, context, noisy, own] if k.decompose else [best]
-    arm, scores = _arms(k, streams.actions, drawn, own, theta, views)
+    arm, scores, drawn_at_top = _arms(k, streams.actions, drawn, own, theta, views)
     seen = [*times(arm, arm), *times(context, context), *times(arm, context)]
     reward = dot(seen, theta) + k.reward_var**0.5 * z[2 * d]
     hidden = [*times(arm, arm), *square, *times(arm, own)]
     root, mean = condition(belief.root, belief.mean, seen if k.sees_context else hidden, reward, k.reward_var)
     added = affine(affine(k.start, k.on_noisy, noisy), k.on_context, context)
     total = [old + new for old, new in zip(belief.total, added, strict=True)]
-    return Belief(root, mean, total, *_add(belief, _losses(k, theta[d : 2 * d], best, square, scores)))
+    losses = _losses(k, theta[d : 2 * d], best, square, scores, drawn_at_top)
+    return Belief(root, mean, total, *_add(belief, losses))
 
 
 def _arms(k: Constants, actions: Any, drawn: Vector, own: Vector, theta: Vector, views: list[Vector]) -> Any:
-    """The best action for the drawn theta; for every view of the context the best score and the chosen."""
+    """The best action for the drawn theta; for every view of the context the best score and the chosen.
+
+    And where there are several views, the score that the best arm of the first one has in the second.
+    """
     d = len(own)
     tilt = times(own, drawn[2 * d :])
     slopes = [times(view, theta[2 * d :]) for view in views]
     low = jnp.full_like(tilt[0], -jnp.inf)
 
     def step(arm: Any, found: Any) -> Any:
-        top, chosen, scores = found
+        top, chosen, scores, beside = found
         action = [actions[arm * d + i, :] for i in range(d)]
         score = dot(action, [a * w + v for a, w, v in zip(action, drawn[:d], tilt, strict=True)])
         better = score > top
@@ -152,21 +156,24 @@ def _arms(k: Constants, actions: Any, drawn: Vector, own: Vector, theta: Vector,
             for value, (most, picked) in zip(values, scores, strict=True)
         ]
         kept = [jnp.where(better, a, c) for a, c in zip(action, chosen, strict=True)]
-        return jnp.where(better, score, top), kept, now
+        if len(views) > 1:
+            beside = jnp.where(values[0] > scores[0][0], values[1], beside)
+        return jnp.where(better, score, top), kept, now, beside
 
-    start = (low, [jnp.zeros_like(low)] * d, [(low, low)] * len(views))
-    _, chosen, scores = jax.lax.fori_loop(0, k.arms, step, start)
-    return chosen, scores
+    start = (low, [jnp.zeros_like(low)] * d, [(low, low)] * len(views), low)
+    _, chosen, scores, beside = jax.lax.fori_loop(0, k.arms, step, start)
+    return chosen, scores, beside
 
 
-def _losses(k: Constants, middle: Vector, best: Vector, square: Vector, scores: Any) -> Vector:
+def _losses(k: Constants, middle: Vector, best: Vector, square: Vector, scores: Any, at_top: Any) -> Vector:
     """In the order of `regret.names`; the terms equal for all arms matter to EE1 and EE2 alone."""
     gaps = [most - picked for most, picked in scores]
     if not k.decompose:
         return gaps
     shared = dot([v * v + left - s for v, left, s in zip(best, k.left, square, strict=True)], middle)
     (top, picked), (own_top, own_picked) = scores[0], scores[3]
-    return [*gaps, top - own_top + shared, own_picked - picked - shared]
+    realised, (*plain, learning) = at_top - scores[1][1], gaps
+    return [*plain, realised, learning, top - own_top + shared, own_picked - picked - shared]
 
 
 def _add(belief: Belief, losses: Vector) -> tuple[Vector, Vector]:
@@ -187,7 +194,7 @@ def _lines(ref: Any, count: int) -> Vector:
 def _kernel(k: Constants, m: int, d: int, rounds: Any, *refs: Any) -> None:
     """The trials of one program, in the rounds of a stride."""
     streams, before, after = Streams(*refs[:6]), Belief(*refs[6:11]), Belief(*refs[11:16])
-    stored, losses = refs[16], 6 if k.decompose else 1
+    stored, losses = refs[16], 7 if k.decompose else 1
     flat = _lines(before.root, m * (m + 1) // 2)
     root = [[flat[i * (i + 1) // 2 + j] for j in range(i + 1)] for i in range(m)]
     start = Belief(

@@ -1,0 +1,53 @@
+"""Denoise with the bias known where contexts are drawn from a sample: the discrete posterior over its atoms.
+
+With atoms u_1 .. u_n, each as likely as any other, and gamma* told,
+
+    w_i ~ N(chat; u_i + gamma*, Sigma_n),    E[c] = sum w_i u_i,    Cov(c) = sum w_i u_i u_i' - E[c]E[c]'.
+
+This is Bayes' rule without the Gaussian law of contexts (maths/atoms.py). A belief here is a mean and a
+covariance: all that matters to features linear in the context, which are those of the worlds that have such
+a sample. The channel is the one that agents are told, as for `known_bias`.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from unfog.agents.parts import Denoiser, Privilege, Privileged
+from unfog.features import Context
+from unfog.maths import atoms
+from unfog.maths.arrays import Array
+from unfog.maths.atoms import Points
+from unfog.model.knowledge import Knowledge
+
+
+class Parameters(NamedTuple):
+    """The channel, bias included, and what contexts there are."""
+
+    points: Points
+    precision: Array  # (d, d)  Sigma_n^-1
+    bias: Array  # (..., d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownBiasAtoms(Denoiser, Privileged):
+    """It has no settings, and remembers nothing: there is nothing to learn about the channel."""
+
+    name = "known_bias_atoms"
+    note = "is told the bias, and the contexts there are"
+    cost = 1.6  # with a thousand atoms
+    needs_contexts = True
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The table of the atoms, and the bias that was shown."""
+        if privilege is None or known.contexts is None:
+            raise ValueError(f"{self.name} must be shown the bias, and a sample of contexts")
+        xp = known.noise_cov.__array_namespace__()
+        return Parameters(atoms.points(known.contexts), xp.linalg.inv(known.noise_cov), privilege.bias)
+
+    def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
+        """The bias of this round, where it drifts."""
+        return parameters._replace(bias=bias)
+
+    def predict(self, parameters: Parameters, state: tuple[()], noisy: Array) -> Context:
+        """The posterior of the context given its measurement and the bias."""
+        return Context(*atoms.posterior(parameters.points, parameters.precision, noisy - parameters.bias))

@@ -1,0 +1,94 @@
+"""A quantity that is one of n known points, each as likely as any other, seen through additive noise.
+
+With x the measurement, its bias taken off, and P the inverse of the noise's covariance (or of its scale),
+Bayes' rule over the points u_1 .. u_n is
+
+    s_i = (x - u_i)'P(x - u_i),    w_i ~ exp(-s_i / 2),    or for Student's t  (1 + s_i / nu)^(-(nu + d) / 2),
+
+and the moments of the posterior are sum w_i u_i and sum w_i u_i u_i' less the mean's square. Both s_i, up to
+x'P x, and the moments are linear in the numbers [u_i, u_i u_i'], which are made once: each is one product
+with their table. Weights are made in the log, the largest taken off first, so that a measurement far from all
+points still names the nearest. Points lie about their mean, so that little is lost in the differences.
+
+Coordinates that were not measured have zero rows and columns in P, which may then differ from one measurement
+to the next.
+"""
+
+from typing import NamedTuple
+
+from unfog.maths.arrays import Array, matvec
+
+CELLS = 2**20  # weights that are made at once, where a block of rounds is asked for
+
+
+class Points(NamedTuple):
+    """The points with everything made that can be made once; arrays alone, so that any engine can hold it."""
+
+    centre: Array  # (d,)
+    table: Array  # (n, d + d^2)  u - centre, and its products
+
+
+def points(atoms: Array) -> Points:
+    """From the points themselves, (n, d)."""
+    xp = atoms.__array_namespace__()
+    centre = atoms.mean(0)
+    away = atoms - centre
+    squares = (away[:, :, None] * away[:, None, :]).reshape(away.shape[0], -1)
+    return Points(centre, xp.concat([away, squares], axis=1))
+
+
+def like(made: Points, value: Array) -> Points:
+    """The points in the library and the precision of this array."""
+    xp = value.__array_namespace__()
+    return Points(*(xp.asarray(x, dtype=value.dtype) for x in made))
+
+
+def weights(made: Points, precision: Array, value: Array, nu: float = 0.0) -> Array:
+    """The posterior weights (..., n) given a measurement (..., d): precision (d, d) or (..., d, d).
+
+    Noise is Gaussian, or with `nu` more than zero Student's t with so many degrees of freedom.
+    """
+    xp = value.__array_namespace__()
+    away = value - made.centre
+    turned = matvec(precision, away)
+    flat = precision.reshape(*precision.shape[:-2], -1)
+    flat = xp.broadcast_to(flat, (*value.shape[:-1], flat.shape[-1]))
+    distance = _each(made.table, xp.concat([-2 * turned, flat], axis=-1))
+    logs = -0.5 * distance
+    if nu:
+        whole = xp.maximum(distance + xp.vecdot(away, turned)[..., None], xp.zeros_like(distance))
+        logs = -0.5 * (nu + value.shape[-1]) * xp.log1p(whole / nu)
+    raised = xp.exp(logs - logs.max(-1)[..., None])
+    found: Array = raised / raised.sum(-1)[..., None]
+    return found
+
+
+def moments(made: Points, weights: Array) -> tuple[Array, Array]:
+    """Mean (..., d) and covariance (..., d, d) under weights (..., n)."""
+    d = made.centre.shape[0]
+    found = _each(made.table.mT, weights)
+    mean, second = found[..., :d], found[..., d:]
+    square = second.reshape(*mean.shape, d)
+    return made.centre + mean, square - mean[..., :, None] * mean[..., None, :]
+
+
+def posterior(made: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
+    """The moments given a measurement, of a block of rounds (trials, rounds, d) a few trials at a time."""
+    xp = value.__array_namespace__()
+    size = max(1, CELLS // (value.shape[-2] * made.table.shape[0])) if value.ndim > 2 else 0
+    if not size or value.shape[0] <= size:
+        return moments(made, weights(made, precision, value, nu))
+    found = [
+        moments(made, weights(made, precision if precision.ndim == 2 else precision[cut], value[cut], nu))
+        for cut in (slice(first, first + size) for first in range(0, value.shape[0], size))
+    ]
+    means, covs = zip(*found, strict=True)
+    return xp.concat(means), xp.concat(covs)
+
+
+def _each(rows: Array, values: Array) -> Array:
+    """Every row's product with the values: (r, p), (..., p) -> (..., r).
+
+    Over rounds this is one matrix product; over trials alone its bits would hang on how many there are.
+    """
+    return values @ rows.mT if values.ndim > 2 else matvec(rows, values)
