@@ -12,7 +12,7 @@ a sample. The channel is the one that agents are told, as for `known_bias`.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.parts import Denoiser, Privilege, Privileged
+from unfog.agents.parts import Denoiser, Expects, Privilege, Privileged
 from unfog.features import Context
 from unfog.maths import atoms
 from unfog.maths.arrays import Array
@@ -26,10 +26,12 @@ class Parameters(NamedTuple):
     points: Points
     precision: Array  # (d, d)  Sigma_n^-1
     bias: Array  # (..., d)
+    mean: Array  # (d,)  of a noisy context without its bias
+    variance: Array  # (d,)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownBiasAtoms(Denoiser, Privileged):
+class KnownBiasAtoms(Denoiser, Expects, Privileged):
     """It has no settings, and remembers nothing: there is nothing to learn about the channel."""
 
     name = "known_bias_atoms"
@@ -42,7 +44,9 @@ class KnownBiasAtoms(Denoiser, Privileged):
         if privilege is None or known.contexts is None:
             raise ValueError(f"{self.name} must be shown the bias, and a sample of contexts")
         xp = known.noise_cov.__array_namespace__()
-        return Parameters(atoms.points(known.contexts), xp.linalg.inv(known.noise_cov), privilege.bias)
+        variance = known.contexts.var(0) + xp.linalg.diagonal(known.noise_cov)
+        channel = xp.linalg.inv(known.noise_cov), privilege.bias
+        return Parameters(atoms.points(known.contexts), *channel, known.contexts.mean(0), variance)
 
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The bias of this round, where it drifts."""
@@ -51,3 +55,7 @@ class KnownBiasAtoms(Denoiser, Privileged):
     def predict(self, parameters: Parameters, state: tuple[()], noisy: Array) -> Context:
         """The posterior of the context given its measurement and the bias."""
         return Context(*atoms.posterior(parameters.points, parameters.precision, noisy - parameters.bias))
+
+    def expected(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
+        """The mean of all atoms and gamma; their variance and that of the noise."""
+        return parameters.mean + parameters.bias, parameters.variance
