@@ -46,7 +46,7 @@ from unfog.agents.denoise import (
     bias,
 )
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.learn import Conjugate, Hetero, Revisable, Scaled
+from unfog.agents.learn import Conjugate, Hetero, Revisable
 from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.features import Context
@@ -63,14 +63,7 @@ PAIRS_ALONE = PlugIn(pairs=True), Exact(pairs=True)  # they learn from a measure
 BY_HAND = {name: row for name, row in AGENTS.items() if row.learner in (Conjugate(), Hetero(), Revisable())}
 PAPERS = ["alg1", "alg2", "naive", "oracle", "kk", "alg1-exact", "alg2-exact"]
 OURS = ["unfog", "unfog-delayed", "unfog-oracle", "gaps", "late", "unknown-noise", "drift", "robust"]
-WITH_HETERO = [f"{name}-hetero" for name in OURS if AGENTS[name].learner == Scaled()]
-ORDER_FREE = [
-    *PAPERS,
-    *WITH_HETERO,
-    "unfog-delayed",
-    "late",
-    "unknown-noise",
-]  # scaled weighs by its day's noise
+ORDER_FREE = [*PAPERS, *OURS]
 
 
 @EVERY_ROW
@@ -269,7 +262,7 @@ def test_a_reward_and_its_context_come_in_either_order(agent: Agent) -> None:
 def test_the_rows_that_see_contexts_are_those_of_setting_2() -> None:
     seeing = {name: agent.awaits_context for name, agent in AGENTS.items() if agent.sees_context}
     at_once, late = ["alg2", "alg2-exact", "unfog-delayed"], ["late", "unknown-noise"]
-    known = {name: awaits for name, awaits in seeing.items() if name in [*PAPERS, *OURS]}
+    known = {name: awaits for name, awaits in seeing.items() if name in ORDER_FREE}
     assert known == dict.fromkeys(at_once, True) | dict.fromkeys(late, False)
 
 
@@ -326,7 +319,7 @@ def shuffled(agent: Agent, seed: int, hidden: set[int]) -> tuple[list[Decision],
 @pytest.mark.parametrize("name", ORDER_FREE)
 def test_all_of_a_run_may_come_in_any_order(name: str) -> None:
     """Learners that add up what rounds say: the order is rounding."""
-    agent = Catalogue()[name]
+    agent = AGENTS[name]
     _, setup, right = shuffled(agent, 0, set())
     noisy = make_world(9)[1][0].noisy
     for seed in range(1, 6):
@@ -490,7 +483,7 @@ def test_observing_is_for_the_channel_alone(agent: Agent) -> None:
 
 def test_what_was_lost_is_not_a_number_to_those_who_know_of_gaps() -> None:
     truth, played = make_world()
-    assert [name for name in [*PAPERS, *OURS] if AGENTS[name].takes_gaps] == ["gaps", "late"]
+    assert [name for name in ORDER_FREE if AGENTS[name].takes_gaps] == ["gaps", "late"]
     noisy, mask = played[0].noisy, (np.arange(D) != 1) * np.ones((TRIALS, 1))
     for agent in AGENTS.values():
         setup, memory = begin(agent, truth)

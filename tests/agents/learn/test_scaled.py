@@ -111,13 +111,13 @@ def test_with_scales_that_are_certain_it_is_hetero(rng: np.random.Generator) -> 
 
 
 def test_the_noise_is_found_whatever_is_told(rng: np.random.Generator) -> None:
-    """A thousand rewards of variance 2.25: within six standard errors of a variance, 27 %."""
+    """Twenty times 300 rewards of variance 2.25: within 15 %, eight standard errors; what is told fades."""
     for told in (0.2, 2.25, 30.0):
         known = knowledge(rng, told)
         learner = Scaled()
         setup, state, theta = learner.setup(known), learner.start(known, None), rng.normal(size=M)
         features = quadratic(rng.normal(size=(20, 4, D)))  # twenty trials side by side
-        for _ in range(50):
+        for _ in range(300):
             design = features.at(rng.normal(size=(20, D)))
             arm = rng.integers(4, size=20)
             evidence = Evidence(features, design, learner.belief(setup, state), arm)
@@ -125,8 +125,8 @@ def test_the_noise_is_found_whatever_is_told(rng: np.random.Generator) -> None:
             state = learner.update(setup, state, evidence, paid)
         found = learner.noise(setup, state)
         assert found.shape == (20,)
-        about = (10 * told + 50 * 2.25) / 60  # what is told is worth ten rewards
-        assert abs(found.mean() / about - 1) < 0.27
+        about = (10 * told + 300 * 2.25) / 310  # what is told is worth ten rewards
+        assert abs(found.mean() / about - 1) < 0.15
 
 
 def test_blocks_are_the_same_belief(rng: np.random.Generator) -> None:
@@ -152,13 +152,13 @@ def test_blocks_are_the_same_belief(rng: np.random.Generator) -> None:
 
 @pytest.mark.slow
 def test_a_theta_much_larger_than_told_costs_less_to_who_learns_its_scale() -> None:
-    """The mean of 60 paired differences is well below zero: three standard errors."""
+    """The mean of 150 paired differences is well below zero: three standard errors."""
     told: Any = {"features": "per_arm", "prior_cov": 0.1, "reward_var": 0.3}
     problem = GaussianProblem(dim=3, actions=6, theta_scale=3.0, **told)
-    found = simulate(problem, ["unfog", "unfog-hetero"], rounds=400, trials=60, seed=8, decompose=False)
+    found = simulate(problem, ["unfog", "unfog-hetero"], rounds=400, trials=150, seed=8, decompose=False)
     regret = found.values["regret"][:, :, -1]
     gap = regret[0] - regret[1]
-    assert gap.mean() < -3 * gap.std() / np.sqrt(60)
+    assert gap.mean() < -3 * gap.std() / np.sqrt(150)
 
 
 @pytest.mark.parametrize(

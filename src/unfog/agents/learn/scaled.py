@@ -10,11 +10,13 @@ b = a sigma^2: what is told of the noise is worth `trust` rewards. A reward r = 
 
     e = r - x'mean,   t = k + x'V x,   a <- a + 1/2,   b <- b + e^2 / (2 t),   mean, V by a rank-one update.
 
-Here k = 1 + w / v is for what the context hides (learn/hetero.py), v at its estimate b / a, w as the belief
-has it. The density of r, Student's t with 2 a degrees of freedom about x'mean and of the scale sqrt(t b / a),
-weighs the scales against each other (A. Gelman and others, *Bayesian Data Analysis*, on the normal linear
-model); all but the told one share the probability `doubt` to begin with. The belief is that of the most
-probable scale: the mixture of them all would need a factorisation every round.
+Here k = 1 + w / sigma^2 is for what the context hides (learn/hetero.py), w as the belief has it: what hides
+and what is noise are taken to be wrong by the same factor v / sigma^2. Where contexts are not as told that
+holds up better than to charge all of it to the noise, and the order of rewards does not matter. The density
+of r, Student's t with 2 a degrees of freedom about x'mean and of the scale sqrt(t b / a), weighs the scales
+against each other (A. Gelman and others, *Bayesian Data Analysis*, on the normal linear model); all but the
+told one share the probability `doubt` to begin with. The belief is that of the most probable scale: the
+mixture of them all would need a factorisation every round.
 """
 
 from dataclasses import dataclass
@@ -51,7 +53,7 @@ class Scaled(Learner):
     scales: int = 3
     ratio: float = 3.0
     trust: float = 10.0
-    doubt: float = 0.1
+    doubt: float = 0.001
 
     name = "scaled"
     note = "learns how large theta and the noise of rewards are; weighs rewards as hetero does"
@@ -112,7 +114,7 @@ class Scaled(Learner):
         """The belief at every scale after one more reward, and the weights of the scales."""
         row, hidden = evidence.row()[..., None, :], evidence.context_variance()[..., None]
         xp, shape, reward = row.__array_namespace__(), state.shape[..., None], reward[..., None]
-        relative = 1 + hidden * shape / state.rates
+        relative = 1 + hidden / parameters
         total = relative + state.beliefs.variance(row)
         square = (reward - xp.vecdot(row, state.beliefs.centre)) ** 2 / (2 * total)
         # Student's t at the reward, but for what all scales share.
