@@ -28,7 +28,7 @@ from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
 
-SEED = 20_261_115
+SEED = 271_828
 FORMER = "hetero-ucb"  # the default's learner and chooser before: a constant level
 
 
