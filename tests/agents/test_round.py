@@ -45,7 +45,7 @@ from unfog.agents.denoise import (
     bias,
 )
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.learn import Conjugate, Hetero, Revisable
+from unfog.agents.learn import Conjugate, Hetero, Revisable, revisable
 from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.features import Context
@@ -252,8 +252,16 @@ def test_a_reward_and_its_context_come_in_either_order(agent: Agent) -> None:
         np.testing.assert_array_equal(first.evidence.row(), second.evidence.row())
     if agent.awaits_context:
         assert same_bits(after, other)
-    for one, two in zip(leaves(after), leaves(other), strict=True):
+    for one, two in zip(leaves(squared(after)), leaves(squared(other)), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-10)
+
+
+def squared(memory: Memory) -> Memory:
+    """With the covariance where a root of it is kept, of which there are many."""
+    if not isinstance(memory.learner, revisable.State):
+        return memory
+    root = memory.learner.root
+    return memory._replace(learner=memory.learner._replace(root=root @ root.mT))
 
 
 def test_the_rows_that_see_contexts_are_those_of_setting_2() -> None:
@@ -405,6 +413,24 @@ def test_a_context_that_says_nothing_new_changes_nothing(name: str, first: str) 
     for one, other in zip(leaves(found), leaves(right), strict=True):
         np.testing.assert_array_equal(one[untold], other[untold])
         assert one.size == 1 or not np.array_equal(one[2], other[2]) or one[2].ndim < 2
+
+
+@pytest.mark.parametrize("name", ["late", "unknown-noise"])
+def test_what_one_trial_is_told_is_nothing_to_the_others(name: str) -> None:
+    """To the last bit, though beside a context known in part more has to be worked out."""
+    truth, played = make_world()
+    agent, (r, later) = AGENTS[name], played[:2]
+    setup, memory = begin(agent, truth)
+    decision = rounds.decide(agent, setup, memory, truth.features, Offer(r.noisy), r.normals)
+    memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+    memory, decision = rounds.reward(agent, setup, memory, decision, r.reward)
+    memory = rounds.observe(agent, setup, memory, Offer(later.noisy))
+    part = np.where((np.arange(TRIALS)[:, None] == 2) & (np.arange(D) > 0), np.nan, r.context)
+    found = [rounds.reveal(agent, setup, memory, decision, told)[0] for told in (r.context, part)]
+    others = np.arange(TRIALS) != 2
+    for one, two in zip(*map(leaves, found), strict=True):
+        np.testing.assert_array_equal(one[others], two[others])
+    assert not same_bits(*found)
 
 
 # The channel, reward or no reward.
