@@ -416,6 +416,31 @@ def test_a_context_that_says_nothing_new_changes_nothing(name: str, first: str) 
 
 
 @pytest.mark.parametrize("name", ["late", "unknown-noise"])
+def test_a_context_known_in_part_is_weighed_by_what_is_believed_by_then(name: str) -> None:
+    truth, played = make_world()
+    agent, r = AGENTS[name], played[0]
+    setup, memory = begin(agent, truth)
+    decision = rounds.decide(agent, setup, memory, truth.features, Offer(r.noisy), r.normals)
+    memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+    memory, decision = rounds.reward(agent, setup, memory, decision, r.reward)
+    theta, part = belief(agent, memory), np.where(np.arange(D) > 0, np.nan, r.context)
+    assert agent.revises is not None
+    nothing = np.full_like(part, np.nan)
+    _, now = agent.revises[0].correct(setup.denoiser, memory.denoiser, r.noisy, nothing, part)
+    _, decision = rounds.reveal(agent, setup, memory, decision, part)
+    assert decision.term is not None
+    for i in range(TRIALS):
+        action = truth.features.table[i, decision.arm[i], D : 2 * D]  # type: ignore[attr-defined]
+        second = gaussian.covariance(theta)[i] + np.outer(theta.mean[i], theta.mean[i])
+        away = Context(now.mean[i], now.cov[i] + 1e-13 * np.eye(D))  # its moments take a root of it
+        rows, spreads = feature_moments(quadratic_phi, action[None], away, order=3)
+        variance = np.asarray(KNOWN.reward_var) + (spreads[0] * second).sum()
+        np.testing.assert_allclose(decision.term.row[i], rows[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(decision.term.variance[i], variance, rtol=1e-9)
+        assert variance > 1.01 * np.asarray(KNOWN.reward_var)
+
+
+@pytest.mark.parametrize("name", ["late", "unknown-noise"])
 def test_what_one_trial_is_told_is_nothing_to_the_others(name: str) -> None:
     """To the last bit, though beside a context known in part more has to be worked out."""
     truth, played = make_world()

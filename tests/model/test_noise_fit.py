@@ -76,6 +76,18 @@ def test_the_bias_goes_with_the_noise(n: int, u: int) -> None:
         np.testing.assert_allclose(turn @ found.cov[i] @ turn.T, cov, rtol=1e-9, atol=1e-10)
 
 
+def test_the_slope_is_that_of_the_equation() -> None:
+    """Where all is diagonal and g is zero entries have nothing to do with each other: against differences."""
+    n, u, size = 5.0, 12.0, np.array([0.3, 1.1, 4.0])
+    squares = np.stack([np.diag(x) for x in ([6.0, 9.0, 14.0], [20.0, 31.0, 35.0], [0.7, 1.0, 2.0])])
+    pairs, worth, alone = (np.asarray(x) for x in (n, n + TRUST, u))
+    sums = Sums(pairs, worth, alone, np.zeros((D, 2)), squares)
+    _, slope, bend = noise_fit._newton(sums, size)
+    for i, step in enumerate(1e-5 * np.eye(D)):
+        above, below = (noise_fit._newton(sums, size + sign * step)[0][i, i] for sign in (1, -1))
+        np.testing.assert_allclose(slope[i, i] + 2 * bend[i], (above - below) / 2e-5, rtol=1e-7)
+
+
 def test_a_trial_takes_the_steps_it_needs_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials that need more steps are nothing to those that are done, to the last bit."""
     sums, steps = make(3, 40)[0], list[int]()

@@ -148,6 +148,22 @@ def test_what_was_nearly_all_that_is_known_is_taken_back(weak: float, rng: np.ra
     close(mean, inverse(precision) @ natural_mean, 1e-8)
 
 
+@pytest.mark.parametrize("part", ["row", "variance"])
+def test_either_part_of_a_term_may_be_another(part: str, rng: np.random.Generator) -> None:
+    known, story = random_knowledge(5, size=M), make(rng, 6, np.ones(M))
+    state, old = taught(LEARNER, known, story), Term(story.rows[2].copy(), story.variances[2].copy())
+    if part == "row":
+        story.rows[2, 1] += 0.5
+    else:
+        story.variances[2] *= 3.0
+    new = Term(story.rows[2], story.variances[2])
+    state = LEARNER.replace(LEARNER.setup(known), state, old, new, story.rewards[2])
+    for found, right in zip(
+        moments(known, state), moments(known, taught(LEARNER, known, story)), strict=True
+    ):
+        close(found, right)
+
+
 def test_the_order_does_not_matter(rng: np.random.Generator) -> None:
     known, story = random_knowledge(3, size=M), make(rng, 25, np.ones(M))
     right = moments(known, taught(LEARNER, known, story))
