@@ -49,21 +49,19 @@ class Noise(NamedTuple):
 
 
 class View(NamedTuple):
-    """Where N is diagonal: the belief about the bias, and the scatters of pairs and measurements."""
+    """Where N is diagonal: how well the bias is known, and the scatters of pairs and measurements."""
 
-    mean: Array  # (..., d)  g
     cov: Array  # (..., d, d)  S
     sure: Array  # (..., d, d)  trust told + Rz
     seen: Array  # (..., d, d)  Ry
 
 
 class Fit(NamedTuple):
-    """N, and where it is diagonal, the belief about the bias that goes with it."""
+    """N = turn diag(size) turn', and what was seen in coordinates where it is diagonal."""
 
     size: Array  # (..., d)
     turn: Array  # (..., d, d)
-    mean: Array  # (..., d)  g
-    cov: Array  # (..., d, d)  S
+    sums: Sums
 
 
 def fit(told: Array, sums: Sums) -> Fit:
@@ -72,8 +70,17 @@ def fit(told: Array, sums: Sums) -> Fit:
     noise = _moved(told, left / slope, FIRST, None)
     for _ in range(STEPS - 1):
         noise = changed(noise.moved > NEAR, _step, noise, sums)
-    view = _view(_turned(sums, noise.turn), noise.size)
-    return Fit(noise.size, noise.turn, view.mean, view.cov)
+    return Fit(noise.size, noise.turn, _turned(sums, noise.turn))
+
+
+def bias(sums: Sums, size: Array, more: Array | None = None) -> tuple[Array, Array]:
+    """G and S, were N = diag(size); with one measurement alone more (..., d), where it is given."""
+    xp, u, y = size.__array_namespace__(), sums.alone[..., None], sums.totals[..., 1]
+    if more is not None:
+        u, y = u + 1, y + more
+    seen = diagonal_matrix(sums.pairs[..., None] / size + u / (1 + size))
+    cov = xp.linalg.inv(sums.squares[..., 2, :, :] + seen)
+    return matvec(cov, sums.totals[..., 0] / size + y / (1 + size)), cov
 
 
 def _turned(sums: Sums, turn: Array) -> Sums:
@@ -83,13 +90,11 @@ def _turned(sums: Sums, turn: Array) -> Sums:
 
 
 def _view(sums: Sums, size: Array) -> View:
-    """S^-1 = Sigma_gamma^-1 + n N^-1 + u (I + N)^-1, and what follows from it, were N = diag(size)."""
-    xp, n, u = size.__array_namespace__(), sums.pairs[..., None], sums.alone[..., None]
-    z, y = sums.totals[..., 0], sums.totals[..., 1]
-    cov = xp.linalg.inv(sums.squares[..., 2, :, :] + diagonal_matrix(n / size + u / (1 + size)))
-    mean = matvec(cov, z / size + y / (1 + size))
-    sure = sums.squares[..., 0, :, :] + _about(n, z, mean, cov)
-    return View(mean, cov, sure, sums.squares[..., 1, :, :] + _about(u, y, mean, cov))
+    """What is believed of the bias, and what follows of the scatters, were N = diag(size)."""
+    (mean, cov), squares = bias(sums, size), sums.squares
+    (z, y), n, u = (sums.totals[..., i] for i in (0, 1)), sums.pairs[..., None], sums.alone[..., None]
+    sure = squares[..., 0, :, :] + _about(n, z, mean, cov)
+    return View(cov, sure, squares[..., 1, :, :] + _about(u, y, mean, cov))
 
 
 def _about(count: Array, total: Array, mean: Array, cov: Array) -> Array:

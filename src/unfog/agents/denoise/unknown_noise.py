@@ -32,9 +32,9 @@ from unfog.agents.denoise import incomplete
 from unfog.agents.denoise.bias import FromEither
 from unfog.agents.parts import Corrects, Denoiser, Privilege
 from unfog.features import Context
-from unfog.maths.arrays import Array, diagonal_matrix, matvec, settled
+from unfog.maths.arrays import Array, diagonal_matrix, matvec, settled, stretch
 from unfog.model.knowledge import Knowledge
-from unfog.model.noise_fit import Sums, fit
+from unfog.model.noise_fit import Fit, Sums, bias, fit
 
 
 class Parameters(NamedTuple):
@@ -119,14 +119,15 @@ class UnknownNoise(FromEither, Denoiser, Corrects):
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context."""
-        context = Context(parameters.mean, parameters.context_cov)
-        return _posterior(context, channel(parameters, state), noisy)
+        return _denoised(parameters, fit(parameters.told, _sums(parameters, state)), noisy)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """One more pair where the true context is shown at once, else one more measurement alone."""
+        if context is not None:
+            return _with(parameters, state, noisy, context, 1)
         xp = noisy.__array_namespace__()
-        hidden = xp.full_like(noisy, xp.nan)
-        return _with(parameters, state, noisy, hidden if context is None else context, 1)
+        alone = state.alone.plus(noisy - parameters.mean, xp.ones_like(noisy[..., 0]))
+        return State(Tally(*map(stretch, state.pairs, alone)), alone)
 
     def correct(
         self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
@@ -144,9 +145,24 @@ class UnknownNoise(FromEither, Denoiser, Corrects):
 
 def channel(parameters: Parameters, state: State) -> Channel:
     """What is believed of the channel: the same from the same rounds, whatever their order."""
-    size, turn, mean, cov = fit(parameters.told, _sums(parameters, state))
+    size, turn, sums = fit(parameters.told, _sums(parameters, state))
+    mean, cov = bias(sums, size)
     back = parameters.back @ turn
     return Channel((back * size[..., None, :]) @ back.mT, matvec(back, mean), back @ cov @ back.mT)
+
+
+def _denoised(parameters: Parameters, found: Fit, noisy: Array) -> Context:
+    """A context given its measurement y: N(A (y - g), B + A S A) where Sigma_c = I, with A = (I + N)^-1.
+
+    The belief N(g, S) about the bias has this measurement in it.
+    """
+    xp, (size, turn, sums) = noisy.__array_namespace__(), found
+    back, shrunk = parameters.back @ turn, 1 / (1 + size)
+    y = matvec(turn.mT, matvec(parameters.there, noisy - parameters.mean))
+    mean, cov = bias(sums, size, y)
+    left = diagonal_matrix(size * shrunk) + shrunk[..., :, None] * cov * shrunk[..., None, :]
+    spread = xp.broadcast_to(back @ left @ back.mT, (*noisy.shape, noisy.shape[-1]))
+    return Context(parameters.mean + matvec(back, shrunk * (y - mean)), spread)
 
 
 def _posterior(context: Context, channel: Channel, noisy: Array) -> Context:
@@ -172,7 +188,7 @@ def _replaced(parameters: Parameters, state: State, noisy: Array, before: Array,
 
 
 def _pair(noisy: Array, known: Array) -> tuple[Array, Array]:
-    """Z = chat - c, and one, where the true context is known; zeros elsewhere."""
+    """The difference z = chat - c, and one, where the true context is known; zeros elsewhere."""
     xp = noisy.__array_namespace__()
     paired = ~xp.isnan(known).any(-1)
     return xp.where(paired[..., None], noisy - known, 0.0), paired.astype(noisy.dtype)
@@ -185,6 +201,6 @@ def _sums(parameters: Parameters, state: State) -> Sums:
     squares = there @ xp.stack([pairs.square, alone.square], -3) @ there.mT
     told = parameters.trust * diagonal_matrix(parameters.told)
     first = xp.stack([told, xp.zeros_like(told)])
-    prior = xp.broadcast_to(parameters.precision, (*pairs.square.shape[:-2], 1, *told.shape))
+    prior = xp.broadcast_to(parameters.precision, (*alone.square.shape[:-2], 1, *told.shape))
     worth, squares = parameters.trust + pairs.seen, xp.concat([first + squares, prior], axis=-3)
     return Sums(pairs.seen, worth, alone.seen, totals, squares)
