@@ -80,7 +80,7 @@ class Incomplete(FromEither, Denoiser, Corrects):
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context: noisy (..., d), not a number where it was lost."""
         term, known = _round(parameters, noisy, None)
-        return _context(state.plus(term), term, noisy, known)
+        return _context(state.plus(term), term, known)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """The belief with this round's term; where the true context is shown at once, with what that says."""
@@ -93,7 +93,7 @@ class Incomplete(FromEither, Denoiser, Corrects):
         (old, _), (new, known) = _round(parameters, noisy, before), _round(parameters, noisy, after)
         # The change is added in one go, so that where there is none the state keeps its bits.
         state = state.plus(new.less(old))
-        found = where_asked(before, after, known, lambda: _context(state, new, noisy, known))
+        found = where_asked(before, after, known, lambda: _context(state, new, known))
         return state, found
 
 
@@ -133,32 +133,33 @@ def _round(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[S
     """What a round says of the bias, and its context as far as it is known, without its measurement."""
     xp = noisy.__array_namespace__()
     lost, context = xp.isnan(noisy), Context(parameters.mean, parameters.context_cov)
-    if known is not None:
-        context = conditional(*context, known)
     if not settled(~lost):
+        if known is not None:
+            context = conditional(*context, known)
         precision = masked_inverse(context.cov + parameters.noise_cov, (~lost).astype(context.cov.dtype))
         return State(precision, matvec(precision, xp.where(lost, 0.0, noisy - context.mean))), context
-    precision = _precision(parameters, noisy, known, context)
+    precision, context = _complete(parameters, noisy, known, context)
     return State(precision, matvec(precision, noisy - context.mean)), context
 
 
-def _precision(parameters: Parameters, noisy: Array, known: Array | None, context: Context) -> Array:
-    """That of the bias in a round that lost nothing."""
+def _complete(
+    parameters: Parameters, noisy: Array, known: Array | None, context: Context
+) -> tuple[Array, Context]:
+    """The precision E of a round that lost nothing, and its context."""
     xp = noisy.__array_namespace__()
     if known is None:
-        return xp.broadcast_to(parameters.alone, (*noisy.shape, noisy.shape[-1]))
-    hidden = xp.isnan(known)
+        return xp.broadcast_to(parameters.alone, (*noisy.shape, noisy.shape[-1])), context
+    context, hidden = conditional(*context, known), xp.isnan(known)
     if settled(_alike(hidden)):
-        return xp.where(hidden[..., None], parameters.alone, parameters.paired)
+        return xp.where(hidden[..., None], parameters.alone, parameters.paired), context
     found: Array = xp.linalg.inv(context.cov + parameters.noise_cov)
-    return found
+    return found, context
 
 
-def _context(state: State, term: State, noisy: Array, known: Context) -> Context:
+def _context(state: State, term: State, known: Context) -> Context:
     """The posterior of a round's context, with what all rounds say of the bias, its own term included."""
-    xp = noisy.__array_namespace__()
-    bias_cov = xp.linalg.inv(state.precision)
+    bias_cov = state.precision.__array_namespace__().linalg.inv(state.precision)
+    away = term.natural_mean - matvec(term.precision, matvec(bias_cov, state.natural_mean))
     gain = known.cov @ term.precision
-    away = xp.where(xp.isnan(noisy), 0.0, noisy - known.mean) - matvec(bias_cov, state.natural_mean)
     left = known.cov - gain @ known.cov + gain @ bias_cov @ gain.mT
-    return Context(known.mean + matvec(gain, away), left)
+    return Context(known.mean + matvec(known.cov, away), left)

@@ -87,7 +87,7 @@ class Revisable(Learner, TakesBack):
     name = "revisable"
     note = "can take back what a past round said, when more of its context becomes known"
     rewards = "gaussian"
-    cost = 4.0
+    cost = 1.5
 
     def __post_init__(self) -> None:
         """Check the setting."""
