@@ -93,7 +93,7 @@ class UnknownNoise(FromEither, Denoiser, Corrects):
 
     name = "unknown_noise"
     note = "learns the covariance of the noise, too"
-    cost = 6.0
+    cost = 4.0
 
     def __post_init__(self) -> None:
         """Check the settings."""
