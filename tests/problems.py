@@ -11,7 +11,7 @@ from unfog.features import Context, Design
 from unfog.features.law import Form
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import Belief
+from unfog.maths.blocks import Belief, Blocks
 from unfog.model.knowledge import Knowledge
 from unfog.worlds.gaussian import GaussianProblem
 
@@ -132,8 +132,11 @@ class Bare(NamedTuple):
 
     def context_variance(self, belief: Belief, arm: Any) -> Array:
         """One coordinate of theta after the other: E[theta_i theta_j] Cov(phi_i, phi_j)."""
-        assert isinstance(belief, gaussian.Gaussian)
-        mean, cov = belief.mean, gaussian.covariance(belief)
+        mean, cov = belief.centre, belief.root @ belief.root.mT
+        if isinstance(belief, Blocks):
+            xp, number = cov.__array_namespace__(), cov.shape[-3]
+            cov = xp.eye(number)[:, None, :, None] * cov[..., :, :, None, :]
+            cov = cov.reshape(*cov.shape[:-4], *self.spread.shape[-2:])
         found: Array = (self.spread * (cov + mean[..., :, None] * mean[..., None, :])).sum((-2, -1))
         return found
 

@@ -33,6 +33,7 @@ from unfog.agents.units import Several
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
+from unfog.maths.trees import each
 from unfog.model.knowledge import Knowledge
 
 UNITS, TRIALS, ROUNDS = 3, 4, 15
@@ -224,7 +225,7 @@ def test_a_state_is_taken_out_and_put_back(rng: np.random.Generator) -> None:
         for leaf, first in zip(leaves(repeated), leaves(state), strict=True):
             assert leaf.shape == (UNITS, *batch, *first.shape)
             assert (leaf == first).all()
-        new = units._each(lambda x: np.asarray(rng.normal(size=x.shape)), units.of(repeated, unit, noisy))
+        new = each(lambda x: np.asarray(rng.normal(size=x.shape)), units.of(repeated, unit, noisy))
         put = units.put(repeated, unit, noisy, new)
         assert same_bits(units.of(put, unit, noisy), new)
         others = (unit + 1) % UNITS

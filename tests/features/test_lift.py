@@ -10,14 +10,14 @@ import pytest
 
 from tests.problems import spd, within
 from unfog.features import Context
-from unfog.features.lift import diagonal_matrix, shifted
+from unfog.features.lift import shifted
 from unfog.features.matrix import matrix
 from unfog.features.per_arm import PerArm
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
 from unfog.maths import blocks, gaussian
-from unfog.maths.arrays import Array, matvec
+from unfog.maths.arrays import Array, diagonal_matrix, matvec
 
 T, K, D = 4, 5, 3
 

@@ -62,3 +62,13 @@ class Evidence(NamedTuple):
         if self.unbiased is None:
             raise ValueError("a lifted row needs a denoiser that rewinds")
         return cast(Liftable, self.features).lift(self.unbiased, self.arm)
+
+
+class Known(Evidence):
+    """A round whose context is known for certain: no variance comes of it."""
+
+    def context_variance(self) -> Array:
+        """None."""
+        xp = self.arm.__array_namespace__()
+        nothing: Array = xp.zeros(self.arm.shape, dtype=self.belief.root.dtype)
+        return nothing

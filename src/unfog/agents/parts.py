@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runt
 from unfog.agents.evidence import Evidence
 from unfog.features import Context, Design, FeatureMap
 from unfog.inputs import InputError
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import Shrinkage
@@ -239,7 +239,16 @@ class Corrects(Protocol):
         """Replace what a round with this measurement said of the bias, and say what its context is now.
 
         `before` and `after` are its true context as far as it was, and is, known: not a number elsewhere.
+        Where that is no news (`is_news`) there is nothing to replace, and no one asks for the context: it may
+        come back then as it was known without its measurement.
         """
+
+
+def is_news(before: Array, after: Array) -> Bools:
+    """Where something else is known of a true context than was before: (..., d) each -> (...,)."""
+    xp = after.__array_namespace__()
+    found: Bools = ((before != after) & ~(xp.isnan(before) & xp.isnan(after))).any(-1)
+    return found
 
 
 class Term(NamedTuple):
@@ -259,7 +268,7 @@ class TakesBack(Protocol):
 
     @abstractmethod
     def term(self, parameters: Parameters, evidence: Evidence) -> Term:
-        """What the round says of theta, with what is believed now."""
+        """What the round says of theta, with what is believed now; that does not matter if c is known."""
 
     @abstractmethod
     def replace(

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from unfog.agents import surprise, units
 from unfog.agents.assemble import Agent
-from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Corrects, Parameters, Privilege, State, TakesBack, Term, View
+from unfog.agents.evidence import Evidence, Known
+from unfog.agents.parts import Corrects, Parameters, Privilege, State, TakesBack, Term, View, is_news
 from unfog.agents.surprise import Surprises
 from unfog.features import Context, FeatureMap
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array, Ints, settled
 from unfog.model.knowledge import Knowledge
 
 
@@ -276,9 +276,9 @@ def _revised(
     """What was known of a past round's context is replaced by what is known now.
 
     Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. Contexts
-    that become known as a whole may come in any order: the memory is the same to the last bits. Of one known
-    in part the rest is denoised with what is believed of the bias at that moment, as in every round, and
-    stays so until more of it is known.
+    that become known as a whole may come in any order: what is believed is the same to the last bits. Of one
+    known in part the rest is denoised with what is believed of the bias at that moment, as in every round,
+    and stays so until more of it is known.
     """
     xp, noisy = context.__array_namespace__(), decision.noisy
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
@@ -286,14 +286,16 @@ def _revised(
     channel = units.of(memory.denoiser, decision.unit, noisy)
     channel, now = denoiser.correct(setup.denoiser, channel, noisy, before, after)
     memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
-    evidence = decision.evidence.known_to_be(decision.evidence.features.design(now))
-    evidence = evidence._replace(belief=learner.belief(setup.learner, memory.learner))
-    old = decision.term or learner.term(setup.learner, decision.evidence)
-    new = learner.term(setup.learner, evidence)
-    news = (~xp.isnan(after) & (before != after)).any(-1)
-    row = xp.where(news[..., None], new.row, old.row)
-    new = Term(row, xp.where(news, new.variance, old.variance))
-    decision = decision._replace(evidence=evidence, known=after, term=new)
+    news, evidence = is_news(before, after), decision.evidence
+    old = decision.term or learner.term(setup.learner, evidence)
+    shown = evidence.known_to_be(evidence.features.design(now))
+    if settled(~news | ~xp.isnan(after).any(-1)):  # what a known context says hangs on no belief about theta
+        new = learner.term(setup.learner, Known(*shown))
+    else:
+        belief = learner.belief(setup.learner, memory.learner)
+        new = learner.term(setup.learner, shown._replace(belief=belief))
+    new = Term(xp.where(news[..., None], new.row, old.row), xp.where(news, new.variance, old.variance))
+    decision = decision._replace(known=after, term=new)
     if decision.reward is None:
         return memory, decision
     known = learner.replace(setup.learner, memory.learner, old, new, decision.reward)

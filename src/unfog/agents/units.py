@@ -5,10 +5,10 @@ Units are an axis in front of all others: every array of a denoiser's state, (..
 and puts the new one in its place. With one unit there is no such axis, and nothing to take out.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.trees import each
 
 
 class Several(NamedTuple):
@@ -25,7 +25,7 @@ def repeated(state: Any, several: Several) -> Any:
         xp = x.__array_namespace__()
         return xp.broadcast_to(x, (several.number, *several.batch, *x.shape))
 
-    return _each(repeat, state)
+    return each(repeat, state)
 
 
 def of(state: Any, unit: Ints | None, noisy: Array) -> Any:
@@ -34,7 +34,7 @@ def of(state: Any, unit: Ints | None, noisy: Array) -> Any:
         return state
     xp = noisy.__array_namespace__()
     places = xp.meshgrid(*(xp.arange(size) for size in noisy.shape[:-1]), indexing="ij")
-    return _each(lambda x: x[(unit, *places)], state)
+    return each(lambda x: x[(unit, *places)], state)
 
 
 def put(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
@@ -49,12 +49,4 @@ def put(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
         found: Array = xp.where(here.reshape(*here.shape, *[1] * (old.ndim - here.ndim)), now, old)
         return found
 
-    return _each(replace, state, new)
-
-
-def _each(function: Callable[..., Array], state: Any, *others: Any) -> Any:
-    """A function of every array in nested tuples, which keep their kind."""
-    if not isinstance(state, tuple):
-        return function(state, *others)
-    found = [_each(function, *parts) for parts in zip(state, *others, strict=True)]
-    return tuple(found) if type(state) is tuple else type(state)(*found)
+    return each(replace, state, new)

@@ -25,13 +25,6 @@ class Liftable(Protocol):
         ...
 
 
-def diagonal_matrix(entries: Array) -> Array:
-    """The matrices with these diagonals: (..., d) -> (..., d, d)."""
-    xp = entries.__array_namespace__()
-    matrices: Array = entries[..., None] * xp.eye(entries.shape[-1], dtype=entries.dtype)
-    return matrices
-
-
 def shifted(shift: Array) -> Array:
     """[I, -s], which takes [v, 1] to v - s: (..., d) -> (..., d, d + 1)."""
     xp = shift.__array_namespace__()

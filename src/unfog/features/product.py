@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from unfog.features.contract import Context
 from unfog.features.law import Form, linear_form
-from unfog.features.lift import diagonal_matrix, quadratic_form
-from unfog.maths.arrays import Array, Ints, matvec, rowdots, stretch, take
+from unfog.features.lift import quadratic_form
+from unfog.maths.arrays import Array, Ints, diagonal_matrix, matvec, rowdots, stretch, take
 from unfog.maths.gaussian import Gaussian
 
 

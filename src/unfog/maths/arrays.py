@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.intp]
+Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 def matvec(matrix: Array, vector: Array) -> Array:
@@ -53,3 +54,18 @@ def stretch(x: Array, like: Array) -> Array:
     """The array with the shape of `like`, to which it must broadcast."""
     xp = x.__array_namespace__()
     return x if x.shape == like.shape else xp.broadcast_to(x, like.shape)
+
+
+def diagonal_matrix(entries: Array) -> Array:
+    """The matrices with these diagonals: (..., d) -> (..., d, d)."""
+    xp = entries.__array_namespace__()
+    matrices: Array = entries[..., None] * xp.eye(entries.shape[-1], dtype=entries.dtype)
+    return matrices
+
+
+def settled(condition: Bools) -> bool:
+    """Whether a condition is known to hold everywhere: what is for other cases need not be worked out then.
+
+    A library that compiles must prepare for every case before there are any numbers: never, there.
+    """
+    return condition.__array_namespace__() is np and bool(condition.all())

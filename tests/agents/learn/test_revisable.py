@@ -131,7 +131,37 @@ def test_what_dwarfs_all_else_is_taken_back_whole(outlier: float, rng: np.random
     precision, natural_mean = fraction_sums(known, story)
     close(found.precision.value, precision)
     close(found.natural_mean.value, natural_mean)
-    np.linalg.cholesky(found.precision.value)
+    mean, cov = moments(known, found)
+    close(cov, inverse(precision))
+    close(mean, inverse(precision) @ natural_mean)
+
+
+@pytest.mark.parametrize("weak", [1.0, 1e-3, 1e-6])
+def test_what_was_nearly_all_that_is_known_is_taken_back(weak: float, rng: np.random.Generator) -> None:
+    """The root is taken apart where that is safe, and made anew where it is not: the prior says this much."""
+    known = random_knowledge(8, size=M)
+    known = known._replace(prior_cov=known.prior_cov / weak)
+    state, story = revised(known, rng, make(rng, 4, np.ones(M)), 200)
+    precision, natural_mean = fraction_sums(known, story)
+    mean, cov = moments(known, state)
+    close(cov, inverse(precision), 1e-9)
+    close(mean, inverse(precision) @ natural_mean, 1e-8)
+
+
+@pytest.mark.parametrize("part", ["row", "variance"])
+def test_either_part_of_a_term_may_be_another(part: str, rng: np.random.Generator) -> None:
+    known, story = random_knowledge(5, size=M), make(rng, 6, np.ones(M))
+    state, old = taught(LEARNER, known, story), Term(story.rows[2].copy(), story.variances[2].copy())
+    if part == "row":
+        story.rows[2, 1] += 0.5
+    else:
+        story.variances[2] *= 3.0
+    new = Term(story.rows[2], story.variances[2])
+    state = LEARNER.replace(LEARNER.setup(known), state, old, new, story.rewards[2])
+    for found, right in zip(
+        moments(known, state), moments(known, taught(LEARNER, known, story)), strict=True
+    ):
+        close(found, right)
 
 
 def test_the_order_does_not_matter(rng: np.random.Generator) -> None:

@@ -80,8 +80,8 @@ FACTORS = {
     "alg1-exact-joint": 31.6,
     "unfog": 1.3,
     "gaps": 1.9,
-    "late": 5.6,
-    "unknown-noise": 22.7,
+    "late": 3.3,
+    "unknown-noise": 6.1,
     "drift": 1.3,
     "robust": 4.3,
 }

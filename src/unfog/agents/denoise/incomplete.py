@@ -7,24 +7,26 @@ every round, in information form, with E zero outside o:
 
     precision = Sigma_gamma^-1 + sum E,   natural mean = sum E (chat - m),   E = ((C + Sigma_n)_oo)^-1.
 
-A sum has no order, and a term can be replaced by another: that is what `correct` does. With gamma ~ N(g, S)
-from all *other* rounds, the context of a round is, exactly,
+A sum has no order, and a term can be replaced by another: that is what `correct` does. With gamma ~ N(g, Q)
+from all rounds, this one included, the context of a round is, exactly,
 
-    N(m + G (chat - m - g),  C - G C),   G = C ((C + Sigma_n + S)_oo)^-1.
+    N(m + C E (chat - m - g),  C - C E C + C E Q E C).
 
+Mostly nothing was lost, and of a context all is known or nothing: then E is one of two matrices made once.
 Nothing lost and nothing known, this is `exact`; everything known, `exact` with pairs. To know more
 of a context never makes its term smaller, so sums lose no digits to a term that is taken back; what limits
 them is the ratio of the largest to the smallest variance among Sigma_gamma and Sigma_n: 1e15 at most.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege
+from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege, is_news
 from unfog.features import Context
-from unfog.maths.arrays import Array, matvec
+from unfog.maths.arrays import Array, Bools, matvec, settled
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import masked_inverse
 
@@ -36,6 +38,8 @@ class Parameters(NamedTuple):
     context_cov: Array  # (d, d)  Sigma_c
     noise_cov: Array  # (d, d)  Sigma_n
     precision: Array  # (d, d)  of the bias, to begin with
+    alone: Array  # (d, d)  (Sigma_c + Sigma_n)^-1
+    paired: Array  # (d, d)  Sigma_n^-1
 
 
 class State(NamedTuple):
@@ -65,8 +69,9 @@ class Incomplete(FromEither, Denoiser, Expects, Corrects):
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the prior of the bias as a precision."""
         xp = known.bias_cov.__array_namespace__()
-        precision = xp.linalg.inv(known.bias_cov)
-        return Parameters(known.context_mean, known.context_cov, known.noise_cov, precision)
+        covs = known.bias_cov, known.context_cov + known.noise_cov, known.noise_cov
+        inverses = (xp.linalg.inv(cov) for cov in covs)
+        return Parameters(known.context_mean, known.context_cov, known.noise_cov, *inverses)
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""
@@ -75,7 +80,8 @@ class Incomplete(FromEither, Denoiser, Expects, Corrects):
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context: noisy (..., d), not a number where it was lost."""
-        return _context(parameters, state, noisy, Context(parameters.mean, parameters.context_cov))
+        term, known = _round(parameters, noisy, None)
+        return _context(state.plus(term), term, known)
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
@@ -84,24 +90,37 @@ class Incomplete(FromEither, Denoiser, Expects, Corrects):
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """The belief with this round's term; where the true context is shown at once, with what that says."""
-        return state.plus(_term(parameters, noisy, _so_far(parameters, context)))
+        return state.plus(_round(parameters, noisy, context)[0])
 
     def correct(
         self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
     ) -> tuple[State, Context]:
         """Replace a round's term, and say what its context is now; see `Corrects` in agents/parts.py."""
-        known = _so_far(parameters, after)
-        old = _term(parameters, noisy, _so_far(parameters, before))
-        new = _term(parameters, noisy, known)
-        # What the round itself says of the bias is not held against its own context a second time. The change
-        # is added in one go, so that where there is none the state keeps its bits.
-        return state.plus(new.less(old)), _context(parameters, state.less(old), noisy, known)
+        (old, _), (new, known) = _round(parameters, noisy, before), _round(parameters, noisy, after)
+        # The change is added in one go, so that where there is none the state keeps its bits.
+        state = state.plus(new.less(old))
+        found = where_asked(before, after, known, lambda: _context(state, new, known))
+        return state, found
+
+
+def where_asked(before: Array, after: Array, known: Context, posterior: Callable[[], Context]) -> Context:
+    """The posterior where there are news of a context, and not all is known; else what is known will do."""
+    xp = after.__array_namespace__()
+    asked = is_news(before, after) & xp.isnan(after).any(-1)
+    if settled(~asked):
+        return known
+    mean, cov = posterior()
+    return Context(
+        xp.where(asked[..., None], mean, known.mean), xp.where(asked[..., None, None], cov, known.cov)
+    )
 
 
 def conditional(mean: Array, cov: Array, known: Array) -> Context:
     """A context c ~ N(mean, cov) given the coordinates of it that are numbers: known (..., d)."""
     xp = known.__array_namespace__()
     hidden = xp.isnan(known)
+    if settled(_alike(hidden)):
+        return Context(xp.where(hidden, mean, known), xp.where(hidden[..., None], cov, 0.0))
     seen, left = (~hidden).astype(cov.dtype), hidden.astype(cov.dtype)
     gain = cov @ masked_inverse(cov, seen)
     moved = mean + matvec(gain, xp.where(hidden, 0.0, known - mean))
@@ -111,34 +130,45 @@ def conditional(mean: Array, cov: Array, known: Array) -> Context:
     )
 
 
-def posterior(context: Context, noise_cov: Array, bias_mean: Array, bias_cov: Array, noisy: Array) -> Context:
-    """A context given its measurement and N(bias_mean, bias_cov) from other rounds: noisy (..., d)."""
+def _alike(hidden: Bools) -> Bools:
+    """Where a coordinate is hidden if the first one is: (..., d)."""
+    return hidden == hidden[..., :1]
+
+
+def _round(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
+    """What a round says of the bias, and its context as far as it is known, without its measurement."""
     xp = noisy.__array_namespace__()
-    lost = xp.isnan(noisy)
-    mean, cov = context
-    gain = cov @ masked_inverse(cov + noise_cov + bias_cov, (~lost).astype(cov.dtype))
-    surprise = xp.where(lost, 0.0, noisy - mean - bias_mean)
-    return Context(mean + matvec(gain, surprise), cov - gain @ cov)
+    lost, context = xp.isnan(noisy), Context(parameters.mean, parameters.context_cov)
+    if not settled(~lost):
+        if known is not None:
+            context = conditional(*context, known)
+        precision = masked_inverse(context.cov + parameters.noise_cov, (~lost).astype(context.cov.dtype))
+        return State(precision, matvec(precision, xp.where(lost, 0.0, noisy - context.mean))), context
+    precision, context = _complete(parameters, noisy, known, context)
+    return State(precision, matvec(precision, noisy - context.mean)), context
 
 
-def _so_far(parameters: Parameters, known: Array | None) -> Context:
-    """What is known of a context, its measurement apart."""
+def _complete(
+    parameters: Parameters, noisy: Array, known: Array | None, context: Context
+) -> tuple[Array, Context]:
+    """The precision E of a round that lost nothing, and its context."""
+    xp = noisy.__array_namespace__()
     if known is None:
-        return Context(parameters.mean, parameters.context_cov)
-    return conditional(parameters.mean, parameters.context_cov, known)
+        return xp.broadcast_to(parameters.alone, (*noisy.shape, noisy.shape[-1])), context
+    context, hidden = conditional(*context, known), xp.isnan(known)
+    if settled(_alike(hidden)):
+        return xp.where(hidden[..., None], parameters.alone, parameters.paired), context
+    found: Array = xp.linalg.inv(context.cov + parameters.noise_cov)
+    return found, context
 
 
-def _term(parameters: Parameters, noisy: Array, context: Context) -> State:
-    """What a round says of the bias, its context being this."""
-    xp = noisy.__array_namespace__()
-    lost = xp.isnan(noisy)
-    precision = masked_inverse(context.cov + parameters.noise_cov, (~lost).astype(context.cov.dtype))
-    return State(precision, matvec(precision, xp.where(lost, 0.0, noisy - context.mean)))
-
-
-def _context(parameters: Parameters, state: State, noisy: Array, context: Context) -> Context:
-    """The posterior of a round's context, with the belief about the bias from other rounds."""
-    return posterior(context, parameters.noise_cov, *_bias(state), noisy)
+def _context(state: State, term: State, known: Context) -> Context:
+    """The posterior of a round's context, with what all rounds say of the bias, its own term included."""
+    bias_cov = state.precision.__array_namespace__().linalg.inv(state.precision)
+    away = term.natural_mean - matvec(term.precision, matvec(bias_cov, state.natural_mean))
+    gain = known.cov @ term.precision
+    left = known.cov - gain @ known.cov + gain @ bias_cov @ gain.mT
+    return Context(known.mean + matvec(known.cov, away), left)
 
 
 def _bias(state: State) -> tuple[Array, Array]:

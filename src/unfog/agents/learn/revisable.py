@@ -13,13 +13,23 @@ kept in blocks.
 Digits: sums carry their rounding errors along (Knuth's two-sum), so a term is taken back to its last bit even
 if it dwarfed all others: what is left is as exact as if it had never been there. Compiled programs may merge
 a product with the sum it goes into and round the two differently; there a plain sum's error stays, 1e-16 of
-the largest term ever taken back. What limits the belief is the precision itself: with its diagonal scaled to
-one, its eigenvalues may not spread over more than about 1e15, or it cannot be factorised (NumPy says so, JAX
-yields no numbers). A downdate of a square root would cost less a round than the factorisation here, O(m^3),
-but it fails for good where rounding makes the matrix indefinite in between.
+the largest term ever taken back.
+
+The root of the covariance is kept beside the sums, since to factorise the precision in every round, O(m^3),
+takes several times as long as all the rest. A term goes in by Potter's formula (maths/gaussian.py) and comes
+out by the same with the other sign: with f = root' row and s = variance +- f'f,
+
+    root <- root -+ (root f) f' / (s + sqrt(variance s)).
+
+To take out loses digits where the term was most of what is known of its row, s << variance, and may fail for
+good where rounding leaves s negative. So the new term goes in first, and where s is less than `LEAST` of the
+variance still the root is made anew from the sums. What limits it then is the precision itself: with its
+diagonal scaled to one, its eigenvalues may not spread over more than about 1e15, or it cannot be factorised
+(NumPy says so, JAX yields no numbers).
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from unfog import inputs
@@ -29,7 +39,10 @@ from unfog.agents.parts import Learner, TakesBack, Term
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
 from unfog.maths.gaussian import Gaussian
+from unfog.maths.trees import changed
 from unfog.model.knowledge import Knowledge
+
+LEAST = 0.5  # of the variance: one digit in base two is lost at most
 
 
 class Parameters(NamedTuple):
@@ -62,6 +75,7 @@ class State(NamedTuple):
 
     precision: Sum  # (..., m, m), or (..., B, k, k)
     natural_mean: Sum  # (..., m), or (..., B, k)  precision times mean
+    root: Array  # as precision: root root' is its inverse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +87,7 @@ class Revisable(Learner, TakesBack):
     name = "revisable"
     note = "can take back what a past round said, when more of its context becomes known"
     rewards = "gaussian"
-    cost = 4.0
+    cost = 1.5
 
     def __post_init__(self) -> None:
         """Check the setting."""
@@ -88,13 +102,12 @@ class Revisable(Learner, TakesBack):
         xp = known.prior_cov.__array_namespace__()
         precision = xp.linalg.inv(known.prior_cov)
         natural_mean = matvec(precision, _cut(known.prior_cov, known.prior_mean))
-        return State(*(Sum(x, xp.zeros_like(x)) for x in (precision, natural_mean)))
+        sums = [Sum(x, xp.zeros_like(x)) for x in (precision, natural_mean)]
+        return State(sums[0], sums[1], _factorised(precision))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
-        """The posterior: with precision = L L', a root of the covariance is the transpose of L^-1."""
-        precision = state.precision.value
-        xp = precision.__array_namespace__()
-        root = xp.linalg.inv(xp.linalg.cholesky(precision)).mT
+        """The posterior."""
+        root = state.root
         mean = matvec(root, matvec(root.mT, state.natural_mean.value))
         return Gaussian(mean, root) if parameters.prior_cov.ndim == 2 else Blocks(mean, root)
 
@@ -106,7 +119,7 @@ class Revisable(Learner, TakesBack):
         """The row, and sigma^2 + E[theta' Cov(phi) theta]."""
         if not self.hetero:
             return Term(evidence.row(), parameters.reward_var)
-        return Term(evidence.row(), _variance(parameters, evidence.belief, evidence.covariance()))
+        return Term(evidence.row(), parameters.reward_var + evidence.context_variance())
 
     def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
         """The belief after one more reward."""
@@ -116,43 +129,83 @@ class Revisable(Learner, TakesBack):
         self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
         """The belief with one round's term replaced by another, or with one more."""
-        if old is not None:
-            state = _add(parameters, state, old, reward, -1)
-        return _add(parameters, state, new, reward, 1)
+        if old is None:
+            return _with(parameters, state, new, reward)
+        batch = new.row.shape[:-1]
+        state, old, new = _spread(parameters, batch, state), _over(batch, old), _over(batch, new)
+        news = (old.row != new.row).any(-1) | (old.variance != new.variance)
+        step = partial(_replaced, parameters)
+        return changed(news, step, state, old, new, _wide(reward, batch))
 
 
-def _variance(parameters: Parameters, belief: Belief, spread: Array) -> Array:
-    """sigma^2 + E[theta' Cov(phi) theta]: Cov(phi) (..., m, m)."""
-    xp, axes = spread.__array_namespace__(), parameters.prior_cov.ndim
-    mean = belief.mean.reshape(*belief.mean.shape[: belief.mean.ndim + 1 - axes], spread.shape[-1])
-    own = _own_blocks(parameters.prior_cov, spread)
-    uncertain = ((own @ belief.root) * belief.root).sum(tuple(range(-axes, 0)))
-    found: Array = parameters.reward_var + xp.vecdot(mean, matvec(spread, mean)) + uncertain
-    return found
+def _with(parameters: Parameters, state: State, term: Term, reward: Array) -> State:
+    """With one more term."""
+    root, _ = _turned(parameters, state.root, term, 1)
+    return State(*_summed(parameters, state, term, reward, 1), root)
 
 
-def _add(parameters: Parameters, state: State, term: Term, reward: Array, sign: int) -> State:
+def _replaced(parameters: Parameters, state: State, old: Term, new: Term, reward: Array) -> State:
+    """With one term in place of another: sums are free to lose the old one first, the root is not."""
+    fewer = State(*_summed(parameters, state, old, reward, -1), state.root)
+    precision, natural_mean = _summed(parameters, fewer, new, reward, 1)
+    more, _ = _turned(parameters, state.root, new, 1)
+    root, left = _turned(parameters, more, old, -1)
+    root = changed(left < LEAST, lambda _, whole: _factorised(whole), root, precision.value)
+    return State(precision, natural_mean, root)
+
+
+def _summed(parameters: Parameters, state: State, term: Term, reward: Array, sign: int) -> tuple[Sum, Sum]:
     """The sums with a term more, or with one less."""
     xp = term.row.__array_namespace__()
-    row, ones = _cut(parameters.prior_cov, term.row), (1,) * (parameters.prior_cov.ndim - 1)
-    variance, reward = xp.asarray(term.variance), xp.asarray(reward)
-    scale = sign * variance.reshape(*variance.shape, *ones)
-    value = reward.reshape(*reward.shape, *ones)
-    precision = row[..., :, None] * row[..., None, :] / scale[..., None]
-    return State(state.precision.plus(precision), state.natural_mean.plus(row * value / scale))
+    row = _cut(parameters.prior_cov, term.row) / xp.sqrt(_each(parameters, term.variance))
+    value = _each(parameters, term.variance**-0.5 * reward)
+    precision = (sign * row)[..., :, None] * row[..., None, :]
+    return state.precision.plus(precision), state.natural_mean.plus(sign * row * value)
+
+
+def _turned(parameters: Parameters, root: Array, term: Term, sign: int) -> tuple[Array, Array]:
+    """The root with a term more, or with one less, and s / variance: below `LEAST` it is not the root."""
+    xp, axes = root.__array_namespace__(), tuple(range(1 - parameters.prior_cov.ndim, 0))
+    row, variance = _cut(parameters.prior_cov, term.row), xp.asarray(term.variance)
+    half = matvec(root.mT, row)
+    left = 1 + sign * (half**2).sum(axes) / variance
+    safe = xp.maximum(left, LEAST / 2)
+    scaled = half / _each(parameters, sign * variance * (safe + xp.sqrt(safe)))
+    return root - matvec(root, half)[..., :, None] * scaled[..., None, :], left
+
+
+def _factorised(precision: Array) -> Array:
+    """With precision = L L', a root of the covariance is the transpose of L^-1."""
+    xp = precision.__array_namespace__()
+    root: Array = xp.linalg.inv(xp.linalg.cholesky(precision)).mT
+    return root
+
+
+def _each(parameters: Parameters, values: Array) -> Array:
+    """A number for every trial, (...,), to go with vectors: (..., 1), or in blocks (..., 1, 1)."""
+    xp = parameters.prior_cov.__array_namespace__()
+    values = xp.asarray(values)
+    return values.reshape(*values.shape, *(1,) * (parameters.prior_cov.ndim - 1))
+
+
+def _over(batch: tuple[int, ...], term: Term) -> Term:
+    """With the axes of trials, also where the variance is shared by all of them."""
+    return Term(_wide(term.row, (*batch, term.row.shape[-1])), _wide(term.variance, batch))
+
+
+def _spread(parameters: Parameters, batch: tuple[int, ...], state: State) -> State:
+    """Likewise, before anything told trials apart."""
+    shape = (*batch, *parameters.prior_cov.shape)
+    precision = Sum(*(_wide(x, shape) for x in state.precision))
+    natural_mean = Sum(*(_wide(x, shape[:-1]) for x in state.natural_mean))
+    return State(precision, natural_mean, _wide(state.root, shape))
+
+
+def _wide(x: Array, shape: tuple[int, ...]) -> Array:
+    """With this shape, which mostly it has."""
+    return x if x.shape == shape else x.__array_namespace__().broadcast_to(x, shape)
 
 
 def _cut(prior_cov: Array, flat: Array) -> Array:
     """A vector as the prior has it: (..., m) as it is, or in blocks (..., B, k)."""
     return flat.reshape(*flat.shape[:-1], *prior_cov.shape[:-1])
-
-
-def _own_blocks(prior_cov: Array, spread: Array) -> Array:
-    """The blocks on the diagonal, (..., B, k, k), where the prior has blocks: theta's others are zero."""
-    if prior_cov.ndim == 2:
-        return spread
-    xp = spread.__array_namespace__()
-    number, size, _ = prior_cov.shape
-    grid = spread.reshape(*spread.shape[:-2], number, size, number, size)
-    own: Array = (grid * xp.eye(number, dtype=spread.dtype)[:, None, :, None]).sum(-2)
-    return own

@@ -1,0 +1,63 @@
+"""Steps taken in some places alone: the same numbers as where all are worked on."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from unfog.maths.arrays import Array, settled
+from unfog.maths.trees import changed, each
+
+
+class Pair(NamedTuple):
+    matrix: Array
+    parts: tuple[Array, Array]
+
+
+def step(state: Pair, by: Array) -> Pair:
+    first, second = state.parts
+    return Pair(state.matrix * by[..., None, None], (first + by, second - by[..., None]))
+
+
+def make(rng: np.random.Generator, batch: tuple[int, ...]) -> tuple[Pair, Array]:
+    parts = rng.normal(size=batch), rng.normal(size=(*batch, 3))
+    return Pair(rng.normal(size=(*batch, 2, 2)), parts), rng.normal(size=batch)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("batch", [(), (7,), (3, 4)])
+def test_it_is_a_choice_between_two_states(batch: tuple[int, ...], share: float) -> None:
+    rng = np.random.default_rng(1)
+    (state, by), where = make(rng, batch), np.asarray(rng.random(batch) < share)
+    found, after = changed(where, step, state, by), step(state, by)
+    compiled = jax.jit(changed, static_argnums=1)(where, step, state, by)
+    for one, old, new, other in zip(*map(jax.tree.leaves, (found, state, after, compiled)), strict=True):
+        right = np.where(where.reshape((*batch, *(1,) * (old.ndim - len(batch)))), new, old)
+        np.testing.assert_array_equal(one, right)
+        np.testing.assert_allclose(other, right, rtol=1e-15)
+    assert type(found) is Pair
+
+
+def test_nothing_is_worked_out_elsewhere_and_nothing_written_in_place() -> None:
+    state, by = make(np.random.default_rng(2), (5,))
+    before = each(np.copy, state)
+    where, seen = np.array([True, False, True, False, False]), list[int]()
+
+    def counted(some: Pair, by: Array) -> Pair:
+        seen.append(len(some.matrix))
+        return step(some, by)
+
+    changed(where, counted, state, by)
+    changed(~where & where, counted, state, by)
+    assert seen == [2]
+    for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(before), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_only_what_has_numbers_is_settled() -> None:
+    assert settled(np.array([True, True]))
+    assert settled(np.asarray(True))
+    assert not settled(np.array([True, False]))
+    assert not settled(jnp.array([True, True]))
