@@ -32,7 +32,7 @@ from unfog.worlds.gaussian import GaussianProblem
 SEED = 161_803
 RIVALS = "alg1", "naive"
 LIMIT, ERRORS = 1.1, 3.0
-WORK = 4e6  # trial-rounds of a problem, each as long as its arms and features make it
+WORK = 1.5e6  # trial-rounds of a problem, each as long as its arms and features make it
 MAPS = "quadratic", "product", "per_arm", "matrix", "bent"
 
 

@@ -22,10 +22,11 @@ class Evidence(NamedTuple):
     arm: Ints  # (...,)
     unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
     hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
+    chosen: Array | None = None  # (..., m)  `row`, likewise
 
     def row(self) -> Array:
         """The expected features of the arm, (..., m)."""
-        return self.design.row(self.arm)
+        return self.design.row(self.arm) if self.chosen is None else self.chosen
 
     def covariance(self) -> Array:
         """Cov(phi), (..., m, m)."""
@@ -46,12 +47,12 @@ class Evidence(NamedTuple):
         return xp.vecdot(row, self.belief.centre), variance
 
     def weighed(self) -> "Evidence":
-        """With its `context_variance` worked out, for those who ask more than once."""
-        return self._replace(hidden=self.context_variance())
+        """With its row and its `context_variance` worked out, for those who ask more than once."""
+        return self._replace(hidden=self.context_variance(), chosen=self.row())
 
     def known_to_be(self, design: Design) -> "Evidence":
         """With what is known of the context by now."""
-        return self._replace(design=design, hidden=None)
+        return self._replace(design=design, hidden=None, chosen=None)
 
     def context_slope(self) -> Array:
         """Cov(phi)E[theta], half the slope of theta'Cov(phi)theta at the mean, (..., m)."""

@@ -13,7 +13,7 @@ coordinate by coordinate, and what was lost stays lost. How often it came to tha
 
 from typing import Any, NamedTuple
 
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array, Ints, settled
 
 
 class Surprises(NamedTuple):
@@ -32,9 +32,11 @@ def none_yet(like: Array) -> Surprises:
 def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[Array, Any]:
     """The values within reach of their means, and which of them were not; not a number stays what it is."""
     xp = values.__array_namespace__()
-    reach = limit * xp.sqrt(variance)
-    far = xp.abs(values - mean) > reach
-    return xp.where(far, mean + xp.sign(values - mean) * reach, values), far
+    away, reach = values - mean, limit * xp.sqrt(variance)
+    far = xp.abs(away) > reach
+    if settled(~far):
+        return values, far
+    return xp.where(far, mean + xp.sign(away) * reach, values), far
 
 
 def counted(

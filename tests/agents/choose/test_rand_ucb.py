@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy.stats import kstest, pareto
+from scipy.stats import kstest, norm, pareto
 
 from tests.agents.choose.cases import Case, K, T
 from unfog.agents.choose import RandUcb, rand_ucb
 from unfog.agents.choose.rand_ucb import leads
+from unfog.agents.parts import View
+from unfog.features import Context
+from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Gaussian
 from unfog.maths.normal import uniforms
 
 
@@ -15,6 +19,15 @@ def on_a_grid(mean: Array, sd: Array, levels: Array) -> Array:
     """The leader at each of these levels, by looking."""
     found: Array = np.argmax(mean + levels[:, None] * sd, -1)
     return found
+
+
+def lines(case: Case, trial: int, neglect: float) -> tuple[Array, Array]:
+    """Means, and deviations that are widened arm by arm where more is known of the best expected one."""
+    _, mean, cov = case.explicit(trial)
+    variance = np.diagonal(cov)
+    known = variance[np.argmax(mean)]
+    slopes = [np.sqrt(v * (1 + neglect * np.log(max(v / known / 30, 1.0)))) for v in variance]
+    return mean, np.asarray(slopes)
 
 
 def test_the_level_follows_its_power_law(rng: np.random.Generator) -> None:
@@ -29,15 +42,15 @@ def test_the_level_follows_its_power_law(rng: np.random.Generator) -> None:
 def test_it_takes_the_largest_bound_at_the_level_drawn(
     case: Case, rng: np.random.Generator, masked: bool
 ) -> None:
-    chooser = RandUcb(level=0.2, tail=2.5)
+    chooser = RandUcb(level=0.2, tail=2.5, neglect=0.7)
     normals = rng.standard_normal((T, 2))
     levels = 0.2 * np.exp(-0.5 * (normals**2).sum(-1)) ** (-1 / 2.5)
     masks = np.arange(K) != rng.integers(0, K, (T, 1)) if masked else None
     arms = chooser.choose(case.view(arms=masks), normals)
     plain = []
     for trial in range(T):
-        _, mean, cov = case.explicit(trial)
-        bounds = mean + levels[trial] * np.sqrt(np.diagonal(cov))
+        mean, slope = lines(case, trial, 0.7)
+        bounds = mean + levels[trial] * slope
         plain.append(np.argmax(bounds if masks is None else np.where(masks[trial], bounds, -np.inf)))
     np.testing.assert_array_equal(arms, plain)
     assert len(set(arms)) > 2
@@ -73,12 +86,11 @@ def test_of_equal_arms_the_first_one_leads() -> None:
 
 def test_probabilities_are_those_of_the_levels(case: Case) -> None:
     """By the law of the level on a fine grid of its quantiles: right to one part in a hundred thousand."""
-    chooser, n = RandUcb(level=0.4, tail=2.2), 200_000
+    chooser, n = RandUcb(level=0.4, tail=2.2, neglect=1.3), 200_000
     levels = pareto(2.2, scale=0.4).isf((np.arange(n) + 0.5) / n)
     found = chooser.probabilities(case.view(), np.zeros((1, T, 2)))
     for trial in range(4):
-        _, mean, cov = case.explicit(trial)
-        leader = on_a_grid(mean, np.sqrt(np.diagonal(cov)), levels)
+        leader = on_a_grid(*lines(case, trial, 1.3), levels)
         np.testing.assert_allclose(found[trial], np.bincount(leader, minlength=K) / n, atol=3e-5)
     assert ((found > 0) & (found < 1)).sum() > T
 
@@ -86,3 +98,36 @@ def test_probabilities_are_those_of_the_levels(case: Case) -> None:
 def test_nothing_known_of_the_arms_is_no_trouble() -> None:
     low, high = leads(np.zeros(3), np.zeros(3))
     np.testing.assert_array_equal(low < high, [True, False, False])
+
+
+@pytest.mark.parametrize("neglect", [0.0, 0.4, 2.0])
+def test_an_arm_that_is_neglected_has_a_slope_that_grows(neglect: float) -> None:
+    """By hand: variances of arms with one feature each, the first best expected and well known."""
+    features = quadratic(np.asarray([[1.0], [4.0], [1.5]]))  # phi = (a^2, c^2, a c)
+    belief = Gaussian(np.asarray([-1.0, 0.0, 0.0]), np.diag([1e-3, 0.0, 1.0]))
+    sure = Context(np.zeros(1), np.zeros((1, 1)))
+    view = View(sure, features.design(sure), belief)  # scores: a^2 theta_1
+    mean, slope = RandUcb(neglect=neglect)._lines(view)
+    np.testing.assert_allclose(mean, [-1.0, -16.0, -2.25])
+    grown = 1 + neglect * np.log(256 / 30)  # of the second arm; the third is not far enough
+    np.testing.assert_allclose(slope, np.sqrt([1e-6, 2.56e-4 * grown, 5.0625e-6]))
+
+
+@pytest.mark.parametrize("level", [0.5, 1.5, 3.0])
+def test_what_theta_is_worth_is_bounded_by_the_slope_of_the_leader(
+    case: Case, rng: np.random.Generator, level: float
+) -> None:
+    """Steps 1 and 2 of the proof in docs/theory.md, by draws: six standard errors."""
+    for trial in range(6):
+        rows, mean, _ = case.explicit(trial)
+        drawn = (
+            case.belief.mean[trial] + rng.standard_normal((20_000, rows.shape[1])) @ case.belief.root[trial].T
+        )
+        most = (drawn @ rows.T).max(-1)
+        worth, error = most.mean() - mean.max(), most.std() / np.sqrt(20_000)
+        _, slope = lines(case, trial, 0.4)
+        leader = on_a_grid(mean, slope, np.asarray([level]))[0]
+        excess = norm.pdf(level) - level * norm.sf(level)
+        assert worth <= level * slope[leader] + K * slope.max() * excess + 6 * error
+        steeper = slope[on_a_grid(mean, slope, np.linspace(0.01, 30, 500))]
+        assert (np.diff(steeper) >= -1e-12).all()

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither
 from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege, is_news
 from unfog.features import Context
@@ -40,6 +39,7 @@ class Parameters(NamedTuple):
     precision: Array  # (d, d)  of the bias, to begin with
     alone: Array  # (d, d)  (Sigma_c + Sigma_n)^-1
     paired: Array  # (d, d)  Sigma_n^-1
+    variance: Array  # (d,)  of a reading's coordinates, before any
 
 
 class State(NamedTuple):
@@ -70,8 +70,10 @@ class Incomplete(FromEither, Denoiser, Expects, Corrects):
         """The covariances, and the prior of the bias as a precision."""
         xp = known.bias_cov.__array_namespace__()
         covs = known.bias_cov, known.context_cov + known.noise_cov, known.noise_cov
-        inverses = (xp.linalg.inv(cov) for cov in covs)
-        return Parameters(known.context_mean, known.context_cov, known.noise_cov, *inverses)
+        bias, alone, paired = (xp.linalg.inv(cov) for cov in covs)
+        variance = xp.linalg.diagonal(known.context_cov + known.noise_cov + known.bias_cov)
+        told = known.context_mean, known.context_cov, known.noise_cov
+        return Parameters(*told, bias, alone, paired, variance)
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""
@@ -84,9 +86,11 @@ class Incomplete(FromEither, Denoiser, Expects, Corrects):
         return _context(state.plus(term), term, known)
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
-        noisy_cov = parameters.context_cov + parameters.noise_cov
-        return bias.expected(parameters.mean, noisy_cov, *_bias(state))
+        """As before any reading: mu_c, and the diagonal of Sigma_c + Sigma_n + Sigma_gamma.
+
+        To say more of the bias would cost an inverse for every trial.
+        """
+        return parameters.mean, parameters.variance
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """The belief with this round's term; where the true context is shown at once, with what that says."""
@@ -169,10 +173,3 @@ def _context(state: State, term: State, known: Context) -> Context:
     gain = known.cov @ term.precision
     left = known.cov - gain @ known.cov + gain @ bias_cov @ gain.mT
     return Context(known.mean + matvec(known.cov, away), left)
-
-
-def _bias(state: State) -> tuple[Array, Array]:
-    """Mean and covariance of the bias."""
-    xp = state.precision.__array_namespace__()
-    cov = xp.linalg.inv(state.precision)
-    return matvec(cov, state.natural_mean), cov
