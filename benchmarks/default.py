@@ -1,6 +1,6 @@
 """How well the default does where it must: paired regret ratios, their errors and tails, on one seed.
 
-    python benchmarks/default.py --out default.json [--cases lock-in,narrow] [--engine jax] [--trials 2000]
+    python benchmarks/default.py --out default.json [--cases "lock-in; narrow"] [--engine jax] [--trials 2000]
 
 The settings of the default were chosen on other problems and other seeds (docs/default.md). A case that is in
 the file already is kept, unless it is named. `--engine jax` wants a GPU for the long cases.

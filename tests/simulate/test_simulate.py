@@ -1,6 +1,6 @@
 """What must not change a result, and what must."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,13 @@ import pytest
 
 from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS, playable
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
 from unfog.simulate import Curves, simulate
 from unfog.simulate.engines.numpy import BLOCK
 from unfog.theory.regret import PLAIN, REALISED, SPLIT
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.problem import Emission, Truth
 
 D, K = 3, 5
 PROBLEM = random_problem(seed=12, dim=D, actions=K)
@@ -142,3 +146,39 @@ def test_regret_never_falls(curves: Curves) -> None:
         steps = np.diff(curves.values[name], axis=-1, prepend=0)
         assert steps.min() >= 0
         assert steps.max() > 0.1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Wild(GaussianProblem):
+    """A world whose third round or so is absurd beyond numbers."""
+
+    what: str = "reward"
+    value: float = float("inf")
+
+    def emit(self, truth: Truth, normals: Array, number: Any = None) -> Emission:
+        """Now and then not finite."""
+        emission = super().emit(truth, normals, number)
+        if self.what == "reward":
+            return emission
+        xp = normals.__array_namespace__()
+        odd = xp.where(normals[..., :1] > 1.5, self.value, 0.0)
+        return emission._replace(noisy=emission.noisy + odd)
+
+    def reward(self, score: Array, normals: Array) -> Array:
+        """Now and then not finite."""
+        xp = normals.__array_namespace__()
+        odd = xp.where(normals[..., 0] > 1.5, self.value, 0.0)
+        found: Array = super().reward(score, normals) + (odd if self.what == "reward" else 0.0)
+        return found
+
+
+@pytest.mark.parametrize("engine", ["numpy", "jax"])
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("what", ["reward", "noisy"])
+def test_a_world_that_makes_no_numbers_is_refused(what: str, value: float, engine: str) -> None:
+    world = Wild(dim=2, actions=3, what=what, value=value)
+    told = (
+        rf"^problem\.{what}\[" if engine == "numpy" else "not finite"
+    )  # compiled, all it can say at the end
+    with pytest.raises(InputError, match=told), np.errstate(invalid="ignore"):
+        simulate(world, ["unfog"], rounds=20, trials=4, seed=1, engine=engine, decompose=False)

@@ -42,7 +42,7 @@ class Noisy(NamedTuple):
         if not self.outliers:
             return paid
         xp = paid.__array_namespace__()
-        absurd = normals[..., -2] > NormalDist().inv_cdf(1 - self.outliers)
+        absurd = normals[..., -2] < NormalDist().inv_cdf(self.outliers)
         found: Array = xp.where(absurd, xp.asarray(self.outlier, dtype=paid.dtype), paid)
         return found
 

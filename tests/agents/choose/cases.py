@@ -22,8 +22,6 @@ CHOOSERS: dict[str, Chooser] = {
     "ucb growing": Ucb(quantile=0.8, growth=1.0),
     "randucb": RandUcb(),
     "randucb wide": RandUcb(level=0.3, tail=2.1),
-    "randucb neglect": RandUcb(level=0.5, tail=4.0, neglect=3.0),
-    "randucb plain": RandUcb(neglect=0.0),
     "epsilon": Epsilon(epsilon=0.3),
     "epsilon falling": Epsilon(epsilon=0.9, decay=0.5),
     "ids": Ids(),

@@ -262,7 +262,6 @@ def test_what_changes_with_the_rounds_must_be_told_which(chooser: Chooser, case:
         (Ucb, "quantile", [0.49, 1.0, 1.5, -0.9, float("nan"), True, "0.9", [0.9]]),
         (Ucb, "growth", [-0.1, float("inf"), True, "1"]),
         (RandUcb, "level", [0.0, -1.0, float("inf"), True, "1"]),
-        (RandUcb, "neglect", [-0.1, float("inf"), True]),
         (RandUcb, "tail", [2.0, -1.0, float("nan"), True, "3"]),
         (Ids, "samples", [-1, 2.5, 10_001, True, "8"]),
         (Ids, "quantile", [0.4, 1.0, float("nan"), "0.9"]),

@@ -1,26 +1,20 @@
 """Randomised Bayes-UCB: an upper bound on every arm's score, at a level that is drawn anew every round.
 
-    argmax_a psi(a)'E[theta] + Z_t s(a),    P(Z_t > z) = (level / z)^tail   for z >= level
+    argmax_a psi(a)'E[theta] + Z_t sd(psi(a)'theta),    P(Z_t > z) = (level / z)^tail   for z >= level
 
 Most draws are near `level` (half of them below 1.5, three in a hundred above 2): nearly Bayes-UCB at a
 constant level, which explores least where contexts explore by themselves, but locks in where they do not: an
 arm whose bound has fallen below the others' is never tried again, though it be the best. A level without
 bounds tries every arm that is uncertain sooner or later, and Bayesian regret grows like sqrt(T), logarithms
-aside: docs/theory.md has the proof. The slope s(a) is the standard deviation of the score, and more for an
-arm that is neglected, of which far less is known than of the arm g that is best expected:
-
-    s(a)^2 = v(a) (1 + neglect ln max(1, v(a) / (30 v(g)))),    v(a) = var psi(a)'theta.
-
-Where arms are many and contexts say little, v(a) / v(g) is the number of times that g was tried: there the
-levels of untried arms must grow with time, as those of other index policies do for all arms.
+aside: docs/theory.md has the proof.
 
 S. Vaswani, A. Mehrabian, A. Durand and B. Kveton, *Old Dog Learns New Tricks: Randomized UCB for Bandit
-Problems*, draw one level for all arms, too, from a bounded law; the power law and the slopes here are ours.
-E. Kaufmann, O. Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit Problems*, is the rule
-without them (choose/ucb.py).
+Problems*, draw one level for all arms, too, from a bounded law; the power law here is ours. E. Kaufmann, O.
+Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit Problems*, is the rule without the draw
+(choose/ucb.py).
 
 As the level rises, the arm with the largest bound changes from the one that is best expected to the one that
-is least certain. Each arm leads on an interval of levels (the upper envelope of the lines mean + z s), so
+is least certain. Each arm leads on an interval of levels (the upper envelope of the lines mean + z sd), so
 that probabilities are exact: those of the intervals.
 """
 
@@ -31,21 +25,19 @@ from unfog.agents.choose.greedy import best
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
-from unfog.maths.arrays import Array, Ints, pick, settled
+from unfog.maths.arrays import Array, Ints
 from unfog.maths.normal import uniforms
 from unfog.model.knowledge import Knowledge
 
-PAIRS = 2**22  # of arms, compared at once
-FAR = 30  # times the variance of the best expected arm: from there on an arm is neglected
+PAIRS = 2**22  # of arms, in all trials, compared at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandUcb(Chooser):
-    """Its settings: the least `level` and the power of its `tail`; how levels grow with `neglect`."""
+    """Its settings: the least `level`, in deviations above the mean, and the power of the `tail` above it."""
 
     level: float = 1.4
     tail: float = 10.0
-    neglect: float = 0.25
 
     name = "randucb"
     note = "Bayes-UCB at a level that is drawn anew every round: it cannot lock in"
@@ -56,7 +48,6 @@ class RandUcb(Chooser):
         inputs.positive("level", self.level)
         if inputs.positive("tail", self.tail) <= 2:
             raise InputError("tail", repr(self.tail), "a number greater than 2")
-        inputs.not_negative("neglect", self.neglect)
 
     def normals(self, known: Knowledge) -> int:
         """The level: two."""
@@ -64,7 +55,7 @@ class RandUcb(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest upper quantile at a level that is drawn."""
-        mean, slope = self._lines(view)
+        mean, slope = _lines(view)
         drawn, _ = uniforms(normals)
         levels = self.level * drawn ** (-1 / self.tail)
         return best(view.among(mean + levels[..., None] * slope))
@@ -72,21 +63,17 @@ class RandUcb(Chooser):
     def probabilities(self, view: View, draws: Array) -> Array:
         """The probability of the levels at which each arm leads."""
         xp = draws.__array_namespace__()
-        low, high = leads(*self._lines(view), view.arms)
+        low, high = leads(*_lines(view), view.arms)
         first, last = ((self.level / xp.maximum(z, self.level)) ** self.tail for z in (low, high))
         share = xp.maximum(first - last, 0.0)
         found: Array = share / share.sum(-1)[..., None] + xp.zeros((*draws.shape[1:-1], 1), dtype=draws.dtype)
         return found
 
-    def _lines(self, view: View) -> tuple[Array, Array]:
-        """The mean of every arm's score, and how fast its bound rises with the level: (..., K) each."""
-        mean, variance = moments(view)
-        xp = mean.__array_namespace__()
-        known = FAR * pick(variance, best(view.among(mean)))[..., None]
-        if settled(variance <= known):
-            return mean, xp.sqrt(variance)
-        ratio = xp.maximum(variance / xp.maximum(known, xp.finfo(variance.dtype).tiny), 1.0)
-        return mean, xp.sqrt(variance * (1 + self.neglect * xp.log(ratio)))
+
+def _lines(view: View) -> tuple[Array, Array]:
+    """Mean and standard deviation of every arm's score: (..., K) each."""
+    mean, variance = moments(view)
+    return mean, mean.__array_namespace__().sqrt(variance)
 
 
 def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Array]:
@@ -98,7 +85,7 @@ def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Arr
     low, high = xp.full_like(mean, -xp.inf), xp.full_like(mean, xp.inf)
     if arms is not None:
         low = xp.where(arms, low, xp.inf)
-    step = max(1, PAIRS // number)
+    step = max(1, PAIRS // mean.size)
     for first in range(0, number, step):
         above, below = _against(mean, sd, arms, slice(first, first + step))
         low, high = xp.maximum(low, above.max(-1)), xp.minimum(high, below.min(-1))

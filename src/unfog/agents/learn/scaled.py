@@ -84,6 +84,7 @@ class Scaled(Learner):
         xp, told = known.prior_cov.__array_namespace__(), reward_variance(known)
         form = blocks if known.prior_cov.ndim == 3 else gaussian
         sizes = xp.asarray([self.ratio ** (2 * (i - self.scales // 2)) for i in range(self.scales)])
+        sizes = sizes.astype(known.prior_cov.dtype)
         covs = sizes.reshape(-1, *[1] * known.prior_cov.ndim) * known.prior_cov / told
         beliefs = form.from_moments(xp.stack([known.prior_mean] * self.scales), covs)
         shape = xp.ones_like(told) * (self.trust / 2)

@@ -123,9 +123,12 @@ class Program:
         memory = self._advance_chain(inputs, memory, t)
         choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
 
+        paid = list[Array]()
+
         def pay(arm: Ints) -> Array:
             seen = truth.features.at(emission.context).row(arm)
-            return self.problem.reward(jnp.vecdot(seen, truth.theta), drawn)
+            paid.append(self.problem.reward(jnp.vecdot(seen, truth.theta), drawn))
+            return paid[-1]
 
         told, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
         memory, decision = rounds.play(*told, offer, choice, pay)
@@ -145,8 +148,9 @@ class Program:
             self.decompose,
             self.cast(self.problem.posterior(truth, emission)) if exact else None,
         )
+        losses = jnp.stack([found[name] for name in self.losses])
         # Added up in float64 whatever the precision of the maths: a long run is a sum of many small losses.
-        return self.cast(memory), jnp.stack([found[name] for name in self.losses]).astype(jnp.float64)
+        return self.cast(memory), jnp.where(_sound(emission, *paid), losses, jnp.nan).astype(jnp.float64)
 
     def _begin(self, inputs: Inputs, memory: Any, points: int, curve: int) -> Carry:
         """The carry before the first round: the first memory, repeated for every trial."""
@@ -188,6 +192,12 @@ class Program:
 
     def _unpack(self, memory: Any) -> Any:
         return _move(memory, -1, 0) if self.trial_last else memory
+
+
+def _sound(emission: Emission, paid: Array) -> Any:
+    """Where all that a world made is finite, (trials,): a compiled loop cannot complain of what is not."""
+    seen = jnp.isfinite(emission.context).all(-1) & jnp.isfinite(emission.noisy).all(-1)
+    return seen & jnp.isfinite(paid)
 
 
 def _shaped(tree: Any, like: Any) -> Any:
