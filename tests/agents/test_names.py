@@ -139,6 +139,9 @@ def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
     with pytest.raises(InputError, match=r"^agents\.drift\.step: -1\.0; allowed: zero or a positive number"):
         named(["drift:step=-1"])
     assert rows["unfog:limit=9:tail=7"].limit == 9.0
+    assert rows["unfog:limit=9-epsilon"].limit == 9.0
+    with pytest.raises(InputError, match=r"^agents\.unfog\.tail: no such setting"):
+        named(["unfog:tail=7-epsilon"])  # of a chooser that it does not keep
     assert rows["unfog-greedy"].limit == 6.0
     assert rows["alg1-exact-scaled-randucb"].limit is None
     with pytest.raises(InputError, match=r"^agents\.unfog\.limit: 0\.0; allowed: a positive number"):

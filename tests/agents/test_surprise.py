@@ -1,5 +1,6 @@
 """Bounded surprise: what is absurd does no more than what is just out of reach, and is counted."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.choose import RandUcb
 from unfog.agents.denoise import Exact, Identity, UnknownNoise
 from unfog.agents.learn import Hetero
+from unfog.agents.parts import Learner
 from unfog.agents.round import Memory, Offer
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
@@ -169,7 +171,7 @@ def test_a_reward_is_expected_to_be_what_draws_say() -> None:
     made = rounds.decide(
         agent, setup, memory, truth.features, Offer(played[0].noisy), played[0].normals[:, :2]
     )
-    mean, variance = made.evidence.expected_reward(np.asarray(NOISE))
+    mean, variance = made.evidence.expected_reward(NOISE + made.evidence.context_variance())
     n = 200_000
     belief, context = made.evidence.belief, made.context
     for trial in range(TRIALS):
@@ -203,3 +205,29 @@ def test_a_limit_needs_a_denoiser_that_expects() -> None:
         Agent("mine", Identity(), Hetero(), RandUcb(), limit=6.0)
     with pytest.raises(InputError, match=r"^mine\.limit: "):
         Agent("mine", Exact(), Hetero(), RandUcb(), limit=-1.0)
+
+
+def test_a_limit_needs_a_learner_that_says_how_noisy_rewards_are() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Silent(Hetero):
+        noise = Learner.noise  # type: ignore[assignment]  # as one of one's own has it, unless it says more
+
+    with pytest.raises(
+        InputError, match=r"^mine\.limit: 6\.0 beside the learner 'hetero'; allowed: none, or "
+    ):
+        Agent("mine", Exact(), Silent(), RandUcb(), limit=6.0)
+    assert Agent("mine", Exact(), Silent(), RandUcb()).limit is None
+
+
+def test_a_context_that_is_told_again_is_counted_once() -> None:
+    truth, played = make_world()
+    agent = AGENTS["late"]
+    setup, memory = begin(agent, truth)
+    offer = Offer(played[0].noisy)
+    decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals[:, :2])
+    context = np.array(played[0].context)
+    context[2, 1] = -1e5
+    for _ in range(3):
+        memory, decision = rounds.reveal(agent, setup, memory, decision, context)
+    counts: Any = memory.surprises
+    assert counts.contexts.tolist() == [0, 0, 1, 0]

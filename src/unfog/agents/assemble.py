@@ -77,12 +77,14 @@ class Agent:
             self._check_limit(self.limit)
 
     def _check_limit(self, limit: float) -> None:
-        inputs.positive(f"{self.name}.limit", limit)
+        field = f"{self.name}.limit"
+        inputs.positive(field, limit)
         if self.expects is None:
             what = f"{limit} beside the denoiser {self.denoiser.name!r}"
-            raise InputError(
-                f"{self.name}.limit", what, "none, or a denoiser that expects readings (Expects)"
-            )
+            raise InputError(field, what, "none, or a denoiser that expects readings (Expects)")
+        if self.learner.rewards == "gaussian" and type(self.learner).noise is Learner.noise:
+            what = f"{limit} beside the learner {self.learner.name!r}"
+            raise InputError(field, what, "none, or a learner that says how noisy rewards are (noise)")
 
     @property
     def sees_context(self) -> bool:

@@ -46,7 +46,7 @@ _ROWS = [
            summary="takes the noisy context for the true one"),
     _paper("oracle", KnownBias(), label="TS oracle", reference=f"{PF}; {PAPER}, TS_oracle",
            summary="is told the bias"),
-    _paper("kk", PriorOnly(), label="TS kk", reference=f"{KK}; {PAPER}, TS_kk",
+    _paper("kk", PriorOnly(), label="TS kk", reference=f"{KK}; a baseline of ours",
            summary="ignores the noisy context, knows its distribution"),
     _paper("alg1-exact", Exact(), label="Algorithm 1, exact", reference=EXACT,
            summary="alg1 with the exact posterior of the context"),

@@ -40,11 +40,10 @@ class Evidence(NamedTuple):
         return self.design.context_variance(fitting, self.arm)
 
     def expected_reward(self, noise: Array) -> tuple[Array, Array]:
-        """Mean and variance of a reward, (...,) each; `noise` is its variance given theta and the context."""
+        """Mean and variance of a reward, (...,) each; `noise` is its variance given theta."""
         row = self.row()
         xp = row.__array_namespace__()
-        variance = noise + self.context_variance() + self.belief.variance(row)
-        return xp.vecdot(row, self.belief.centre), variance
+        return xp.vecdot(row, self.belief.centre), noise + self.belief.variance(row)
 
     def weighed(self) -> "Evidence":
         """With its row and its `context_variance` worked out, for those who ask more than once."""

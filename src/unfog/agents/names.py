@@ -29,10 +29,9 @@ def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") ->
     """The agent that a name means; KeyError where no row or part has it."""
     base, *pieces = _CUT.split(name)
     whole, *settings = base.split(":")
-    row = rows[whole].for_rewards(kind)
+    row, found = rows[whole].for_rewards(kind), dict(_parts(kind, whole, pieces))
     if settings:
-        row = _tuned(whole, row, settings)
-    found = dict(_parts(kind, whole, pieces))
+        row = _tuned(whole, row, settings, [place for place in PLACES if place not in found])
     notes = [part.note for part in found.values()]
     if kind != rows[whole].learner.rewards and "learner" not in found:
         notes.insert(0, row.learner.note)
@@ -62,9 +61,9 @@ def _made(whole: str, part: Any, settings: Sequence[str]) -> Any:
         raise InputError.prefixed(whole, error) from None
 
 
-def _tuned(whole: str, row: Agent, settings: Sequence[str]) -> Agent:
-    """The row with other settings of its own parts: each goes to the part that has it."""
-    parts: dict[str, Any] = {place: vars(row)[place] for place in PLACES}
+def _tuned(whole: str, row: Agent, settings: Sequence[str], kept: Sequence[str]) -> Agent:
+    """The row with other settings of those of its parts that it keeps: each goes to the part that has it."""
+    parts: dict[str, Any] = {place: vars(row)[place] for place in kept}
     defaults = {place: _defaults(part) for place, part in parts.items()}
     own = {} if row.limit is None else {"limit": row.limit}
     try:

@@ -105,8 +105,11 @@ class Learner(Part, Protocol):
                 what = f"{self.name!r} with the features {type(features).__name__}"
                 raise InputError("learner", what, f"with it {_first(ability)}")
 
-    def noise(self, parameters: Parameters, state: State) -> Array | None:
-        """The variance of a reward given theta and the context, (...,); None where rewards have bounds."""
+    def noise(self, parameters: Parameters, state: State, hidden: Array) -> Array | None:
+        """The variance of a reward given theta, (...,); None where rewards have bounds of their own.
+
+        `hidden` is what not knowing the context adds, as the belief has it.
+        """
         return None
 
     @abstractmethod

@@ -229,10 +229,12 @@ def _reward_within_reach(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision, Array]:
     """The reward as it is learnt from; that of an agent without a limit, or from 0 to 1, stays as it is."""
-    noise = None if agent.limit is None else agent.learner.noise(setup.learner, memory.learner)
-    if agent.limit is None or noise is None:
+    if agent.limit is None or agent.learner.rewards != "gaussian":
         return memory, decision, paid
     evidence = decision.evidence.weighed()
+    noise = agent.learner.noise(setup.learner, memory.learner, evidence.context_variance())
+    if noise is None:
+        return memory, decision, paid
     mean, variance = evidence.expected_reward(noise)
     paid, far = surprise.within(paid, mean, variance, agent.limit)
     counts = surprise.counted(memory.surprises, rewards=far)
@@ -245,6 +247,7 @@ def reveal(
     """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
     if agent.limit is not None:
         context, far = surprise.within(context, setup.context_mean, setup.context_var, agent.limit)
+        far = far if decision.known is None else far & (context != decision.known)  # counted once
         memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=far.any(-1)))
     if agent.awaits_context:
         return _paired(agent, setup, memory, decision, context)

@@ -8,7 +8,8 @@ so that a single absurd one, however large, moves a belief no further than one `
 (Winsorising; P. J. Huber, *Robust Estimation of a Location Parameter*, gives the reasons). Under a belief
 that is right one in 5e8 is touched at six deviations. Under one that is wrong, clipped values still
 point the right way, and what was too far yesterday is within reach once the belief has moved. Clipping is
-coordinate by coordinate, and what was lost stays lost. How often it came to that is counted.
+coordinate by coordinate, and what was lost stays lost. How often it came to that is counted. Denoisers to
+which it would cost an inverse a round expect what they did at first: see their `expected`.
 """
 
 from typing import Any, NamedTuple

@@ -122,7 +122,8 @@ def test_what_theta_is_worth_is_bounded_by_the_slope_of_the_leader(
         most = (drawn @ rows.T).max(-1)
         worth, error = most.mean() - mean.max(), most.std() / np.sqrt(20_000)
         _, slope = lines(case, trial)
-        leader = on_a_grid(mean, slope, np.asarray([level]))[0]
+        low, high = leads(mean, slope)
+        [leader] = np.flatnonzero((low < level) & (level < high))
         excess = norm.pdf(level) - level * norm.sf(level)
         assert worth <= level * slope[leader] + K * slope.max() * excess + 6 * error
         steeper = slope[on_a_grid(mean, slope, np.linspace(0.01, 30, 500))]

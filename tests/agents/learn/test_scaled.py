@@ -91,7 +91,7 @@ def test_the_belief_is_that_of_the_most_probable_scale(rng: np.random.Generator)
     setup = learner.setup(known)
     belief: Any = learner.belief(setup, state)
     noise = state.rates[2] / state.shape
-    np.testing.assert_allclose(learner.noise(setup, state), noise)
+    np.testing.assert_allclose(learner.noise(setup, state, np.zeros(())), noise)
     right = at(state, 2)
     np.testing.assert_array_equal(belief.mean, right.mean)
     np.testing.assert_allclose(gaussian.covariance(belief), noise * gaussian.covariance(right), rtol=1e-12)
@@ -123,7 +123,7 @@ def test_the_noise_is_found_whatever_is_told(rng: np.random.Generator) -> None:
             evidence = Evidence(features, design, learner.belief(setup, state), arm)
             paid = np.vecdot(evidence.row(), theta) + 1.5 * rng.standard_normal(20)
             state = learner.update(setup, state, evidence, paid)
-        found = learner.noise(setup, state)
+        found = learner.noise(setup, state, np.zeros(()))
         assert found.shape == (20,)
         about = (10 * told + 300 * 2.25) / 310  # what is told is worth ten rewards
         assert abs(found.mean() / about - 1) < 0.15

@@ -1,4 +1,4 @@
-"""Ignore the measurement: c_t ~ N(mu_c, Sigma_c) in every round (TS_kk in the paper).
+"""Ignore the measurement: c_t ~ N(mu_c, Sigma_c) in every round (TS_kk, a baseline of ours).
 
 After Kirschner and Krause, *Stochastic Bandits with Context Distributions*, where the agent is shown the
 distribution of the context instead of the context.

@@ -37,9 +37,9 @@ class Conjugate(Learner):
         """The posterior, which is the state itself."""
         return state
 
-    def noise(self, parameters: Array, state: State) -> Array:
+    def noise(self, parameters: Array, state: State, hidden: Array) -> Array:
         """As told."""
-        return parameters
+        return parameters + hidden
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
         """The posterior after one more reward."""

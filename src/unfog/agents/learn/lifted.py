@@ -94,9 +94,9 @@ class Lifted(Learner, LooksBack):
         """Sums are no belief until a bias is given: they stand for one where it is asked if all is finite."""
         return certain(state.natural_mean)
 
-    def noise(self, parameters: Any, state: Sums) -> Array:
+    def noise(self, parameters: Any, state: Sums, hidden: Array) -> Array:
         """As told."""
-        return self.prior(parameters).reward_var
+        return self.prior(parameters).reward_var + hidden
 
     def update(self, parameters: Any, state: Sums, evidence: Evidence, reward: Array) -> Sums:
         """One more round, by its lifted row (..., q)."""

@@ -111,9 +111,9 @@ class Revisable(Learner, TakesBack):
         mean = matvec(root, matvec(root.mT, state.natural_mean.value))
         return Gaussian(mean, root) if parameters.prior_cov.ndim == 2 else Blocks(mean, root)
 
-    def noise(self, parameters: Parameters, state: State) -> Array:
+    def noise(self, parameters: Parameters, state: State, hidden: Array) -> Array:
         """As told."""
-        return parameters.reward_var
+        return parameters.reward_var + hidden
 
     def term(self, parameters: Parameters, evidence: Evidence) -> Term:
         """The row, and sigma^2 + E[theta' Cov(phi) theta]."""

@@ -100,16 +100,16 @@ class Scaled(Learner):
 
     def belief(self, parameters: Array, state: State) -> Belief:
         """That of the most probable scale, theta's covariance in its own units."""
-        best, noise = _best(state), self.noise(parameters, state)
+        best, noise = _best(state), _noise(state)
         xp, theta = noise.__array_namespace__(), state.beliefs
         core = 1 if isinstance(theta, Gaussian) else 2
         mean, root = _pick(theta.mean, best, core), _pick(theta.root, best, core + 1)
         spread = xp.sqrt(noise)
         return type(theta)(mean, root * spread.reshape(*spread.shape, *[1] * (root.ndim - spread.ndim)))
 
-    def noise(self, parameters: Array, state: State) -> Array:
-        """The estimate b / a at the most probable scale."""
-        return pick(state.rates, _best(state)) / state.shape
+    def noise(self, parameters: Array, state: State, hidden: Array) -> Array:
+        """V k at the most probable scale."""
+        return _noise(state) * (1 + hidden / parameters)
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
         """The belief at every scale after one more reward, and the weights of the scales."""
@@ -128,6 +128,11 @@ def _best(state: State) -> Any:
     """The most probable scale, (...,)."""
     xp = state.weights.__array_namespace__()
     return xp.argmax(state.weights, -1)
+
+
+def _noise(state: State) -> Array:
+    """The estimate b / a of v at the most probable scale, (...,)."""
+    return pick(state.rates, _best(state)) / state.shape
 
 
 def _pick(values: Array, scale: Any, core: int) -> Array:
