@@ -19,17 +19,19 @@ CURVES = 8  # losses of an agent, at most
 def stored_rounds(rounds: int, trials: int, agents: int, points: int | None = None) -> Ints:
     """Every round where that is affordable, otherwise evenly spaced ones and the ends of quarters.
 
-    They are as many as `points` at most, or three.
+    They are as many as `points` at most. Who asks for one or two gets evenly spaced ones alone.
     """
     if points is None:
-        points = min(MOST_POINTS, max(1, MOST_CELLS // (CURVES * trials * agents)))
-    found = _spaced(rounds, min(points, rounds))
-    return found if len(found) <= points else _spaced(rounds, max(1, points - 2))
+        points = min(MOST_POINTS, max(3, MOST_CELLS // (CURVES * trials * agents)))
+    even, ends = _even(rounds, min(points, rounds)), np.asarray(quarters(rounds) or (), np.intp)
+    if points < len(ends):
+        return even
+    found = np.union1d(even, ends)
+    return found if len(found) <= points else np.union1d(_even(rounds, max(1, points - 2)), ends)
 
 
-def _spaced(rounds: int, points: int) -> Ints:
-    even = np.ceil(np.arange(1, points + 1) * (rounds / points) - 1e-9).astype(np.intp)
-    return np.unique(np.concat([even, np.asarray(quarters(rounds) or (), np.intp)]))
+def _even(rounds: int, points: int) -> Ints:
+    return np.unique(np.ceil(np.arange(1, points + 1) * (rounds / points) - 1e-9).astype(np.intp))
 
 
 def quarters(rounds: int) -> tuple[int, int, int] | None:
