@@ -26,7 +26,6 @@ from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.normal import uniforms
 from unfog.model.knowledge import Knowledge
 
 PAIRS = 2**22  # of arms, in all trials, compared at once
@@ -56,8 +55,9 @@ class RandUcb(Chooser):
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest upper quantile at a level that is drawn."""
         mean, slope = _lines(view)
-        drawn, _ = uniforms(normals)
-        levels = self.level * drawn ** (-1 / self.tail)
+        xp = normals.__array_namespace__()
+        # exp(-(x^2 + y^2) / 2) is uniform (maths/normal.py), and a power of it is the level.
+        levels = self.level * xp.exp((normals**2).sum(-1) / (2 * self.tail))
         return best(view.among(mean + levels[..., None] * slope))
 
     def probabilities(self, view: View, draws: Array) -> Array:
