@@ -12,6 +12,7 @@ is put together and when it meets a problem: agents/assemble.py.
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from unfog.agents.evidence import Evidence
@@ -105,7 +106,7 @@ class Learner(Part, Protocol):
                 what = f"{self.name!r} with the features {type(features).__name__}"
                 raise InputError("learner", what, f"with it {_first(ability)}")
 
-    def noise(self, parameters: Parameters, state: State, hidden: Array) -> Array | None:
+    def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array | None:
         """The variance of a reward given theta, (...,); None where rewards have bounds of their own.
 
         `hidden` is what not knowing the context adds, as the belief has it.
@@ -135,6 +136,10 @@ def _first(ability: type) -> str:
     return f"{text[0].lower()}{text[1:]} ({ability.__name__})"
 
 
+def _no_noise(arm: Ints) -> None:
+    """Rewards have bounds of their own."""
+
+
 class View(NamedTuple):
     """What is believed before an arm is chosen."""
 
@@ -143,6 +148,7 @@ class View(NamedTuple):
     belief: Belief
     time: Ints | None = None  # the number of the round, from 0
     arms: Array | None = None  # (..., K)  true where an arm may be chosen, one at least; None: all of them
+    noise: Callable[[Ints], Array | None] = _no_noise  # variance of an arm's reward given theta, (...,)
 
     def among(self, values: Array) -> Array:
         """Values of every arm (..., K), with those that may not be chosen below all others."""

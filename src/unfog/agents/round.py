@@ -144,7 +144,14 @@ def _view(
     else:
         context = agent.denoiser.predict(parameters, channel, noisy)
         belief = agent.learner.belief(setup.learner, memory.learner)
-    return View(context, features.design(context), belief, offer.time, offer.arms)
+    design = features.design(context)
+
+    def noise(arm: Ints) -> Array | None:
+        fitting: Any = belief
+        hidden = 0.0 if agent.awaits_context else design.context_variance(fitting, arm)
+        return agent.learner.noise(setup.learner, memory.learner, hidden)
+
+    return View(context, design, belief, offer.time, offer.arms, noise)
 
 
 def decide(

@@ -263,6 +263,8 @@ def test_what_changes_with_the_rounds_must_be_told_which(chooser: Chooser, case:
         (Ucb, "growth", [-0.1, float("inf"), True, "1"]),
         (RandUcb, "level", [0.0, -1.0, float("inf"), True, "1"]),
         (RandUcb, "tail", [2.0, -1.0, float("nan"), True, "3"]),
+        (RandUcb, "growth", [-0.1, float("inf"), True, "1"]),
+        (RandUcb, "patience", [0.0, -1.0, float("nan"), True, "1"]),
         (Ids, "samples", [-1, 2.5, 10_001, True, "8"]),
         (Ids, "quantile", [0.4, 1.0, float("nan"), "0.9"]),
         (Epsilon, "epsilon", [-0.1, 1.1, float("nan"), True, "0.1"]),

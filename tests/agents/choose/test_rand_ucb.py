@@ -1,5 +1,7 @@
 """Randomised Bayes-UCB: levels by their law, arms by the envelope, probabilities by both."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import norm, pareto
@@ -20,10 +22,14 @@ def on_a_grid(mean: Array, sd: Array, levels: Array) -> Array:
     return found
 
 
-def lines(case: Case, trial: int) -> tuple[Array, Array]:
-    """Means and deviations of the scores, from the features written out."""
+GROWTH: Any = {"growth": 2.5, "patience": 0.7}  # much, so that it is seen
+
+
+def lines(case: Case, trial: int, noise: float = 4.0, arms: int = K) -> tuple[Array, Array]:
+    """Means of the scores and slopes of their bounds in round 8, from the features written out."""
     _, mean, cov = case.explicit(trial)
-    return mean, np.sqrt(np.diagonal(cov))
+    variance = np.diagonal(cov)
+    return mean, np.sqrt(variance * (1 + 2.5 * np.log(1 + 8 * arms * variance / (0.7 * noise))))
 
 
 def test_the_level_follows_its_power_law(rng: np.random.Generator) -> None:
@@ -42,18 +48,36 @@ def test_the_level_follows_its_power_law(rng: np.random.Generator) -> None:
 def test_it_takes_the_largest_bound_at_the_level_drawn(
     case: Case, rng: np.random.Generator, masked: bool
 ) -> None:
-    chooser = RandUcb(level=0.2, tail=2.5)
+    chooser = RandUcb(level=0.2, tail=2.5, **GROWTH)
     normals = rng.standard_normal((T, 2))
     levels = 0.2 * np.exp(-0.5 * (normals**2).sum(-1)) ** (-1 / 2.5)
     masks = np.arange(K) != rng.integers(0, K, (T, 1)) if masked else None
     arms = chooser.choose(case.view(arms=masks), normals)
     plain = []
     for trial in range(T):
-        mean, slope = lines(case, trial)
+        mean, slope = lines(case, trial, arms=K - 1 if masked else K)
         bounds = mean + levels[trial] * slope
         plain.append(np.argmax(bounds if masks is None else np.where(masks[trial], bounds, -np.inf)))
     np.testing.assert_array_equal(arms, plain)
     assert len(set(arms)) > 2
+
+
+def test_neglect_is_measured_in_what_a_reward_teaches(case: Case) -> None:
+    """By the noise of the best expected arm; without the number of the round nothing is known of neglect."""
+    asked: list[Any] = []
+
+    def noise(arm: Any) -> Array:
+        asked.append(arm)
+        return np.linspace(0.1, 5.0, T)
+
+    chooser = RandUcb(**GROWTH)
+    mean, slope = chooser.lines(case.view()._replace(noise=noise))
+    plain = chooser.lines(case.view(None))
+    for trial in range(T):
+        right = lines(case, trial, np.linspace(0.1, 5.0, T)[trial])
+        np.testing.assert_allclose((mean[trial], slope[trial]), right)
+        np.testing.assert_allclose(plain[1][trial] ** 2, np.diagonal(case.explicit(trial)[2]))
+    np.testing.assert_array_equal(asked[0], mean.argmax(-1))
 
 
 @pytest.mark.parametrize("pairs", [2**22, 14])
@@ -86,7 +110,7 @@ def test_of_equal_arms_the_first_one_leads() -> None:
 
 def test_probabilities_are_those_of_the_levels(case: Case) -> None:
     """By the law of the level on a fine grid of its quantiles: right to one part in a hundred thousand."""
-    chooser, n = RandUcb(level=0.4, tail=2.2), 200_000
+    chooser, n = RandUcb(level=0.4, tail=2.2, **GROWTH), 200_000
     levels = pareto(2.2, scale=0.4).isf((np.arange(n) + 0.5) / n)
     found = chooser.probabilities(case.view(), np.zeros((1, T, 2)))
     for trial in range(4):
@@ -122,6 +146,7 @@ def test_what_theta_is_worth_is_bounded_by_the_slope_of_the_leader(
         most = (drawn @ rows.T).max(-1)
         worth, error = most.mean() - mean.max(), most.std() / np.sqrt(20_000)
         _, slope = lines(case, trial)
+        assert (slope > np.sqrt(np.diagonal(case.explicit(trial)[2]))).all()
         low, high = leads(mean, slope)
         [leader] = np.flatnonzero((low < level) & (level < high))
         excess = norm.pdf(level) - level * norm.sf(level)

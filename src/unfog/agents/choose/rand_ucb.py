@@ -1,12 +1,18 @@
 """Randomised Bayes-UCB: an upper bound on every arm's score, at a level that is drawn anew every round.
 
-    argmax_a psi(a)'E[theta] + Z_t sd(psi(a)'theta),    P(Z_t > z) = (level / z)^tail   for z >= level
+    argmax_a psi(a)'E[theta] + Z_t d_t(a),    P(Z_t > z) = (level / z)^tail   for z >= level
+    d_t(a)^2 = v(a) (1 + growth ln(1 + t K v(a) / (patience s^2))),    v(a) = Var(psi(a)'theta)
 
 Most draws are near `level` (half of them below 1.5, three in a hundred above 2): nearly Bayes-UCB at a
 constant level, which explores least where contexts explore by themselves, but locks in where they do not: an
 arm whose bound has fallen below the others' is never tried again, though it be the best. A level without
 bounds tries every arm that is uncertain sooner or later, and Bayesian regret grows like sqrt(T), logarithms
 aside: docs/theory.md has the proof.
+
+The logarithm is for many arms. The best of K untried arms is the farther above the average the larger K is,
+and worth the more tries the more rounds there are: t K v(a) / s^2, with s^2 the variance of a reward given
+theta, is large for an arm that was neglected, and where few rewards tell arms apart. The other arms'
+variances are not in it: one of which all is known (to do nothing) must not make all others look neglected.
 
 S. Vaswani, A. Mehrabian, A. Durand and B. Kveton, *Old Dog Learns New Tricks: Randomized UCB for Bandit
 Problems*, draw one level for all arms, too, from a bounded law; the power law here is ours. E. Kaufmann, O.
@@ -22,21 +28,28 @@ from dataclasses import dataclass
 
 from unfog import inputs
 from unfog.agents.choose.greedy import best
-from unfog.agents.choose.ucb import moments
+from unfog.agents.choose.ucb import moments, rounds_so_far
 from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
 
 PAIRS = 2**22  # of arms, in all trials, compared at once
+LOGIT = 4.0  # the variance of what one reward of 0 or 1 says of its score, at even odds
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandUcb(Chooser):
-    """Its settings: the least `level`, in deviations above the mean, and the power of the `tail` above it."""
+    """Its settings: the least `level`, in deviations above the mean, and the power of the `tail` above it.
+
+    Deviations of neglected arms grow by `growth` with the logarithm of their neglect in units of `patience`,
+    where the number of the round is told.
+    """
 
     level: float = 1.4
     tail: float = 10.0
+    growth: float = 0.25
+    patience: float = 3000.0
 
     name = "randucb"
     note = "Bayes-UCB at a level that is drawn anew every round: it cannot lock in"
@@ -47,6 +60,8 @@ class RandUcb(Chooser):
         inputs.positive("level", self.level)
         if inputs.positive("tail", self.tail) <= 2:
             raise InputError("tail", repr(self.tail), "a number greater than 2")
+        inputs.not_negative("growth", self.growth)
+        inputs.positive("patience", self.patience)
 
     def normals(self, known: Knowledge) -> int:
         """The level: two."""
@@ -54,7 +69,7 @@ class RandUcb(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest upper quantile at a level that is drawn."""
-        mean, slope = _lines(view)
+        mean, slope = self.lines(view)
         xp = normals.__array_namespace__()
         # exp(-(x^2 + y^2) / 2) is uniform (maths/normal.py), and a power of it is the level.
         levels = self.level * xp.exp((normals**2).sum(-1) / (2 * self.tail))
@@ -63,17 +78,23 @@ class RandUcb(Chooser):
     def probabilities(self, view: View, draws: Array) -> Array:
         """The probability of the levels at which each arm leads."""
         xp = draws.__array_namespace__()
-        low, high = leads(*_lines(view), view.arms)
+        low, high = leads(*self.lines(view), view.arms)
         first, last = ((self.level / xp.maximum(z, self.level)) ** self.tail for z in (low, high))
         share = xp.maximum(first - last, 0.0)
         found: Array = share / share.sum(-1)[..., None] + xp.zeros((*draws.shape[1:-1], 1), dtype=draws.dtype)
         return found
 
-
-def _lines(view: View) -> tuple[Array, Array]:
-    """Mean and standard deviation of every arm's score: (..., K) each."""
-    mean, variance = moments(view)
-    return mean, mean.__array_namespace__().sqrt(variance)
+    def lines(self, view: View) -> tuple[Array, Array]:
+        """Mean of every arm's score, and the slope of its bound in the level: (..., K) each."""
+        mean, variance = moments(view)
+        xp = mean.__array_namespace__()
+        if view.time is None or self.growth == 0:
+            return mean, xp.sqrt(variance)
+        noise = view.noise(best(view.among(mean)))
+        teaches = variance / (LOGIT if noise is None else noise[..., None])
+        number = mean.shape[-1] if view.arms is None else view.arms.astype(mean.dtype).sum(-1)[..., None]
+        neglect = rounds_so_far(view, mean)[..., None] * number * teaches / self.patience
+        return mean, xp.sqrt(variance * (1 + self.growth * xp.log1p(neglect)))
 
 
 def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Array]:

@@ -37,7 +37,7 @@ class Conjugate(Learner):
         """The posterior, which is the state itself."""
         return state
 
-    def noise(self, parameters: Array, state: State, hidden: Array) -> Array:
+    def noise(self, parameters: Array, state: State, hidden: Array | float) -> Array:
         """As told."""
         return parameters + hidden
 

@@ -94,7 +94,7 @@ class Lifted(Learner, LooksBack):
         """Sums are no belief until a bias is given: they stand for one where it is asked if all is finite."""
         return certain(state.natural_mean)
 
-    def noise(self, parameters: Any, state: Sums, hidden: Array) -> Array:
+    def noise(self, parameters: Any, state: Sums, hidden: Array | float) -> Array:
         """As told."""
         return self.prior(parameters).reward_var + hidden
 

@@ -111,7 +111,7 @@ class Revisable(Learner, TakesBack):
         mean = matvec(root, matvec(root.mT, state.natural_mean.value))
         return Gaussian(mean, root) if parameters.prior_cov.ndim == 2 else Blocks(mean, root)
 
-    def noise(self, parameters: Parameters, state: State, hidden: Array) -> Array:
+    def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
         """As told."""
         return parameters.reward_var + hidden
 

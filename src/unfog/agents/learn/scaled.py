@@ -107,7 +107,7 @@ class Scaled(Learner):
         spread = xp.sqrt(noise)
         return type(theta)(mean, root * spread.reshape(*spread.shape, *[1] * (root.ndim - spread.ndim)))
 
-    def noise(self, parameters: Array, state: State, hidden: Array) -> Array:
+    def noise(self, parameters: Array, state: State, hidden: Array | float) -> Array:
         """V k at the most probable scale."""
         return _noise(state) * (1 + hidden / parameters)
 
