@@ -25,6 +25,11 @@ def on_a_grid(mean: Array, sd: Array, levels: Array) -> Array:
 GROWTH: Any = {"growth": 2.5, "patience": 0.7}  # much, so that it is seen
 
 
+def noisily(view: View, noise: float = 4.0) -> View:
+    """With rewards of this variance."""
+    return view._replace(noise=lambda arm: np.full(T, noise))
+
+
 def lines(case: Case, trial: int, noise: float = 4.0, arms: int = K) -> tuple[Array, Array]:
     """Means of the scores and slopes of their bounds in round 8, from the features written out."""
     _, mean, cov = case.explicit(trial)
@@ -52,7 +57,7 @@ def test_it_takes_the_largest_bound_at_the_level_drawn(
     normals = rng.standard_normal((T, 2))
     levels = 0.2 * np.exp(-0.5 * (normals**2).sum(-1)) ** (-1 / 2.5)
     masks = np.arange(K) != rng.integers(0, K, (T, 1)) if masked else None
-    arms = chooser.choose(case.view(arms=masks), normals)
+    arms = chooser.choose(noisily(case.view(arms=masks)), normals)
     plain = []
     for trial in range(T):
         mean, slope = lines(case, trial, arms=K - 1 if masked else K)
@@ -72,12 +77,13 @@ def test_neglect_is_measured_in_what_a_reward_teaches(case: Case) -> None:
 
     chooser = RandUcb(**GROWTH)
     mean, slope = chooser.lines(case.view()._replace(noise=noise))
-    plain = chooser.lines(case.view(None))
+    plain = chooser.lines(noisily(case.view(None)))
     for trial in range(T):
         right = lines(case, trial, np.linspace(0.1, 5.0, T)[trial])
         np.testing.assert_allclose((mean[trial], slope[trial]), right)
         np.testing.assert_allclose(plain[1][trial] ** 2, np.diagonal(case.explicit(trial)[2]))
     np.testing.assert_array_equal(asked[0], mean.argmax(-1))
+    np.testing.assert_array_equal(plain[1], chooser.lines(case.view())[1])  # rewards of 0 or 1
 
 
 @pytest.mark.parametrize("pairs", [2**22, 14])
@@ -112,7 +118,7 @@ def test_probabilities_are_those_of_the_levels(case: Case) -> None:
     """By the law of the level on a fine grid of its quantiles: right to one part in a hundred thousand."""
     chooser, n = RandUcb(level=0.4, tail=2.2, **GROWTH), 200_000
     levels = pareto(2.2, scale=0.4).isf((np.arange(n) + 0.5) / n)
-    found = chooser.probabilities(case.view(), np.zeros((1, T, 2)))
+    found = chooser.probabilities(noisily(case.view()), np.zeros((1, T, 2)))
     for trial in range(4):
         leader = on_a_grid(*lines(case, trial), levels)
         np.testing.assert_allclose(found[trial], np.bincount(leader, minlength=K) / n, atol=3e-5)

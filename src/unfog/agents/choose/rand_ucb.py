@@ -35,7 +35,6 @@ from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
 
 PAIRS = 2**22  # of arms, in all trials, compared at once
-LOGIT = 4.0  # the variance of what one reward of 0 or 1 says of its score, at even odds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,7 @@ class RandUcb(Chooser):
     """Its settings: the least `level`, in deviations above the mean, and the power of the `tail` above it.
 
     Deviations of neglected arms grow by `growth` with the logarithm of their neglect in units of `patience`,
-    where the number of the round is told.
+    where the number of the round and the noise of rewards are known; those of 0 or 1 gain nothing by it.
     """
 
     level: float = 1.4
@@ -88,10 +87,10 @@ class RandUcb(Chooser):
         """Mean of every arm's score, and the slope of its bound in the level: (..., K) each."""
         mean, variance = moments(view)
         xp = mean.__array_namespace__()
-        if view.time is None or self.growth == 0:
+        noise = view.noise(best(view.among(mean))) if view.time is not None and self.growth else None
+        if noise is None:
             return mean, xp.sqrt(variance)
-        noise = view.noise(best(view.among(mean)))
-        teaches = variance / (LOGIT if noise is None else noise[..., None])
+        teaches = variance / noise[..., None]
         number = mean.shape[-1] if view.arms is None else view.arms.astype(mean.dtype).sum(-1)[..., None]
         neglect = rounds_so_far(view, mean)[..., None] * number * teaches / self.patience
         return mean, xp.sqrt(variance * (1 + self.growth * xp.log1p(neglect)))
