@@ -11,6 +11,7 @@ from functools import cache, partial
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise import (
+    Adaptive,
     Drift,
     Exact,
     Identity,
@@ -58,6 +59,10 @@ _ROWS = [
           summary="our default where true contexts come after rewards"),
     _ours("unfog-oracle", KnownBias(),
           summary="our default, told the bias: what not knowing it costs"),
+    _ours("adaptive", Adaptive(),
+          summary="finds out how large the noise is, how fast the bias walks, and whether tails are heavy"),
+    _ours("adaptive-delayed", Adaptive(pairs=True), binary=Adf(),
+          summary="adaptive where true contexts come after rewards"),
     _ours("gaps", Incomplete(),
           summary="knows which coordinates of the noisy context were lost"),
     _ours("late", Incomplete(pairs=True), learner=Revisable(),

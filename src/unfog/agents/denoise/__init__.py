@@ -1,5 +1,6 @@
 """Noisy context, and history, to a belief about the true context. One denoiser a file."""
 
+from unfog.agents.denoise.adaptive import Adaptive
 from unfog.agents.denoise.drift import Drift
 from unfog.agents.denoise.exact import Exact
 from unfog.agents.denoise.identity import Identity
@@ -12,6 +13,7 @@ from unfog.agents.denoise.robust import Robust
 from unfog.agents.denoise.unknown_noise import UnknownNoise
 
 __all__ = [
+    "Adaptive",
     "Drift",
     "Exact",
     "Identity",

@@ -1,0 +1,278 @@
+"""The bank of channels against the joint Gaussian of each of its hypotheses, written out, and Bayes' rule."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import chi2, multivariate_normal, multivariate_t
+
+from tests.agents.denoise.test_drift import beliefs, by_conditioning
+from tests.problems import random_knowledge
+from unfog.agents.denoise import Adaptive, Drift
+from unfog.agents.denoise.adaptive import Hypothesis, State
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+from unfog.model.knowledge import Knowledge
+
+D, T = 3, 6
+SMALL: Any = {"sizes": 3, "ratio": 4.0, "steps": 2, "fastest": 0.4, "slowdown": 5.0, "distrust": 0.6}
+
+
+def walked(denoiser: Any, known: Knowledge, noisy: Array, contexts: Array | None = None) -> State:
+    """The state after all rounds: (..., rounds, d)."""
+    parameters = denoiser.setup(known, None)
+    state: State = denoiser.start(parameters)
+    for t in range(noisy.shape[-2]):
+        context = None if contexts is None else contexts[..., t, :]
+        state = denoiser.update(parameters, state, noisy[..., t, :], context)
+    return state
+
+
+def law(known: Knowledge, truth: Hypothesis, rounds: int, pairs: bool) -> Array:
+    """The covariance of all readings of the bias, (rounds d, rounds d), from what each is made of."""
+    since = np.minimum.outer(np.arange(rounds), np.arange(rounds))  # steps that two rounds share
+    shared = np.kron(np.ones((rounds, rounds)) + truth.step * since, known.bias_cov)
+    own = truth.size * known.noise_cov + (0.0 if pairs else known.context_cov)
+    return shared + np.kron(np.eye(rounds), own)
+
+
+def weights_by_density(
+    denoiser: Adaptive, known: Knowledge, noisy: Array, contexts: Array | None
+) -> tuple[Array, Array]:
+    """The posterior of the hypotheses, and their prior, with what was lost left out."""
+    prior = denoiser.setup(known, None).prior
+    values = (noisy - (known.context_mean if contexts is None else contexts)).ravel()
+    there, logs = ~np.isnan(values), []
+    for truth in denoiser.hypotheses():
+        cov = law(known, truth, len(noisy), contexts is not None)[np.ix_(there, there)]
+        logs.append(multivariate_normal(np.zeros(there.sum()), cov).logpdf(values[there]))
+    raised = prior * np.exp(np.asarray(logs) - max(logs))
+    return raised / raised.sum(), prior
+
+
+@pytest.fixture
+def story(rng: np.random.Generator, known: Knowledge) -> tuple[Array, Array]:
+    contexts = rng.multivariate_normal(known.context_mean, known.context_cov, T)
+    return contexts + rng.normal(0.5, 1.3, (T, D)), contexts
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["whole", "gaps"])
+@pytest.mark.parametrize("pairs", [False, True], ids=["noisy", "pairs"])
+def test_weights_are_those_of_bayes_rule(
+    pairs: bool, lost: bool, known: Knowledge, story: tuple[Array, Array]
+) -> None:
+    noisy, contexts = story
+    if lost:
+        noisy = np.where(np.arange(T * D).reshape(T, D) % 4 == 1, np.nan, noisy)
+        noisy[3] = np.nan
+    denoiser = Adaptive(**SMALL, tails=0.0, switch=0.0, pairs=pairs)
+    shown = contexts if pairs else None
+    found = denoiser.probabilities(walked(denoiser, known, noisy, shown))
+    right, prior = weights_by_density(denoiser, known, noisy, shown)
+    np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-12)
+    assert np.abs(right - prior).max() > 0.05
+
+
+@pytest.mark.parametrize("pairs", [False, True], ids=["noisy", "pairs"])
+def test_a_context_is_the_mixture_of_the_joint_posteriors(
+    pairs: bool, known: Knowledge, story: tuple[Array, Array]
+) -> None:
+    """Each hypothesis' posterior by one conditioning of everything; their weights by their densities."""
+    noisy, contexts = story
+    denoiser = Adaptive(**SMALL, tails=0.0, switch=0.0, pairs=pairs)
+    for t, found in enumerate(beliefs(denoiser, known, noisy, contexts), 1):
+        prior = denoiser.setup(known, None).prior
+        means, covs, logs = [], [], []
+        for truth in denoiser.hypotheses():
+            told = known._replace(noise_cov=truth.size * known.noise_cov)
+            mean, cov = by_conditioning(told, truth.step, noisy[:t], contexts[:t] if pairs else None)
+            means.append(mean)
+            covs.append(cov)
+            # The density of this round's reading, the context hidden, given what came before.
+            logs.append(_last_density(told, truth, noisy[:t], contexts[:t] if pairs else None))
+        weights = prior * np.exp(np.asarray(logs) - max(logs))
+        weights /= weights.sum()
+        centre = weights @ np.asarray(means)
+        away = np.asarray(means) - centre
+        spread = np.einsum("h,hij->ij", weights, np.asarray(covs) + away[:, :, None] * away[:, None, :])
+        np.testing.assert_allclose(found.mean, centre, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(found.cov, spread, rtol=1e-8, atol=1e-9)
+
+
+def _last_density(told: Knowledge, truth: Hypothesis, noisy: Array, contexts: Array | None) -> float:
+    """The log density of all readings: the last context hidden, those before as they are shown."""
+    rounds, paired = len(noisy), contexts is not None
+    cov = law(told, truth._replace(size=1.0), rounds, paired)
+    values = noisy - (told.context_mean if contexts is None else contexts)
+    if paired:
+        cov[-D:, -D:] += told.context_cov
+        values = np.concatenate([values[:-1], noisy[-1:] - told.context_mean])
+    return float(multivariate_normal(np.zeros(rounds * D), cov).logpdf(values.ravel()))
+
+
+def test_alone_a_hypothesis_is_the_filter_of_its_channel(
+    known: Knowledge, story: tuple[Array, Array]
+) -> None:
+    """With the told size and one step beside none, and distrust enough, the weights go with the filters."""
+    noisy, contexts = story
+    bank = Adaptive(sizes=1, steps=1, fastest=0.3, tails=0.0, distrust=1 - 1e-12, switch=0.0)
+    pairs = zip(
+        beliefs(bank, known, noisy, contexts), beliefs(Drift(step=0.3), known, noisy, contexts), strict=True
+    )
+    for found, right in pairs:
+        np.testing.assert_allclose(found.mean, right.mean, atol=1e-8)
+        np.testing.assert_allclose(found.cov, right.cov, atol=1e-8)
+
+
+def test_heavy_tails_have_students_density(rng: np.random.Generator) -> None:
+    """Pure noise, whatever its size: the density of the nodes is within 0.3 nats of Student's t."""
+    known = random_knowledge(3, dim=2)
+    tiny = known._replace(context_cov=1e-9 * np.eye(2), bias_cov=1e-9 * np.eye(2))
+    denoiser = Adaptive(sizes=1, steps=0, tails=3.0, switch=0.0)
+    parameters = denoiser.setup(tiny, None)
+    away = np.linalg.cholesky(known.noise_cov) @ np.asarray([0.6, -0.8])
+    for far in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0):
+        reading = known.context_mean + far * away
+        state = denoiser.update(parameters, denoiser.start(parameters), reading, None)
+        told, heavy = denoiser.probabilities(state) / parameters.prior
+        normal = multivariate_normal(known.context_mean, known.noise_cov).logpdf(reading)
+        student = multivariate_t(known.context_mean, known.noise_cov, df=3).logpdf(reading)
+        assert np.log(heavy / told) == pytest.approx(student - normal, abs=0.3)
+
+
+def test_an_outlier_moves_who_expects_them_less(known: Knowledge, rng: np.random.Generator) -> None:
+    usual = rng.multivariate_normal(known.context_mean, known.context_cov + known.noise_cov, 40)
+    odd = np.where(np.arange(40)[:, None] % 10 == 7, usual + 30.0, usual)
+    denoiser = Adaptive(sizes=1, steps=0, switch=0.0)
+    plain, heavy = walked(denoiser, known, odd).beliefs
+    undisturbed = walked(denoiser, known, usual).beliefs[0].mean[0]
+    least, most = (np.abs(b.mean[0] - undisturbed).max() for b in (heavy, plain))
+    assert 3 * least < most
+    assert denoiser.probabilities(walked(denoiser, known, odd))[1] > 0.999
+
+
+@pytest.mark.parametrize("pairs", [False, True], ids=["noisy", "pairs"])
+def test_the_true_hypothesis_has_the_stated_probability(pairs: bool, rng: np.random.Generator) -> None:
+    """400 worlds drawn from the bank's own prior; five bins, each within four standard errors."""
+    known, worlds, rounds = random_knowledge(8, dim=2), 400, 30
+    denoiser = Adaptive(**SMALL, tails=0.0, switch=0.0, pairs=pairs)
+    every, prior = denoiser.hypotheses(), denoiser.setup(known, None).prior
+    truth = rng.choice(len(every), worlds, p=prior)
+    contexts = rng.multivariate_normal(known.context_mean, known.context_cov, (worlds, rounds))
+    noise = rng.multivariate_normal(np.zeros(2), known.noise_cov, (worlds, rounds))
+    steps = rng.multivariate_normal(np.zeros(2), known.bias_cov, (worlds, rounds))
+    size, step = (np.asarray([every[h][i] for h in truth])[:, None, None] for i in (0, 1))
+    scales = np.concatenate([np.ones((worlds, 1, 1)), np.repeat(np.sqrt(step), rounds - 1, 1)], 1)
+    noisy = contexts + np.sqrt(size) * noise + (scales * steps).cumsum(1)
+    found = denoiser.probabilities(walked(denoiser, known, noisy, contexts if pairs else None))
+    hit = truth[:, None] == np.arange(len(every))
+    assert found[hit].mean() > 1.5 * (prior**2).sum()
+    for low, high in ((0.0, 0.05), (0.05, 0.2), (0.2, 0.5), (0.5, 0.8), (0.8, 1.01)):
+        inside = (low <= found) & (found < high)
+        error = np.sqrt((found * (1 - found))[inside].sum()) / inside.sum()
+        assert inside.sum() > 10
+        assert abs(hit[inside].mean() - found[inside].mean()) <= 4 * error
+
+
+def test_what_was_ruled_out_comes_back(known: Knowledge, rng: np.random.Generator) -> None:
+    """Noise grows fivefold half-way: the switching bank follows within a few dozen rounds."""
+    denoiser = Adaptive(steps=0, tails=0.0)
+    contexts = rng.multivariate_normal(known.context_mean, known.context_cov, 400)
+    noise = rng.multivariate_normal(np.zeros(D), known.noise_cov, 400)
+    noisy = contexts + np.where(np.arange(400)[:, None] < 200, 1.0, np.sqrt(5.0)) * noise
+    sizes = np.asarray([h.size for h in denoiser.hypotheses()])
+    before, after = (denoiser.probabilities(walked(denoiser, known, noisy[:n])) for n in (200, 280))
+    assert before[(sizes > 0.3) & (sizes < 2.5)].sum() > 0.95
+    assert after[sizes > 2.0].sum() > 0.95
+    assert after.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_reading_is_expected_as_draws_say(known: Knowledge, story: tuple[Array, Array]) -> None:
+    """Mean and variance of the next reading, by the joint Gaussian of all hypotheses."""
+    noisy, _ = story
+    denoiser = Adaptive(**SMALL, tails=0.0, switch=0.0)
+    state = walked(denoiser, known, noisy)
+    mean, variance = denoiser.expected(denoiser.setup(known, None), state)
+    weights, _ = weights_by_density(denoiser, known, noisy, None)
+    centres, spreads = [], []
+    for truth in denoiser.hypotheses():
+        cov = law(known, truth, T + 1, False)
+        gain = np.linalg.solve(cov[:-D, :-D], cov[:-D, -D:]).T
+        centres.append(known.context_mean + gain @ (noisy - known.context_mean).ravel())
+        spreads.append(np.diagonal(cov[-D:, -D:] - gain @ cov[:-D, -D:]))
+    centre = weights @ np.asarray(centres)
+    np.testing.assert_allclose(mean, centre, rtol=1e-9)
+    right = weights @ (np.asarray(spreads) + (np.asarray(centres) - centre) ** 2)
+    np.testing.assert_allclose(variance, right, rtol=1e-9)
+
+
+def test_errors_have_the_size_it_says(rng: np.random.Generator) -> None:
+    """Contexts of 300 worlds with five times the noise and a walking bias, after 100 rounds: chi-square."""
+    known, worlds, rounds = random_knowledge(5), 300, 100
+    contexts = rng.multivariate_normal(known.context_mean, known.context_cov, (worlds, rounds))
+    noise = rng.multivariate_normal(np.zeros(D), 5 * known.noise_cov, (worlds, rounds))
+    steps = rng.multivariate_normal(np.zeros(D), 0.05 * known.bias_cov, (worlds, rounds))
+    noisy = contexts + noise + steps.cumsum(1)
+    denoiser = Adaptive()
+    parameters = denoiser.setup(known, None)
+    found = denoiser.predict(parameters, walked(denoiser, known, noisy[:, :-1]), noisy[:, -1])
+    away = contexts[:, -1] - found.mean
+    square = (away * np.linalg.solve(found.cov, away[..., None])[..., 0]).sum(-1)
+    low, high = chi2(worlds * D).ppf([1e-5, 1 - 1e-5])
+    assert low < square.sum() < high
+
+
+def test_trials_share_covariances_until_something_is_lost(known: Knowledge, rng: np.random.Generator) -> None:
+    noisy = rng.normal(0.5, 1.5, (4, 5, D))
+    denoiser = Adaptive()
+    state = walked(denoiser, known, noisy)
+    assert [b.cov.ndim for b in state.beliefs] == [3, 3]
+    gappy = noisy.copy()
+    gappy[1, 2, 0] = np.nan
+    apart = walked(denoiser, known, gappy)
+    assert [b.cov.ndim for b in apart.beliefs] == [4, 4]
+    np.testing.assert_allclose(apart.weights[[0, 2, 3]], state.weights[[0, 2, 3]], rtol=1e-9)
+
+
+def test_both_libraries_agree(known: Knowledge, rng: np.random.Generator) -> None:
+    noisy = rng.normal(0.5, 1.5, (4, 5, D))
+    noisy[1, 2, 0] = np.nan
+    told: Any = Knowledge(*(x if x is None else jnp.asarray(x) for x in known))  # type: ignore[arg-type]
+    one, other = walked(Adaptive(), known, noisy), walked(Adaptive(), told, jnp.asarray(noisy))
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-9, atol=1e-9)
+    for here, there in zip(one.beliefs, other.beliefs, strict=True):
+        np.testing.assert_allclose(here.mean, there.mean, rtol=1e-8, atol=1e-9)
+
+
+def test_its_hypotheses_are_its_settings() -> None:
+    every = Adaptive(sizes=3, ratio=2.0, steps=1, fastest=0.1).hypotheses()
+    sizes = [Hypothesis(size, step) for size in (0.5, 1.0, 2.0) for step in (0.0, 0.1)]
+    assert every == [*sizes, Hypothesis(1.0, 0.0, 3.0)]
+    alone = Adaptive(sizes=1, steps=0, tails=0.0)
+    assert alone.hypotheses() == [Hypothesis(1.0, 0.0)]
+    prior = Adaptive().setup(random_knowledge(1), None).prior
+    assert prior.sum() == pytest.approx(1.0)
+    walks = np.asarray([h.step > 0 for h in Adaptive().hypotheses()])
+    odd = np.asarray([h[::2] != (1.0, None) for h in Adaptive().hypotheses()])
+    assert prior[odd & ~walks].sum() / prior[~walks].sum() == pytest.approx(0.7)
+    assert prior[walks & ~odd].sum() / prior[~odd].sum() == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("sizes", [0, 2, 17, 1.5, True]),
+        ("ratio", [1.0, 0.5, float("nan"), "2"]),
+        ("steps", [-1, 16, 1.5]),
+        ("fastest", [0.0, -1.0, float("inf")]),
+        ("slowdown", [1.0, -2.0]),
+        ("tails", [-3.0, 2.0, 1001.0]),
+        ("distrust", [-0.1, 1.0, "half"]),
+        ("switch", [-0.1, 1.0]),
+    ],
+)
+def test_bad_settings_are_refused_by_name(field: str, bad: list[Any]) -> None:
+    for value in bad:
+        with pytest.raises(InputError, match=rf"^{field}: .*; allowed: "):
+            Adaptive(**{field: value})
