@@ -207,6 +207,40 @@ def test_the_belief_knows_the_actual_noise_and_the_walk_along_with_the_rest(
     is_posterior(best(emission), emission.context, emission.noisy - np.asarray(found.path)[:, 2])
 
 
+@pytest.mark.parametrize("odd", [{}, {"missing": 0.3}], ids=["whole", "missing"])
+def test_trouble_begins_in_its_round(odd: Any, rng: np.random.Generator) -> None:
+    """Noise as told before it and another from then on; one who knows the channel knows which it is."""
+    world = problem(actual_noise_cov=9 * NOISE, trouble_from=5, **odd)
+    for number, size in ((0, 1), (4, 1), (5, 9), (8, 9)):
+        found = truth(world, rng, N)
+        emission = world.emit(found, rng.standard_normal((N, world.round_normals())), np.asarray(number))
+        right = problem(actual_noise_cov=size * NOISE, **odd)._parts.channel
+        belief = channels.best(right, emission, found.bias)
+        assert belief is not None
+        np.testing.assert_allclose(best(emission).mean, belief.mean, rtol=1e-12, atol=1e-12)
+        if not odd:
+            noise = emission.noisy - emission.context - found.bias
+            assert has_moments(noise, np.zeros(D), size * NOISE)
+            np.testing.assert_allclose(best(emission).cov, belief.cov, rtol=1e-12)
+
+
+def test_a_block_of_rounds_has_the_noise_of_each(rng: np.random.Generator) -> None:
+    world = problem(actual_noise_cov=9 * NOISE, trouble_from=2, drift_cov=DRIFT, drift_rounds=6)
+    found, normals = truth(world, rng, 3), rng.standard_normal((3, 5, world.round_normals()))
+    whole = world.emit(found, normals, np.arange(5))
+    for t in range(5):
+        alone = world.emit(found, normals[:, t], np.asarray(t))
+        np.testing.assert_allclose(whole.noisy[:, t], alone.noisy)
+        np.testing.assert_allclose(best(whole).mean[:, t], best(alone).mean)
+
+
+def test_a_walk_begins_with_the_trouble(rng: np.random.Generator) -> None:
+    world = problem(drift_cov=DRIFT, drift_rounds=6, trouble_from=3)
+    path = np.asarray(truth(world, rng, N).path)
+    assert (path[:, :4] == path[:, :1]).all()
+    assert has_moments(path[:, 4] - path[:, 3], np.zeros(D), DRIFT)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.95])
 def test_true_contexts_are_shown_for_their_share_of_rounds(share: float, rng: np.random.Generator) -> None:
     world = problem(revealed=share, missing=0.2)

@@ -4,6 +4,7 @@
     tails          it is Student's t, with so many degrees of freedom and that covariance as its scale
     missing        every coordinate of chat is lost with this probability, and reads mu_c
     drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
+    trouble from   the other noise and the walk begin in this round; before it the channel is as told
     revealed       true contexts are shown for this share of the rounds, `late` rounds after the reward
 
 Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
@@ -17,7 +18,7 @@ them alone: expected features of the second degree at most, rewards with Gaussia
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class ChannelFields:
     missing: float = 0.0
     drift_cov: Numbers = 0.0
     drift_rounds: int = 1000
+    trouble_from: int = 0
     revealed: float = 1.0
     late: int = 0
 
@@ -61,6 +63,7 @@ class Channel(NamedTuple):
     known: Knowledge  # as agents are told
     noise_cov: Array  # (d, d)  as it is
     noise_root: Array  # (d, d)
+    told_root: Array  # (d, d)  of the noise as agents are told of it
     bias_root: Array  # (d, d)
     drift_root: Array | None  # (d, d)
     errors: Array | None  # (n, d)  of a record, in place of the bias and the noise
@@ -71,6 +74,7 @@ class Channel(NamedTuple):
     missing: float
     revealed: float
     drift_rounds: int
+    trouble_from: int
 
     def normals(self) -> int:
         """Standard normals of a round: d for the noise, used or not, and what is out of the ordinary."""
@@ -96,7 +100,8 @@ class Channel(NamedTuple):
         bias = bias if self.errors is None else xp.zeros_like(bias)
         if "walk" not in draws:
             return bias, None
-        moved = matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :])
+        begun = xp.arange(1, draws["walk"].shape[-2]) > self.trouble_from
+        moved = xp.where(begun[:, None], matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :]), 0.0)
         return bias, xp.cumulative_sum(xp.concat([bias[..., None, :], moved], axis=-2), axis=-2)
 
 
@@ -113,6 +118,7 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
         known=known,
         noise_cov=noise,
         noise_root=from_moments(noise[0], noise).root,
+        told_root=from_moments(noise[0], known.noise_cov).root,
         bias_root=from_moments(noise[0], known.bias_cov).root,
         drift_root=None if drift is None else from_moments(drift[0], drift).root,
         errors=errors,
@@ -123,6 +129,7 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
         missing=float(fields.missing),
         revealed=float(fields.revealed),
         drift_rounds=int(fields.drift_rounds),
+        trouble_from=int(fields.trouble_from),
     )
 
 
@@ -132,9 +139,12 @@ def _check(fields: ChannelFields) -> None:
         raise InputError("tails", fields.tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
     _check_share("missing", fields.missing, 0.99)
     _check_share("revealed", fields.revealed, 1.0)
+    if fields.tails and fields.trouble_from:
+        raise InputError("trouble_from", fields.trouble_from, "0 where noise has heavy tails")
     if fields.tails and fields.missing:
         raise InputError("missing", fields.missing, "0 where noise has heavy tails")
     inputs.count("drift_rounds", fields.drift_rounds, most=MOST_WALK)
+    inputs.count("trouble_from", fields.trouble_from, 0, MOST_WALK)
     inputs.count("late", fields.late, 0, MOST_LATE)
 
 
@@ -166,7 +176,9 @@ def emit(
         bias = truth.path[:, xp.minimum(number, truth.path.shape[1] - 1)]
     extra = normals[..., dim:]
     if channel.errors is None:
-        noise = matvec(xp.asarray(channel.noise_root), normals[..., :dim])
+        noise = matvec(
+            _by_now(channel, channel.noise_root, channel.told_root, number, xp), normals[..., :dim]
+        )
     else:
         noise = xp.asarray(channel.errors)[row]
     if tails:
@@ -182,20 +194,32 @@ def emit(
     return Emission(context, noisy, None if channel.drift_root is None else bias, mask, shown)
 
 
-def best(channel: Channel, emission: Emission, bias: Array) -> Context | None:
+def _by_now(channel: Channel, actual: Array, told: Array, number: Ints | None, xp: Any) -> Array:
+    """Of two (d, d) what holds in a round of this number: as told until the trouble begins."""
+    actual, told = xp.asarray(actual), xp.asarray(told)
+    if number is None or channel.trouble_from == 0:
+        return actual
+    found: Array = xp.where((xp.asarray(number) >= channel.trouble_from)[..., None, None], actual, told)
+    return found
+
+
+def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None = None) -> Context | None:
     """What one believes of the context who knows the channel and its bias; None where agents are told all."""
     if channel.plain:
         return None
     noisy, mask, bias = emission.noisy, emission.mask, bias if emission.bias is None else emission.bias
     xp = noisy.__array_namespace__()
     known = channel.known
-    mean, cov, noise = map(xp.asarray, (known.context_mean, known.context_cov, channel.noise_cov))
+    mean, cov = map(xp.asarray, (known.context_mean, known.context_cov))
+    noise = _by_now(channel, channel.noise_cov, known.noise_cov, number, xp)
     if channel.heavy is not None:
         heavy = student.Noise(*map(xp.asarray, channel.heavy))
         moved, left = student.moments(student.mixture(heavy, cov, noisy - mean - bias), cov)
         return Context(mean + moved, left)
-    if mask is None:
+    if mask is None and channel.trouble_from == 0:
         shrunk = Shrinkage(*map(xp.asarray, channel.shrinkage))
+    elif mask is None:
+        shrunk = shrinkage.shrinkage(mean, cov, noise)
     else:
         shrunk = shrinkage.masked_shrinkage(mean, cov, noise, mask)
     return Context(shrinkage.posterior_mean(shrunk, noisy, bias), shrunk.cov)

@@ -14,7 +14,7 @@ import numpy as np
 from unfog import inputs
 from unfog.features.contract import Context, FeatureMap
 from unfog.features.per_arm import PerArm
-from unfog.inputs import Numbers
+from unfog.inputs import InputError, Numbers
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
@@ -65,7 +65,12 @@ class Composed(ChannelFields, ABC):
 
     @cached_property
     def _parts(self) -> Parts:
-        return self._compose()
+        parts = self._compose()
+        other = parts.channel.noise_cov is not parts.known.noise_cov
+        if self.trouble_from and other and isinstance(parts.contexts, Atoms):
+            allowed = "0 where contexts are drawn from a sample and actual_noise_cov is given"
+            raise InputError("trouble_from", self.trouble_from, allowed)
+        return parts
 
     @cached_property
     def _prior(self) -> Belief:
@@ -134,7 +139,7 @@ class Composed(ChannelFields, ABC):
         emission = channels.emit(parts.channel, context, truth, rest, number, row)
         if not self.has_bias:  # regret is against the context itself
             return emission
-        return emission._replace(best=channels.best(parts.channel, emission, truth.bias))
+        return emission._replace(best=channels.best(parts.channel, emission, truth.bias, number))
 
     @cached_property
     def _sample(self) -> Sample:
