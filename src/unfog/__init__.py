@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
+    from unfog.lab.trouble import trouble
     from unfog.model.calibration import calibrate
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
@@ -38,6 +39,7 @@ _HOME = {
     "run": "lab.run",
     "summary": "lab.report",
     "table": "lab.report",
+    "trouble": "lab.trouble",
 }
 _ROOMS = {
     "choose": "agents.choose",
@@ -68,6 +70,7 @@ __all__ = [
     "summary",
     "table",
     "testing",
+    "trouble",
     "worlds",
 ]
 
