@@ -1,4 +1,4 @@
-"""The picture of a trouble: how probable each size of the noise, each step of the bias and heavy tails are."""
+"""The picture of a trouble: how probable sizes of the noise, steps of the bias and heavy tails are."""
 
 import matplotlib as mpl
 import numpy as np
