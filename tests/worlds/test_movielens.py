@@ -23,7 +23,7 @@ from unfog.worlds.problem import Emission, Truth
 
 USERS, K, D = 37, 5, 3
 M, N = K * D, 100_000
-EVERY = playable(sample=False)
+EVERY = playable()
 
 
 def some_ratings() -> Ratings:
@@ -314,7 +314,7 @@ def test_in_single_precision_regret_changes_by_less_than_its_error() -> None:
 @pytest.mark.parametrize("contexts", CONTEXTS)
 @pytest.mark.slow
 def test_batches_company_and_horizon_do_not_change_a_bit(contexts: str) -> None:
-    problem, every = world(contexts=contexts), playable(sample=contexts == "users")
+    problem, every = world(contexts=contexts), playable(("contexts", "sample") if contexts == "users" else ())
     whole, cut = run(problem, every, trials=7), run(problem, every, trials=7, chunk=2)
     alone, short = run(problem, ["alg2"], trials=3), run(problem, every, rounds=23, trials=7)
     for loss, values in whole.values.items():

@@ -74,6 +74,7 @@ class RatingsProblem(Composed):
             prior_cov=variances[..., None] * np.eye(dim),
             reward_var=payoff.variance,
             contexts=users if self.contexts == "users" else None,
+            sample=users if self.contexts == "users" else None,
         )
         contexts: Contexts = Atoms(users) if self.contexts == "users" else as_told(known)
         place = partial(per_arm, intercept=False)
