@@ -289,10 +289,12 @@ def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
     assert np.all(dense.values["regret"][:, :, -1] > 0)
 
 
-@pytest.mark.parametrize(("contexts", "agents"), [("users", list(AGENTS)), ("gaussian", ["alg1-exact"])])
+@pytest.mark.parametrize(
+    ("contexts", "agents"), [("users", list(AGENTS)), ("gaussian", ["alg1-exact", "empirical"])]
+)
 @pytest.mark.slow
 def test_both_engines_agree_for_every_row_of_the_catalogue(contexts: str, agents: list[str]) -> None:
-    problem = world(contexts=contexts)
+    problem = world(contexts=contexts, told_contexts=4, told_noisy=60)
     numpy, compiled = run(problem, agents), run(problem, agents, engine="jax", draws="numpy")
     assert compiled.agents == agents
     for loss, values in numpy.values.items():

@@ -37,7 +37,9 @@ def points(atoms: Array, prior: Array | None = None) -> Points:
     xp = atoms.__array_namespace__()
     centre = atoms.mean(0)
     away, (first, second) = atoms - centre, np.triu_indices(atoms.shape[1])
-    logs = xp.zeros_like(atoms[:, 0]) if prior is None else xp.log(prior)
+    logs = xp.zeros_like(atoms[:, 0])
+    if prior is not None:  # a weight of zero is as good as the smallest number there is
+        logs = xp.log(xp.maximum(prior, xp.full_like(prior, xp.finfo(prior.dtype).tiny)))
     return Points(centre, xp.concat([away, away[:, first] * away[:, second]], axis=1), logs)
 
 

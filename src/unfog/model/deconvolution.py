@@ -21,7 +21,7 @@ from unfog import inputs
 from unfog.inputs import InputError
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
-from unfog.maths.mixture import Mixture
+from unfog.maths.mixture import Mixture, Posterior
 from unfog.maths.streams import generator
 
 MOST_COMPONENTS = 100
@@ -60,15 +60,22 @@ def deconvolve(
 
 def likelihood(law: Mixture, noisy: Array, noise_cov: Array) -> float:
     """The mean log likelihood of measurements (n, d)."""
-    logs = mixture.posterior(law, noise_cov, noisy).logs
-    largest = logs.max(-1)
-    each = largest + np.log(np.exp(logs - largest[:, None]).sum(-1))
-    return float(each.mean() - 0.5 * noisy.shape[1] * np.log(2 * np.pi))
+    return _likelihood(mixture.posterior(law, noise_cov, noisy), noisy.shape[1])
+
+
+def _likelihood(found: Posterior, dim: int) -> float:
+    largest = found.logs.max(-1)
+    each = largest + np.log(np.exp(found.logs - largest[:, None]).sum(-1))
+    return float(each.mean() - 0.5 * dim * np.log(2 * np.pi))
 
 
 def step(law: Mixture, noisy: Array, noise_cov: Array) -> Mixture:
     """One step of EM."""
-    found = mixture.posterior(law, noise_cov, noisy)
+    return _maximised(law, mixture.posterior(law, noise_cov, noisy))
+
+
+def _maximised(law: Mixture, found: Posterior) -> Mixture:
+    """The law that is the likeliest, were each measurement's context and component as expected."""
     total = np.maximum(found.weights.sum(0), np.finfo(float).tiny)
     share = found.weights / total  # (n, k)
     expected = law.means + (law.covs @ found.turned[..., None])[..., 0]  # b, (n, k, d)
@@ -106,7 +113,8 @@ def _climbed(law: Mixture, noisy: Array, noise_cov: Array, steps: int) -> Mixtur
     """After so many steps, or when they no longer help."""
     before = -np.inf
     for _ in range(steps):
-        law, now = step(law, noisy, noise_cov), likelihood(law, noisy, noise_cov)
+        found = mixture.posterior(law, noise_cov, noisy)
+        law, now = _maximised(law, found), _likelihood(found, noisy.shape[1])
         if now - before < NEAR:
             break
         before = now

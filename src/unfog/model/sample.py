@@ -10,8 +10,8 @@ towards the mean, u_i = mean + sqrt(1 - h^2) (x_i - mean), and mean and covarian
 (M. West, *Approximating Posterior Distributions by Mixtures*). With h = 1 this is one Gaussian, with h = 0
 the sample itself.
 
-A sample that is too large is thinned: every k-th stays, and stands for those that it is the nearest to, in
-units of C: its weight is their share.
+A sample that is too large is thinned: every k-th stays, and stands for those that it is the nearest to, each
+coordinate in units of its deviation: its weight is their share.
 """
 
 from typing import NamedTuple
@@ -52,17 +52,16 @@ def thinned(contexts: Array, most: int) -> tuple[Array, Array]:
     kept = contexts[xp.arange(most) * n // most]
     place = _nearest(contexts, kept)
     bounds = xp.searchsorted(xp.sort(place), xp.arange(most + 1))
-    return kept, (bounds[1:] - bounds[:-1]) / n
+    return kept, xp.astype(bounds[1:] - bounds[:-1], contexts.dtype) / n
 
 
 def _nearest(contexts: Array, kept: Array) -> Ints:
     """Which of those kept is the nearest to each, a few at a time."""
     xp, n = contexts.__array_namespace__(), contexts.shape[0]
-    away = contexts - contexts.mean(0)
-    root = xp.linalg.cholesky(away.mT @ away / n)
-    white = xp.linalg.solve(root, away.mT).mT
-    near = xp.linalg.solve(root, (kept - contexts.mean(0)).mT).mT
-    size, length = max(1, CELLS // kept.shape[0]), 0.5 * xp.vecdot(near, near)
-    found = [(white[first : first + size] @ near.mT - length).argmax(-1) for first in range(0, n, size)]
+    spread = contexts.std(0)
+    unit = xp.where(spread > 0, spread, xp.ones_like(spread))
+    all_of_them, near = (contexts - contexts.mean(0)) / unit, (kept - contexts.mean(0)) / unit
+    size, half = max(1, CELLS // kept.shape[0]), 0.5 * xp.vecdot(near, near)
+    found = [(all_of_them[first : first + size] @ near.mT - half).argmax(-1) for first in range(0, n, size)]
     places: Ints = xp.concat(found)
     return places
