@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
     from unfog.model.calibration import calibrate
+    from unfog.model.deconvolution import deconvolve
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
 
@@ -31,6 +32,7 @@ _HOME = {
     "InputError": "inputs",
     "LogisticProblem": "worlds.logistic",
     "calibrate": "model.calibration",
+    "deconvolve": "model.deconvolution",
     "figure": "lab.figures",
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
@@ -57,6 +59,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "choose",
+    "deconvolve",
     "denoise",
     "features",
     "figure",

@@ -38,10 +38,10 @@ def test_a_subset_of_the_users_leaves_the_oracle_all_of_them() -> None:
     )
     for loss, values in right.values.items():
         np.testing.assert_array_equal(found.values[loss], values, err_msg=loss)
-    pair = (
+    one, other = (
         simulate(p, ["empirical"], rounds=20, trials=3, seed=1).values["regret_bayes"] for p in (some, whole)
     )
-    assert not np.array_equal(*pair)
+    assert not np.array_equal(one, other)
 
 
 def test_contexts_are_drawn_from_the_law_where_there_is_no_list() -> None:

@@ -48,18 +48,18 @@ def as_mixture(law: sample.Law) -> mixture.Mixture:
     return mixture.Mixture(law.weights, law.atoms, np.tile(law.kernel, (len(law.atoms), 1, 1)))
 
 
-LAWS: dict[str, tuple[Any, Any]] = {
-    "atoms": (Empirical(bandwidth=0.0), lambda: as_mixture(sample.smoothed(SAMPLE, 9, 0.0))),
-    "kernels": (Empirical(), lambda: as_mixture(sample.smoothed(SAMPLE, 9, 0.5))),
-    "weighted": (Empirical(atoms=5), lambda: as_mixture(sample.smoothed(SAMPLE, 5, 0.5))),
-    "mixture": (Mixture(), lambda: OWN),
-}
 RNG = np.random.default_rng(12)
 OWN = mixture.Mixture(
     np.array([0.2, 0.5, 0.3]),
     np.array([[1.0, 0.0, -2.0], [-1.0, 1.0, 0.5], [2.0, 2.0, 0.0]]),
     np.stack([spd(RNG, D, 0.1, 1.0), spd(RNG, D, 0.3, 3.0), np.diag([0.4, 0.0, 0.2])]),
 )
+LAWS: dict[str, tuple[Any, Any]] = {
+    "atoms": (Empirical(bandwidth=0.0), lambda: as_mixture(sample.smoothed(SAMPLE, 9, 0.0))),
+    "kernels": (Empirical(), lambda: as_mixture(sample.smoothed(SAMPLE, 9, 0.5))),
+    "weighted": (Empirical(atoms=5), lambda: as_mixture(sample.smoothed(SAMPLE, 5, 0.5))),
+    "mixture": (Mixture(), lambda: OWN),
+}
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -190,7 +190,6 @@ def test_many_rounds_stay_close_to_a_dense_grid(bandwidth: float) -> None:
                 gaps[t].append(np.array([*moved, belief.mean[0] - context]))
     off = {t: np.sqrt(np.mean(np.square(found), 0)) for t, found in gaps.items()}
     np.testing.assert_allclose(off[0], 0, atol=1e-6)  # exact, but for the grid
-    print(off)
     assert max(off[4][0], off[59][0]) < 0.2
     assert max(off[4][1], off[59][1]) < 0.3
     assert off[4][2] < 0.1

