@@ -81,6 +81,11 @@ def test_refusals(fields: dict[str, Any], complaint: str) -> None:
         KINDS["airquality"](**fields)
 
 
+def test_many_dimensions_need_more_to_be_fitted() -> None:
+    with pytest.raises(InputError, match=r"^told_noisy: 60; allowed: 0, or at least 105 for contexts of"):
+        GaussianProblem(dim=20, told_noisy=60)
+
+
 def test_no_more_users_are_told_than_there_are() -> None:
     with pytest.raises(
         InputError, match=r"^told_contexts: 8; allowed: 0 for all, or at most the 7 that there are"

@@ -65,6 +65,9 @@ def _mixture(number: int, known: Knowledge, contexts: Contexts, channel: Channel
     """Fitted to noisy contexts: their noise is the one there is, the fit takes it for the one told."""
     if isinstance(contexts, Rows):
         raise InputError("told_noisy", number, "0 where contexts come from a record")
+    least = COMPONENTS * (len(known.context_mean) + 1)
+    if number < least:
+        raise InputError("told_noisy", number, f"0, or at least {least} for contexts of this dimension")
     source = generator(0, 0, "told noisy contexts")
     true = contexts.draw(source.standard_normal((number, contexts.normals)), None)
     bias = channel.bias_root @ source.standard_normal(true.shape[1])
