@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unfog.lab.run import open_run, run
     from unfog.lab.trouble import trouble
     from unfog.model.calibration import calibrate
+    from unfog.model.deconvolution import deconvolve
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
 
@@ -32,6 +33,7 @@ _HOME = {
     "InputError": "inputs",
     "LogisticProblem": "worlds.logistic",
     "calibrate": "model.calibration",
+    "deconvolve": "model.deconvolution",
     "figure": "lab.figures",
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
@@ -59,6 +61,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "choose",
+    "deconvolve",
     "denoise",
     "features",
     "figure",

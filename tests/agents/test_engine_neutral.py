@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from tests.problems import evidence, random_problem, spd
+from unfog.agents import denoise
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import Thompson
-from unfog.agents.denoise import Exact, Identity, KnownBias, PlugIn, PriorOnly
+from unfog.agents.denoise import Empirical, Exact, Identity, KnownBias, PlugIn, PriorOnly
 from unfog.agents.learn import Conjugate
 from unfog.agents.parts import Denoiser, Privilege, View
 from unfog.agents.round import Offer
@@ -26,6 +27,7 @@ from unfog.maths import arrays, gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
 from unfog.maths.gaussian import Gaussian
+from unfog.maths.mixture import Mixture
 from unfog.model import rewards as laws
 from unfog.model.knowledge import Knowledge
 from unfog.model.rewards import Rewards, Sigmoid
@@ -152,7 +154,19 @@ def test_error_estimate(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(
     "denoiser",
-    [PlugIn(), PlugIn(pairs=True), Exact(), Exact(pairs=True), KnownBias(), PriorOnly(), Identity()],
+    [
+        PlugIn(),
+        PlugIn(pairs=True),
+        Exact(),
+        Exact(pairs=True),
+        KnownBias(),
+        PriorOnly(),
+        Identity(),
+        Empirical(atoms=30),
+        Empirical(pairs=True),
+        denoise.Mixture(),
+        denoise.Mixture(pairs=True),
+    ],
     ids=repr,
 )
 def test_denoisers(denoiser: Denoiser, engine: Engine, rng: np.random.Generator) -> None:
@@ -169,7 +183,9 @@ def test_denoisers(denoiser: Denoiser, engine: Engine, rng: np.random.Generator)
         return walk(*inputs)[1:]
 
     bias, noisy, contexts = rng.normal(size=(T, D)), rng.normal(size=(N, T, D)), rng.normal(size=(N, T, D))
-    compare(engine, beliefs_only, KNOWN, bias, noisy, contexts)
+    law = Mixture(np.array([0.4, 0.6]), rng.normal(size=(2, D)), np.stack([spd(rng, D) for _ in range(2)]))
+    known = KNOWN._replace(sample=rng.normal(size=(50, D)), mixture=law)
+    compare(engine, beliefs_only, known, bias, noisy, contexts)
 
 
 def test_learner(engine: Engine, rng: np.random.Generator) -> None:
@@ -211,7 +227,9 @@ def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
         return [decisions, memory]
 
     played = tuple(rng.normal(size=(N, T, *width)) for width in [(D,), (D,), (), (M,)])
-    known = KNOWN._replace(contexts=rng.normal(size=(8, D)))
+    sample = rng.normal(size=(8, D))
+    law = Mixture(np.array([0.2, 0.3, 0.5]), sample[:3], np.stack([spd(rng, D) for _ in range(3)]))
+    known = KNOWN._replace(contexts=sample, sample=sample, mixture=law)
     compare(engine, play, known, rng.normal(size=(T, K, D)), rng.normal(size=(T, D)), played)
 
 

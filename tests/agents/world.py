@@ -13,13 +13,15 @@ from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
+from unfog.maths.mixture import Mixture
 from unfog.worlds.problem import Truth
 
 ROUNDS, TRIALS, K, D = 6, 4, 6, 3
 M = 3 * D
 PROBLEM = random_problem(seed=2, dim=D, actions=K)
 SAMPLE = np.random.default_rng(9).normal(0.7, 1.4, (12, D))  # contexts, for those that must be told some
-KNOWN = PROBLEM.knowledge()._replace(contexts=SAMPLE)
+LAW = Mixture(np.array([0.3, 0.7]), SAMPLE[:2], np.stack([np.diag([0.6, 1.2, 0.3]), np.eye(D) - 0.2]))
+KNOWN = PROBLEM.knowledge()._replace(contexts=SAMPLE, sample=SAMPLE, mixture=LAW)  # whoever needs it
 WIDE = KNOWN._replace(prior_cov=4 * KNOWN.prior_cov)  # wide enough for the paper's steps of Langevin's
 KINDS = "gaussian", "bernoulli"
 EVERY_ROW = pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))

@@ -231,6 +231,8 @@ def test_defaults_are_the_papers() -> None:
         "drift_rounds": 1000,
         "revealed": 1.0,
         "late": 0,
+        "told_contexts": 0,
+        "told_noisy": 0,
     }
     assert found == right
     paper = catalog()["fig1-movielens"]

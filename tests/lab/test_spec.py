@@ -70,15 +70,21 @@ def test_an_arm_of_its_own_in_a_spec() -> None:
 
 
 ODD: dict[str, dict[str, Any]] = {
-    "airquality": {"revealed": 0.02, "late": 3, "missing": 0.2, "drift_cov": [0.1, 0.1, 0.1, 0.2]},
+    "airquality": {
+        "revealed": 0.02,
+        "late": 3,
+        "missing": 0.2,
+        "drift_cov": [0.1, 0.1, 0.1, 0.2],
+        "told_contexts": 90,
+    },
     "movielens": {"missing": 0.3, "drift_cov": 0.01, "drift_rounds": 50, "actual_noise_cov": 0.2, "late": 1},
-    "gaussian": {"tails": 4, "revealed": 0.5},
+    "gaussian": {"tails": 4, "revealed": 0.5, "told_contexts": 50, "told_noisy": 80},
     "logistic": {"missing": 0.3, "actual_noise_cov": 0.5, "trouble_from": 7},
 }
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_every_kind_has_every_field_of_a_channel(kind: str) -> None:
+def test_every_kind_has_the_fields_of_every_world(kind: str) -> None:
     assert set(list(DEFAULTS[kind])[-len(SHARED) :]) == SHARED
     stand_in = {"ratings": "stand-in"} if kind == "movielens" else {}
     spec = complete({"problem": {"kind": kind, **stand_in, **ODD[kind]}, "run": {"agents": ["alg1"]}})

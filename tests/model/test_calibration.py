@@ -128,6 +128,7 @@ def test_a_pair_with_a_missing_value_is_left_out(rng: np.random.Generator) -> No
     masked = np.ma.masked_where(np.isnan(holes), noisy)
     assert same(calibrate(masked, gaps, groups=labels), right)
     assert right.pairs == 150 - lost.sum()
+    np.testing.assert_array_equal(right.contexts, true[~lost])  # the sample that is handed on
 
 
 def test_values_missing_at_random_bias_nothing(rng: np.random.Generator) -> None:

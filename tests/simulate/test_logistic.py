@@ -19,7 +19,7 @@ from unfog.agents.learn.refit import Refit, State
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
-from unfog.model.knowledge import Knowledge
+from unfog.model.knowledge import BEYOND, Knowledge
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines.jax_program import Program
@@ -32,7 +32,7 @@ ROUNDS, TRIALS, SEED = 24, 4, 3
 
 def random_logistic(seed: int, **changes: Any) -> LogisticProblem:
     fields = random_knowledge(seed, D, 3 * D)._asdict()
-    del fields["reward_var"], fields["contexts"]
+    fields = {name: value for name, value in fields.items() if name not in ("reward_var", *BEYOND)}
     # A wide prior about scores of both signs, so that what is learnt decides what is chosen.
     fields |= {"prior_mean": fields["prior_mean"] - 0.4, "prior_cov": 3 * fields["prior_cov"]}
     return LogisticProblem(dim=D, actions=K, **fields | changes)

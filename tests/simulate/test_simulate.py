@@ -18,7 +18,7 @@ from unfog.worlds.problem import Emission, Truth
 
 D, K = 3, 5
 PROBLEM = random_problem(seed=12, dim=D, actions=K)
-EVERY = playable(sample=False)
+EVERY = playable()
 
 
 def run(agents: Any = ("alg1", "alg2", "naive", "oracle", "kk"), **settings: Any) -> Curves:

@@ -37,6 +37,9 @@ DENOISERS: list[Denoiser] = parts(
     denoise.Drift(step=0.05, pairs=True),
     denoise.Robust(nu=4.0, step=0.01, pairs=True),
     denoise.UnknownNoise(pairs=False),
+    denoise.Empirical(atoms=3, pairs=True),
+    denoise.Empirical(bandwidth=0.0),
+    denoise.Mixture(pairs=True),
 )
 LEARNERS: list[Learner] = parts(
     learn,

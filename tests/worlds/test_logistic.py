@@ -16,6 +16,7 @@ from unfog.inputs import InputError
 from unfog.lab.spec import build_problem, catalog, describe, parse
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES
+from unfog.model.knowledge import BEYOND
 from unfog.model.rewards import Sigmoid
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
@@ -27,7 +28,7 @@ N = 200_000
 def random_logistic(seed: int, dim: int = 3, actions: int = 5) -> LogisticProblem:
     known = random_knowledge(seed, dim, 3 * dim)
     fields = known._asdict()
-    del fields["reward_var"], fields["contexts"]
+    fields = {name: value for name, value in fields.items() if name not in ("reward_var", *BEYOND)}
     return LogisticProblem(dim=dim, actions=actions, **fields)
 
 

@@ -23,7 +23,7 @@ from unfog.worlds.problem import Emission, Truth
 
 USERS, K, D = 37, 5, 3
 M, N = K * D, 100_000
-EVERY = playable(sample=False)
+EVERY = playable()
 
 
 def some_ratings() -> Ratings:
@@ -289,10 +289,12 @@ def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
     assert np.all(dense.values["regret"][:, :, -1] > 0)
 
 
-@pytest.mark.parametrize(("contexts", "agents"), [("users", list(AGENTS)), ("gaussian", ["alg1-exact"])])
+@pytest.mark.parametrize(
+    ("contexts", "agents"), [("users", list(AGENTS)), ("gaussian", ["alg1-exact", "empirical"])]
+)
 @pytest.mark.slow
 def test_both_engines_agree_for_every_row_of_the_catalogue(contexts: str, agents: list[str]) -> None:
-    problem = world(contexts=contexts)
+    problem = world(contexts=contexts, told_contexts=4, told_noisy=60)
     numpy, compiled = run(problem, agents), run(problem, agents, engine="jax", draws="numpy")
     assert compiled.agents == agents
     for loss, values in numpy.values.items():
@@ -314,7 +316,7 @@ def test_in_single_precision_regret_changes_by_less_than_its_error() -> None:
 @pytest.mark.parametrize("contexts", CONTEXTS)
 @pytest.mark.slow
 def test_batches_company_and_horizon_do_not_change_a_bit(contexts: str) -> None:
-    problem, every = world(contexts=contexts), playable(sample=contexts == "users")
+    problem, every = world(contexts=contexts), playable(("contexts", "sample") if contexts == "users" else ())
     whole, cut = run(problem, every, trials=7), run(problem, every, trials=7, chunk=2)
     alone, short = run(problem, ["alg2"], trials=3), run(problem, every, rounds=23, trials=7)
     for loss, values in whole.values.items():

@@ -12,6 +12,7 @@ from unfog.features.product import Product
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.model.knowledge import BEYOND
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.problem import Draws, Truth
 
@@ -138,8 +139,8 @@ def test_numbers_and_lists_stand_for_vectors_and_matrices() -> None:
     assert known.context_mean.tolist() == [2, 2, 2]
     assert known.noise_cov.tolist() == [[1, 0, 0], [0, 2, 0], [0, 0, 3]]
     assert known.bias_cov.tolist() == [[0.5, 0, 0], [0, 0.5, 0], [0, 0, 0.5]]
-    assert all(part is not None and part.dtype == np.float64 for part in known[:-1])
-    assert known.contexts is None
+    assert all(np.asarray(part).dtype == np.float64 for part in known[: -len(BEYOND)])
+    assert known.beyond_moments == ()
 
 
 def test_the_defaults_are_the_papers() -> None:

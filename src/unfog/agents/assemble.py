@@ -29,6 +29,17 @@ from unfog.model.rewards import KINDS
 
 PLACES: dict[str, Any] = {"denoiser": Denoiser, "learner": Learner, "chooser": Chooser}
 ROOMS: dict[Any, str] = {Denoiser: "denoise", Learner: "learn", Chooser: "choose"}
+NEEDED = {  # of `Knowledge`, where an agent needs it: the complaint, and what would do besides other agents
+    "contexts": ("a sample of contexts, and this world has none", ""),
+    "sample": (
+        "contexts of the past, and this world tells none",
+        "a problem that does, with told_contexts = 1000 for instance; or ",
+    ),
+    "mixture": (
+        "a mixture of Gaussians for contexts, and this world tells none",
+        "a problem that does, with told_noisy = 2000 for instance; or ",
+    ),
+}
 DERIVED = {
     "reveals": "a denoiser that sees true contexts, such as unfog.denoise.Exact(pairs=True)",
     "privileged": "a denoiser that is told the bias, such as unfog.denoise.KnownBias()",
@@ -199,10 +210,11 @@ def refuse_misfit(
     if agent.learner.rewards != rewards:
         what = f"{agent.name!r} learns from {agent.learner.rewards} rewards"
         raise InputError("agents", what, f"agents for {rewards} rewards")
-    if agent.denoiser.needs_contexts and known.contexts is None:
-        allowed = "agents that know the Gaussian law of contexts alone, such as unfog-oracle and unfog"
-        what = f"{agent.name!r} needs a sample of contexts, and this world has none"
-        raise InputError("agents", what, allowed)
+    for field in agent.denoiser.needs_knowledge:
+        if field not in known.beyond_moments:
+            what, would_do = NEEDED[field]
+            allowed = "agents that know the Gaussian law of contexts alone, such as unfog-oracle and unfog"
+            raise InputError("agents", f"{agent.name!r} needs {what}", would_do + allowed)
     try:
         agent.learner.setup(known)
         agent.learner.check(known, features)

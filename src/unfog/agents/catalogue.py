@@ -4,7 +4,7 @@ A row names its three parts, and the learner it has for rewards of 0 or 1 (`bina
 paper's own, Langevin Monte Carlo. Others follow from a row's name and those of parts: see agents/names.py.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -13,11 +13,13 @@ from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise import (
     Adaptive,
     Drift,
+    Empirical,
     Exact,
     Identity,
     Incomplete,
     KnownBias,
     KnownBiasAtoms,
+    Mixture,
     PlugIn,
     PriorOnly,
     Robust,
@@ -26,11 +28,13 @@ from unfog.agents.denoise import (
 from unfog.agents.learn import LMC, Adf, Conjugate, Revisable, Scaled
 from unfog.agents.names import CHOOSERS, LEARNERS, spelled_out
 from unfog.inputs import REFERENCE, InputError, imported
+from unfog.model.knowledge import BEYOND
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
 PF = "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observable Contextual Bandits"
 OURS, EXACT = "unfog, docs/agents.md", "unfog, docs/denoising.md"
+CONTEXTS = "unfog, docs/contexts.md"
 
 _paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
 _ours = partial(
@@ -71,6 +75,10 @@ _ROWS = [
           summary="learns the covariance of the noise, too, from what is revealed"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),
+    _ours("empirical", Empirical(), reference=CONTEXTS,
+          summary="knows contexts by a sample of past ones instead of a Gaussian law"),
+    _ours("mixture", Mixture(), reference=CONTEXTS,
+          summary="knows contexts by a mixture of Gaussians, which noisy ones suffice to fit"),
     _ours("bayes-oracle", KnownBiasAtoms(),
           summary="unfog-oracle, told the contexts there are; where contexts are drawn from a sample"),
 ]
@@ -79,17 +87,19 @@ _ROWS = [
 AGENTS = {row.name: row for row in _ROWS}
 
 
-def playable(sample: bool) -> list[str]:
-    """The rows for worlds that have a sample of contexts, which are all, or for those that have none."""
-    return [name for name, row in AGENTS.items() if sample or not row.denoiser.needs_contexts]
+def playable(told: Collection[str] = ()) -> list[str]:
+    """The rows for worlds that tell these of the laws of contexts (`BEYOND`), besides their moments."""
+    return [name for name, row in AGENTS.items() if {*row.denoiser.needs_knowledge} <= {*told}]
 
 
 class Catalogue(Mapping[str, Agent]):
     """The agents for one kind of rewards by name, with rows of one's own if there are any."""
 
-    def __init__(self, kind: str = "gaussian", own: Iterable[Agent] = (), sample: bool = True) -> None:
-        """For a kind of rewards, and for worlds that have a `sample` of contexts or that have none."""
-        self.kind, self.own, self._listed = kind, {row.name: row for row in own}, playable(sample)
+    def __init__(
+        self, kind: str = "gaussian", own: Iterable[Agent] = (), told: Collection[str] = BEYOND
+    ) -> None:
+        """For a kind of rewards, and for worlds that tell these of the laws of contexts."""
+        self.kind, self.own, self._listed = kind, {row.name: row for row in own}, playable(told)
 
     def __iter__(self) -> Iterator[str]:
         """The names to list; a name that spells out parts, or says module:name, is known too."""

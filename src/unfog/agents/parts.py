@@ -60,9 +60,9 @@ class Denoiser(Part, Protocol):
         return False
 
     @property
-    def needs_contexts(self) -> bool:
-        """Whether it must be told a sample of contexts, `Knowledge.contexts`."""
-        return False
+    def needs_knowledge(self) -> tuple[str, ...]:
+        """What it must be told of contexts beyond their moments: fields of `Knowledge` that may be None."""
+        return ()
 
     @abstractmethod
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:

@@ -36,6 +36,7 @@ from unfog.worlds.composed import Composed
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
+from unfog.worlds.told import ToldFields
 
 KINDS: dict[str, type[Composed]] = {
     "gaussian": GaussianProblem,
@@ -43,7 +44,7 @@ KINDS: dict[str, type[Composed]] = {
     "movielens": MovieLens,
     "airquality": AirQuality,
 }
-SHARED = {field.name for field in dataclasses.fields(ChannelFields)}
+SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
 DEFAULTS = {
     kind: {
         field.name: field.default
@@ -51,7 +52,7 @@ DEFAULTS = {
         if field.init
     }
     for kind, world in KINDS.items()
-}  # a world's own fields, then those of every channel
+}  # a world's own fields, then those of every world
 
 
 class _Strict(BaseModel):

@@ -1,14 +1,15 @@
-"""A quantity that is one of n known points, each as likely as any other, seen through additive noise.
+"""A quantity that is one of n known points, as likely as they are told to be, seen through additive noise.
 
 With x the measurement, its bias taken off, and P the inverse of the noise's covariance (or of its scale),
-Bayes' rule over the points u_1 .. u_n is
+Bayes' rule over the points u_1 .. u_n with prior weights p_1 .. p_n is
 
-    s_i = (x - u_i)'P(x - u_i),    w_i ~ exp(-s_i / 2),    or for Student's t  (1 + s_i / nu)^(-(nu + d) / 2),
+    s_i = (x - u_i)'P(x - u_i),    w_i ~ p_i exp(-s_i / 2),
 
-and the moments of the posterior are sum w_i u_i and sum w_i u_i u_i' less the mean's square. Both s_i, up to
-x'P x, and the moments are linear in the numbers [u_i, u_i u_i'], which are made once: each is one product
-with their table. Weights are made in the log, the largest taken off first, so that a measurement far from all
-points still names the nearest. Points lie about their mean, so that little is lost in the differences.
+or for Student's t w_i ~ p_i (1 + s_i / nu)^(-(nu + d) / 2), and the moments of the posterior are sum w_i u_i
+and sum w_i u_i u_i' less the mean's square. Both s_i, up to x'P x, and the moments are linear in the numbers
+[u_i, u_i u_i'], which are made once, each product of two coordinates once: each is one product with their
+table. Weights are made in the log, the largest taken off first, so that a measurement far from all points
+still names the nearest. Points lie about their mean, so that little is lost in the differences.
 
 Coordinates that were not measured have zero rows and columns in P, which may then differ from one measurement
 to the next.
@@ -16,7 +17,9 @@ to the next.
 
 from typing import NamedTuple
 
-from unfog.maths.arrays import Array, matvec
+import numpy as np
+
+from unfog.maths.arrays import Array, Ints, matvec
 
 CELLS = 2**20  # weights that are made at once, where a block of rounds is asked for
 
@@ -25,16 +28,19 @@ class Points(NamedTuple):
     """The points with everything made that can be made once; arrays alone, so that any engine can hold it."""
 
     centre: Array  # (d,)
-    table: Array  # (n, d + d^2)  u - centre, and its products
+    table: Array  # (n, d + d (d + 1) / 2)  u - centre, and its products
+    logs: Array  # (n,)  of the prior weights, up to a constant
 
 
-def points(atoms: Array) -> Points:
-    """From the points themselves, (n, d)."""
+def points(atoms: Array, prior: Array | None = None) -> Points:
+    """From the points themselves, (n, d), and their prior weights (n,); each as likely unless told."""
     xp = atoms.__array_namespace__()
     centre = atoms.mean(0)
-    away = atoms - centre
-    squares = (away[:, :, None] * away[:, None, :]).reshape(away.shape[0], -1)
-    return Points(centre, xp.concat([away, squares], axis=1))
+    away, (first, second) = atoms - centre, np.triu_indices(atoms.shape[1])
+    logs = xp.zeros_like(atoms[:, 0])
+    if prior is not None:  # a weight of zero is as good as the smallest number there is
+        logs = xp.log(xp.maximum(prior, xp.full_like(prior, xp.finfo(prior.dtype).tiny)))
+    return Points(centre, xp.concat([away, away[:, first] * away[:, second]], axis=1), logs)
 
 
 def like(made: Points, value: Array) -> Points:
@@ -51,13 +57,14 @@ def weights(made: Points, precision: Array, value: Array, nu: float = 0.0) -> Ar
     xp = value.__array_namespace__()
     away = value - made.centre
     turned = matvec(precision, away)
-    flat = precision.reshape(*precision.shape[:-2], -1)
+    first, second = np.triu_indices(value.shape[-1])
+    flat = precision[..., first, second] * xp.asarray(np.where(first == second, 1, 2), dtype=value.dtype)
     flat = xp.broadcast_to(flat, (*value.shape[:-1], flat.shape[-1]))
     distance = _each(made.table, xp.concat([-2 * turned, flat], axis=-1))
-    logs = -0.5 * distance
+    logs = made.logs - 0.5 * distance
     if nu:
         whole = xp.maximum(distance + xp.vecdot(away, turned)[..., None], xp.zeros_like(distance))
-        logs = -0.5 * (nu + value.shape[-1]) * xp.log1p(whole / nu)
+        logs = made.logs - 0.5 * (nu + value.shape[-1]) * xp.log1p(whole / nu)
     raised = xp.exp(logs - logs.max(-1)[..., None])
     found: Array = raised / raised.sum(-1)[..., None]
     return found
@@ -67,8 +74,7 @@ def moments(made: Points, weights: Array) -> tuple[Array, Array]:
     """Mean (..., d) and covariance (..., d, d) under weights (..., n)."""
     d = made.centre.shape[0]
     found = _each(made.table.mT, weights)
-    mean, second = found[..., :d], found[..., d:]
-    square = second.reshape(*mean.shape, d)
+    mean, square = found[..., :d], found[..., d:][..., _places(d)]
     return made.centre + mean, square - mean[..., :, None] * mean[..., None, :]
 
 
@@ -84,6 +90,14 @@ def posterior(made: Points, precision: Array, value: Array, nu: float = 0.0) -> 
     ]
     means, covs = zip(*found, strict=True)
     return xp.concat(means), xp.concat(covs)
+
+
+def _places(dim: int) -> Ints:
+    """Where among the products of coordinates each entry of their matrix stands, (d, d)."""
+    first, second = np.triu_indices(dim)
+    places = np.zeros((dim, dim), np.intp)
+    places[first, second] = places[second, first] = np.arange(len(first))
+    return places
 
 
 def _each(rows: Array, values: Array) -> Array:

@@ -35,6 +35,7 @@ class Calibration(NamedTuple):
     noise_cov: Array  # (d, d)  Sigma_n
     bias_cov: Array  # (d, d)  Sigma_gamma
     pairs: int  # used
+    contexts: Array  # (n, d)  their true contexts: the law of contexts as it is, not by its moments alone
 
 
 class Affine(NamedTuple):
@@ -77,7 +78,13 @@ def calibrate(
     bias = means.mean(axis=0)
     spread = np.diag(bias**2) + noise_cov / n if len(means) == 1 else _between(means, labels, noise_cov)
     return Calibration(
-        contexts.mean(axis=0), np.atleast_2d(np.cov(contexts.T)), bias, noise_cov, _symmetric(spread), n
+        contexts.mean(axis=0),
+        np.atleast_2d(np.cov(contexts.T)),
+        bias,
+        noise_cov,
+        _symmetric(spread),
+        n,
+        contexts,
     )
 
 

@@ -3,6 +3,9 @@
 from typing import NamedTuple
 
 from unfog.maths.arrays import Array
+from unfog.maths.mixture import Mixture
+
+BEYOND = ("contexts", "sample", "mixture")  # of contexts, that may be told besides their moments
 
 
 class Knowledge(NamedTuple):
@@ -15,4 +18,13 @@ class Knowledge(NamedTuple):
     prior_mean: Array  # (m,)     of theta
     prior_cov: Array  # (m, m)   of theta, or (K, k, k): independent blocks
     reward_var: Array | None = None  # ()  sigma^2, where rewards have one variance
-    contexts: Array | None = None  # (n, d)  contexts to draw from, each as likely, where agents are told any
+    contexts: Array | None = (
+        None  # (n, d)  all there are, each as likely, where these are so many: for oracles
+    )
+    sample: Array | None = None  # (n, d)  true contexts of the past, where agents are told any
+    mixture: Mixture | None = None  # of Gaussians: the law of contexts, where agents are told that
+
+    @property
+    def beyond_moments(self) -> tuple[str, ...]:
+        """What is told of contexts besides their mean and covariance, by name."""
+        return tuple(field for field in BEYOND if self._asdict()[field] is not None)

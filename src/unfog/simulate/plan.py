@@ -107,7 +107,9 @@ def _rows(problems: Sequence[Problem], agents: Sequence[str | Agent], field: str
     for problem in problems:
         offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
     names, own = with_own(agents)
-    rows = named(names, field, Catalogue(problems[0].rewards.kind, own, problems[0].discrete))
+    rows = named(
+        names, field, Catalogue(problems[0].rewards.kind, own, problems[0].knowledge().beyond_moments)
+    )
     for problem in problems:
         features = _features(problem)  # a world made of data may find here that there are none
         for row in rows:

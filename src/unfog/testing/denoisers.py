@@ -7,6 +7,7 @@ import numpy as np
 from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege, Privileged, Rewinds
 from unfog.features import Context
 from unfog.maths.arrays import Array
+from unfog.maths.mixture import Mixture
 from unfog.model.knowledge import Knowledge
 from unfog.testing.common import (
     ROUNDS,
@@ -22,7 +23,13 @@ from unfog.testing.common import (
     writes_nothing,
 )
 
-SAMPLE = 7  # contexts, for those that must be told some
+LAWS: dict[str, Any] = {  # of contexts, for those that must be told one
+    "contexts": normals("sample", 7, 2),
+    "sample": normals("sample", 7, 2),
+    "mixture": Mixture(
+        np.array([0.3, 0.7]), normals("means", 2, 2), np.array([np.eye(2), np.diag([0.5, 0.0])])
+    ),
+}
 
 
 class _Trap:
@@ -39,8 +46,7 @@ def check_denoiser(denoiser: Denoiser) -> None:
     """Raise ContractError, by the name of the denoiser and of the rule, where it breaks one."""
     who = check_value("denoiser", denoiser)
     known = problem().knowledge()
-    if denoiser.needs_contexts:
-        known = known._replace(contexts=normals("sample", SAMPLE, 2))
+    known = known._replace(**{field: LAWS[field] for field in denoiser.needs_knowledge})
     noisy, contexts = (normals(name, ROUNDS, TRIALS, 2) for name in ("noisy", "contexts"))
     _check_privilege(who, denoiser, known)
     whole = _play(who, denoiser, known, noisy, contexts)

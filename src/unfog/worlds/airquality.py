@@ -20,6 +20,7 @@ from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array, Ints
 from unfog.model.calibration import Calibration, affine, calibrate
 from unfog.model.rewards import Identity, Rewards
+from unfog.worlds import told
 from unfog.worlds.arms import arms
 from unfog.worlds.channel import channel
 from unfog.worlds.composed import LAWS, Composed, Parts, described
@@ -66,7 +67,8 @@ class Recorded(Composed):
         inputs.one_of("channel", self.channel, SOURCES)
         inputs.flag("hindsight", self.hindsight)
         zero, one = np.zeros(self.dim), np.eye(self.dim)
-        self._played(Calibration(zero, one, zero, one, one, 0), zero[None], zero[None])
+        self._played(Calibration(zero, one, zero, one, one, 0, zero[None]), zero[None], zero[None])
+        told.check(self)
 
     @abstractmethod
     def record(self) -> Record:
@@ -88,6 +90,7 @@ class Recorded(Composed):
         made = arms(self.actions, self.action_law, "product", self.dim)
         laws = {name: getattr(found, name) for name in LAWS}
         known = described(self.dim, made.one(), payoff, self.prior_mean, self.prior_cov, **laws)
+        known = known._replace(sample=found.contexts)
         contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
         recorded = errors if self.channel == "data" else None
         return Parts(known, contexts, channel(self, known, recorded), made, payoff, len(rows))

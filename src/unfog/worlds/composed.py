@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from unfog.worlds.contexts import Atoms, Contexts
 from unfog.worlds.discrete import Sample, sample
 from unfog.worlds.payoffs import Payoff
 from unfog.worlds.problem import Draws, Emission, Truth
+from unfog.worlds.told import ToldFields, told
 
 LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
 
@@ -51,8 +52,8 @@ class Parts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Composed(ChannelFields, ABC):
-    """The fields of the channel, and the `Problem` made of parts, which subclasses put together."""
+class Composed(ToldFields, ChannelFields, ABC):
+    """The fields of every world, and the `Problem` made of parts, which subclasses put together."""
 
     has_bias: ClassVar[bool] = True
     theta_scale = 1.0  # what agents are told of theta's spread is right, unless a world has it otherwise
@@ -65,12 +66,12 @@ class Composed(ChannelFields, ABC):
 
     @cached_property
     def _parts(self) -> Parts:
-        parts = self._compose()
-        other = parts.channel.noise_cov is not parts.known.noise_cov
-        if self.trouble_from and other and isinstance(parts.contexts, Atoms):
+        made = self._compose()
+        other = made.channel.noise_cov is not made.known.noise_cov
+        if self.trouble_from and other and isinstance(made.contexts, Atoms):
             allowed = "0 where contexts are drawn from a sample and actual_noise_cov is given"
             raise InputError("trouble_from", self.trouble_from, allowed)
-        return parts
+        return made._replace(known=told(self, made.known, made.contexts, made.channel))
 
     @cached_property
     def _prior(self) -> Belief:
@@ -161,7 +162,7 @@ def described(
     dim: int, features: FeatureMap, payoff: Payoff, prior_mean: Numbers, prior_cov: Numbers, **laws: Numbers
 ) -> Knowledge:
     """What agents are told, from fields that are numbers, lists or matrices, checked by their names."""
-    made = {
+    made: dict[str, Any] = {
         name: (inputs.vector if name == "context_mean" else inputs.covariance)(name, value, dim)
         for name, value in laws.items()
     }

@@ -4,7 +4,8 @@ With ratings R = W H in f factors, a context is a user's row of W, and an arm on
 columns: phi(a, c) puts c into the block of arm a, theta is N(centroid_a, diag(variance_a)) there, and
 r = theta_a'c + N(0, sigma^2). Agents take contexts for N(mu_c, Sigma_c) with the moments of W's rows, and so
 does the paper's oracle; they are that (`contexts = "gaussian"`) or users drawn at random (`"users"`). Where
-they are users, agents are told the users as well, and regret has a second yardstick: worlds/discrete.py.
+they are users, agents are told these as well, or some of them (worlds/told.py), and regret has a second
+yardstick, which knows them all: worlds/discrete.py.
 
 Where W, the centroids and the variances come from is for worlds built on this one: lab/movielens.py.
 """
@@ -74,6 +75,7 @@ class RatingsProblem(Composed):
             prior_cov=variances[..., None] * np.eye(dim),
             reward_var=payoff.variance,
             contexts=users if self.contexts == "users" else None,
+            sample=users if self.contexts == "users" else None,
         )
         contexts: Contexts = Atoms(users) if self.contexts == "users" else as_told(known)
         place = partial(per_arm, intercept=False)

@@ -9,7 +9,7 @@ from unfog.agents.catalogue import AGENTS, Catalogue, playable
 from unfog.agents.denoise import KnownBiasAtoms
 from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
-from unfog.model.knowledge import Knowledge
+from unfog.model.knowledge import BEYOND, Knowledge
 from unfog.simulate import simulate
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
@@ -62,10 +62,11 @@ def test_the_row_is_refused_where_there_is_no_sample(problem: Problem) -> None:
 
 
 def test_lists_name_it_where_it_can_play() -> None:
-    assert playable(sample=True) == list(AGENTS) == list(Catalogue())
-    assert {*AGENTS} - {*playable(sample=False)} == {"bayes-oracle"}
-    assert list(Catalogue(sample=False)) == playable(sample=False)
-    assert len(Catalogue(sample=False)) == len(AGENTS) - 1
-    assert Catalogue(sample=False)["bayes-oracle"] is AGENTS["bayes-oracle"]
+    assert playable(BEYOND) == list(AGENTS) == list(Catalogue())
+    assert {*AGENTS} - {*playable()} == {"bayes-oracle", "empirical", "mixture"}
+    assert {*AGENTS} - {*playable(("contexts", "sample"))} == {"mixture"}
+    assert list(Catalogue(told=())) == playable()
+    assert len(Catalogue(told=())) == len(AGENTS) - 3
+    assert Catalogue(told=())["bayes-oracle"] is AGENTS["bayes-oracle"]
     assert AGENTS["bayes-oracle"].learner == AGENTS["unfog-oracle"].learner
     assert AGENTS["bayes-oracle"].chooser == AGENTS["unfog-oracle"].chooser

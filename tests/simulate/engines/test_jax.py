@@ -24,7 +24,7 @@ from unfog.worlds.gaussian import GaussianProblem
 
 pytestmark = pytest.mark.slow  # every program is compiled
 
-EVERY = playable(sample=False)
+EVERY = playable()
 SOME = [
     "alg1",
     "alg2",

@@ -145,7 +145,7 @@ def reference(name: str, trial: int) -> Array:
 
 @pytest.fixture(scope="module")
 def followed() -> Curves:
-    return simulate(PROBLEM, playable(sample=False), rounds=ROUNDS, trials=TRIALS, seed=SEED)
+    return simulate(PROBLEM, playable(), rounds=ROUNDS, trials=TRIALS, seed=SEED)
 
 
 @pytest.mark.parametrize("name", DENOISE)

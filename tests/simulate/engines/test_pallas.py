@@ -150,7 +150,7 @@ class Own(PlugIn):
 @pytest.mark.parametrize(
     "name",
     [
-        *(row for row in playable(sample=False) if row not in SERVED),
+        *(row for row in playable() if row not in SERVED),
         "alg1-hetero",
         "alg1-exact-joint",
         "alg1-ucb",

@@ -2,11 +2,13 @@
 
 from unfog.agents.denoise.adaptive import Adaptive
 from unfog.agents.denoise.drift import Drift
+from unfog.agents.denoise.empirical import Empirical
 from unfog.agents.denoise.exact import Exact
 from unfog.agents.denoise.identity import Identity
 from unfog.agents.denoise.incomplete import Incomplete
 from unfog.agents.denoise.known_bias import KnownBias
 from unfog.agents.denoise.known_bias_atoms import KnownBiasAtoms
+from unfog.agents.denoise.mixture import Mixture
 from unfog.agents.denoise.plugin import PlugIn
 from unfog.agents.denoise.prior_only import PriorOnly
 from unfog.agents.denoise.robust import Robust
@@ -15,11 +17,13 @@ from unfog.agents.denoise.unknown_noise import UnknownNoise
 __all__ = [
     "Adaptive",
     "Drift",
+    "Empirical",
     "Exact",
     "Identity",
     "Incomplete",
     "KnownBias",
     "KnownBiasAtoms",
+    "Mixture",
     "PlugIn",
     "PriorOnly",
     "Robust",

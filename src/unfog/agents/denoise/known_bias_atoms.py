@@ -37,7 +37,7 @@ class KnownBiasAtoms(Denoiser, Expects, Privileged):
     name = "known_bias_atoms"
     note = "is told the bias, and the contexts there are"
     cost = 1.6  # with a thousand atoms
-    needs_contexts = True
+    needs_knowledge = ("contexts",)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The table of the atoms, and the bias that was shown."""

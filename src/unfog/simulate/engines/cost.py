@@ -58,8 +58,8 @@ def walk(job: Job) -> int:
 
 def weights(job: Job) -> int:
     """Numbers that a posterior over a sample of contexts takes for a moment, in one round of a trial."""
-    contexts = job.problem.knowledge().contexts
-    return 0 if contexts is None else 4 * len(contexts)
+    known = job.problem.knowledge()
+    return 4 * max(0 if atoms is None else len(atoms) for atoms in (known.contexts, known.sample))
 
 
 def drawn(job: Job) -> int:

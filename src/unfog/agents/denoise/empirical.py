@@ -1,0 +1,85 @@
+"""Denoise with contexts as they are: the posterior over a sample of past true contexts, the bias unknown.
+
+The told sample, with a little smoothing, is the law of contexts: c is N(u_i, H) with probability p_i
+(model/sample.py says how u, p and H are made of it; H = 0 are the very atoms). With gamma ~ N(g, S) from
+rounds before t, chat_t given i is Gaussian, and with V = Sigma_n + S + H
+
+    w_i ~ p_i N(chat_t; u_i + g, V),    m = sum w_i u_i,    C = sum w_i (u_i - m)(u_i - m)',
+    c_t      mean  m + J (chat_t - m - g),   covariance  (I - J) C (I - J)' + H - J H,   J = H V^-1,
+    gamma    mean  g + K (chat_t - m - g),   covariance  S - K S + K C K',               K = S V^-1.
+
+These are the moments of mixtures, exact for one round; denoise/filtered.py says what is kept of the second.
+Since all atoms have the same H, both need no more of the atoms than m and C, which is two products with one
+table (maths/atoms.py), however many there are.
+
+A belief here is a mean and a covariance: all that matters to features linear or quadratic in the context, as
+far as their expectations go. Other maps, those by quadrature, take it for a Gaussian of these moments.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from unfog import inputs
+from unfog.agents.denoise.filtered import Channel, Filtered, State, symmetric
+from unfog.agents.parts import Privilege
+from unfog.features import Context
+from unfog.maths import atoms
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.atoms import Points
+from unfog.model import sample
+from unfog.model.knowledge import Knowledge
+
+MOST_ATOMS = 100_000
+
+
+class Parameters(NamedTuple):
+    """The channel, and the law of contexts."""
+
+    channel: Channel
+    points: Points
+    kernel: Array  # (d, d)  H
+
+
+@dataclass(frozen=True, kw_only=True)
+class Empirical(Filtered):
+    """Its settings: how many `atoms` it keeps at most, and how much of the rule's `bandwidth` they have.
+
+    The rule is that of model/sample.py; `pairs` is as for `exact`.
+    """
+
+    atoms: int = 1000
+    bandwidth: float = 0.5
+
+    name: ClassVar[str] = "empirical"
+    note: ClassVar[str] = "knows contexts by a sample of past ones, and follows the bias"
+    cost = 3.0  # with a thousand atoms
+    needs_knowledge = ("sample",)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        inputs.count("atoms", self.atoms, 1, MOST_ATOMS)
+        inputs.not_negative("bandwidth", self.bandwidth)
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The smoothed sample."""
+        if known.sample is None:
+            raise ValueError(f"{self.name} must be told a sample of contexts")
+        law = sample.smoothed(known.sample, self.atoms, self.bandwidth)
+        channel = Channel(law.mean, law.cov + known.noise_cov, known.noise_cov, known.bias_cov)
+        return Parameters(channel, atoms.points(law.atoms, law.weights), law.kernel)
+
+    def seen(self, parameters: Parameters, state: State, noisy: Array) -> tuple[Context, State]:
+        """The moments of context and bias, the posterior over atoms summed out."""
+        (channel, points, kernel), (bias, cov) = parameters, state
+        xp = noisy.__array_namespace__()
+        precision = xp.linalg.inv(channel.noise_cov + cov + kernel)
+        mean, spread = atoms.posterior(points, precision, noisy - bias)
+        away, smooth, gain = noisy - mean - bias, kernel @ precision, cov @ precision
+        rest = xp.eye(noisy.shape[-1], dtype=noisy.dtype) - smooth
+        context = rest @ spread @ rest.mT + kernel - smooth @ kernel
+        after = cov - gain @ cov + gain @ spread @ gain.mT
+        return (
+            Context(mean + matvec(smooth, away), symmetric(context)),
+            State(bias + matvec(gain, away), symmetric(after)),
+        )
