@@ -1,6 +1,10 @@
 """The default on problems nobody chose: 200 drawn at random, told right, beside `alg1` and `naive`.
 
-    python benchmarks/random_problems.py --out random.json [--number 200] [--workers 2]
+    python benchmarks/random_problems.py --out random.json [--number 200] [--workers 2] [--wrong]
+
+With `--wrong` agents are told wrong, and it is `adaptive` that plays: the variances of the noise and of theta
+are off by a factor of ten at most, and one problem in three each has a bias that walks, and noise with heavy
+tails or coordinates that get lost.
 
 Dimensions 1 to 8, 2 to 200 arms, every feature map, horizons 50 to 20,000, correlated covariances, means that
 are not zero. The worst ratios are printed with the problems that give them. A ratio is held against 1.1 by
@@ -16,6 +20,7 @@ import json
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +39,7 @@ SEED = 161_803
 RIVALS = "alg1", "naive"
 LIMIT, ERRORS = 1.1, 3.0
 WORK = 1.5e6  # trial-rounds of a problem, each as long as its arms and features make it
+LONGEST = 3000  # rounds, where agents are told wrong
 MAPS = "quadratic", "product", "per_arm", "matrix", "bent"
 
 
@@ -66,6 +72,25 @@ def described(number: int) -> dict[str, Any]:
     return {"fields": fields, "rounds": rounds, "trials": trials}
 
 
+def told_wrong(told: dict[str, Any], number: int) -> dict[str, Any]:
+    """The same problem, of which agents are told wrong; fewer trials, and rounds."""
+    rng, fields = np.random.default_rng((SEED, number, 1)), dict(told["fields"])
+    size, spread = 10 ** rng.uniform(-1, 1, 2)
+    fields["actual_noise_cov"] = (size * np.asarray(fields["noise_cov"])).tolist()
+    fields["theta_scale"] = float(np.sqrt(spread))
+    if rng.uniform() < 1 / 3:
+        step = 10 ** rng.uniform(-4, -1.3)
+        fields["drift_cov"] = (step * np.asarray(fields["bias_cov"])).tolist()
+        fields["drift_rounds"] = LONGEST
+    trouble = rng.uniform()
+    if trouble < 1 / 6 and fields["features"] != "bent":
+        fields["tails"] = int(rng.integers(3, 11))
+    elif trouble < 1 / 3:
+        fields["missing"] = float(rng.uniform(0.1, 0.6))
+    trials, rounds = max(24, told["trials"] // 3), min(told["rounds"], LONGEST)
+    return told | {"fields": fields, "trials": trials, "rounds": rounds}
+
+
 def covariance(rng: np.random.Generator, dim: int) -> list[list[float]]:
     """Correlated, its size from 0.05 to 5."""
     root = rng.standard_normal((dim, dim + 1))
@@ -80,16 +105,17 @@ def matrices(rng: np.random.Generator, arms: int, dim: int) -> list[Any]:
     return found
 
 
-def measure(number: int) -> dict[str, Any]:
+def measure(number: int, wrong: bool = False) -> dict[str, Any]:
     """The ratios of one problem."""
     told, began = described(number), time.perf_counter()
+    told = told_wrong(told, number) if wrong else told
     fields = dict(told["fields"])
     if fields["features"] == "bent":
         fields["features"] = quadrature(bent, fields["dim"])
     if fields["features"] == "matrix":
         fields["actions"] = np.asarray(fields["actions"])
     shared: Any = {"seed": SEED + number, "decompose": False, "points": 4}
-    names = ["unfog", *RIVALS]
+    names = ["adaptive" if wrong else "unfog", *RIVALS]
     played = simulate(
         GaussianProblem(**fields), names, rounds=told["rounds"], trials=told["trials"], **shared
     )
@@ -121,7 +147,7 @@ def said(rows: list[dict[str, Any]]) -> list[str]:
         last = worst(rows, rival)
         found, fields = last["ratios"][rival], last["fields"]
         told = f"{fields['features']}, d {fields['dim']}, T {last['rounds']}, {last['trials']} trials"
-        lines.append(f"unfog / {rival}: median {middle:.2f}, 10 to 90 % {low:.2f} to {high:.2f}")
+        lines.append(f"against {rival}: median {middle:.2f}, 10 to 90 % {low:.2f} to {high:.2f}")
         lines.append(f"  worst {found['ratio']:.3f} ± {found['se']:.3f}: problem {last['number']} ({told})")
         lines.append(f"  above {LIMIT} by more than {ERRORS:g} standard errors: {beyond or 'none'}")
     return lines
@@ -132,11 +158,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--number", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--wrong", action="store_true", help="agents are told wrong")
     given = parser.parse_args()
     rows = json.loads(given.out.read_text("utf-8")) if given.out.exists() else []
     left = sorted(set(range(given.number)) - {row["number"] for row in rows})
     with ProcessPoolExecutor(given.workers) as pool:
-        for row in pool.map(measure, left):
+        for row in pool.map(partial(measure, wrong=given.wrong), left):
             rows.append(row)
             given.out.write_text(
                 json.dumps(sorted(rows, key=lambda r: r["number"]), indent=1) + "\n", "utf-8"

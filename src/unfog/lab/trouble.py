@@ -1,4 +1,4 @@
-"""Which trouble an agent thinks it is in: the weights of its hypotheses, round by round."""
+"""Which trouble an agent takes itself to be in: the weights of its hypotheses, round by round."""
 
 from collections.abc import Iterator
 
