@@ -1,0 +1,171 @@
+"""theta and the bias in one Gaussian: an extended Kalman filter, for the cost of a rank-one update.
+
+Were the bias zero, the context of a round would have the mean v; the bias gamma shifts it by u = B gamma, and
+c ~ N(v - u, M^-1). About the means of the decision, theta = m and u = s, the reward is linear in both:
+
+    r = x'theta - h'(u - s) + N(0, t),    x = psi(a),    h = the slope of psi(a)'m in the context,
+    t = sigma^2 + E[theta'Cov(phi)theta] - h'Cov(u)h,
+
+Cov(phi) with all that is not known of the context: t is the variance that theta and u to first order do not
+explain, the second order of their product among it. (Extended Kalman filters: A. H. Jazwinski, *Stochastic
+Processes and Filtering Theory*, on the second order, too.)
+
+The joint belief is kept as theta given u, N(a + L u, P), and what rewards say of u: precision Q and natural
+mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h, w = t + x'P x:
+
+    a <- a + P x e / w,   L <- L - P x k' / w,   P <- P - P x x'P / w,   Q <- Q + k k' / w,   q <- q + k e / w.
+
+Noisy contexts say of theta given u nothing at all, so that the denoiser keeps what they say of the bias, also
+in rounds that are never paid: before a decision its N(g, S) and the rewards' (Q, q) are put together,
+
+    gamma ~ N(g*, S*),   S*^-1 = S^-1 + B'Q B,   g* = S* (S^-1 g + B'q),   theta ~ N(a + L B g*, P + L B S* B'L').
+
+L is hindsight: what becomes known of the bias later moves theta as it would have moved the rows of the past.
+Given u a prior in blocks stays in blocks.
+
+A slope holds near the point that it was taken at, and a bias that walks leaves that; then L u would lead theta
+astray without end. So after each reward a share `fade` of L is settled where the bias is believed to be:
+
+    a <- a + fade L s,    L <- (1 - fade) L,
+
+which leaves the mean of theta as it is, and lets go of a part of its variance. To choose an arm theta and the
+context are taken for independent; what they have in common, tr(J'Cov(theta, c)) in an arm's score, was tried
+there and in the mean of the reward and makes no difference that could be measured.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from unfog import inputs
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn.conjugate import reward_variance
+from unfog.agents.parts import Denoiser, Hindsight, Learner, LooksBack
+from unfog.features import Context, FeatureMap
+from unfog.features.slope import Sloped
+from unfog.inputs import InputError
+from unfog.maths import blocks, gaussian
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.blocks import Belief, Blocks
+from unfog.maths.gaussian import Gaussian
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import as_told, posterior_mean
+
+
+class Parameters(NamedTuple):
+    """What is told."""
+
+    reward_var: Array  # ()
+    channel: Hindsight  # before the first noisy context
+
+
+class State(NamedTuple):
+    """theta given u, and what rewards say of u."""
+
+    theta: Belief  # an axis in front of theta's: in the mean 1 + d for a and the columns of L, in the root 1
+    precision: Array  # (..., d, d)  Q
+    natural_mean: Array  # (..., d)  q
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coupled(Learner, LooksBack):
+    """Its setting: the share of theta's hanging on the bias that is settled each round, `fade`."""
+
+    fade: float = 0.03
+
+    name = "coupled"
+    note = "one Gaussian over theta and the bias: rewards, too, say something of the bias"
+    rewards = "gaussian"
+    needs_features = (Sloped,)
+    cost = 0.9
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        if inputs.not_negative("fade", self.fade) > 1:
+            raise InputError("fade", repr(self.fade), "a share, from 0 to 1")
+
+    def misses(self, denoiser: Denoiser) -> str:
+        """One that rewinds and learns the bias from noisy contexts alone."""
+        alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
+        return super().misses(denoiser) or alone
+
+    def setup(self, known: Knowledge) -> Parameters:
+        """The noise of rewards, and the channel."""
+        xp = known.bias_cov.__array_namespace__()
+        nothing = xp.zeros_like(known.context_mean)
+        return Parameters(reward_variance(known), Hindsight(as_told(known), nothing, known.bias_cov))
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """The prior: theta does not hang on the bias."""
+        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        prior = form.from_moments(known.prior_mean, known.prior_cov)
+        xp, d = prior.root.__array_namespace__(), known.context_mean.shape[-1]
+        mean = xp.concat([prior.mean[None], xp.zeros((d, *prior.mean.shape), dtype=prior.root.dtype)])
+        nothing = xp.zeros((d, d), dtype=prior.root.dtype)
+        return State(type(prior)(mean, prior.root[None]), nothing, nothing[0])
+
+    def belief(self, parameters: Parameters, state: State) -> Belief:
+        """As rewards alone have it: what noisy contexts say of the bias the denoiser knows."""
+        return theta_belief(state, shift_belief(state, parameters.channel))
+
+    def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
+        """As told."""
+        return parameters.reward_var + hidden
+
+    def look_back(
+        self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
+    ) -> tuple[Belief, Context]:
+        """The belief about theta, and about this round's context, from all measurements and rewards."""
+        xp, shift = noisy.__array_namespace__(), shift_belief(state, hindsight)
+        unbiased = posterior_mean(hindsight.shrinkage, noisy, xp.zeros_like(hindsight.mean))
+        context = Context(unbiased - shift.mean, hindsight.shrinkage.cov + shift.root @ shift.root.mT)
+        return theta_belief(state, shift), context
+
+    def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
+        """The joint belief after one more reward, linearised about what was believed at its decision."""
+        row, (context, shift) = evidence.row(), evidence.shift()
+        xp, theta = row.__array_namespace__(), state.theta
+        slope = cast(Sloped, evidence.features).slope(context.mean, evidence.belief.centre, evidence.arm)
+        linear = xp.vecdot(slope, matvec(context.cov - parameters.channel.shrinkage.cov, slope))
+        variance = parameters.reward_var + evidence.context_variance() - linear
+        # Theta given u is N(a + L u, P): the columns of L are conditioned as a is, on h where a is on r - h's.
+        values = xp.concat([(reward - xp.vecdot(slope, shift))[..., None], slope], axis=-1)
+        away, rows = values - matvec(theta.centre, row), row[..., None, :]
+        per_total = away / (variance + theta.variance(rows)[..., 0])[..., None]
+        after = theta.condition(rows, values, variance[..., None])
+        return State(
+            self._settled(after, shift),
+            state.precision + away[..., 1:, None] * per_total[..., None, 1:],
+            state.natural_mean - away[..., 1:] * per_total[..., :1],
+        )
+
+    def _settled(self, theta: Belief, shift: Array) -> Belief:
+        """With a share of L taken for what it is at this u: (..., d)."""
+        xp, both = shift.__array_namespace__(), theta.centre
+        settled = both[..., :1, :] + self.fade * (shift[..., None, :] @ both[..., 1:, :])
+        mean = xp.concat([settled, (1 - self.fade) * both[..., 1:, :]], axis=-2)
+        return type(theta)(mean.reshape(theta.mean.shape), theta.root)
+
+
+def shift_belief(state: State, hindsight: Hindsight) -> Gaussian:
+    """The belief about u = B gamma, from noisy contexts and rewards."""
+    xp, gain = hindsight.mean.__array_namespace__(), hindsight.shrinkage.gain
+    before = xp.linalg.inv(hindsight.cov)
+    half = xp.linalg.inv(xp.linalg.cholesky(before + gain.mT @ state.precision @ gain))
+    natural_mean = matvec(before, hindsight.mean) + matvec(gain.mT, state.natural_mean)
+    root = gain @ half.mT
+    mean = matvec(root, matvec(half, natural_mean))
+    return Gaussian(mean, xp.broadcast_to(root, (*mean.shape, mean.shape[-1])))
+
+
+def theta_belief(state: State, shift: Gaussian) -> Belief:
+    """The belief about theta; of blocks, each by itself."""
+    xp, theta = shift.mean.__array_namespace__(), state.theta
+    slopes = theta.centre[..., 1:, :].mT
+    mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift.mean), slopes @ shift.root
+    root = theta.root[..., 0, :, :]
+    if isinstance(theta, Blocks):
+        root = theta.root[..., 0, :, :, :]
+        mean = mean.reshape(*mean.shape[:-1], *root.shape[-3:-1])
+        spread = spread.reshape(*mean.shape, spread.shape[-1])
+    root = xp.broadcast_to(root, (*mean.shape, root.shape[-1]))
+    return type(theta)(mean, xp.concat([root, spread], axis=-1))
