@@ -18,7 +18,7 @@ mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h,
 Noisy contexts say of theta given u nothing at all, so that the denoiser keeps what they say of the bias, also
 in rounds that are never paid: before a decision its N(g, S) and the rewards' (Q, q) are put together,
 
-    gamma ~ N(g*, S*),   S*^-1 = S^-1 + B'Q B,   g* = S* (S^-1 g + B'q),   theta ~ N(a + L B g*, P + L B S* B'L').
+    u ~ N(s, U),   U^-1 = (B S B')^-1 + Q,   s = U ((B S B')^-1 B g + q),   theta ~ N(a + L s, P + L U L').
 
 L is hindsight: what becomes known of the bias later moves theta as it would have moved the rows of the past.
 Given u a prior in blocks stays in blocks.
@@ -46,7 +46,6 @@ from unfog.inputs import InputError
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
-from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import as_told, posterior_mean
 
@@ -105,7 +104,7 @@ class Coupled(Learner, LooksBack):
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """As rewards alone have it: what noisy contexts say of the bias the denoiser knows."""
-        return theta_belief(state, shift_belief(state, parameters.channel))
+        return theta_belief(state.theta, *shift_belief(state, parameters.channel))
 
     def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
         """As told."""
@@ -115,10 +114,10 @@ class Coupled(Learner, LooksBack):
         self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
     ) -> tuple[Belief, Context]:
         """The belief about theta, and about this round's context, from all measurements and rewards."""
-        xp, shift = noisy.__array_namespace__(), shift_belief(state, hindsight)
-        unbiased = posterior_mean(hindsight.shrinkage, noisy, xp.zeros_like(hindsight.mean))
-        context = Context(unbiased - shift.mean, hindsight.shrinkage.cov + shift.root @ shift.root.mT)
-        return theta_belief(state, shift), context
+        shift, cov = shift_belief(state, hindsight)
+        unbiased = posterior_mean(hindsight.shrinkage, noisy, parameters.channel.mean)
+        context = Context(unbiased - shift, hindsight.shrinkage.cov + cov)
+        return theta_belief(state.theta, shift, cov), context
 
     def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
         """The joint belief after one more reward, linearised about what was believed at its decision."""
@@ -146,22 +145,19 @@ class Coupled(Learner, LooksBack):
         return type(theta)(mean.reshape(theta.mean.shape), theta.root)
 
 
-def shift_belief(state: State, hindsight: Hindsight) -> Gaussian:
-    """The belief about u = B gamma, from noisy contexts and rewards."""
+def shift_belief(state: State, hindsight: Hindsight) -> tuple[Array, Array]:
+    """Mean s (..., d) and covariance U (..., d, d) of u, from noisy contexts and rewards."""
     xp, gain = hindsight.mean.__array_namespace__(), hindsight.shrinkage.gain
-    before = xp.linalg.inv(hindsight.cov)
-    half = xp.linalg.inv(xp.linalg.cholesky(before + gain.mT @ state.precision @ gain))
-    natural_mean = matvec(before, hindsight.mean) + matvec(gain.mT, state.natural_mean)
-    root = gain @ half.mT
-    mean = matvec(root, matvec(half, natural_mean))
-    return Gaussian(mean, xp.broadcast_to(root, (*mean.shape, mean.shape[-1])))
+    before = xp.linalg.inv(gain @ hindsight.cov @ gain.mT)
+    cov = xp.linalg.inv(before + state.precision)
+    mean = matvec(cov, matvec(before @ gain, hindsight.mean) + state.natural_mean)
+    return mean, xp.broadcast_to(cov, (*mean.shape, mean.shape[-1]))
 
 
-def theta_belief(state: State, shift: Gaussian) -> Belief:
-    """The belief about theta; of blocks, each by itself."""
-    xp, theta = shift.mean.__array_namespace__(), state.theta
-    slopes = theta.centre[..., 1:, :].mT
-    mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift.mean), slopes @ shift.root
+def theta_belief(theta: Belief, shift: Array, cov: Array) -> Belief:
+    """That about theta, with u ~ N(s, U); of blocks, each by itself."""
+    xp, slopes = cov.__array_namespace__(), theta.centre[..., 1:, :].mT
+    mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift), slopes @ xp.linalg.cholesky(cov)
     root = theta.root[..., 0, :, :]
     if isinstance(theta, Blocks):
         root = theta.root[..., 0, :, :, :]
