@@ -23,7 +23,9 @@ class Evidence(NamedTuple):
     unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
     hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
     chosen: Array | None = None  # (..., m)  `row`, likewise
-    context: Context | None = None  # what was believed of the context, for learners that ask how far it shifts
+    context: Context | None = (
+        None  # what was believed of the context, for learners that ask how far it shifts
+    )
 
     def row(self) -> Array:
         """The expected features of the arm, (..., m)."""
@@ -65,7 +67,7 @@ class Evidence(NamedTuple):
         return cast(Liftable, self.features).lift(self.unbiased, self.arm)
 
     def shift(self) -> tuple[Context, Array]:
-        """What was believed of the context, and how far the bias was thought to have moved its mean: (..., d)."""
+        """What was believed of the context, and of how far the bias has moved its mean, (..., d)."""
         if self.unbiased is None or self.context is None:
             raise ValueError("a shift needs a denoiser that rewinds")
         return self.context, self.unbiased - self.context.mean

@@ -116,7 +116,7 @@ class Product(NamedTuple):
         return matrix
 
     def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
-        """a theta."""
+        """The entries of a theta."""
         return take(self.actions, arm) * theta
 
     def over_rounds(self) -> "Product":

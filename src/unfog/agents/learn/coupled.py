@@ -1,36 +1,36 @@
 """theta and the bias in one Gaussian: an extended Kalman filter, for the cost of a rank-one update.
 
 Were the bias zero, the context of a round would have the mean v; the bias gamma shifts it by u = B gamma, and
-c ~ N(v - u, M^-1). About the means of the decision, theta = m and u = s, the reward is linear in both:
+c ~ N(v - u, M^-1). About the means of the decision, theta = m and u = s, a reward is linear in both:
 
     r = x'theta - h'(u - s) + N(0, t),    x = psi(a),    h = the slope of psi(a)'m in the context,
     t = sigma^2 + E[theta'Cov(phi)theta] - h'Cov(u)h,
 
-Cov(phi) with all that is not known of the context: t is the variance that theta and u to first order do not
-explain, the second order of their product among it. (Extended Kalman filters: A. H. Jazwinski, *Stochastic
-Processes and Filtering Theory*, on the second order, too.)
+Cov(phi) with all that is not known of the context: t is the variance that theta and u do not explain to first
+order, the second order of their product included (A. H. Jazwinski, *Stochastic Processes and Filtering
+Theory*, on filters of both orders).
 
-The joint belief is kept as theta given u, N(a + L u, P), and what rewards say of u: precision Q and natural
-mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h, w = t + x'P x:
+The joint belief is kept as theta given u, N(a + L u, P), and as what rewards say of u, precision Q and
+natural mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h, w = t + x'P x:
 
-    a <- a + P x e / w,   L <- L - P x k' / w,   P <- P - P x x'P / w,   Q <- Q + k k' / w,   q <- q + k e / w.
+    a <- a + P x e / w,   L <- L - P x k'/ w,   P <- P - P x x'P / w,   Q <- Q + k k'/ w,   q <- q + k e / w.
 
-Noisy contexts say of theta given u nothing at all, so that the denoiser keeps what they say of the bias, also
-in rounds that are never paid: before a decision its N(g, S) and the rewards' (Q, q) are put together,
+Noisy contexts say nothing of theta given u: what they say of the bias, N(g, S), the denoiser keeps, also from
+rounds that are never paid. Before a decision the two are put together,
 
     u ~ N(s, U),   U^-1 = (B S B')^-1 + Q,   s = U ((B S B')^-1 B g + q),   theta ~ N(a + L s, P + L U L').
 
-L is hindsight: what becomes known of the bias later moves theta as it would have moved the rows of the past.
-Given u a prior in blocks stays in blocks.
+So L is hindsight: what becomes known of the bias later moves theta as it would have moved the rows of the
+past. Given u a prior in blocks stays in blocks. A reward that is late is linearised where its decision was.
 
-A slope holds near the point that it was taken at, and a bias that walks leaves that; then L u would lead theta
-astray without end. So after each reward a share `fade` of L is settled where the bias is believed to be:
+A slope holds near the point it was taken at, and a bias that walks leaves that point: L u would lead theta
+astray without end. So after each reward a share `fade` of L is settled where the bias was believed to be,
 
     a <- a + fade L s,    L <- (1 - fade) L,
 
-which leaves the mean of theta as it is, and lets go of a part of its variance. To choose an arm theta and the
-context are taken for independent; what they have in common, tr(J'Cov(theta, c)) in an arm's score, was tried
-there and in the mean of the reward and makes no difference that could be measured.
+which leaves the mean of theta as it is and lets go of a part of its variance. For the choice of an arm theta
+and the context are taken for independent: tr(J'Cov(theta, c)), by which the mean of their product differs (J
+the slope of phi), was tried in the scores and in the mean of the reward, and made no difference in regret.
 """
 
 from dataclasses import dataclass
@@ -39,8 +39,10 @@ from typing import NamedTuple, cast
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
+from unfog.agents.learn.lifted import refuse_other_blocks
 from unfog.agents.parts import Denoiser, Hindsight, Learner, LooksBack
 from unfog.features import Context, FeatureMap
+from unfog.features.lift import Liftable
 from unfog.features.slope import Sloped
 from unfog.inputs import InputError
 from unfog.maths import blocks, gaussian
@@ -74,7 +76,7 @@ class Coupled(Learner, LooksBack):
     name = "coupled"
     note = "one Gaussian over theta and the bias: rewards, too, say something of the bias"
     rewards = "gaussian"
-    needs_features = (Sloped,)
+    needs_features = (Sloped, Liftable)
     cost = 0.9
 
     def __post_init__(self) -> None:
@@ -86,6 +88,11 @@ class Coupled(Learner, LooksBack):
         """One that rewinds and learns the bias from noisy contexts alone."""
         alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
         return super().misses(denoiser) or alone
+
+    def check(self, known: Knowledge, features: FeatureMap) -> None:
+        """Features must have slopes, and a prior in blocks must have those of the features."""
+        super().check(known, features)
+        refuse_other_blocks(self.name, known, features)
 
     def setup(self, known: Knowledge) -> Parameters:
         """The noise of rewards, and the channel."""
@@ -104,7 +111,8 @@ class Coupled(Learner, LooksBack):
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """As rewards alone have it: what noisy contexts say of the bias the denoiser knows."""
-        return theta_belief(state.theta, *shift_belief(state, parameters.channel))
+        found = theta_belief(state.theta, *shift_belief(state, parameters.channel))
+        return type(found)(found.mean, gaussian.square(found.root))
 
     def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
         """As told."""
@@ -126,7 +134,7 @@ class Coupled(Learner, LooksBack):
         slope = cast(Sloped, evidence.features).slope(context.mean, evidence.belief.centre, evidence.arm)
         linear = xp.vecdot(slope, matvec(context.cov - parameters.channel.shrinkage.cov, slope))
         variance = parameters.reward_var + evidence.context_variance() - linear
-        # Theta given u is N(a + L u, P): the columns of L are conditioned as a is, on h where a is on r - h's.
+        # The columns of L are conditioned as a is: on h, where a is on r - h's.
         values = xp.concat([(reward - xp.vecdot(slope, shift))[..., None], slope], axis=-1)
         away, rows = values - matvec(theta.centre, row), row[..., None, :]
         per_total = away / (variance + theta.variance(rows)[..., 0])[..., None]
