@@ -77,7 +77,7 @@ class Coupled(Learner, LooksBack):
     note = "one Gaussian over theta and the bias: rewards, too, say something of the bias"
     rewards = "gaussian"
     needs_features = (Sloped, Liftable)
-    cost = 0.9
+    cost = 1.5
 
     def __post_init__(self) -> None:
         """Check the setting."""
