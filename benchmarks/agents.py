@@ -25,13 +25,17 @@ BASE = "alg1"
 LEARNERS = [f"alg1-exact-{name}" for name in ("hetero", "smoothing", "joint")]
 CHOOSERS = [f"alg1-exact-{name}" for name in ("ucb", "ids", "ids:samples=50", "greedy", "epsilon", "toptwo")]
 DEFAULTS = ["unfog", "unfog-delayed", "unfog-oracle"]
+OTHERS = ["coupled"]
 
 
 def cases() -> dict[str, tuple[Problem, list[str]]]:
     """Worlds by name, and who plays in them besides Algorithm 1."""
     return {
-        "gaussian": (GaussianProblem(), [*DEFAULTS, "alg1-exact", *LEARNERS, *CHOOSERS]),
-        "movielens": (MovieLens(contexts="gaussian"), [*DEFAULTS, "alg1-exact", *LEARNERS, *CHOOSERS[:2]]),
+        "gaussian": (GaussianProblem(), [*DEFAULTS, *OTHERS, "alg1-exact", *LEARNERS, *CHOOSERS]),
+        "movielens": (
+            MovieLens(contexts="gaussian"),
+            [*DEFAULTS, *OTHERS, "alg1-exact", *LEARNERS, *CHOOSERS[:2]],
+        ),
         "logistic": (LogisticProblem(), [*DEFAULTS, "alg1-online", "alg1-pg", "alg1-laplace"]),
         "gaussian, coordinates lost": (GaussianProblem(missing=0.3), ["unfog", "gaps"]),
         "gaussian, contexts late": (

@@ -29,6 +29,7 @@ from unfog.agents.learn import (
     PG,
     Adf,
     Conjugate,
+    Coupled,
     Hetero,
     Joint,
     Laplace,
@@ -172,7 +173,7 @@ def test_rewards_of_no_known_kind_are_refused() -> None:
     assert refused(binary=Ranks()) == "mine.binary.rewards: 'ranks'; allowed: gaussian, bernoulli"
 
 
-@pytest.mark.parametrize("learner", [Smoothing(), Joint()], ids=["smoothing", "joint"])
+@pytest.mark.parametrize("learner", [Coupled(), Smoothing(), Joint()], ids=lambda part: part.name)
 @pytest.mark.parametrize(
     "denoiser",
     [Identity(), KnownBias(), PriorOnly(), PlugIn(), Drift(), Incomplete(), Robust(), UnknownNoise()],

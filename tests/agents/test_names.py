@@ -225,7 +225,7 @@ def test_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
 
 
 def test_the_learners_are_among_what_is_allowed() -> None:
-    binary, gaussian = "-lmc -pg -adf -laplace", "-conjugate -hetero -joint -revisable -smoothing"
+    binary, gaussian = "-lmc -pg -adf -laplace", "-conjugate -coupled -hetero -joint -revisable -smoothing"
     both = "-epsilon -greedy -ids -thompson -toptwo -ucb"
     for rows, its, others in ((ROWS, binary, gaussian), (Catalogue(), gaussian, binary)):
         names, more, own = rows.allowed().split("; ")

@@ -544,7 +544,9 @@ def test_what_was_lost_is_not_a_number_to_those_who_know_of_gaps() -> None:
         decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
         np.testing.assert_array_equal(decision.noisy, seen)
         right = agent.denoiser.predict(setup.denoiser, memory.denoiser, seen)
-        np.testing.assert_array_equal(decision.context.mean, right.mean)
+        # who looks back puts the same law together in another order
+        slack = 0.0 if agent.looks_back is None else 1e-12
+        np.testing.assert_allclose(decision.context.mean, right.mean, rtol=0, atol=slack)
         if not agent.awaits_context:
             after = rounds.observe(agent, setup, memory, offer)
             right = agent.denoiser.update(setup.denoiser, memory.denoiser, seen, None)

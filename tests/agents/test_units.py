@@ -249,7 +249,7 @@ def test_both_engines_keep_units_apart() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("part", ["smoothing", "joint"])
+@pytest.mark.parametrize("part", ["coupled", "smoothing", "joint"])
 def test_learners_that_look_back_have_one_bias_to_look_back_with(part: str) -> None:
     agent = Catalogue()[f"alg1-exact-{part}"]
     with pytest.raises(ValueError, match=f"^{agent.name}: its learner denoises past rounds with one bias"):

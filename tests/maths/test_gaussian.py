@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.problems import covariance_error, inverse, spd, within
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
+from unfog.maths.blocks import Blocks
 from unfog.maths.gaussian import Gaussian
 
 GRID = 2**20  # rows and values are multiples of 1 / GRID, so that rational arithmetic on them stays small
@@ -118,6 +119,21 @@ def test_sample_has_the_moments_of_the_belief(prior: Gaussian, rng: np.random.Ge
     # 20 two-sided tests at 5 standard errors: a right sampler fails with probability 1.2e-5.
     assert within(draws.mean(0), mean, np.sqrt(np.diag(cov) / n))
     assert within(np.cov(draws.T), cov, covariance_error(cov, n))
+
+
+def test_a_wide_root_is_drawn_from_with_as_many_normals_as_there_are_rows(rng: np.random.Generator) -> None:
+    # A draw is affine in its normals: the unit vectors give the root that was drawn with.
+    wide = Gaussian(rng.normal(size=(2, 4)), rng.normal(size=(2, 4, 7)))
+    drawn = wide.sample(np.eye(4)[:, None]) - wide.sample(np.zeros(4))
+    root = np.moveaxis(drawn, 0, -1)
+    np.testing.assert_allclose(root @ root.mT, gaussian.covariance(wide), rtol=1e-10, atol=1e-12)
+    assert gaussian.square(root) is root
+    cut = Blocks(wide.mean.reshape(2, 2, 2), wide.root.reshape(2, 2, 2, 7))
+    drawn = cut.sample(np.eye(4)[:, None]) - cut.sample(np.zeros(4))
+    for first in (0, 2):
+        own = np.moveaxis(drawn[first : first + 2, :, first : first + 2], 0, -1)
+        right = gaussian.covariance(wide)[:, first : first + 2, first : first + 2]
+        np.testing.assert_allclose(own @ own.mT, right, rtol=1e-10, atol=1e-12)
 
 
 def test_scores_have_these_variances(prior: Gaussian, rng: np.random.Generator) -> None:

@@ -46,7 +46,7 @@ def refusal(problem: Any, name: str) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("part", ["smoothing", "joint", "joint:nodes=8:hetero=false"])
+@pytest.mark.parametrize("part", ["coupled", "smoothing", "joint", "joint:nodes=8:hetero=false"])
 @pytest.mark.parametrize(
     "row", ["alg1", "alg2-exact", "naive", "oracle", "kk", "gaps", "late", "drift", "robust"]
 )
@@ -72,7 +72,7 @@ def test_learners_that_look_back_need_features_that_can_be_lifted(name: str) -> 
         ]
 
 
-@pytest.mark.parametrize("name", ["alg1-exact-smoothing", "unfog-joint"])
+@pytest.mark.parametrize("name", ["alg1-exact-smoothing", "unfog-joint", "coupled"])
 def test_learners_that_look_back_need_blocks_to_be_those_of_the_features(name: str) -> None:
     learner = Catalogue()[name].learner.name
     assert refusal(Cut(**SMALL), name) == (

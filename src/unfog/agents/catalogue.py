@@ -25,7 +25,7 @@ from unfog.agents.denoise import (
     Robust,
     UnknownNoise,
 )
-from unfog.agents.learn import LMC, Adf, Conjugate, Revisable, Scaled
+from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled
 from unfog.agents.names import CHOOSERS, LEARNERS, spelled_out
 from unfog.inputs import REFERENCE, InputError, imported
 from unfog.model.knowledge import BEYOND
@@ -67,6 +67,8 @@ _ROWS = [
           summary="finds out how large the noise is, how fast the bias walks, and whether tails are heavy"),
     _ours("adaptive-delayed", Adaptive(pairs=True), binary=Adf(),
           summary="adaptive where true contexts come after rewards"),
+    _ours("coupled", Exact(), learner=Coupled(), binary=None,
+          summary="unfog with one Gaussian over theta and the bias: rewards, too, tell of the bias"),
     _ours("gaps", Incomplete(),
           summary="knows which coordinates of the noisy context were lost"),
     _ours("late", Incomplete(pairs=True), learner=Revisable(),

@@ -7,7 +7,7 @@ context adds to a reward's variance, E[theta'Cov(phi)theta], or the slope of tha
 
 from typing import Any, NamedTuple, cast
 
-from unfog.features import Design, FeatureMap
+from unfog.features import Context, Design, FeatureMap
 from unfog.features.lift import Liftable
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
@@ -23,6 +23,9 @@ class Evidence(NamedTuple):
     unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
     hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
     chosen: Array | None = None  # (..., m)  `row`, likewise
+    context: Context | None = (
+        None  # what was believed of the context, for learners that ask how far it shifts
+    )
 
     def row(self) -> Array:
         """The expected features of the arm, (..., m)."""
@@ -51,7 +54,7 @@ class Evidence(NamedTuple):
 
     def known_to_be(self, design: Design) -> "Evidence":
         """With what is known of the context by now."""
-        return self._replace(design=design, hidden=None, chosen=None)
+        return self._replace(design=design, hidden=None, chosen=None, context=None)
 
     def context_slope(self) -> Array:
         """Cov(phi)E[theta], half the slope of theta'Cov(phi)theta at the mean, (..., m)."""
@@ -62,6 +65,12 @@ class Evidence(NamedTuple):
         if self.unbiased is None:
             raise ValueError("a lifted row needs a denoiser that rewinds")
         return cast(Liftable, self.features).lift(self.unbiased, self.arm)
+
+    def shift(self) -> tuple[Context, Array]:
+        """What was believed of the context, and of how far the bias has moved its mean, (..., d)."""
+        if self.unbiased is None or self.context is None:
+            raise ValueError("a shift needs a denoiser that rewinds")
+        return self.context, self.unbiased - self.context.mean
 
 
 class Known(Evidence):

@@ -228,7 +228,10 @@ class Rewinds(Protocol):
 
 @runtime_checkable
 class LooksBack(Protocol):
-    """A learner that denoises past rounds anew before a decision. Its rows are lifted (features/lift.py)."""
+    """A learner that denoises past rounds anew before a decision, by lifted rows or by slopes.
+
+    See features/lift.py and features/slope.py.
+    """
 
     @abstractmethod
     def look_back(

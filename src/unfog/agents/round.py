@@ -162,7 +162,7 @@ def decide(
     seen, noisy = _view(agent, setup, memory, features, offer, reading), reading.noisy
     arm = agent.chooser.choose(seen, normals)
     unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
-    evidence = Evidence(features, seen.design, seen.belief, arm, unbiased)
+    evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context)
     return Decision(arm, seen.context, evidence, noisy, offer.unit, reading.far)
 
 

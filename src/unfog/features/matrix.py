@@ -125,6 +125,12 @@ class Matrix(NamedTuple):
         matrix: Array = xp.concat([whole, -_flat(placed)], axis=-1)
         return matrix
 
+    def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
+        """G'theta."""
+        entries = take(_flat(self.matrices), arm)
+        matrix = entries.reshape(*entries.shape[:-1], *self.matrices.shape[-2:])
+        return matvec(matrix.mT, theta)
+
     def over_rounds(self) -> "Matrix":
         """The same map, ready for a block of rounds."""
         return Matrix(self.matrices[..., None, :, :, :])

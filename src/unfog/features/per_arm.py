@@ -151,6 +151,12 @@ class PerArm(NamedTuple):
         whole: Array = xp.concat([last[..., None, :], slopes], axis=-2)
         return whole
 
+    def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:
+        """The slopes among theta_a."""
+        blocks = theta.reshape(*theta.shape[:-1], self.arms, self.block)
+        chosen = (_place(arm, self.arms, mean)[..., None, :] @ blocks)[..., 0, :]
+        return chosen[..., int(self.intercept) :]
+
     def over_rounds(self) -> "PerArm":
         """The same map: it holds nothing of a trial's own."""
         return self

@@ -115,6 +115,10 @@ class Product(NamedTuple):
         matrix: Array = xp.concat([diagonal_matrix(xp.ones_like(shift)), -diagonal_matrix(shift)], axis=-1)
         return matrix
 
+    def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
+        """The entries of a theta."""
+        return take(self.actions, arm) * theta
+
     def over_rounds(self) -> "Product":
         """The same map, ready for a block of rounds."""
         return Product(self.actions[..., None, :, :])

@@ -176,6 +176,12 @@ class Quadratic(NamedTuple):
         matrix: Array = xp.concat([xp.concat(row, axis=-1) for row in rows], axis=-2)
         return matrix
 
+    def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:
+        """2 v theta_2 + a theta_3."""
+        d = mean.shape[-1]
+        action = take(self.table, arm)[..., d : 2 * d]
+        return 2 * mean * theta[..., d : 2 * d] + action * theta[..., 2 * d :]
+
     def over_rounds(self) -> "Quadratic":
         """The same map, ready for a block of rounds."""
         return Quadratic(self.table[..., None, :, :])

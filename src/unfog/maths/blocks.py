@@ -8,14 +8,14 @@ All blocks are updated alike; where the row is zero nothing changes.
 from typing import NamedTuple, TypeAlias
 
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Gaussian, square
 
 
 class Blocks(NamedTuple):
     """A belief about a vector w of B k numbers."""
 
     mean: Array  # (..., B, k)
-    root: Array  # (..., B, k, k), the covariance of a block = root root'
+    root: Array  # (..., B, k, n), the covariance of a block = root root'; n = k, or more
 
     @property
     def centre(self) -> Array:
@@ -24,7 +24,7 @@ class Blocks(NamedTuple):
 
     def sample(self, normals: Array) -> Array:
         """A draw of w from standard normals (..., B k)."""
-        return _flat(self.mean + matvec(self.root, _cut(normals, self.root)))
+        return _flat(self.mean + matvec(square(self.root), _cut(normals, self.root)))
 
     def variance(self, row: Array) -> Array:
         """The variance of row'w: row (..., B k) -> (...,)."""

@@ -1,6 +1,7 @@
 """A Gaussian belief N(mean, root root') in square-root form.
 
-The root is any square root of the covariance, not necessarily triangular. Conditioning on y = x'w + noise,
+The root is any square root of the covariance, not necessarily triangular; one with more columns than rows is
+made square when it is drawn from. Conditioning on y = x'w + noise,
 noise ~ N(0, variance), is Potter's rank-one update (*New statistical formulas*, J. E. Potter, 1963; also
 Bierman, *Factorization Methods for Discrete Sequential Estimation*, 1977): with f = root' x and
 s = f'f + variance,
@@ -20,7 +21,7 @@ class Gaussian(NamedTuple):
     """A belief about a vector w."""
 
     mean: Array  # (..., m)
-    root: Array  # (..., m, m), covariance = root root'
+    root: Array  # (..., m, n), covariance = root root'; n = m, or more
 
     @property
     def centre(self) -> Array:
@@ -29,7 +30,7 @@ class Gaussian(NamedTuple):
 
     def sample(self, normals: Array) -> Array:
         """A draw of w from standard normals (..., m)."""
-        return self.mean + matvec(self.root, normals)
+        return self.mean + matvec(square(self.root), normals)
 
     def variance(self, row: Array) -> Array:
         """The variance of row'w: row (..., m) -> (...,)."""
@@ -66,6 +67,11 @@ def square_root(cov: Array) -> Array:
     floor = xp.finfo(cov.dtype).tiny * xp.eye(cov.shape[-1], dtype=cov.dtype)
     root: Array = xp.linalg.cholesky(cov + floor)
     return root
+
+
+def square(root: Array) -> Array:
+    """A root of the same covariance with as many columns as rows: (..., m, n) -> (..., m, m)."""
+    return root if root.shape[-1] == root.shape[-2] else square_root(root @ root.mT)
 
 
 def covariance(belief: Gaussian) -> Array:

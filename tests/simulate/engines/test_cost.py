@@ -79,6 +79,7 @@ FACTORS = {
     "alg1-exact-smoothing": 2.8,
     "alg1-exact-joint": 31.6,
     "unfog": 1.3,
+    "coupled": 3.0,
     "gaps": 1.9,
     "late": 3.3,
     "unknown-noise": 6.1,

@@ -2,6 +2,7 @@
 
 from unfog.agents.learn.adf import Adf
 from unfog.agents.learn.conjugate import Conjugate
+from unfog.agents.learn.coupled import Coupled
 from unfog.agents.learn.hetero import Hetero
 from unfog.agents.learn.joint import Joint
 from unfog.agents.learn.laplace import Laplace
@@ -11,4 +12,16 @@ from unfog.agents.learn.revisable import Revisable
 from unfog.agents.learn.scaled import Scaled
 from unfog.agents.learn.smoothing import Smoothing
 
-__all__ = ["LMC", "PG", "Adf", "Conjugate", "Hetero", "Joint", "Laplace", "Revisable", "Scaled", "Smoothing"]
+__all__ = [
+    "LMC",
+    "PG",
+    "Adf",
+    "Conjugate",
+    "Coupled",
+    "Hetero",
+    "Joint",
+    "Laplace",
+    "Revisable",
+    "Scaled",
+    "Smoothing",
+]

@@ -72,10 +72,7 @@ class Lifted(Learner, LooksBack):
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Features must lift, and a prior in blocks must have those of the features."""
         super().check(known, features)
-        d = known.context_mean.shape[-1]
-        size = liftable(features).projection(np.zeros(d), np.eye(d)).shape[-2]
-        if known.prior_cov.ndim == 3 and size != known.prior_cov.shape[-1]:
-            raise InputError("learner", f"{self.name!r} with this prior in blocks", "a prior in one piece")
+        refuse_other_blocks(self.name, known, features)
 
     def setup(self, known: Knowledge) -> Any:
         """The prior."""
@@ -109,6 +106,14 @@ class Lifted(Learner, LooksBack):
             row, natural_mean, weighed = (x.reshape(*cut) for x in (row, natural_mean, weighed))
         moment = state.moment + weighed[..., None] * row[..., None, :]
         return Sums(moment, state.natural_mean + natural_mean)
+
+
+def refuse_other_blocks(learner: str, known: Knowledge, features: FeatureMap) -> None:
+    """Complain of a prior in other blocks than those of the features."""
+    d = known.context_mean.shape[-1]
+    size = liftable(features).projection(np.zeros(d), np.eye(d)).shape[-2]
+    if known.prior_cov.ndim == 3 and size != known.prior_cov.shape[-1]:
+        raise InputError("learner", f"{learner!r} with this prior in blocks", "a prior in one piece")
 
 
 def prior(known: Knowledge) -> Prior:

@@ -1,0 +1,175 @@
+"""theta and the bias in one Gaussian: an extended Kalman filter, for the cost of a rank-one update.
+
+Were the bias zero, the context of a round would have the mean v; the bias gamma shifts it by u = B gamma, and
+c ~ N(v - u, M^-1). About the means of the decision, theta = m and u = s, a reward is linear in both:
+
+    r = x'theta - h'(u - s) + N(0, t),    x = psi(a),    h = the slope of psi(a)'m in the context,
+    t = sigma^2 + E[theta'Cov(phi)theta] - h'Cov(u)h,
+
+Cov(phi) with all that is not known of the context: t is the variance that theta and u do not explain to first
+order, the second order of their product included (A. H. Jazwinski, *Stochastic Processes and Filtering
+Theory*, on filters of both orders).
+
+The joint belief is kept as theta given u, N(a + L u, P), and as what rewards say of u, precision Q and
+natural mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h, w = t + x'P x:
+
+    a <- a + P x e / w,   L <- L - P x k'/ w,   P <- P - P x x'P / w,   Q <- Q + k k'/ w,   q <- q + k e / w.
+
+Noisy contexts say nothing of theta given u: what they say of the bias, N(g, S), the denoiser keeps, also from
+rounds that are never paid. Before a decision the two are put together,
+
+    u ~ N(s, U),   U^-1 = (B S B')^-1 + Q,   s = U ((B S B')^-1 B g + q),   theta ~ N(a + L s, P + L U L').
+
+So L is hindsight: what becomes known of the bias later moves theta as it would have moved the rows of the
+past. Given u a prior in blocks stays in blocks. A reward that is late is linearised where its decision was.
+
+A slope holds near the point it was taken at, and a bias that walks leaves that point: L u would lead theta
+astray without end. So after each reward a share `fade` of L is settled where the bias was believed to be,
+
+    a <- a + fade L s,    L <- (1 - fade) L,
+
+which leaves the mean of theta as it is and lets go of a part of its variance. For the choice of an arm theta
+and the context are taken for independent: tr(J'Cov(theta, c)), by which the mean of their product differs (J
+the slope of phi), was tried in the scores and in the mean of the reward, and made no difference in regret.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from unfog import inputs
+from unfog.agents.evidence import Evidence
+from unfog.agents.learn.conjugate import reward_variance
+from unfog.agents.learn.lifted import refuse_other_blocks
+from unfog.agents.parts import Denoiser, Hindsight, Learner, LooksBack
+from unfog.features import Context, FeatureMap
+from unfog.features.lift import Liftable
+from unfog.features.slope import Sloped
+from unfog.inputs import InputError
+from unfog.maths import blocks, gaussian
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.blocks import Belief, Blocks
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import as_told, posterior_mean
+
+
+class Parameters(NamedTuple):
+    """What is told."""
+
+    reward_var: Array  # ()
+    channel: Hindsight  # before the first noisy context
+
+
+class State(NamedTuple):
+    """theta given u, and what rewards say of u."""
+
+    theta: Belief  # an axis in front of theta's: in the mean 1 + d for a and the columns of L, in the root 1
+    precision: Array  # (..., d, d)  Q
+    natural_mean: Array  # (..., d)  q
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coupled(Learner, LooksBack):
+    """Its setting: the share of theta's hanging on the bias that is settled each round, `fade`."""
+
+    fade: float = 0.03
+
+    name = "coupled"
+    note = "one Gaussian over theta and the bias: rewards, too, say something of the bias"
+    rewards = "gaussian"
+    needs_features = (Sloped, Liftable)
+    cost = 1.5
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        if inputs.not_negative("fade", self.fade) > 1:
+            raise InputError("fade", repr(self.fade), "a share, from 0 to 1")
+
+    def misses(self, denoiser: Denoiser) -> str:
+        """One that rewinds and learns the bias from noisy contexts alone."""
+        alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
+        return super().misses(denoiser) or alone
+
+    def check(self, known: Knowledge, features: FeatureMap) -> None:
+        """Features must have slopes, and a prior in blocks must have those of the features."""
+        super().check(known, features)
+        refuse_other_blocks(self.name, known, features)
+
+    def setup(self, known: Knowledge) -> Parameters:
+        """The noise of rewards, and the channel."""
+        xp = known.bias_cov.__array_namespace__()
+        nothing = xp.zeros_like(known.context_mean)
+        return Parameters(reward_variance(known), Hindsight(as_told(known), nothing, known.bias_cov))
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """The prior: theta does not hang on the bias."""
+        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        prior = form.from_moments(known.prior_mean, known.prior_cov)
+        xp, d = prior.root.__array_namespace__(), known.context_mean.shape[-1]
+        mean = xp.concat([prior.mean[None], xp.zeros((d, *prior.mean.shape), dtype=prior.root.dtype)])
+        nothing = xp.zeros((d, d), dtype=prior.root.dtype)
+        return State(type(prior)(mean, prior.root[None]), nothing, nothing[0])
+
+    def belief(self, parameters: Parameters, state: State) -> Belief:
+        """As rewards alone have it: what noisy contexts say of the bias the denoiser knows."""
+        found = theta_belief(state.theta, *shift_belief(state, parameters.channel))
+        return type(found)(found.mean, gaussian.square(found.root))
+
+    def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
+        """As told."""
+        return parameters.reward_var + hidden
+
+    def look_back(
+        self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
+    ) -> tuple[Belief, Context]:
+        """The belief about theta, and about this round's context, from all measurements and rewards."""
+        shift, cov = shift_belief(state, hindsight)
+        unbiased = posterior_mean(hindsight.shrinkage, noisy, parameters.channel.mean)
+        context = Context(unbiased - shift, hindsight.shrinkage.cov + cov)
+        return theta_belief(state.theta, shift, cov), context
+
+    def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
+        """The joint belief after one more reward, linearised about what was believed at its decision."""
+        row, (context, shift) = evidence.row(), evidence.shift()
+        xp, theta = row.__array_namespace__(), state.theta
+        slope = cast(Sloped, evidence.features).slope(context.mean, evidence.belief.centre, evidence.arm)
+        linear = xp.vecdot(slope, matvec(context.cov - parameters.channel.shrinkage.cov, slope))
+        variance = parameters.reward_var + evidence.context_variance() - linear
+        # The columns of L are conditioned as a is: on h, where a is on r - h's.
+        values = xp.concat([(reward - xp.vecdot(slope, shift))[..., None], slope], axis=-1)
+        away, rows = values - matvec(theta.centre, row), row[..., None, :]
+        per_total = away / (variance + theta.variance(rows)[..., 0])[..., None]
+        after = theta.condition(rows, values, variance[..., None])
+        return State(
+            self._settled(after, shift),
+            state.precision + away[..., 1:, None] * per_total[..., None, 1:],
+            state.natural_mean - away[..., 1:] * per_total[..., :1],
+        )
+
+    def _settled(self, theta: Belief, shift: Array) -> Belief:
+        """With a share of L taken for what it is at this u: (..., d)."""
+        xp, both = shift.__array_namespace__(), theta.centre
+        settled = both[..., :1, :] + self.fade * (shift[..., None, :] @ both[..., 1:, :])
+        mean = xp.concat([settled, (1 - self.fade) * both[..., 1:, :]], axis=-2)
+        return type(theta)(mean.reshape(theta.mean.shape), theta.root)
+
+
+def shift_belief(state: State, hindsight: Hindsight) -> tuple[Array, Array]:
+    """Mean s (..., d) and covariance U (..., d, d) of u, from noisy contexts and rewards."""
+    xp, gain = hindsight.mean.__array_namespace__(), hindsight.shrinkage.gain
+    before = xp.linalg.inv(gain @ hindsight.cov @ gain.mT)
+    cov = xp.linalg.inv(before + state.precision)
+    mean = matvec(cov, matvec(before @ gain, hindsight.mean) + state.natural_mean)
+    return mean, xp.broadcast_to(cov, (*mean.shape, mean.shape[-1]))
+
+
+def theta_belief(theta: Belief, shift: Array, cov: Array) -> Belief:
+    """That about theta, with u ~ N(s, U); of blocks, each by itself."""
+    xp, slopes = cov.__array_namespace__(), theta.centre[..., 1:, :].mT
+    mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift), slopes @ xp.linalg.cholesky(cov)
+    root = theta.root[..., 0, :, :]
+    if isinstance(theta, Blocks):
+        root = theta.root[..., 0, :, :, :]
+        mean = mean.reshape(*mean.shape[:-1], *root.shape[-3:-1])
+        spread = spread.reshape(*mean.shape, spread.shape[-1])
+    root = xp.broadcast_to(root, (*mean.shape, root.shape[-1]))
+    return type(theta)(mean, xp.concat([root, spread], axis=-1))

@@ -1,0 +1,52 @@
+"""Slopes of expected scores in the context: against finite differences, which are exact up to rounding."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unfog.features import Context
+from unfog.features.matrix import matrix
+from unfog.features.per_arm import PerArm
+from unfog.features.product import product
+from unfog.features.quadratic import quadratic
+from unfog.features.quadrature import quadrature
+from unfog.features.slope import Sloped
+
+D, K, T = 3, 4, 5
+RNG = np.random.default_rng(21)
+ACTIONS = RNG.normal(size=(T, K, D))
+MAPS: dict[str, Any] = {
+    "quadratic": quadratic(ACTIONS),
+    "quadratic, shared": quadratic(ACTIONS[0]),
+    "product": product(ACTIONS),
+    "product, shared": product(ACTIONS[0]),
+    "matrix": matrix(RNG.normal(size=(T, K, 5, D))),
+    "matrix, shared": matrix(RNG.normal(size=(K, 5, D))),
+    "per_arm": PerArm(K, D),
+    "per_arm without intercepts": PerArm(K, D, intercept=False),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_the_slope_is_that_of_the_expected_score(name: str) -> None:
+    features, rng = MAPS[name], np.random.default_rng(5)
+    root = rng.normal(size=(T, D, D))
+    mean, cov, theta = rng.normal(0.7, 1.5, (T, D)), root @ root.mT, rng.normal(size=(T, features.size))
+    arm = rng.integers(K, size=T)
+
+    def score(at: Any) -> Any:
+        return (features.design(Context(at, cov)).row(arm) * theta).sum(-1)
+
+    # Central differences have no error in a polynomial of degree two, whatever the step.
+    steps = np.eye(D) * 0.5
+    right = np.stack([score(mean + step) - score(mean - step) for step in steps], -1)
+    found = features.slope(mean, theta, arm)
+    assert found.shape == (T, D)
+    np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-10)
+    assert len({tuple(row) for row in found.round(6)}) == T  # every trial its own
+
+
+def test_who_has_slopes() -> None:
+    assert all(isinstance(features, Sloped) for features in MAPS.values())
+    assert not isinstance(quadrature(lambda a, c: a * c, 2)(np.zeros((3, 2))), Sloped)
