@@ -100,7 +100,7 @@ def measure(case: Case) -> dict[str, Any]:
 
 def agent_names() -> list[str]:
     """The catalogue, read in a process of its own."""
-    code = "from unfog.agents.catalogue import playable; print(*playable(sample=False))"
+    code = "from unfog.agents.catalogue import playable; print(*playable())"
     return _output([sys.executable, "-c", code]).split()
 
 

@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--out", required=True)
     parser.add_argument("--trials", type=int, default=131072)
     parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--agents", default=",".join(playable(sample=False)))
+    parser.add_argument("--agents", default=",".join(playable()))
     parser.add_argument("--chip", default="alg1")
     given = parser.parse_args()
     size = given.trials, given.rounds

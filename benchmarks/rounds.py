@@ -52,7 +52,7 @@ def main() -> None:
         print(f"{name:24}{median:>18,.0f}{spread:>22}{median / base:>22.1f}", flush=True)
 
     line("plain loop (alg1)", plain)
-    for name in playable(sample=False):
+    for name in playable():
         for decompose in (True, False):
 
             def work(name: str = name, decompose: bool = decompose) -> None:
