@@ -87,7 +87,7 @@ def told_wrong(told: dict[str, Any], number: int) -> dict[str, Any]:
         fields["tails"] = int(rng.integers(3, 11))
     elif trouble < 1 / 3:
         fields["missing"] = float(rng.uniform(0.1, 0.6))
-    trials, rounds = max(24, told["trials"] // 3), min(told["rounds"], LONGEST)
+    trials, rounds = max(24, told["trials"] // 8), min(told["rounds"], LONGEST)
     return told | {"fields": fields, "trials": trials, "rounds": rounds}
 
 
