@@ -229,6 +229,7 @@ def test_defaults_are_the_papers() -> None:
         "missing": 0.0,
         "drift_cov": 0.0,
         "drift_rounds": 1000,
+        "trouble_from": 0,
         "revealed": 1.0,
         "late": 0,
         "told_contexts": 0,
