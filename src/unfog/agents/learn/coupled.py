@@ -39,8 +39,8 @@ from typing import NamedTuple, cast
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.learn.lifted import refuse_other_blocks
-from unfog.agents.parts import Denoiser, Hindsight, Learner, LooksBack
+from unfog.agents.learn.lifted import FromNoisy
+from unfog.agents.parts import Hindsight
 from unfog.features import Context, FeatureMap
 from unfog.features.lift import Liftable
 from unfog.features.slope import Sloped
@@ -68,7 +68,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coupled(Learner, LooksBack):
+class Coupled(FromNoisy):
     """Its setting: the share of theta's hanging on the bias that is settled each round, `fade`."""
 
     fade: float = 0.03
@@ -83,16 +83,6 @@ class Coupled(Learner, LooksBack):
         """Check the setting."""
         if inputs.not_negative("fade", self.fade) > 1:
             raise InputError("fade", repr(self.fade), "a share, from 0 to 1")
-
-    def misses(self, denoiser: Denoiser) -> str:
-        """One that rewinds and learns the bias from noisy contexts alone."""
-        alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
-        return super().misses(denoiser) or alone
-
-    def check(self, known: Knowledge, features: FeatureMap) -> None:
-        """Features must have slopes, and a prior in blocks must have those of the features."""
-        super().check(known, features)
-        refuse_other_blocks(self.name, known, features)
 
     def setup(self, known: Knowledge) -> Parameters:
         """The noise of rewards, and the channel."""

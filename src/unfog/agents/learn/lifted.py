@@ -51,8 +51,22 @@ class Posterior(NamedTuple):
     evidence: Array  # (...,)  log density of the rewards, but for what does not hang on the bias
 
 
+class FromNoisy(Learner, LooksBack):
+    """A learner that looks back along a denoiser which learns the bias from noisy contexts alone."""
+
+    def misses(self, denoiser: Denoiser) -> str:
+        """One that rewinds and learns the bias from noisy contexts alone."""
+        alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
+        return super().misses(denoiser) or alone
+
+    def check(self, known: Knowledge, features: FeatureMap) -> None:
+        """Features must be able to, and a prior in blocks must have those of the features."""
+        super().check(known, features)
+        refuse_other_blocks(self.name, known, features)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Lifted(Learner, LooksBack):
+class Lifted(FromNoisy):
     """A learner but for `look_back`; `hetero` weighs each reward by what is not known of its context."""
 
     hetero: bool = True
@@ -63,16 +77,6 @@ class Lifted(Learner, LooksBack):
     def __post_init__(self) -> None:
         """Check the setting."""
         inputs.flag("hetero", self.hetero)
-
-    def misses(self, denoiser: Denoiser) -> str:
-        """One that rewinds and learns the bias from noisy contexts alone."""
-        alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
-        return super().misses(denoiser) or alone
-
-    def check(self, known: Knowledge, features: FeatureMap) -> None:
-        """Features must lift, and a prior in blocks must have those of the features."""
-        super().check(known, features)
-        refuse_other_blocks(self.name, known, features)
 
     def setup(self, known: Knowledge) -> Any:
         """The prior."""
