@@ -24,8 +24,8 @@ def trouble(
     """The probability of every hypothesis after each round, over the dimensions trial, round and hypothesis.
 
     Readings are those that the trials of a run with this seed are shown; what an agent chooses is nothing to
-    them. Hypotheses have the coordinates `size` of the noise, `step` of the bias and `tails` (not a number:
-    Gaussian).
+    them. Hypotheses have the coordinates `size` of the noise, `step` of the bias, `tails` (not a number:
+    Gaussian) and `sample` (whether contexts are those of the told sample).
     """
     inputs.count("rounds", rounds, most=MOST_ROUNDS)
     inputs.count("trials", trials, most=MOST_TRIALS)
@@ -34,13 +34,14 @@ def trouble(
     if not isinstance(row.denoiser, Adaptive):
         raise InputError("agent", repr(agent), "one with a bank of hypotheses: adaptive, adaptive-delayed")
     found = np.stack(list(_weights(problem, row.denoiser, rounds, trials, seed)), 1)
-    every = row.denoiser.hypotheses()
-    sizes, steps, tails = zip(*every, strict=True)
+    every = row.denoiser.hypotheses(problem.knowledge().sample is not None)
+    sizes, steps, tails, sample = zip(*every, strict=True)
     coordinates = {
         "round": np.arange(1, rounds + 1),
         "size": ("hypothesis", list(sizes)),
         "step": ("hypothesis", list(steps)),
         "tails": ("hypothesis", [np.nan if nu is None else nu for nu in tails]),
+        "sample": ("hypothesis", list(sample)),
     }
     settings = {"agent": agent, "seed": seed}
     return xr.DataArray(found, coordinates, ("trial", "round", "hypothesis"), "probability", settings)

@@ -54,6 +54,14 @@ def weights(made: Points, precision: Array, value: Array, nu: float = 0.0) -> Ar
 
     Noise is Gaussian, or with `nu` more than zero Student's t with so many degrees of freedom.
     """
+    return weighed(made, precision, value, nu)[0]
+
+
+def weighed(made: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
+    """These weights, and the logarithm of what they were divided by, (...,).
+
+    For Gaussian noise that is the density of the measurement but for 0.5 ln det(precision / (2 pi)).
+    """
     xp = value.__array_namespace__()
     away = value - made.centre
     turned = matvec(precision, away)
@@ -61,13 +69,15 @@ def weights(made: Points, precision: Array, value: Array, nu: float = 0.0) -> Ar
     flat = precision[..., first, second] * xp.asarray(np.where(first == second, 1, 2), dtype=value.dtype)
     flat = xp.broadcast_to(flat, (*value.shape[:-1], flat.shape[-1]))
     distance = _each(made.table, xp.concat([-2 * turned, flat], axis=-1))
+    own = xp.vecdot(away, turned)
     logs = made.logs - 0.5 * distance
     if nu:
-        whole = xp.maximum(distance + xp.vecdot(away, turned)[..., None], xp.zeros_like(distance))
+        whole = xp.maximum(distance + own[..., None], xp.zeros_like(distance))
         logs = made.logs - 0.5 * (nu + value.shape[-1]) * xp.log1p(whole / nu)
-    raised = xp.exp(logs - logs.max(-1)[..., None])
-    found: Array = raised / raised.sum(-1)[..., None]
-    return found
+    most = logs.max(-1)
+    raised = xp.exp(logs - most[..., None])
+    total = raised.sum(-1)
+    return raised / total[..., None], most + xp.log(total) - 0.5 * own
 
 
 def moments(made: Points, weights: Array) -> tuple[Array, Array]:

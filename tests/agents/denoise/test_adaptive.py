@@ -10,10 +10,12 @@ from scipy.stats import chi2, multivariate_normal, multivariate_t
 from tests.agents.denoise.test_drift import beliefs, by_conditioning
 from tests.problems import random_knowledge
 from unfog.agents.denoise import Adaptive, Drift
-from unfog.agents.denoise.adaptive import Hypothesis, State
+from unfog.agents.denoise.adaptive import State
+from unfog.agents.denoise.hypotheses import Hypothesis
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
+from unfog.model.sample import smoothed
 
 D, T = 3, 6
 SMALL: Any = {"sizes": 3, "ratio": 4.0, "steps": 2, "fastest": 0.4, "slowdown": 5.0, "distrust": 0.6}
@@ -254,7 +256,7 @@ def test_its_hypotheses_are_its_settings() -> None:
     prior = Adaptive().setup(random_knowledge(1), None).prior
     assert prior.sum() == pytest.approx(1.0)
     walks = np.asarray([h.step > 0 for h in Adaptive().hypotheses()])
-    odd = np.asarray([h[::2] != (1.0, None) for h in Adaptive().hypotheses()])
+    odd = np.asarray([(h.size, h.tails) != (1.0, None) for h in Adaptive().hypotheses()])
     assert prior[odd & ~walks].sum() / prior[~walks].sum() == pytest.approx(0.7)
     assert prior[walks & ~odd].sum() / prior[~odd].sum() == pytest.approx(0.7)
 
@@ -276,3 +278,64 @@ def test_bad_settings_are_refused_by_name(field: str, bad: list[Any]) -> None:
     for value in bad:
         with pytest.raises(InputError, match=rf"^{field}: .*; allowed: "):
             Adaptive(**{field: value})
+
+
+@pytest.mark.parametrize("lost", [[], [1], [0, 2]], ids=["whole", "one lost", "two lost"])
+def test_a_sample_of_contexts_is_one_hypothesis_more(
+    lost: list[int], known: Knowledge, rng: np.random.Generator
+) -> None:
+    """One round, written out: the density of the reading, and the moments of the context, under each."""
+    told = known._replace(sample=rng.gamma(1.0, 1.5, (9, D)) - 1.0)
+    denoiser = Adaptive(**SMALL, tails=0.0, switch=0.0)
+    parameters = denoiser.setup(told, None)
+    reading = known.context_mean + rng.normal(0, 1.5, D)
+    reading[lost] = np.nan
+    kept = [i for i in range(D) if i not in lost]
+    law = smoothed(np.asarray(told.sample), 1000, 0.5)
+    laws = [(h.size, known.context_mean[None], known.context_cov) for h in denoiser.hypotheses()]
+    densities, means, squares = [], [], []
+    for size, atoms, cov in [*laws, (1.0, law.atoms, law.kernel)]:
+        whole = cov + size * known.noise_cov + known.bias_cov
+        gain = np.linalg.solve(whole[np.ix_(kept, kept)], cov[kept]).T
+        each = [multivariate_normal(u[kept], whole[np.ix_(kept, kept)]).pdf(reading[kept]) for u in atoms]
+        densities.append(np.mean(each))
+        centres = atoms + (reading[kept] - atoms[:, kept]) @ gain.T
+        share, left = np.asarray(each) / np.sum(each), cov - gain @ cov[kept]
+        means.append(share @ centres)
+        squares.append(left + np.einsum("i,ij,ik->jk", share, centres, centres))
+    weights = parameters.prior * np.asarray(densities)
+    weights /= weights.sum()
+    state = denoiser.update(parameters, denoiser.start(parameters), reading, None)
+    np.testing.assert_allclose(denoiser.probabilities(state), weights, rtol=1e-9)
+    found = denoiser.predict(parameters, denoiser.start(parameters), reading)
+    mean = weights @ np.asarray(means)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-9)
+    right = np.einsum("h,hij->ij", weights, np.asarray(squares)) - np.outer(mean, mean)
+    np.testing.assert_allclose(found.cov, right, rtol=1e-8, atol=1e-10)
+
+
+def test_the_sample_is_believed_where_contexts_are_those(known: Knowledge, rng: np.random.Generator) -> None:
+    """Two lumps of contexts, far apart for the noise there is; then Gaussian contexts of these moments."""
+    lumps = rng.normal(0, 0.2, (400, D)) + 4.0 * rng.choice([-1.0, 1.0], (400, 1))
+    told = known._replace(context_mean=lumps.mean(0), context_cov=np.cov(lumps.T), sample=lumps[:100])
+    noise = rng.multivariate_normal(np.zeros(D), known.noise_cov, 60)
+    denoiser = Adaptive()
+    ours = denoiser.probabilities(walked(denoiser, told, lumps[100:160] + noise))
+    plain = rng.multivariate_normal(told.context_mean, told.context_cov, 60)
+    others = denoiser.probabilities(walked(denoiser, told, plain + noise))
+    assert ours[-1] > 0.99
+    assert others[-1] < 0.01
+    assert denoiser.hypotheses(sample=True)[-1] == Hypothesis(sample=True)
+    assert Adaptive(pairs=True).hypotheses(sample=True) == Adaptive().hypotheses()
+
+
+def test_a_reading_is_expected_under_the_sample_too(known: Knowledge, rng: np.random.Generator) -> None:
+    told = known._replace(sample=rng.gamma(1.0, 1.5, (9, D)) - 3.0)
+    denoiser = Adaptive(sizes=1, steps=0, tails=0.0)
+    parameters = denoiser.setup(told, None)
+    mean, variance = denoiser.expected(parameters, denoiser.start(parameters))
+    sample = np.asarray(told.sample)
+    np.testing.assert_allclose(mean, (known.context_mean + sample.mean(0)) / 2)
+    shared = np.diagonal(known.noise_cov + known.bias_cov)
+    within = (np.diagonal(known.context_cov) + sample.var(0)) / 2 + shared
+    np.testing.assert_allclose(variance, within + ((known.context_mean - sample.mean(0)) / 2) ** 2)

@@ -10,6 +10,9 @@ is not as told, be it of another size or with heavy tails, has the probability `
 so has, by itself, that the bias walks. With the rate `switch` a round it is all open again, since troubles
 begin in the middle of a stream.
 
+Who is told a sample of contexts has one hypothesis more: the channel is as told, and contexts are those of
+the sample (denoise/empirical.py) instead of Gaussian; not where pairs are shown.
+
 What is learnt of the channel is learnt from noisy contexts, or from pairs where these are shown: a reward
 says little of it. Coordinates that were lost cost nothing but what they would have said.
 
@@ -18,32 +21,23 @@ without true contexts so does a season.
 """
 
 from dataclasses import dataclass
-from math import log
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from unfog import inputs
+from unfog.agents.denoise import empirical
 from unfog.agents.denoise.bias import FromEither
+from unfog.agents.denoise.hypotheses import Hypothesis, family
 from unfog.agents.parts import Denoiser, Expects, Privilege
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths import bank
 from unfog.maths.arrays import Array, settled
 from unfog.maths.bank import Beliefs, Family, Reading
+from unfog.maths.mixture import moments
 from unfog.model.knowledge import Knowledge
 
 MOST, MOST_TAILS = 15, 1000  # sizes, and steps; degrees of freedom
-NODES = 6  # Gaussians that stand for heavy tails
-REACH = log(0.35), log(60.0)  # the logarithms of their sizes
-
-
-class Hypothesis(NamedTuple):
-    """What may be the matter with a channel."""
-
-    size: float  # of the noise, by which its covariance is multiplied
-    step: float  # of the bias, in shares of its prior covariance a round
-    tails: float | None = None  # degrees of freedom, where they are heavy
+SAMPLE = empirical.Empirical()  # who believes in the sample
 
 
 class Parameters(NamedTuple):
@@ -55,7 +49,8 @@ class Parameters(NamedTuple):
     bias_cov: Array  # (d, d)  Sigma_gamma
     families: tuple[Family, ...]
     prior: Array  # (H,)  probabilities
-    sizes: Array  # (H,)  the variance of the noise, in that told
+    sizes: Array  # (H,)  the variance of the noise, in that told; without the last where there is a sample
+    sample: empirical.Parameters | None  # where one is told: the last hypothesis
 
 
 class State(NamedTuple):
@@ -63,6 +58,15 @@ class State(NamedTuple):
 
     beliefs: tuple[Beliefs, ...]
     weights: Array  # (..., H)  logarithms
+    sample: Any = ()  # the bias, if contexts are those of the sample: denoise/filtered.py
+
+
+class Seen(NamedTuple):
+    """What a noisy context says."""
+
+    readings: list[Reading]  # under each family of hypotheses
+    sampled: Any  # the context, and the bias after it, if contexts are those of the sample; None without one
+    weights: Array  # (..., H)  logarithms of the hypotheses' probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,17 +107,21 @@ class Adaptive(FromEither, Denoiser, Expects):
             if not 0 <= inputs.not_negative(field, value) < 1:
                 raise InputError(field, value, "a number from 0 to below 1")
 
-    def hypotheses(self) -> list[Hypothesis]:
-        """All of them, in the order of their weights; the told one is among them."""
+    def hypotheses(self, sample: bool = False) -> list[Hypothesis]:
+        """All of them, in the order of their weights; with a `sample` of contexts the last is about that."""
         sizes = [self.ratio ** (i - self.sizes // 2) for i in range(self.sizes)]
         steps = [0.0, *(self.fastest / self.slowdown**i for i in reversed(range(self.steps)))]
         plain = [Hypothesis(size, step) for size in sizes for step in steps]
-        return plain + [Hypothesis(1.0, step, self.tails) for step in steps[::2] if self.tails]
+        heavy = [Hypothesis(1.0, step, self.tails) for step in steps[::2] if self.tails]
+        return [*plain, *heavy, *[Hypothesis(sample=True)] * (sample and not self.pairs)]
 
     def _prior(self, hypothesis: Hypothesis) -> float:
-        """How probable it is, up to a constant: whether the noise is as told, and whether the bias walks."""
+        """How probable it is, up to a constant: whether the noise is as told, and whether the bias walks.
+
+        Who is told a sample believes in it as much as in a channel that is as told.
+        """
         told, others = 1 - self.distrust, self.sizes - 1 + (self.tails > 0)
-        noise = told if hypothesis[::2] == (1.0, None) else self.distrust / others
+        noise = told if (hypothesis.size, hypothesis.tails) == (1.0, None) else self.distrust / others
         return noise * (told if hypothesis.step == 0 else self.distrust / self.steps)
 
     def probabilities(self, state: State) -> Array:
@@ -122,88 +130,85 @@ class Adaptive(FromEither, Denoiser, Expects):
         return found
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
-        """The families of hypotheses: those with Gaussian noise, and those with heavy tails."""
-        xp, every = known.noise_cov.__array_namespace__(), self.hypotheses()
-        plain, heavy = ([h for h in every if (h.tails is None) == gaussian] for gaussian in (True, False))
-        families = tuple(_family(group, known) for group in (plain, heavy) if group)
-        sizes = xp.concat([(family.factors * xp.exp(family.chances)).sum(-1) for family in families])
+        """The families of hypotheses: those with Gaussian noise, and those with heavy tails; the sample."""
+        xp, every = known.noise_cov.__array_namespace__(), self.hypotheses(known.sample is not None)
+        plain = [h for h in every if h.tails is None and not h.sample]
+        heavy = [h for h in every if h.tails is not None]
+        families = tuple(family(group, known) for group in (plain, heavy) if group)
+        sizes = xp.concat([(one.factors * xp.exp(one.chances)).sum(-1) for one in families])
         chances = xp.asarray([self._prior(h) for h in every], dtype=known.noise_cov.dtype)
+        sample = SAMPLE.setup(known, None) if every[-1].sample else None
         told = known.context_mean, known.context_cov, known.noise_cov, known.bias_cov
-        return Parameters(*told, families, chances / chances.sum(), sizes)
+        return Parameters(*told, families, chances / chances.sum(), sizes, sample)
 
     def start(self, parameters: Parameters) -> State:
         """The prior of the bias under every hypothesis, and theirs."""
         xp, beliefs = parameters.mean.__array_namespace__(), []
-        for family in parameters.families:
-            number = family.keep.shape[0]
+        for one in parameters.families:
+            number = one.keep.shape[0]
             mean = xp.zeros((number, *parameters.mean.shape), dtype=parameters.mean.dtype)
             beliefs.append(Beliefs(mean, xp.stack([parameters.bias_cov] * number)))
-        return State(tuple(beliefs), xp.log(parameters.prior))
+        sample = () if parameters.sample is None else SAMPLE.start(parameters.sample)
+        return State(tuple(beliefs), xp.log(parameters.prior), sample)
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """Mean and covariance of this round's context: noisy (..., d), not a number where it was lost."""
-        xp = noisy.__array_namespace__()
-        readings = _readings(parameters, state, noisy - parameters.mean, parameters.context_cov)
-        weights = xp.exp(_weights(state, readings))
-        away, cov = bank.hidden_moments(weights, readings, parameters.context_cov)
-        return Context(parameters.mean + away, cov)
+        xp, number = noisy.__array_namespace__(), parameters.sizes.shape[0]
+        seen = _seen(parameters, state, noisy, parameters.mean, parameters.context_cov)
+        gaussian = bank.weighed(seen.weights[..., :number], xp.zeros_like(parameters.sizes))
+        away, cov = bank.hidden_moments(xp.exp(gaussian), seen.readings, parameters.context_cov)
+        found = Context(parameters.mean + away, cov)
+        if seen.sampled is None:
+            return found
+        share = xp.exp(seen.weights[..., -1:])
+        return Context(*moments(xp.concat([1 - share, share], axis=-1), *_stacked(found, seen.sampled[0])))
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """Of the mixture over the hypotheses, before the measurement."""
         xp = parameters.mean.__array_namespace__()
-        weights = xp.exp(state.weights)[..., None]
+        weights = xp.exp(state.weights)
         means = xp.concat([b.mean for b in state.beliefs], axis=-2)
         spread = xp.concat([xp.linalg.diagonal(b.cov) for b in state.beliefs], axis=-2)
         hidden, noise = (xp.linalg.diagonal(x) for x in (parameters.context_cov, parameters.noise_cov))
-        centre = (weights * means).sum(-2)
-        within = spread + hidden + parameters.sizes[:, None] * noise
-        variance = (weights * (within + (means - centre[..., None, :]) ** 2)).sum(-2)
-        return parameters.mean + centre, variance
+        means = parameters.mean + means
+        within = xp.broadcast_to(spread + hidden + parameters.sizes[:, None] * noise, means.shape)
+        if parameters.sample is not None:
+            last = SAMPLE.expected(parameters.sample, state.sample)
+            shape = (*means.shape[:-2], 1, means.shape[-1])
+            told = (xp.broadcast_to(x[..., None, :], shape) for x in last)
+            means, within = (xp.concat([x, y], axis=-2) for x, y in zip((means, within), told, strict=True))
+        centre = (weights[..., None] * means).sum(-2)
+        return centre, (weights[..., None] * (within + (means - centre[..., None, :]) ** 2)).sum(-2)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """The bias under every hypothesis after this round and its step, and the weights."""
         xp = noisy.__array_namespace__()
-        known = context if self.pairs else None
-        hidden = parameters.context_cov if known is None else xp.zeros_like(parameters.context_cov)
-        value = noisy - (parameters.mean if known is None else known)
-        readings = _readings(parameters, state, value, hidden)
-        each = zip(parameters.families, state.beliefs, readings, strict=True)
+        if self.pairs and context is not None:
+            seen = _seen(parameters, state, noisy, context, xp.zeros_like(parameters.context_cov))
+        else:
+            seen = _seen(parameters, state, noisy, parameters.mean, parameters.context_cov)
+        each = zip(parameters.families, state.beliefs, seen.readings, strict=True)
         beliefs = tuple(bank.moved(*one) for one in each)
-        weights = bank.switched(_weights(state, readings), parameters.prior, self.switch)
-        return State(beliefs, weights)
+        weights = bank.switched(seen.weights, parameters.prior, self.switch)
+        return State(beliefs, weights, () if seen.sampled is None else seen.sampled[1])
 
 
-def _family(group: list[Hypothesis], known: Knowledge) -> Family:
-    """Hypotheses with equally many factors."""
-    xp, dim = known.noise_cov.__array_namespace__(), known.context_mean.shape[0]
-    factors, chances = (np.asarray(x) for x in zip(*map(_noise, group), strict=True))
-    keep = [1.0 if h.tails is None else (h.tails + dim) / (h.tails + dim + 2) for h in group]
-    steps = [h.step for h in group]
-    told = factors, np.log(chances), keep, steps
-    first, second, third, walk = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in told)
-    return Family(first, second, third, walk[:, None, None] * known.bias_cov)
-
-
-def _noise(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
-    """The factors of the noise's covariance, and their probabilities."""
-    if hypothesis.tails is None:
-        return [hypothesis.size], [1.0]
-    nu, logs = hypothesis.tails, np.linspace(*REACH, NODES)
-    # A precision w ~ Gamma(nu/2, nu/2) has this density of ln w, up to a constant; the factor is 1 / w.
-    heights = np.exp(-0.5 * nu * (logs + np.exp(-logs)))
-    return (hypothesis.size * np.exp(logs)).tolist(), (heights / heights.sum()).tolist()
-
-
-def _readings(parameters: Parameters, state: State, value: Array, hidden: Array) -> list[Reading]:
-    """What a measurement of the bias says under every hypothesis."""
-    xp = value.__array_namespace__()
+def _seen(parameters: Parameters, state: State, noisy: Array, centre: Array, hidden: Array) -> Seen:
+    """What a noisy context says, of which `centre` is known and what is hidden has that covariance."""
+    xp, value = noisy.__array_namespace__(), noisy - centre
     lost = xp.isnan(value)
     there = None if settled(~lost) else (~lost).astype(value.dtype)
     each = zip(parameters.families, state.beliefs, strict=True)
-    return [bank.read(*one, parameters.noise_cov, hidden, value, there) for one in each]
+    readings = [bank.read(*one, parameters.noise_cov, hidden, value, there) for one in each]
+    densities, sampled = [reading.density for reading in readings], None
+    if parameters.sample is not None:
+        *sampled, density = empirical.sighted(parameters.sample, state.sample, noisy, there)
+        densities.append(density[..., None])
+    return Seen(readings, sampled, bank.weighed(state.weights, xp.concat(densities, axis=-1)))
 
 
-def _weights(state: State, readings: list[Reading]) -> Array:
-    """Logarithms of the hypotheses' probabilities with this measurement."""
-    xp = state.weights.__array_namespace__()
-    return bank.weighed(state.weights, xp.concat([r.density for r in readings], axis=-1))
+def _stacked(one: Context, other: Context) -> tuple[Array, Array]:
+    """Means (..., 2, d) and covariances (..., 2, d, d) of two beliefs."""
+    xp = one.mean.__array_namespace__()
+    covs = [xp.broadcast_to(x.cov, (*x.mean.shape, x.mean.shape[-1])) for x in (one, other)]
+    return xp.stack([one.mean, other.mean], -2), xp.stack(covs, -3)

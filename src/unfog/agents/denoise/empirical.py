@@ -71,15 +71,33 @@ class Empirical(Filtered):
 
     def seen(self, parameters: Parameters, state: State, noisy: Array) -> tuple[Context, State]:
         """The moments of context and bias, the posterior over atoms summed out."""
-        (channel, points, kernel), (bias, cov) = parameters, state
-        xp = noisy.__array_namespace__()
-        precision = xp.linalg.inv(channel.noise_cov + cov + kernel)
-        mean, spread = atoms.posterior(points, precision, noisy - bias)
-        away, smooth, gain = noisy - mean - bias, kernel @ precision, cov @ precision
-        rest = xp.eye(noisy.shape[-1], dtype=noisy.dtype) - smooth
-        context = rest @ spread @ rest.mT + kernel - smooth @ kernel
-        after = cov - gain @ cov + gain @ spread @ gain.mT
-        return (
-            Context(mean + matvec(smooth, away), symmetric(context)),
-            State(bias + matvec(gain, away), symmetric(after)),
-        )
+        return sighted(parameters, state, noisy)[:2]
+
+
+def sighted(
+    parameters: Parameters, state: State, noisy: Array, there: Array | None = None
+) -> tuple[Context, State, Array]:
+    """The moments of context and bias given a noisy context, and its log density less that of d ln(2 pi) / 2.
+
+    `there` is 1 where a coordinate was measured and 0 elsewhere; None: all were.
+    """
+    (channel, points, kernel), (bias, cov) = parameters, state
+    xp, whole = noisy.__array_namespace__(), channel.noise_cov + cov + kernel
+    eye = xp.eye(noisy.shape[-1], dtype=noisy.dtype)
+    value = noisy - bias
+    if there is not None:
+        both = there[..., :, None] * there[..., None, :]
+        whole = both * whole + (1 - there)[..., None] * eye
+        value = xp.where(there > 0, value, points.centre)
+    precision = xp.linalg.inv(whole) if there is None else both * xp.linalg.inv(whole)
+    weights, total = atoms.weighed(points, precision, value)
+    mean, spread = atoms.moments(points, weights)
+    away, smooth, gain = value - mean, kernel @ precision, cov @ precision
+    rest = eye - smooth
+    context = rest @ spread @ rest.mT + kernel - smooth @ kernel
+    after = cov - gain @ cov + gain @ spread @ gain.mT
+    return (
+        Context(mean + matvec(smooth, away), symmetric(context)),
+        State(bias + matvec(gain, away), symmetric(after)),
+        total - 0.5 * xp.linalg.slogdet(whole)[1],
+    )
