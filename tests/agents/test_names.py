@@ -1,6 +1,6 @@
 """Agents spelled out by name, the same one every time, and everything else refused with its reason."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -229,7 +229,7 @@ def test_the_learners_are_among_what_is_allowed() -> None:
     both = "-epsilon -greedy -ids -thompson -toptwo -ucb"
     for rows, its, others in ((ROWS, binary, gaussian), (Catalogue(), gaussian, binary)):
         names, more, own = rows.allowed().split("; ")
-        assert names == ", ".join(AGENTS)
+        assert names == ", ".join(name for name in AGENTS if name != "coupled" or rows is not ROWS)
         assert own == "or module:name for one of your own"
         parts = more.removeprefix("each also with ").split(", ")
         assert set(parts) >= {*its.split(), *both.split()}
@@ -277,3 +277,15 @@ def test_the_gaussian_catalogue_is_as_it_was() -> None:
 def test_numbers_in_names_are_written_plainly(setting: str) -> None:
     with pytest.raises(InputError, match=r"number, such as"):
         named([f"alg1-lmc:{setting}"], rows=Catalogue("bernoulli"))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "bernoulli"])
+def test_no_setting_of_a_row_belongs_to_two_of_its_parts(kind: str) -> None:
+    """`adaptive:spacing=2` must not mean two things."""
+    rows = [
+        row for row in AGENTS.values() if kind in (row.learner.rewards, row.binary and row.binary.rewards)
+    ]
+    for row in (row.for_rewards(kind) for row in rows):
+        parts: list[Any] = [row.denoiser, row.learner, row.chooser]
+        names = [field.name for part in parts for field in fields(part)]
+        assert len(names) == len(set(names)), row.name

@@ -17,9 +17,11 @@ from unfog.simulate.player import Player, to_reveal
 ODD: Any = {"dim": 2, "actions": 4, "noise_cov": 0.3, "bias_cov": 1.0, "actual_noise_cov": 1.5}
 
 
+@pytest.mark.parametrize("odd", [{"missing": 0.2}, {"tails": 3}, {"actual_noise_cov": 300.0}])
 @pytest.mark.parametrize("agent", ["adaptive", "adaptive-delayed"])
-def test_they_are_the_weights_of_the_agent_that_plays(agent: str) -> None:
-    problem, rounds = unfog.GaussianProblem(**ODD, missing=0.2), 12
+def test_they_are_the_weights_of_the_agent_that_plays(agent: str, odd: dict[str, Any]) -> None:
+    """Readings that are too far to be believed included: the agent is shown them brought within reach."""
+    problem, rounds = unfog.GaussianProblem(**ODD | odd), 40
     found = unfog.trouble(problem, agent, rounds=rounds, trials=3, seed=4)
     truth = problem.truth(truth_draws(4, range(3), problem.truth_draws()))
     player = Player(Catalogue()[agent], problem.knowledge(), truth, 4, range(3))
@@ -58,6 +60,7 @@ def test_the_picture_shows_what_was_found() -> None:
     ("given", "says"),
     [
         ({"agent": "unfog"}, "agent: 'unfog'; allowed: one with a bank"),
+        ({"agent": "alg1-exact"}, "agent: 'alg1-exact'; allowed: one with a bank"),
         ({"agent": "nobody"}, "agent: no agent is called 'nobody'"),
         ({"rounds": 0}, "rounds: 0; allowed: "),
         ({"trials": 0}, "trials: 0; allowed: "),

@@ -1,11 +1,14 @@
 """Extreme deconvolution: the likelihood never falls, and a mixture seen through noise is found again."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from tests.problems import spd
 from unfog.inputs import InputError
+from unfog.maths import mixture
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import Mixture
 from unfog.model import deconvolution
@@ -110,3 +113,18 @@ def test_refusals(change: dict[str, object], complaint: str) -> None:
     fields: dict[str, object] = {"noisy": noisy(50), "noise_cov": NOISE, "components": 3, **change}
     with pytest.raises(InputError, match=complaint):
         deconvolve(fields.pop("noisy"), fields.pop("noise_cov"), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "column", [lambda x: 0 * x + 2.0, lambda x: 3 * x - 1.0], ids=["constant", "collinear"]
+)
+def test_readings_that_do_not_spread_are_refused(column: Any) -> None:
+    first = np.random.default_rng(1).normal(size=60)
+    with pytest.raises(InputError, match=r"^noisy: it does not spread in every direction; allowed: "):
+        deconvolve(np.stack([first, column(first)], 1), 0.1, components=2)
+
+
+def test_a_component_without_weight_takes_no_part(rng: np.random.Generator) -> None:
+    law = Mixture(np.asarray([1.0, 0.0]), rng.normal(size=(2, 2)), np.stack([np.eye(2)] * 2))
+    found = mixture.posterior(law, 0.3 * np.eye(2), rng.normal(size=(5, 2)))
+    np.testing.assert_allclose(found.weights, [[1.0, 0.0]] * 5, atol=1e-300)

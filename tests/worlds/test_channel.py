@@ -1,6 +1,7 @@
 """Every field of a channel against the law it states, and what one who knows the channel believes."""
 
 import tomllib
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -235,10 +236,14 @@ def test_a_block_of_rounds_has_the_noise_of_each(rng: np.random.Generator) -> No
 
 
 def test_a_walk_begins_with_the_trouble(rng: np.random.Generator) -> None:
-    world = problem(drift_cov=DRIFT, drift_rounds=6, trouble_from=3)
-    path = np.asarray(truth(world, rng, N).path)
-    assert (path[:, :4] == path[:, :1]).all()
-    assert has_moments(path[:, 4] - path[:, 3], np.zeros(D), DRIFT)
+    """And lasts as many rounds as without one."""
+    world = problem(drift_cov=DRIFT, drift_rounds=4, trouble_from=3)
+    found, normals = truth(world, rng, N), rng.standard_normal((N, world.round_normals()))
+    biases = [world.emit(found, normals, np.asarray(t)).bias for t in range(9)]
+    assert all((bias == found.bias).all() for bias in biases[:4])  # type: ignore[union-attr]
+    for now, then in pairwise(biases[3:7]):
+        assert has_moments(np.asarray(then) - np.asarray(now), np.zeros(D), DRIFT)
+    assert (np.asarray(biases[6]) == np.asarray(biases[8])).all()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.95])

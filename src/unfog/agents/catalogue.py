@@ -119,7 +119,13 @@ class Catalogue(Mapping[str, Agent]):
         """What may be named, in words."""
         parts = [name for name, learner in LEARNERS.items() if learner.rewards == self.kind]
         more = f"; each also with -{', -'.join([*parts, *CHOOSERS])}" if parts else ""
-        return ", ".join(self) + more + "; or module:name for one of your own"
+        rows = [name for name in self if name in self.own or _learns(AGENTS[name], self.kind)]
+        return ", ".join(rows) + more + "; or module:name for one of your own"
+
+
+def _learns(row: Agent, kind: str) -> bool:
+    """Whether a row has a learner for this kind of rewards."""
+    return kind in (row.learner.rewards, row.binary and row.binary.rewards)
 
 
 @cache

@@ -23,9 +23,7 @@ class Evidence(NamedTuple):
     unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
     hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
     chosen: Array | None = None  # (..., m)  `row`, likewise
-    context: Context | None = (
-        None  # what was believed of the context, for learners that ask how far it shifts
-    )
+    context: Context | None = None  # what was believed of it, for learners that ask how far it shifts
 
     def row(self) -> Array:
         """The expected features of the arm, (..., m)."""

@@ -6,16 +6,19 @@ import numpy as np
 import xarray as xr
 
 from unfog import inputs
+from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.denoise import Adaptive
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.streams import RoundDraws
-from unfog.simulate import MOST_SEED, MOST_TRIALS
+from unfog.simulate import MOST_SEED
 from unfog.simulate.draws import truth_draws
+from unfog.simulate.job import refuse
+from unfog.simulate.player import Player, to_reveal
 from unfog.worlds.problem import Problem
 
-MOST_ROUNDS = 100_000
+MOST_CELLS = 10**7  # rounds of trials whose weights are kept
 
 
 def trouble(
@@ -23,17 +26,17 @@ def trouble(
 ) -> xr.DataArray:
     """The probability of every hypothesis after each round, over the dimensions trial, round and hypothesis.
 
-    Readings are those that the trials of a run with this seed are shown; what an agent chooses is nothing to
-    them. Hypotheses have the coordinates `size` of the noise, `step` of the bias, `tails` (not a number:
-    Gaussian) and `sample` (whether contexts are those of the told sample).
+    They are those of the agent in the trials of a run with this seed. Hypotheses have the coordinates `size`
+    of the noise, `step` of the bias, `tails` (not a number: Gaussian) and `sample` (whether contexts are like
+    the told ones).
     """
-    inputs.count("rounds", rounds, most=MOST_ROUNDS)
-    inputs.count("trials", trials, most=MOST_TRIALS)
+    inputs.count("rounds", rounds)
+    inputs.count("trials", trials, most=MOST_CELLS // rounds)
     inputs.count("seed", seed, 0, MOST_SEED)
     [row] = named([agent], "agent", Catalogue(problem.rewards.kind))
     if not isinstance(row.denoiser, Adaptive):
         raise InputError("agent", repr(agent), "one with a bank of hypotheses: adaptive, adaptive-delayed")
-    found = np.stack(list(_weights(problem, row.denoiser, rounds, trials, seed)), 1)
+    found = np.stack(list(_weights(problem, row, rounds, trials, seed)), 1)
     every = row.denoiser.hypotheses(problem.knowledge().sample is not None)
     sizes, steps, tails, sample = zip(*every, strict=True)
     coordinates = {
@@ -47,16 +50,15 @@ def trouble(
     return xr.DataArray(found, coordinates, ("trial", "round", "hypothesis"), "probability", settings)
 
 
-def _weights(problem: Problem, denoiser: Adaptive, rounds: int, trials: int, seed: int) -> Iterator[Array]:
-    """Those after every round, (trials, hypotheses)."""
+def _weights(problem: Problem, agent: Agent, rounds: int, trials: int, seed: int) -> Iterator[Array]:
+    """Those after every round, (trials, hypotheses), of the agent as it plays; what it earns is nothing."""
     truth = problem.truth(truth_draws(seed, range(trials), problem.truth_draws()))
-    draws = RoundDraws(seed, range(trials), "rounds", problem.round_normals())
-    parameters = denoiser.setup(problem.knowledge(), None)
-    state = denoiser.start(parameters)
+    refuse(agent, problem, truth.features)
+    player = Player(agent, problem.knowledge(), truth, seed, range(trials))
+    nature = RoundDraws(seed, range(trials), "rounds", problem.round_normals())
     for t in range(rounds):
-        emission = problem.emit(truth, draws.next(1)[:, 0], np.asarray(t))
-        noisy = (
-            emission.noisy if emission.mask is None else np.where(emission.mask > 0, emission.noisy, np.nan)
-        )
-        state = denoiser.update(parameters, state, noisy, emission.context if denoiser.pairs else None)
-        yield denoiser.probabilities(state)
+        emission = problem.emit(truth, nature.next(1)[:, 0], np.asarray(t))
+        decision = player.round(emission, player.draws.next(1)[:, 0], lambda _: np.zeros(trials))
+        player.reveal(decision, to_reveal(emission), problem.late)
+        weights = player.memory.denoiser.weights
+        yield np.broadcast_to(np.exp(weights), (trials, weights.shape[-1]))

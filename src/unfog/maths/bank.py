@@ -12,8 +12,8 @@ f_j Sigma,
 With one factor, and keep = 1, this is Kalman's filter, exact. With several the posterior of x is a mixture:
 its mean is exact for one round, and for its covariance the information of a measurement is what it is on
 average (C. J. Masreliez, *Approximate Non-Gaussian Filtering with Linear State and Observation Relations*):
-sum_j p_j P_j^-1 were f known, and about (nu + d) / (nu + d + 2) of it for Student's t, whose f is not. So
-covariances do not hang on what was measured: those of all trials are the same, as long as nothing is lost.
+sum_j p_j P_j^-1 were f known, and the share `keep` of it since f is not (`kept`). So covariances do not hang
+on what was measured: those of all trials are the same, as long as nothing is lost.
 
 Weights follow Bayes' rule. With a rate of switching r each round ends with w <- (1 - r) w + r prior, so that
 a hypothesis that was ruled out can come back. It has many names: multiple-model adaptive estimation (D. T.
@@ -24,7 +24,12 @@ Algorithm for Systems with Markovian Switching Coefficients*), whose mixing of s
 
 from typing import NamedTuple
 
+import numpy as np
+
 from unfog.maths.arrays import Array, matvec
+from unfog.maths.gaussian import inverted
+
+NODES = 400  # of an integral
 
 
 class Family(NamedTuple):
@@ -34,6 +39,24 @@ class Family(NamedTuple):
     chances: Array  # (H, J)  logarithms of p
     keep: Array  # (H,)
     walk: Array  # (H, d, d)
+
+
+def kept(factors: Array, chances: Array, hidden: float, dim: int) -> float:
+    """The share E|score|^2 / (d sum_j p_j / v_j) of information that is left if f is not known.
+
+    For e ~ sum_j p_j N(0, v_j I) with v = hidden + f, noise as the unit: exact where all is isotropic, an
+    integral over |e| by the midpoint rule. Student's t with nothing hidden has (nu + d) / (nu + d + 2).
+    """
+    variances = hidden + factors
+    scales = np.sqrt(variances)
+    far = np.arange(0.5, NODES) / NODES * (np.sqrt(dim) + 9) * scales[:, None]  # |e| if f is f_j, (J, nodes)
+    log_law = (dim - 1) * np.log(far) - dim * np.log(scales)[:, None] - 0.5 * far**2 / variances[:, None]
+    law = np.exp(log_law) * scales[:, None]
+    law = law / law.sum(-1, keepdims=True)
+    logs = np.log(chances) - dim * np.log(scales) - 0.5 * far[..., None] ** 2 / variances
+    share = np.exp(logs - logs.max(-1, keepdims=True))
+    score = far * ((share / share.sum(-1, keepdims=True)) / variances).sum(-1)
+    return float(chances @ (law * score**2).sum(-1) / (dim * (chances / variances).sum()))
 
 
 class Beliefs(NamedTuple):
@@ -64,8 +87,7 @@ def read(
         both = there[..., :, None] * there[..., None, :]
         total = both * total + (1 - there)[..., None] * xp.eye(noise.shape[-1], dtype=noise.dtype)
         away = xp.where(there[..., 0, :] > 0, away, 0.0)
-    precision = xp.linalg.inv(total)
-    size = xp.linalg.slogdet(total)[1]
+    precision, size = inverted(total)
     if there is not None:
         precision = both * precision
     slopes = matvec(precision, away[..., None, :])
@@ -100,6 +122,8 @@ def weighed(weights: Array, densities: Array) -> Array:
 def switched(weights: Array, prior: Array, rate: float) -> Array:
     """Logarithms of probabilities (..., H) after a round in which the truth may have become another."""
     xp = weights.__array_namespace__()
+    if rate == 0:
+        return weights
     # Without a floor a hypothesis that was ruled out once would be so for good, even where none is left.
     floor = xp.finfo(weights.dtype).tiny
     found: Array = xp.log(xp.maximum((1 - rate) * xp.exp(weights) + rate * prior, floor))

@@ -15,6 +15,7 @@ maths/atoms.py.
 from typing import NamedTuple
 
 from unfog.maths.arrays import Array, matvec
+from unfog.maths.gaussian import inverted
 
 
 class Mixture(NamedTuple):
@@ -38,10 +39,11 @@ def posterior(law: Mixture, noise_cov: Array, value: Array) -> Posterior:
     """Given a measurement (..., d) with noise of this covariance, (d, d) or (..., d, d): S + V."""
     xp = value.__array_namespace__()
     whole = noise_cov[..., None, :, :] + law.covs
-    precisions = xp.linalg.inv(whole)
+    precisions, sizes = inverted(whole)
     away = value[..., None, :] - law.means
     turned = matvec(precisions, away)
-    logs = xp.log(law.weights) - 0.5 * (xp.linalg.slogdet(whole)[1] + xp.vecdot(away, turned))
+    weights = xp.maximum(law.weights, xp.full_like(law.weights, xp.finfo(law.weights.dtype).tiny))
+    logs = xp.log(weights) - 0.5 * (sizes + xp.vecdot(away, turned))
     raised = xp.exp(logs - logs.max(-1)[..., None])
     return Posterior(raised / raised.sum(-1)[..., None], precisions, turned, logs)
 

@@ -50,6 +50,10 @@ def deconvolve(
     count = inputs.count("components", components, most=MOST_COMPONENTS)
     if n < count * (dim + 1):
         raise InputError("noisy", f"{n} rows", f"at least {count * (dim + 1)}, for {count} components")
+    if np.linalg.matrix_rank(values - values.mean(0)) < dim:
+        raise InputError(
+            "noisy", "it does not spread in every direction", "columns that each vary by themselves"
+        )
     cov = inputs.covariance("noise_cov", noise_cov, dim)
     source = generator(inputs.count("seed", seed, 0), 0, "deconvolution")
     tried = [_climbed(_start(values, cov, count, source), values, cov, SHORT) for _ in range(STARTS)]
@@ -99,9 +103,8 @@ def _start(noisy: Array, noise_cov: Array, components: int, source: np.random.Ge
     root = np.linalg.cholesky(whole)
     white = np.linalg.solve(root, np.linalg.solve(root, whole - noise_cov).T)
     values, vectors = np.linalg.eigh((white + white.T) / 2)
-    shrunk = (
-        root @ vectors * np.sqrt(np.maximum(values, 0.05))
-    )  # a twentieth of what is seen is left at least
+    # A twentieth of what is seen is left at least.
+    shrunk = root @ vectors * np.sqrt(np.maximum(values, 0.05))
     gaussian = shrunk @ shrunk.T
     drawn = noisy[source.choice(len(noisy), components, replace=False)]
     means = centre + (drawn - centre) @ np.linalg.solve(whole, gaussian)

@@ -18,9 +18,7 @@ class Knowledge(NamedTuple):
     prior_mean: Array  # (m,)     of theta
     prior_cov: Array  # (m, m)   of theta, or (K, k, k): independent blocks
     reward_var: Array | None = None  # ()  sigma^2, where rewards have one variance
-    contexts: Array | None = (
-        None  # (n, d)  all there are, each as likely, where these are so many: for oracles
-    )
+    contexts: Array | None = None  # (n, d)  all there are, each as likely, where these are so many
     sample: Array | None = None  # (n, d)  true contexts of the past, where agents are told any
     mixture: Mixture | None = None  # of Gaussians: the law of contexts, where agents are told that
 

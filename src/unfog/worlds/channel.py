@@ -100,8 +100,7 @@ class Channel(NamedTuple):
         bias = bias if self.errors is None else xp.zeros_like(bias)
         if "walk" not in draws:
             return bias, None
-        begun = xp.arange(1, draws["walk"].shape[-2]) > self.trouble_from
-        moved = xp.where(begun[:, None], matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :]), 0.0)
+        moved = matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :])
         return bias, xp.cumulative_sum(xp.concat([bias[..., None, :], moved], axis=-2), axis=-2)
 
 
@@ -173,7 +172,7 @@ def emit(
     dim, tails = context.shape[-1], channel.tails
     bias = truth.bias
     if truth.path is not None and number is not None:  # after the last step it stays where it is
-        bias = truth.path[:, xp.minimum(number, truth.path.shape[1] - 1)]
+        bias = truth.path[:, xp.clip(number - channel.trouble_from, 0, truth.path.shape[1] - 1)]
     extra = normals[..., dim:]
     if channel.errors is None:
         noise = matvec(

@@ -1,7 +1,7 @@
 """Randomised Bayes-UCB: an upper bound on every arm's score, at a level that is drawn anew every round.
 
-    argmax_a psi(a)'E[theta] + Z_t d_t(a),    P(Z_t > z) = (level / z)^tail   for z >= level
-    d_t(a)^2 = v(a) (1 + growth ln(1 + t K v(a) / (patience s^2))),    v(a) = Var(psi(a)'theta)
+    argmax_a psi(a)'E[theta] + Z_t slope_t(a),    P(Z_t > z) = (level / z)^tail   for z >= level
+    slope_t(a)^2 = v(a) (1 + growth ln(1 + t K v(a) / (patience s^2))),    v(a) = Var(psi(a)'theta)
 
 Most draws are near `level` (half of them below 1.5, three in a hundred above 2): nearly Bayes-UCB at a
 constant level, which explores least where contexts explore by themselves, but locks in where they do not: an
@@ -10,9 +10,9 @@ bounds tries every arm that is uncertain sooner or later, and Bayesian regret gr
 aside: docs/theory.md has the proof.
 
 The logarithm is for many arms. The best of K untried arms is the farther above the average the larger K is,
-and worth the more tries the more rounds there are: t K v(a) / s^2, with s^2 the variance of a reward given
-theta, is large for an arm that was neglected, and where few rewards tell arms apart. The other arms'
-variances are not in it: one of which all is known (to do nothing) must not make all others look neglected.
+and worth the more tries the more rounds there are: t K v(a) / s^2, with s^2 the variance of the best expected
+arm's reward given theta, is large for an arm that was neglected, and where few rewards tell arms apart. The
+other arms' v are not in it: one of which all is known (to do nothing) must not make others look neglected.
 
 S. Vaswani, A. Mehrabian, A. Durand and B. Kveton, *Old Dog Learns New Tricks: Randomized UCB for Bandit
 Problems*, draw one level for all arms, too, from a bounded law; the power law here is ours. E. Kaufmann, O.

@@ -36,7 +36,8 @@ from unfog.maths.bank import Beliefs, Family, Reading
 from unfog.maths.mixture import moments
 from unfog.model.knowledge import Knowledge
 
-MOST, MOST_TAILS = 15, 1000  # sizes, and steps; degrees of freedom
+MOST = 15  # sizes, and steps
+TAILS = 3.0, 10.0  # degrees of freedom: a few Gaussians stand for no heavier and no lighter ones
 SAMPLE = empirical.Empirical()  # who believes in the sample
 
 
@@ -73,12 +74,12 @@ class Seen(NamedTuple):
 class Adaptive(FromEither, Denoiser, Expects):
     """Its settings: the hypotheses, `distrust` of what is told, the rate of `switch`; `pairs` as for `exact`.
 
-    There are so many `sizes`, neighbours `ratio` apart, about that told; and besides none so many `steps`,
-    from the `fastest` down, neighbours `slowdown` apart. `tails` are degrees of freedom; 0: no heavy ones.
+    There are so many `sizes`, neighbours a factor `spacing` apart, about that told; and besides none so many
+    `steps`, from the `fastest` down, each `slowdown` times the next. `tails` are degrees of freedom; 0: none.
     """
 
     sizes: int = 7
-    ratio: float = 2.236
+    spacing: float = 2.236
     steps: int = 4
     fastest: float = 0.05
     slowdown: float = 4.0
@@ -97,32 +98,36 @@ class Adaptive(FromEither, Denoiser, Expects):
         if inputs.count("sizes", self.sizes, 1, MOST) % 2 == 0:
             raise InputError("sizes", self.sizes, f"an odd number, at most {MOST}")
         inputs.count("steps", self.steps, 0, MOST)
-        for field, value in (("ratio", self.ratio), ("slowdown", self.slowdown)):
+        for field, value in (("spacing", self.spacing), ("slowdown", self.slowdown)):
             if inputs.positive(field, value) <= 1:
                 raise InputError(field, value, "a number greater than 1")
         inputs.positive("fastest", self.fastest)
-        if inputs.not_negative("tails", self.tails) and not 2 < self.tails <= MOST_TAILS:
-            raise InputError("tails", self.tails, f"0 for none, or a number above 2, at most {MOST_TAILS}")
+        if inputs.not_negative("tails", self.tails) and not TAILS[0] <= self.tails <= TAILS[1]:
+            raise InputError("tails", self.tails, "0 for none, or a number from {:g} to {:g}".format(*TAILS))
         for field, value in (("distrust", self.distrust), ("switch", self.switch)):
             if not 0 <= inputs.not_negative(field, value) < 1:
                 raise InputError(field, value, "a number from 0 to below 1")
 
     def hypotheses(self, sample: bool = False) -> list[Hypothesis]:
         """All of them, in the order of their weights; with a `sample` of contexts the last is about that."""
-        sizes = [self.ratio ** (i - self.sizes // 2) for i in range(self.sizes)]
-        steps = [0.0, *(self.fastest / self.slowdown**i for i in reversed(range(self.steps)))]
-        plain = [Hypothesis(size, step) for size in sizes for step in steps]
-        heavy = [Hypothesis(1.0, step, self.tails) for step in steps[::2] if self.tails]
-        return [*plain, *heavy, *[Hypothesis(sample=True)] * (sample and not self.pairs)]
+        return list(self._priors(sample))
 
-    def _prior(self, hypothesis: Hypothesis) -> float:
-        """How probable it is, up to a constant: whether the noise is as told, and whether the bias walks.
+    def _priors(self, sample: bool) -> dict[Hypothesis, float]:
+        """How probable each hypothesis is, up to a constant: the noise by itself, and the bias by itself.
 
         Who is told a sample believes in it as much as in a channel that is as told.
         """
-        told, others = 1 - self.distrust, self.sizes - 1 + (self.tails > 0)
-        noise = told if (hypothesis.size, hypothesis.tails) == (1.0, None) else self.distrust / others
-        return noise * (told if hypothesis.step == 0 else self.distrust / self.steps)
+        sizes = [self.spacing ** (i - self.sizes // 2) for i in range(self.sizes)]
+        steps = [self.fastest / self.slowdown**i for i in reversed(range(self.steps))]
+        heavy = [(1.0, self.tails, steps[1::2])] if self.tails else []
+        noises = [*((size, None, steps) for size in sizes), *heavy]
+        found, others = dict[Hypothesis, float](), max(1, len(noises) - 1)
+        for size, tails, walks in noises:
+            noise = 1 - self.distrust if (size, tails) == (1.0, None) else self.distrust / others
+            found[Hypothesis(size, 0.0, tails)] = noise * (1 - self.distrust if walks else 1.0)
+            found |= {Hypothesis(size, step, tails): noise * self.distrust / len(walks) for step in walks}
+        told = found[Hypothesis()]
+        return found | ({Hypothesis(sample=True): told} if sample and not self.pairs else {})
 
     def probabilities(self, state: State) -> Array:
         """How probable each hypothesis is: (..., H)."""
@@ -131,13 +136,13 @@ class Adaptive(FromEither, Denoiser, Expects):
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The families of hypotheses: those with Gaussian noise, and those with heavy tails; the sample."""
-        xp, every = known.noise_cov.__array_namespace__(), self.hypotheses(known.sample is not None)
+        xp, every = known.noise_cov.__array_namespace__(), self._priors(known.sample is not None)
         plain = [h for h in every if h.tails is None and not h.sample]
         heavy = [h for h in every if h.tails is not None]
-        families = tuple(family(group, known) for group in (plain, heavy) if group)
+        families = tuple(family(group, known, self.pairs) for group in (plain, heavy) if group)
         sizes = xp.concat([(one.factors * xp.exp(one.chances)).sum(-1) for one in families])
-        chances = xp.asarray([self._prior(h) for h in every], dtype=known.noise_cov.dtype)
-        sample = SAMPLE.setup(known, None) if every[-1].sample else None
+        chances = xp.asarray(list(every.values()), dtype=known.noise_cov.dtype)
+        sample = SAMPLE.setup(known, None) if Hypothesis(sample=True) in every else None
         told = known.context_mean, known.context_cov, known.noise_cov, known.bias_cov
         return Parameters(*told, families, chances / chances.sum(), sizes, sample)
 
@@ -149,7 +154,8 @@ class Adaptive(FromEither, Denoiser, Expects):
             mean = xp.zeros((number, *parameters.mean.shape), dtype=parameters.mean.dtype)
             beliefs.append(Beliefs(mean, xp.stack([parameters.bias_cov] * number)))
         sample = () if parameters.sample is None else SAMPLE.start(parameters.sample)
-        return State(tuple(beliefs), xp.log(parameters.prior), sample)
+        least = xp.finfo(parameters.prior.dtype).tiny  # what cannot be is all but impossible
+        return State(tuple(beliefs), xp.log(xp.maximum(parameters.prior, least)), sample)
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """Mean and covariance of this round's context: noisy (..., d), not a number where it was lost."""

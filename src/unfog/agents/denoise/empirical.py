@@ -26,6 +26,7 @@ from unfog.features import Context
 from unfog.maths import atoms
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.atoms import Points
+from unfog.maths.gaussian import inverted
 from unfog.model import sample
 from unfog.model.knowledge import Knowledge
 
@@ -89,7 +90,8 @@ def sighted(
         both = there[..., :, None] * there[..., None, :]
         whole = both * whole + (1 - there)[..., None] * eye
         value = xp.where(there > 0, value, points.centre)
-    precision = xp.linalg.inv(whole) if there is None else both * xp.linalg.inv(whole)
+    precision, size = inverted(whole)
+    precision = precision if there is None else both * precision
     weights, total = atoms.weighed(points, precision, value)
     mean, spread = atoms.moments(points, weights)
     away, smooth, gain = value - mean, kernel @ precision, cov @ precision
@@ -99,5 +101,5 @@ def sighted(
     return (
         Context(mean + matvec(smooth, away), symmetric(context)),
         State(bias + matvec(gain, away), symmetric(after)),
-        total - 0.5 * xp.linalg.slogdet(whole)[1],
+        total - 0.5 * size,
     )

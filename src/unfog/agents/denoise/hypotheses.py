@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.maths.bank import Family
+from unfog.maths.bank import Family, kept
 from unfog.model.knowledge import Knowledge
 
 NODES = 6  # Gaussians that stand for heavy tails
@@ -21,13 +21,13 @@ class Hypothesis(NamedTuple):
     sample: bool = False  # contexts are those of the told sample, not Gaussian
 
 
-def family(group: list[Hypothesis], known: Knowledge) -> Family:
-    """Hypotheses with equally many factors."""
+def family(group: list[Hypothesis], known: Knowledge, pairs: bool) -> Family:
+    """Hypotheses with equally many factors; with `pairs` no context hides the bias."""
     xp, dim = known.noise_cov.__array_namespace__(), known.context_mean.shape[0]
     factors, chances = (np.asarray(x) for x in zip(*map(_noise, group), strict=True))
-    keep = [1.0 if h.tails is None else (h.tails + dim) / (h.tails + dim + 2) for h in group]
-    steps = [h.step for h in group]
-    told = factors, np.log(chances), keep, steps
+    hidden = 0.0 if pairs else float(xp.trace(xp.linalg.solve(known.noise_cov, known.context_cov))) / dim
+    keep = [kept(f, p, hidden, dim) if len(f) > 1 else 1.0 for f, p in zip(factors, chances, strict=True)]
+    told = factors, np.log(chances), keep, [h.step for h in group]
     first, second, third, walk = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in told)
     return Family(first, second, third, walk[:, None, None] * known.bias_cov)
 
