@@ -41,22 +41,22 @@ class Family(NamedTuple):
     walk: Array  # (H, d, d)
 
 
-def kept(factors: Array, chances: Array, hidden: float, dim: int) -> float:
-    """The share E|score|^2 / (d sum_j p_j / v_j) of information that is left if f is not known.
+def kept(factors: Array, chances: Array, hidden: Array, dim: int) -> Array:
+    """The share E|score|^2 / (d sum_j p_j / v_j) of information that is left if f (J,) is not known, ().
 
     For e ~ sum_j p_j N(0, v_j I) with v = hidden + f, noise as the unit: exact where all is isotropic, an
     integral over |e| by the midpoint rule. Student's t with nothing hidden has (nu + d) / (nu + d + 2).
     """
-    variances = hidden + factors
-    scales = np.sqrt(variances)
-    far = np.arange(0.5, NODES) / NODES * (np.sqrt(dim) + 9) * scales[:, None]  # |e| if f is f_j, (J, nodes)
-    log_law = (dim - 1) * np.log(far) - dim * np.log(scales)[:, None] - 0.5 * far**2 / variances[:, None]
-    law = np.exp(log_law) * scales[:, None]
-    law = law / law.sum(-1, keepdims=True)
-    logs = np.log(chances) - dim * np.log(scales) - 0.5 * far[..., None] ** 2 / variances
-    share = np.exp(logs - logs.max(-1, keepdims=True))
-    score = far * ((share / share.sum(-1, keepdims=True)) / variances).sum(-1)
-    return float(chances @ (law * score**2).sum(-1) / (dim * (chances / variances).sum()))
+    xp, variances = hidden.__array_namespace__(), hidden + factors
+    scales = xp.sqrt(variances)
+    grid = xp.asarray(np.arange(0.5, NODES) / NODES * (np.sqrt(dim) + 9), dtype=hidden.dtype)
+    law = grid ** (dim - 1) * xp.exp(-0.5 * grid**2)  # of |e| in deviations, whatever f is
+    far = scales[:, None] * grid  # |e| if f is f_j: (J, nodes)
+    logs = xp.log(chances) - dim * xp.log(scales) - 0.5 * far[..., None] ** 2 / variances
+    share = xp.exp(logs - logs.max(-1)[..., None])
+    score = far * (share / variances).sum(-1) / share.sum(-1)
+    found: Array = xp.vecdot(chances, score**2 @ law) / law.sum() / (dim * (chances / variances).sum())
+    return found
 
 
 class Beliefs(NamedTuple):

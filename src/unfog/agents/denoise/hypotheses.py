@@ -24,12 +24,14 @@ class Hypothesis(NamedTuple):
 def family(group: list[Hypothesis], known: Knowledge, pairs: bool) -> Family:
     """Hypotheses with equally many factors; with `pairs` no context hides the bias."""
     xp, dim = known.noise_cov.__array_namespace__(), known.context_mean.shape[0]
-    factors, chances = (np.asarray(x) for x in zip(*map(_noise, group), strict=True))
-    hidden = 0.0 if pairs else float(xp.trace(xp.linalg.solve(known.noise_cov, known.context_cov))) / dim
-    keep = [kept(f, p, hidden, dim) if len(f) > 1 else 1.0 for f, p in zip(factors, chances, strict=True)]
-    told = factors, np.log(chances), keep, [h.step for h in group]
-    first, second, third, walk = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in told)
-    return Family(first, second, third, walk[:, None, None] * known.bias_cov)
+    told = (np.asarray(x) for x in zip(*map(_noise, group), strict=True))
+    factors, chances = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in told)
+    hidden = xp.trace(xp.linalg.solve(known.noise_cov, known.context_cov)) / dim * (not pairs)
+    keep = xp.ones_like(factors[:, 0])
+    if factors.shape[1] > 1:
+        keep = xp.stack([kept(f, p, hidden, dim) for f, p in zip(factors, chances, strict=True)])
+    walk = xp.asarray([h.step for h in group], dtype=known.noise_cov.dtype)
+    return Family(factors, xp.log(chances), keep, walk[:, None, None] * known.bias_cov)
 
 
 def _noise(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
