@@ -14,6 +14,8 @@ the rounding, because it is a square.
 
 from typing import NamedTuple
 
+import numpy as np
+
 from unfog.maths.arrays import Array, matvec
 
 SMALL = 12  # rows of a matrix that is inverted by sweeps
@@ -84,12 +86,11 @@ def covariance(belief: Gaussian) -> Array:
 def inverted(cov: Array) -> tuple[Array, Array]:
     """The inverse of a covariance (..., d, d), and the logarithm of its determinant, (...,).
 
-    By sweeping its diagonal (J. H. Goodnight, *A Tutorial on the SWEEP Operator*) where it is small: over
-    many small matrices at once that is faster than a call of LAPACK for each, and XLA's calls of LAPACK were
-    seen to wait for each other for ever on a CPU of few cores.
+    In compiled programs by sweeping its diagonal (J. H. Goodnight, *A Tutorial on the SWEEP Operator*), where
+    it is small: XLA's calls of LAPACK were seen to wait for each other for ever on a CPU of few cores.
     """
     xp, dim = cov.__array_namespace__(), cov.shape[-1]
-    if dim > SMALL:
+    if dim > SMALL or xp is np:
         return xp.linalg.inv(cov), xp.linalg.slogdet(cov)[1]
     eye, size = xp.eye(dim, dtype=bool), xp.zeros(cov.shape[:-2], dtype=cov.dtype)
     for k in range(dim):
