@@ -620,3 +620,18 @@ def test_a_reward_or_a_pair_comes_once() -> None:
             memory, decision = rounds.reveal(agent, setup, memory, decision, played[0].context)
             with pytest.raises(ValueError, match=f"{name}: the true context .* is known already"):
                 rounds.reveal(agent, setup, memory, decision, played[0].context)
+
+
+@pytest.mark.parametrize("name", ["unfog", "unfog-hetero", "unfog-delayed", "unfog-delayed-hetero"])
+def test_what_a_reward_would_teach_counts_the_hidden_context(name: str) -> None:
+    """An arm's noise is its reward's own and what the belief hides; not that where contexts are shown."""
+    agent, (truth, played) = Catalogue()[name], make_world()
+    seen = rounds.view(agent, *begin(agent, truth), truth.features, Offer(played[0].noisy))
+    trials = np.arange(TRIALS)
+    arm = trials % 2
+    spread = np.stack([seen.design.covariance(np.full(TRIALS, a)) for a in (0, 1)])[arm, trials]
+    hidden = np.einsum("tij,ij->t", spread, KNOWN.prior_cov + np.outer(KNOWN.prior_mean, KNOWN.prior_mean))
+    own = np.asarray(KNOWN.reward_var)
+    assert (hidden > 0.01 * own).all()
+    right = own + (0.0 if agent.awaits_context else hidden)
+    np.testing.assert_allclose(np.broadcast_to(seen.noise(arm), (TRIALS,)), right)  # type: ignore[arg-type]

@@ -71,6 +71,7 @@ _ROWS = [
           summary="unfog with one Gaussian over theta and the bias: rewards, too, tell of the bias"),
     _ours("gaps", Incomplete(),
           summary="knows which coordinates of the noisy context were lost"),
+    # These two choose by plain deviations: what a reward would teach is dear beside rounds that take so long.
     _ours("late", Incomplete(pairs=True), learner=Revisable(), chooser=RandUcb(growth=0.0),
           summary="takes true contexts late, in any order, whole or in part; knows of gaps"),
     _ours("unknown-noise", UnknownNoise(), learner=Revisable(), chooser=RandUcb(growth=0.0),

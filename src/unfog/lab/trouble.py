@@ -30,7 +30,7 @@ def trouble(
     of the noise, `step` of the bias, `tails` (not a number: Gaussian) and `sample` (whether contexts are like
     the told ones).
     """
-    inputs.count("rounds", rounds)
+    inputs.count("rounds", rounds, most=MOST_CELLS)
     inputs.count("trials", trials, most=MOST_CELLS // rounds)
     inputs.count("seed", seed, 0, MOST_SEED)
     [row] = named([agent], "agent", Catalogue(problem.rewards.kind))

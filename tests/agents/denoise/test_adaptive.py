@@ -405,3 +405,15 @@ def test_a_reading_is_expected_under_the_sample_too(known: Knowledge, rng: np.ra
     shared = np.diagonal(known.noise_cov + known.bias_cov)
     within = (np.diagonal(known.context_cov) + sample.var(0)) / 2 + shared
     np.testing.assert_allclose(variance, within + ((known.context_mean - sample.mean(0)) / 2) ** 2)
+
+
+def test_a_reading_with_heavy_tails_is_expected_to_spread_as_its_nodes_do(known: Knowledge) -> None:
+    denoiser = Adaptive(sizes=1, steps=0)
+    parameters = denoiser.setup(known, None)
+    [_, heavy] = parameters.families
+    factor = np.exp(heavy.chances[0]) @ heavy.factors[0]
+    _, variance = denoiser.expected(parameters, denoiser.start(parameters))
+    share = float(parameters.prior[1])
+    noise = np.diagonal(known.noise_cov) * (1 - share + share * factor)
+    np.testing.assert_allclose(variance, noise + np.diagonal(known.context_cov + known.bias_cov))
+    assert factor == pytest.approx(3.0, abs=0.5)  # of Student's t, nu / (nu - 2), its far tail cut off
