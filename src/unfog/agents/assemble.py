@@ -39,6 +39,7 @@ NEEDED = {  # of `Knowledge`, where an agent needs it: the complaint, and what w
         "a mixture of Gaussians for contexts, and this world tells none",
         "a problem that does, with told_noisy = 2000 for instance; or ",
     ),
+    "tempo": ("constants of time, and this world tells none", "a world in time, such as airquality; or "),
 }
 DERIVED = {
     "reveals": "a denoiser that sees true contexts, such as unfog.denoise.Exact(pairs=True)",

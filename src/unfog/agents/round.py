@@ -33,6 +33,8 @@ class Offer(NamedTuple):
     bias: Array | None = None  # (..., d)  of this round, for the privileged, where it is not always the same
     time: Ints | None = None  # the number of the round, from 0
     arms: Array | None = None  # (..., K)  true where an arm may be chosen; None: all of them
+    at: Array | None = None  # (...,)  the time of the reading; None: the number of the round
+    noise: Array | None = None  # (..., d, d)  noise covariance of this reading alone; None: as told
 
 
 class Setup(NamedTuple):

@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import Mixture
+from unfog.model.tempo import Tempo
 
-BEYOND = ("contexts", "sample", "mixture")  # of contexts, that may be told besides their moments
+BEYOND = ("contexts", "sample", "mixture", "tempo")  # of contexts, that may be told besides their moments
 
 
 class Knowledge(NamedTuple):
@@ -21,6 +22,7 @@ class Knowledge(NamedTuple):
     contexts: Array | None = None  # (n, d)  all there are, each as likely, where these are so many
     sample: Array | None = None  # (n, d)  true contexts of the past, where agents are told any
     mixture: Mixture | None = None  # of Gaussians: the law of contexts, where agents are told that
+    tempo: Tempo | None = None  # how contexts and errors move in time, where agents are told that
 
     @property
     def beyond_moments(self) -> tuple[str, ...]:

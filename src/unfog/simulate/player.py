@@ -83,7 +83,7 @@ def played(
 
 def offered(emission: Emission, number: Ints) -> Offer:
     """What of all that nature makes in a round, which has this number, an agent may be shown."""
-    return Offer(emission.noisy, emission.mask, None, emission.bias, number)
+    return Offer(emission.noisy, emission.mask, emission.unit, emission.bias, number, at=emission.at)
 
 
 def to_reveal(emission: Emission) -> Array:

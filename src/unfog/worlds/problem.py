@@ -29,6 +29,8 @@ class Emission(NamedTuple):
     bias: Array | None = None  # (..., d)  gamma_t, where it is not the same in all rounds
     mask: Array | None = None  # (..., d)  1 where a coordinate was measured, 0 where it was lost
     revealed: Array | None = None  # (...,)  1 where the true context will be shown; None: always
+    at: Array | None = None  # (...,)  the time; None: the number of the round
+    unit: Ints | None = None  # (...,)  whose context it is; None: there is one unit
     best: Context | None = None  # what one believes who knows the channel; None: as agents are told of it
 
 

@@ -66,7 +66,7 @@ def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple
     return np.stack(arms + arms[-1:] * last, 1), _stack(beliefs + beliefs[-1:] * last)
 
 
-def _by_round(values: Array) -> Array:
+def _by_round(values: Any) -> Any:
     return np.ascontiguousarray(values.swapaxes(0, 1))
 
 
