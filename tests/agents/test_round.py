@@ -280,6 +280,7 @@ def test_a_context_is_refused_by_those_that_do_not_see_any(agent: Agent) -> None
     setup, memory = begin(agent, truth)
     offer = Offer(played[0].noisy)
     decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+    memory = rounds.observe(agent, setup, memory, offer)
     if agent.sees_context:
         rounds.reveal(agent, setup, memory, decision, played[0].context)
         return

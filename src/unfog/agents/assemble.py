@@ -21,6 +21,7 @@ from unfog.agents.parts import (
     Privileged,
     Rewinds,
     TakesBack,
+    Timed,
 )
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, one_of
@@ -117,6 +118,11 @@ class Agent:
     def expects(self) -> Expects | None:
         """Its denoiser, where that says what the next noisy context will be like."""
         return self.denoiser if isinstance(self.denoiser, Expects) else None
+
+    @cached_property
+    def timed(self) -> Timed | None:
+        """Its denoiser, where it matters to that when a reading was taken."""
+        return self.denoiser if isinstance(self.denoiser, Timed) else None
 
     @cached_property
     def looks_back(self) -> tuple[Rewinds, LooksBack] | None:

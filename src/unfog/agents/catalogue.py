@@ -23,6 +23,7 @@ from unfog.agents.denoise import (
     PlugIn,
     PriorOnly,
     Robust,
+    Temporal,
     UnknownNoise,
 )
 from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled
@@ -76,6 +77,8 @@ _ROWS = [
           summary="takes true contexts late, in any order, whole or in part; knows of gaps"),
     _ours("unknown-noise", UnknownNoise(), learner=Revisable(), chooser=RandUcb(growth=0.0),
           summary="learns the covariance of the noise, too, from what is revealed"),
+    _ours("temporal", Temporal(), learner=Revisable(), chooser=RandUcb(growth=0.0),
+          summary="knows how contexts and errors move in time; takes true contexts whenever they come"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),
     _ours("empirical", Empirical(), reference=CONTEXTS,

@@ -240,6 +240,43 @@ class LooksBack(Protocol):
         """The belief about theta, and about this round's context, with all past rounds denoised anew."""
 
 
+class Moment(NamedTuple):
+    """When a reading was taken, and how."""
+
+    number: Any = None  # (...,)  of the round, from 0; None: the next
+    at: Array | None = None  # (...,)  its time; None: the number, or one unit after the last
+    noise: Array | None = None  # (..., d, d)  noise covariance of this reading alone; None: as told
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A denoiser to which it matters when a reading was taken, and how noisy that one was."""
+
+    @abstractmethod
+    def stamp(self, state: State, moment: Moment) -> Moment:
+        """The moment of the next reading, with nothing left open."""
+
+    @abstractmethod
+    def before(self, parameters: Parameters, state: State, moment: Moment) -> State:
+        """The state just before a reading, for `predict`, `expected` and `update` of that reading alone."""
+
+    @abstractmethod
+    def reopen(
+        self,
+        parameters: Parameters,
+        state: State,
+        noisy: Array,
+        before: Array,
+        after: Array,
+        moment: Moment,
+    ) -> tuple[State, Context]:
+        """As `correct` of `Corrects`, for the reading that was taken at this moment."""
+
+    @abstractmethod
+    def at_once(self, state: State) -> State:
+        """The first state where no true context will come later than its reward: with nothing kept for it."""
+
+
 @runtime_checkable
 class Corrects(Protocol):
     """A denoiser for true contexts that come late, in any order, or in part."""

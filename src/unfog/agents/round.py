@@ -15,7 +15,18 @@ from typing import Any, NamedTuple
 from unfog.agents import surprise, units
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence, Known
-from unfog.agents.parts import Corrects, Parameters, Privilege, State, TakesBack, Term, View, is_news
+from unfog.agents.parts import (
+    Corrects,
+    Moment,
+    Parameters,
+    Privilege,
+    State,
+    TakesBack,
+    Term,
+    Timed,
+    View,
+    is_news,
+)
 from unfog.agents.surprise import Surprises
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints, settled
@@ -66,6 +77,7 @@ class Decision(NamedTuple):
     reward: Array | None = None  # (...,)
     term: Term | None = None  # what its reward says, or will say, of theta, where it can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
+    moment: Moment | None = None  # when its reading was taken, for denoisers to which that matters
 
 
 def begin(
@@ -74,11 +86,13 @@ def begin(
     privilege: Privilege | None = None,
     rounds: int | None = None,
     several: units.Several | None = None,
+    late: bool = True,
 ) -> tuple[Setup, Memory]:
     """Set up the parts. Only a privileged agent may be shown the truth.
 
     With `rounds` the memory of past rounds has that fixed size, as compiled programs need it; else it grows.
-    `several` says how many units there are, where there is more than one.
+    `several` says how many units there are, where there is more than one. Unless true contexts may come
+    `late`, nothing is kept for those that do.
     """
     if (agent.privileged is None) != (privilege is None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
@@ -88,6 +102,8 @@ def begin(
     parts = agent.denoiser.setup(known, privilege), agent.learner.setup(known)
     setup = Setup(*parts, known.context_mean, xp.linalg.diagonal(known.context_cov))
     channel = agent.denoiser.start(setup.denoiser)
+    if agent.timed is not None and not late:
+        channel = agent.timed.at_once(channel)
     if several is not None:
         channel = units.repeated(channel, several)
     counts = () if agent.limit is None else surprise.none_yet(known.context_mean)
@@ -121,6 +137,7 @@ class _Reading(NamedTuple):
     channel: State  # that of its unit
     noisy: Array  # (..., d)
     far: Any  # (...,)  whether it had to be; None without a limit
+    moment: Moment | None  # when it was taken, where that matters to the denoiser
 
 
 def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
@@ -128,17 +145,20 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
     noisy, parameters = mask_lost(agent, setup, offer), setup.denoiser
     if agent.privileged is not None and offer.bias is not None:
         parameters = agent.privileged.with_bias(parameters, offer.bias)
-    channel = units.of(memory.denoiser, offer.unit, noisy)
+    channel, moment = units.of(memory.denoiser, offer.unit, noisy), None
+    if agent.timed is not None:
+        moment = agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
+        channel = agent.timed.before(parameters, channel, moment)
     if agent.limit is None or agent.expects is None:
-        return _Reading(parameters, channel, noisy, None)
+        return _Reading(parameters, channel, noisy, None, moment)
     noisy, far = surprise.within(noisy, *agent.expects.expected(parameters, channel), agent.limit)
-    return _Reading(parameters, channel, noisy, far.any(-1))
+    return _Reading(parameters, channel, noisy, far.any(-1), moment)
 
 
 def _view(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, reading: _Reading
 ) -> View:
-    parameters, channel, noisy, _ = reading
+    parameters, channel, noisy, *_ = reading
     if agent.looks_back is not None:
         rewinds, learner = agent.looks_back
         hindsight = rewinds.hindsight(parameters, channel, noisy)
@@ -165,7 +185,8 @@ def decide(
     arm = agent.chooser.choose(seen, normals)
     unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
     evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context)
-    return Decision(arm, seen.context, evidence, noisy, offer.unit, reading.far)
+    found = Decision(arm, seen.context, evidence, noisy, offer.unit, reading.far)
+    return found._replace(moment=reading.moment)
 
 
 def play(
@@ -179,7 +200,7 @@ def play(
 ) -> tuple[Memory, Decision]:
     """A round whose reward comes at once: decide, observe, and the reward that the arm is paid."""
     decision = decide(agent, setup, memory, features, offer, normals)
-    memory = _observed(agent, setup, memory, decision.noisy, decision.unit, decision.far)
+    memory = _observed(agent, setup, memory, decision.noisy, decision.unit, decision.far, decision.moment)
     return reward(agent, setup, memory, decision, pay(decision.arm))
 
 
@@ -193,17 +214,25 @@ def probabilities(
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
     reading = _reading(agent, setup, memory, offer)
-    return _observed(agent, setup, memory, reading.noisy, offer.unit, reading.far)
+    return _observed(agent, setup, memory, reading.noisy, offer.unit, reading.far, reading.moment)
 
 
 def _observed(
-    agent: Agent, setup: Setup, memory: Memory, noisy: Array, unit: Ints | None, far: Any
+    agent: Agent,
+    setup: Setup,
+    memory: Memory,
+    noisy: Array,
+    unit: Ints | None,
+    far: Any,
+    moment: Moment | None,
 ) -> Memory:
     """With a noisy context that is within reach, and counted where it was not."""
     memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=far))
     if agent.awaits_context:
         return memory
     channel = units.of(memory.denoiser, unit, noisy)
+    if agent.timed is not None and moment is not None:
+        channel = agent.timed.before(setup.denoiser, channel, moment)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, None)
     return memory._replace(denoiser=units.put(memory.denoiser, unit, noisy, channel))
 
@@ -296,7 +325,11 @@ def _revised(
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     after = xp.where(xp.isnan(context), before, context)
     channel = units.of(memory.denoiser, decision.unit, noisy)
-    channel, now = denoiser.correct(setup.denoiser, channel, noisy, before, after)
+    told = setup.denoiser, channel, noisy, before, after
+    if isinstance(denoiser, Timed) and decision.moment is not None:
+        channel, now = denoiser.reopen(*told, decision.moment)
+    else:
+        channel, now = denoiser.correct(*told)
     memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
     news, evidence = is_news(before, after), decision.evidence
     old = decision.term or learner.term(setup.learner, evidence)

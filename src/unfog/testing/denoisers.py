@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege, Privileged, Rewinds
+from unfog.agents.parts import Corrects, Denoiser, Expects, Moment, Privilege, Privileged, Rewinds, Timed
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import Mixture
@@ -148,13 +148,20 @@ def _check_corrects(
     """True contexts that come late give the same state in any order."""
     parameters = _setup(denoiser, known)
     state = denoiser.start(parameters)
+    moments = list[Moment]()
     for seen in noisy:
+        if isinstance(denoiser, Timed):
+            moments.append(denoiser.stamp(state, Moment()))
         state = denoiser.update(parameters, state, seen, None)
     ends, hidden = [], np.full_like(noisy[0], np.nan)
     for order in (range(ROUNDS), reversed(range(ROUNDS))):
         now = state
         for t in order:
-            now, belief = able.correct(parameters, now, noisy[t], hidden, contexts[t])
+            told = parameters, now, noisy[t], hidden, contexts[t]
+            if isinstance(denoiser, Timed):
+                now, belief = denoiser.reopen(*told, moments[t])
+            else:
+                now, belief = able.correct(*told)
             require(same(belief.mean, contexts[t]), who, "does not believe a true context it was shown")
         ends.append(list(arrays(who, now)))
     agree = all(np.allclose(one, other, rtol=1e-8, atol=1e-8) for one, other in zip(*ends, strict=True))

@@ -12,6 +12,7 @@ from unfog.agents.denoise.mixture import Mixture
 from unfog.agents.denoise.plugin import PlugIn
 from unfog.agents.denoise.prior_only import PriorOnly
 from unfog.agents.denoise.robust import Robust
+from unfog.agents.denoise.temporal import Temporal
 from unfog.agents.denoise.unknown_noise import UnknownNoise
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "PlugIn",
     "PriorOnly",
     "Robust",
+    "Temporal",
     "UnknownNoise",
 ]

@@ -1,0 +1,176 @@
+"""The state that moves behind noisy contexts, as `temporal` filters it: parts side by side, d numbers each.
+
+    x = (x_1, ..., x_k),   c(t) = mu_c + sum of w_i(t) x_i over the context's parts,
+                           chat(t) = c(t) + sum of x_i over the error's parts + white
+
+model/tempo.py says how parts move. Those that move at all come first, so that a step of time adds columns to
+the root for them alone. Weights w_i are 1, or cos(2 pi t / period) and sin(2 pi t / period) for the two parts
+of a cycle; these come last.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.kalman import Belief
+from unfog.model.knowledge import Knowledge
+from unfog.model.tempo import Moving, Tempo, untimed
+
+EXACT = (
+    1e-9  # in deviations of the context: what is known is known to this much, so that S^(1/2) has an inverse
+)
+
+
+class Clockwork(NamedTuple):
+    """Everything about the parts that can be made once."""
+
+    mean: Array  # (d,)    mu_c
+    times: Array  # (k,)    time constants
+    in_context: Array  # (k,)    1 where a part is one of the context, 0 where it is one of the error
+    frequencies: Array  # (p,)    of the last p parts, the weights of which are cos(frequency t - phase)
+    phases: Array  # (p,)
+    start: Array  # (n, n)  root of the covariance at the start, n = k d
+    steps: Array  # (n, q d)  roots of what a unit of time adds, for the first q parts
+    white: Array  # (d, d)  root of the white part's covariance; where there is none, all but zero
+    scale: Array  # (d,)    deviations of the context, as told
+
+
+class _Wheel(NamedTuple):
+    """One part, before all are put together."""
+
+    start: Array
+    step: Array | None  # root of a unit of time's, or of the covariance where it comes back to zero
+    time: float
+    in_context: bool
+    frequency: float = 0.0
+    phase: float = 0.0
+
+
+def clockwork(known: Knowledge) -> Clockwork:
+    """The parts that agents are told of; without constants of time, rounds are independent but for a bias."""
+    tempo = known.tempo or untimed(known.context_cov, known.noise_cov, known.bias_cov)
+    wheels = _wheels(tempo)
+    wheels = [*(w for w in wheels if w.step is not None), *(w for w in wheels if w.step is None)]
+    moving = [w.step for w in wheels if w.step is not None]
+    scale = np.sqrt(np.linalg.diagonal(known.context_cov))
+    return Clockwork(
+        known.context_mean,
+        np.array([w.time for w in wheels]),
+        np.array([float(w.in_context) for w in wheels]),
+        np.array([w.frequency for w in wheels if w.frequency]),
+        np.array([w.phase for w in wheels if w.frequency]),
+        _blocks([w.start for w in wheels], len(wheels)),
+        _blocks(moving, len(wheels)),
+        np.diag(EXACT * scale) if tempo.white is None else root(tempo.white),
+        scale,
+    )
+
+
+def _wheels(tempo: Tempo) -> list[_Wheel]:
+    found = []
+    for part, in_context in (
+        (tempo.fast, True),
+        (tempo.level, True),
+        (tempo.error, False),
+        (tempo.bias, False),
+    ):
+        if part is not None:
+            found.append(_Wheel(root(part.cov), _step(part), part.time, in_context))
+    for period, cov in zip(tempo.periods, () if tempo.cycles is None else tempo.cycles, strict=True):
+        for phase in (0.0, np.pi / 2):
+            found.append(_Wheel(root(cov), None, np.inf, True, 2 * np.pi / period, phase))
+    return found
+
+
+def _step(part: Moving) -> Array | None:
+    """Root of what moves it; None where it stays."""
+    if part.time < np.inf:
+        return root(part.cov)
+    return None if part.walk is None or not np.any(part.walk) else root(part.walk)
+
+
+def root(cov: Array) -> Array:
+    """A root of a covariance that may be singular."""
+    values, vectors = np.linalg.eigh(np.asarray(cov, dtype=np.float64))
+    found: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    return found
+
+
+def _blocks(roots: list[Array], parts: int) -> Array:
+    """Along a diagonal, with rows for all parts."""
+    d = roots[0].shape[0] if roots else 0
+    found = np.zeros((parts * d, len(roots) * d))
+    for i, block in enumerate(roots):
+        found[i * d : (i + 1) * d, i * d : (i + 1) * d] = block
+    return found
+
+
+def started(clock: Clockwork) -> Belief:
+    """Before the first reading."""
+    xp = clock.start.__array_namespace__()
+    return Belief(xp.zeros((clock.start.shape[0],), dtype=clock.start.dtype), clock.start)
+
+
+def share_kept(clock: Clockwork, length: Array) -> Array:
+    """Of each part over a step of time (...,): (..., k)."""
+    xp, step = length.__array_namespace__(), length[..., None]
+    lasting = clock.times > 0
+    kept = xp.exp(-step / xp.where(lasting, clock.times, 1.0))
+    found: Array = xp.where(lasting, kept, xp.where(step > 0, 0.0, 1.0))
+    return found
+
+
+def spread_added(clock: Clockwork, length: Array) -> Array:
+    """The factor of a part's step over a step of time (...,): (..., k)."""
+    xp, kept = length.__array_namespace__(), share_kept(clock, length)
+    found: Array = xp.sqrt(xp.where(xp.isinf(clock.times), length[..., None], 1 - kept**2))
+    return found
+
+
+def step(clock: Clockwork, length: Array) -> tuple[Array, Array]:
+    """What a step of time (...,), not below zero, keeps (..., n) and adds (..., n, q d)."""
+    xp, d = length.__array_namespace__(), clock.mean.shape[0]
+    moving = clock.steps.shape[1] // d
+    factors = xp.repeat(spread_added(clock, length)[..., :moving], d, axis=-1)
+    return xp.repeat(share_kept(clock, length), d, axis=-1), clock.steps * factors[..., None, :]
+
+
+def moved(clock: Clockwork, belief: Belief, length: Array) -> Belief:
+    """After a step of time (...,); rows of the belief beyond the state stay as they are."""
+    keeps, adds = step(clock, length)
+    more = belief.mean.shape[-1] - keeps.shape[-1]
+    return belief.moved(_padded(keeps, -1, more, 1.0), _padded(adds, -2, more, 0.0))
+
+
+def _padded(x: Array, axis: int, more: int, value: float) -> Array:
+    """With so many more entries along an axis."""
+    if not more:
+        return x
+    xp, shape = x.__array_namespace__(), [*x.shape]
+    shape[axis] = more
+    return xp.concat([x, xp.full(tuple(shape), value, dtype=x.dtype)], axis=axis)
+
+
+def read(clock: Clockwork, belief: Belief, at: Array) -> tuple[Belief, Belief]:
+    """What is believed of the context at a time (...,), less mu_c, and of its reading without white noise."""
+    state = Belief(belief.mean[..., : clock.start.shape[0]], belief.root[..., : clock.start.shape[0], :])
+    context, reading = (Belief(matvec(x, state.mean), x @ state.root) for x in rows(clock, at))
+    return context, reading
+
+
+def rows(clock: Clockwork, at: Array) -> tuple[Array, Array]:
+    """How a context and a noisy context read the state at a time (...,): (..., d, n) each."""
+    xp, turning = at.__array_namespace__(), clock.frequencies.shape[0]
+    weights = xp.ones((clock.times.shape[0] - turning,), dtype=clock.mean.dtype)
+    if turning:
+        cycles = xp.cos(clock.frequencies * at[..., None] - clock.phases)
+        weights = xp.concat([xp.broadcast_to(weights, (*at.shape, *weights.shape)), cycles], axis=-1)
+    eye = xp.eye(clock.mean.shape[0], dtype=clock.mean.dtype)
+
+    def wide(weights: Array) -> Array:
+        blocks = weights[..., None, :, None] * eye[:, None, :]
+        found: Array = blocks.reshape(*blocks.shape[:-2], -1)
+        return found
+
+    return wide(weights * clock.in_context), wide(weights)

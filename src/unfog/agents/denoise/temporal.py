@@ -1,0 +1,230 @@
+"""Denoise in time: slow levels, fast moves and cycles of contexts, biases that walk, errors that persist.
+
+The parts of contexts and errors (model/tempo.py) are one Gaussian vector that moves; this is its exact filter
+(maths/kalman.py), so that
+
+    c(t) given all noisy contexts up to t and all true contexts revealed so far is N(mean, cov).
+
+Time is real: a step between two readings may have any length, and readings of one moment share its context. A
+coordinate that was lost, or a noise covariance that one reading has of its own, are observations like others.
+
+A true context is an exact observation of the state at its time. It may come at once; else the last `window`
+readings are kept, each with the belief before it, and those from its own on are filtered anew: what is
+believed is as if it had been known at its time, and of a context known in part the rest is what all readings
+up to now say of it. One that is older than the window is counted (`State.stale`) and taken for what it still
+is, an observation of a past that the present has moved away from: of the oldest belief kept, with the spread
+of the moves since then, as if its own reading had not been seen before.
+
+Told no constants of time, rounds are independent but for a bias that stays (`incomplete`).
+R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.agents.denoise import clockwork, recent
+from unfog.agents.denoise.clockwork import Clockwork
+from unfog.agents.denoise.recent import Kept, Marked
+from unfog.agents.parts import Corrects, Denoiser, Expects, Moment, Privilege, Timed, is_news
+from unfog.features import Context
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array, Bools, settled
+from unfog.maths.kalman import Belief
+from unfog.model.knowledge import Knowledge
+
+MOST = 10_000
+NEVER = -1.0  # the number of a reading that there was not
+
+
+class State(NamedTuple):
+    """What is believed after the last reading."""
+
+    belief: Belief
+    at: Array  # (...,)  its time
+    number: Array  # (...,)  its number, negative before the first
+    window: tuple[Kept, ...]  # the last readings, the latest last
+    stale: Array  # (...,)  how many true contexts came too late for the window
+
+
+class Ready(NamedTuple):
+    """Just before a reading."""
+
+    state: State
+    belief: Belief  # of its time
+    at: Array
+    number: Array
+    noise: Array  # (..., d, d)  root of its noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Temporal(Denoiser, Expects, Corrects, Timed):
+    """Its settings: with `pairs` it is shown true contexts as they come; how many readings a `window` has."""
+
+    pairs: bool = True
+    window: int = 32
+
+    name = "temporal"
+    note = "knows how contexts, biases and errors move in time; takes true contexts whenever they come"
+    cost = 3.0
+    takes_gaps = True
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        inputs.flag("pairs", self.pairs)
+        inputs.count("window", self.window, 0, MOST)
+
+    @property
+    def sees_context(self) -> bool:
+        """As it was set."""
+        return self.pairs
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Clockwork:
+        """The parts and how they move."""
+        return clockwork.clockwork(known)
+
+    def start(self, parameters: Clockwork) -> State:
+        """Before the first reading, with an empty window."""
+        xp, first = parameters.mean.__array_namespace__(), clockwork.started(parameters)
+        zero = xp.zeros((), dtype=parameters.mean.dtype)
+        nothing = Marked(*(xp.zeros_like(parameters.mean),) * 2)
+        before = clockwork.moved(parameters, first, zero)
+        empty = Kept(zero + NEVER, zero, before, parameters.white, nothing, nothing)
+        window = (empty,) * (self.window if self.pairs else 0)
+        return State(first, zero, zero + NEVER, window, zero)
+
+    def at_once(self, state: State) -> State:
+        """Without a window."""
+        return state._replace(window=())
+
+    def stamp(self, state: State, moment: Moment) -> Moment:
+        """With number and time."""
+        number, at = _when(moment, state)
+        return Moment(number, at, moment.noise)
+
+    def before(self, parameters: Clockwork, state: State, moment: Moment) -> Ready:
+        """The belief moved to the time of a reading; unless that is told, one unit after the last."""
+        xp = parameters.mean.__array_namespace__()
+        number, at = _when(moment, state)
+        length = recent.since(state.number, state.at, at)
+        if xp is np and not (length >= 0).all():
+            raise InputError("at", f"{at} after {state.at}", "times that never go back")
+        noise = parameters.white if moment.noise is None else xp.linalg.cholesky(moment.noise)
+        return Ready(state, clockwork.moved(parameters, state.belief, length), at, number, noise)
+
+    def predict(self, parameters: Clockwork, state: State | Ready, noisy: Array) -> Context:
+        """The posterior of this moment's context: noisy (..., d), not a number where it was lost."""
+        ready, shown = self._ready(parameters, state), recent.mark(noisy)
+        context, reading = clockwork.read(parameters, ready.belief, ready.at)
+        seen = context.told(reading, ready.noise, shown.values - parameters.mean, shown.lost())
+        return Context(parameters.mean + seen.mean, seen.cov())
+
+    def expected(self, parameters: Clockwork, state: State | Ready) -> tuple[Array, Array]:
+        """Of the belief at its time."""
+        ready = self._ready(parameters, state)
+        _, reading = clockwork.read(parameters, ready.belief, ready.at)
+        return parameters.mean + reading.mean, (reading.root**2).sum(-1) + (ready.noise**2).sum(-1)
+
+    def update(
+        self, parameters: Clockwork, state: State | Ready, noisy: Array, context: Array | None
+    ) -> State:
+        """The belief after a reading and, where it is shown at once, its true context."""
+        xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
+        marks = recent.mark(noisy), recent.mark(xp.full_like(noisy, np.nan) if context is None else context)
+        mean = xp.broadcast_to(ready.belief.mean, (*noisy.shape[:-1], ready.belief.mean.shape[-1]))
+        kept = Kept(ready.number, ready.at, ready.belief._replace(mean=mean), ready.noise, *marks)
+        belief, window = recent.after(parameters, kept.belief, kept), ready.state.window
+        return State(belief, ready.at, ready.number, recent.with_one(window, kept), ready.state.stale)
+
+    def correct(
+        self, parameters: Clockwork, state: State, noisy: Array, before: Array, after: Array
+    ) -> tuple[State, Context]:
+        """Take in the true context of the last reading; see `Corrects` in agents/parts.py."""
+        return self.reopen(parameters, state, noisy, before, after, Moment(state.number, state.at))
+
+    def reopen(
+        self,
+        parameters: Clockwork,
+        state: State,
+        noisy: Array,
+        before: Array,
+        after: Array,
+        moment: Moment,
+    ) -> tuple[State, Context]:
+        """Take in the true context of any reading."""
+        number, at = _when(moment, state)
+        marks = recent.mark(noisy), recent.mark(after)
+        kept = Kept(number, at, state.belief, parameters.white, *marks)
+        if after.__array_namespace__() is not np or _is_last(state, number, before, after):
+            return _at_once(parameters, state, kept, recent.mark(before))
+        return _late(parameters, state, kept, is_news(before, after))
+
+    def _ready(self, parameters: Clockwork, state: State | Ready) -> Ready:
+        return state if isinstance(state, Ready) else self.before(parameters, state, Moment())
+
+
+def _when(moment: Moment, state: State) -> tuple[Array, Array]:
+    """Number and time of a reading, (...,) each: the time is the number, unless told, and that the next."""
+    xp, dtype = state.at.__array_namespace__(), state.at.dtype
+    number = state.number + 1 if moment.number is None else xp.asarray(moment.number, dtype=dtype)
+    if moment.at is not None:
+        return number, xp.asarray(moment.at, dtype=dtype)
+    return number, number if moment.number is not None else xp.where(state.number < 0, 0.0, state.at + 1)
+
+
+def _is_last(state: State, number: Array, before: Array, after: Array) -> bool:
+    """Whether it is the last reading whose context becomes known, and nothing known of it is other now."""
+    return settled(state.number == number) and settled(np.isnan(before) | (before == after))
+
+
+def _at_once(clock: Clockwork, state: State, kept: Kept, before: Marked) -> tuple[State, Context]:
+    """The context of the last reading: the state has not moved since."""
+    news = kept._replace(known=kept.known._replace(there=kept.known.there * (1 - before.there)))
+    belief, window = recent.known(clock, state.belief, news), state.window
+    if window:
+        window = (*window[:-1], window[-1]._replace(known=kept.known))
+    return state._replace(belief=belief, window=window), _now(clock, belief, kept)
+
+
+def _late(clock: Clockwork, state: State, kept: Kept, news: Bools) -> tuple[State, Context]:
+    """The context of a past reading, or one of the last that was known otherwise."""
+    window, asked = state.window, [one.number == kept.number for one in state.window]
+    found = np.logical_or.reduce(asked) if asked else np.zeros(state.number.shape, bool)
+    stale = np.asarray(news & ~found)
+    if (stale & (kept.number > state.number)).any():
+        raise InputError("reveal", f"round {kept.number}", "a round that has been played")
+    state = state._replace(stale=state.stale + stale)
+    if not window:
+        belief = recent.past(clock, state.belief, state.at - kept.at, kept, stale)
+        return state._replace(belief=belief), _now(clock, belief, kept)
+    first = 0 if stale.any() else next((i for i, here in enumerate(asked) if here.any()), len(window) - 1)
+    if stale.any():
+        gap = np.where(stale, window[0].at - kept.at, 0.0)
+        told = recent.past(clock, window[0].belief, gap, kept, stale)
+        window = (window[0]._replace(belief=told), *window[1:])
+    anew = [
+        one._replace(known=_where(here, kept.known, one.known))
+        for one, here in zip(window[first:], asked[first:], strict=True)
+    ]
+    again = recent.replayed(clock, tuple(anew), asked[first:])
+    state = state._replace(belief=again.belief, window=(*window[:first], *again.window))
+    return state, _context(clock, again.context, kept.known)
+
+
+def _where(here: Bools, one: Marked, other: Marked) -> Marked:
+    """One of two, trial by trial."""
+    return Marked(*(np.where(here[..., None], x, y) for x, y in zip(one, other, strict=True)))
+
+
+def _now(clock: Clockwork, belief: Belief, kept: Kept) -> Context:
+    """The context of a reading, if the belief is of its time; exact where it is known."""
+    return _context(clock, clockwork.read(clock, belief, kept.at)[0], kept.known)
+
+
+def _context(clock: Clockwork, belief: Belief, known: Marked) -> Context:
+    """A belief about a context, exact where it is known: features factorise such a covariance."""
+    xp, left = known.there.__array_namespace__(), 1 - known.there
+    cov = left[..., :, None] * left[..., None, :] * belief.cov()
+    return Context(xp.where(left > 0, clock.mean + belief.mean, known.values), cov)

@@ -1,0 +1,114 @@
+"""A Gaussian filter in array square-root form: beliefs N(mean, root root'), of roots however wide.
+
+A step of time widens the root by the root of what the step adds. To see value = rows x + noise_root z, z
+standard normal, is to triangularise, by rotations T of columns,
+
+    ( noise_root  rows root )  T  =  ( S^(1/2)   0    )
+    (     0          root   )        (   K     root'  ),    mean' = mean + K S^(-1/2) (value - rows mean).
+
+No covariance is subtracted from another, so root' root'' stays positive semi-definite whatever the rounding,
+and an exact observation (noise_root zero) is one like any other. T. Kailath, A. H. Sayed, B. Hassibi, *Linear
+Estimation*, chapter 12; the name is for R. E. Kalman.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unfog.maths.arrays import Array, Bools, matvec
+
+
+class Belief(NamedTuple):
+    """Of a vector x."""
+
+    mean: Array  # (..., n)
+    root: Array  # (..., n, m), m >= n
+
+    def moved(self, keeps: Array, adds: Array) -> "Belief":
+        """After a step of time: x <- keeps x + adds z, with keeps (..., n) and adds (..., n, q)."""
+        xp, kept = keeps.__array_namespace__(), keeps[..., None] * self.root
+        batch = np.broadcast_shapes(kept.shape[:-2], adds.shape[:-2])
+        wide = (xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (kept, adds))
+        return Belief(keeps * self.mean, xp.concat([*wide], axis=-1))
+
+    def seen(self, rows: Array, noise_root: Array, value: Array, lost: Bools | None = None) -> "Belief":
+        """After value (..., d) = rows x + noise_root z; `lost` coordinates of it say nothing."""
+        return self.told(Belief(matvec(rows, self.mean), rows @ self.root), noise_root, value, lost)
+
+    def told(self, other: "Belief", noise_root: Array, value: Array, lost: Bools | None = None) -> "Belief":
+        """After a noisy value (..., d) of another vector, which is believed in the same columns."""
+        xp, top, surprise = value.__array_namespace__(), other.root, value - other.mean
+        if lost is not None:
+            there = (~lost).astype(top.dtype)[..., None]
+            top, noise_root = there * top, _without(noise_root, there)
+            surprise = xp.where(lost, 0.0, surprise)
+        d, made = value.shape[-1], triangle(_stacked(noise_root, top, self.root))
+        news = forward(made[..., :d, :d], surprise)
+        return Belief(self.mean + matvec(made[..., d:, :d], news), made[..., d:, d:])
+
+    def cov(self) -> Array:
+        """The covariance root root', (..., n, n)."""
+        return self.root @ self.root.mT
+
+
+def _without(noise_root: Array, there: Array) -> Array:
+    """Rows of what was lost replaced by noise of their own, so that there is something to divide by."""
+    xp, d = noise_root.__array_namespace__(), there.shape[-2]
+    own = (1 - there) * xp.eye(d, dtype=there.dtype)
+    rest = xp.broadcast_to(there * noise_root, (*own.shape[:-1], noise_root.shape[-1]))
+    found: Array = xp.concat([own, rest], axis=-1)
+    return found
+
+
+def _stacked(noise_root: Array, top: Array, root: Array) -> Array:
+    """((noise_root, top), (0, root))."""
+    xp, n = root.__array_namespace__(), root.shape[-2]
+    batch = np.broadcast_shapes(noise_root.shape[:-2], top.shape[:-2], root.shape[:-2])
+
+    def wide(x: Array) -> Array:
+        return xp.broadcast_to(x, (*batch, *x.shape[-2:]))
+
+    nothing = xp.zeros((*batch, n, noise_root.shape[-1]), dtype=root.dtype)
+    upper = xp.concat([wide(noise_root), wide(top)], axis=-1)
+    return xp.concat([upper, xp.concat([nothing, wide(root)], axis=-1)], axis=-2)
+
+
+def triangle(wide: Array) -> Array:
+    """A lower triangular L (..., n, n) with L L' = wide wide', from (..., n, m), m >= n.
+
+    In compiled programs by reflections written out (A. S. Householder), since XLA's calls of LAPACK were seen
+    to wait for each other for ever on a CPU of few cores, and are slow on a GPU for small matrices.
+    """
+    xp = wide.__array_namespace__()
+    if xp is np:
+        upper: Any = np.linalg.qr(wide.mT, mode="r")
+        lower: Array = upper.mT
+        return lower
+    for k in range(wide.shape[-2]):
+        wide = _reflected(wide, k, xp)
+    n = wide.shape[-2]
+    found: Array = wide[..., :n] * xp.tril(xp.ones((n, n), dtype=wide.dtype))
+    return found
+
+
+def _reflected(wide: Array, k: int, xp: Any) -> Array:
+    """With row k zero beyond its diagonal: the columns from k on are reflected."""
+    row = wide[..., k, k:]
+    size = xp.sqrt((row**2).sum(-1))
+    first = row[..., 0]
+    pivot = xp.where(first < 0, size, -size)  # away from the first entry: nothing cancels
+    mirror = xp.concat([(first - pivot)[..., None], row[..., 1:]], axis=-1)
+    square = (mirror**2).sum(-1)
+    scale = xp.where(square > 0, 2 / xp.where(square > 0, square, 1.0), 0.0)
+    right = wide[..., k:]
+    turned = right - matvec(right, mirror)[..., None] * (scale[..., None] * mirror)[..., None, :]
+    return xp.concat([wide[..., :k], turned], axis=-1)
+
+
+def forward(lower: Array, value: Array) -> Array:
+    """lower^-1 value for a lower triangular matrix (..., d, d) and value (..., d)."""
+    xp, found = value.__array_namespace__(), list[Array]()
+    for i in range(value.shape[-1]):
+        known = sum(lower[..., i, j] * found[j] for j in range(i))
+        found.append((value[..., i] - known) / lower[..., i, i])
+    return xp.stack(found, axis=-1)
