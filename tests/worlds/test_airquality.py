@@ -37,10 +37,10 @@ class Made(Recorded):
     calibration: int = CALIBRATION
     actions: int | Array = 6
     given: Record = field(default_factory=made_up)
-    asked: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
 
     def record(self) -> Record:
-        self.asked.append(1)
+        self.reads.append(1)
         return self.given
 
 
@@ -209,9 +209,9 @@ def test_rewards_are_scores_and_noise(rng: np.random.Generator) -> None:
 
 def test_the_record_is_asked_for_once_and_late() -> None:
     problem = Made()
-    assert not problem.asked
+    assert not problem.reads
     simulate(problem, ["naive", "kk"], rounds=5, trials=2)
-    assert problem.asked == [1]
+    assert problem.reads == [1]
 
 
 BAD: dict[str, tuple[object, str]] = {

@@ -28,7 +28,7 @@ class Emission(NamedTuple):
     noisy: Array  # (..., d)  chat_t; mu_c where a coordinate was lost
     bias: Array | None = None  # (..., d)  gamma_t, where it is not the same in all rounds
     mask: Array | None = None  # (..., d)  1 where a coordinate was measured, 0 where it was lost
-    revealed: Array | None = None  # (...,)  1 where the true context will be shown; None: always
+    revealed: Array | None = None  # (...,) or (..., d)  1 where the true context will be shown; None: always
     at: Array | None = None  # (...,)  the time; None: the number of the round
     unit: Ints | None = None  # (...,)  whose context it is; None: there is one unit
     best: Context | None = None  # what one believes who knows the channel; None: as agents are told of it
@@ -80,7 +80,21 @@ class Problem(Protocol):
 
     @property
     def partial(self) -> bool:
-        """Whether some true contexts are never shown, or only later than their rewards."""
+        """Whether some of true contexts is never shown, or only later than their rewards."""
+        ...
+
+    @property
+    def asked(self) -> bool:
+        """Whether true contexts are shown where an agent asks for them, and not otherwise."""
+        ...
+
+    @property
+    def chosen(self) -> bool:
+        """Whether it is decided round by round what is shown: `shown` then takes 1 + d uniforms a round."""
+        ...
+
+    def shown(self, uniforms: Array, number: Ints) -> Array | None:
+        """1 where a true context (...,) or coordinate (..., d) is shown, 0 where not; None: all is."""
         ...
 
     def arms(self) -> int:
