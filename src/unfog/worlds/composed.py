@@ -23,6 +23,7 @@ from unfog.model.rewards import Rewards
 from unfog.worlds import channel as channels
 from unfog.worlds.arms import Arms
 from unfog.worlds.channel import Channel, ChannelFields
+from unfog.worlds.clock import Clock
 from unfog.worlds.contexts import Atoms, Contexts
 from unfog.worlds.discrete import Sample, sample
 from unfog.worlds.payoffs import Payoff
@@ -40,15 +41,7 @@ class Parts(NamedTuple):
     channel: Channel
     arms: Arms
     payoff: Payoff
-    rows: int = 0  # of the record that contexts or errors come from
-
-    def row(self, truth: Truth, number: Ints | None) -> Ints | None:
-        """The row of the record that is played in the rounds of these numbers."""
-        if truth.first is None or number is None:
-            return None
-        xp = truth.first.__array_namespace__()
-        found: Ints = (xp.astype(truth.first, xp.int64) + number) % self.rows
-        return found
+    clock: Clock | None = None  # of the record that contexts or errors come from
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,7 +107,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         """Normals for theta* and gamma*, the actions where they are drawn, a number for the first row."""
         parts = self._parts
         draws = {"theta": Draws("normal", parts.known.prior_mean.shape), **parts.channel.draws()}
-        first = {"first": Draws("uniform", ())} if parts.rows else {}
+        first = {"first": Draws("uniform", ())} if parts.clock else {}
         return {**draws, **parts.arms.draws(), **first}
 
     def truth(self, draws: Mapping[str, Array]) -> Truth:
@@ -123,7 +116,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         xp = draws["theta"].__array_namespace__()
         theta = type(self._prior)(*map(xp.asarray, self._prior)).sample(self.theta_scale * draws["theta"])
         bias, path = parts.channel.bias(draws)
-        first = xp.floor(draws["first"] * parts.rows) if parts.rows else None
+        first = xp.floor(draws["first"] * parts.clock.rows) if parts.clock else None
         return Truth(theta, bias, parts.arms.features(draws), first, path)
 
     def round_normals(self) -> int:
@@ -134,10 +127,10 @@ class Composed(ToldFields, ChannelFields, ABC):
     def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:
         """A context and its measurement."""
         parts, own = self._parts, self._parts.contexts.normals
-        row = parts.row(truth, number)
+        row, at = (None, None) if parts.clock is None else parts.clock.read(truth.first, number)
         context = parts.contexts.draw(normals[..., :own], row)
         rest = normals[..., own : own + parts.channel.normals()]
-        emission = channels.emit(parts.channel, context, truth, rest, number, row)
+        emission = channels.emit(parts.channel, context, truth, rest, number, row)._replace(at=at)
         if not self.has_bias:  # regret is against the context itself
             return emission
         return emission._replace(best=channels.best(parts.channel, emission, truth.bias, number))
