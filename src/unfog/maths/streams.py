@@ -13,7 +13,7 @@ import numpy as np
 
 from unfog.maths.arrays import Array
 
-PURPOSES = ("theta", "bias", "actions", "rounds", "agent", "learner", "reveals")
+PURPOSES = ("theta", "bias", "actions", "rounds", "agent", "learner", "revealed")
 
 
 def purpose_number(purpose: str) -> int:

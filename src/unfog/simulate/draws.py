@@ -25,7 +25,7 @@ class Nature:
     def __init__(self, problem: Problem, seed: int, trials: Sequence[int]) -> None:
         """Start at the first round."""
         self._normals = RoundDraws(seed, trials, "rounds", problem.round_normals())
-        self._uniforms = RoundDraws(seed, trials, "reveals", reveal_uniforms(problem), law="uniform")
+        self._uniforms = RoundDraws(seed, trials, "revealed", reveal_uniforms(problem), law="uniform")
 
     def next(self, rounds: int) -> tuple[Array, Array]:
         """Of the next rounds: normals (trials, rounds, w), and uniforms for what is shown."""

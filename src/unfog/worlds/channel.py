@@ -7,7 +7,7 @@
     trouble from   the other noise and the walk begin in this round; before it the channel is as told
 
 Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
-may be lost and drift be added all the same. Which true contexts are shown is for worlds/reveals.py.
+may be lost and drift be added all the same. Which true contexts are shown is for worlds/revealing.py.
 
 Regret is measured against one who knows the channel as it is, gamma_t included, though not what was lost.
 Under heavy tails this belief is not Gaussian; its mean and covariance are exact, and so is all that hangs on
@@ -28,9 +28,9 @@ from unfog.maths.gaussian import from_moments
 from unfog.model import shrinkage
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import Shrinkage
-from unfog.worlds import reveals
+from unfog.worlds import revealing
 from unfog.worlds.problem import Draws, Emission, Truth
-from unfog.worlds.reveals import RevealFields
+from unfog.worlds.revealing import RevealFields
 
 MOST_WALK = 10**6
 MOST_TAILS = 1000
@@ -125,8 +125,8 @@ def _check(fields: ChannelFields) -> None:
     """Refuse what needs no knowledge to be refused."""
     if inputs.count("tails", fields.tails, 0, MOST_TAILS) in (1, 2):
         raise InputError("tails", fields.tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
-    reveals.check(fields)
-    reveals.check_share("missing", fields.missing, 0.99)
+    revealing.check(fields)
+    revealing.check_share("missing", fields.missing, 0.99)
     if fields.tails and fields.trouble_from:
         raise InputError("trouble_from", fields.trouble_from, "0 where noise has heavy tails")
     if fields.tails and fields.missing:

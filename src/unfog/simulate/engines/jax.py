@@ -78,7 +78,7 @@ class Randomness:
         self.active = (self.ids < trials.stop).astype(jnp.float64)
         self.truth = self._truth()
         self.world = self.rounds("rounds", job.problem.round_normals())
-        self.reveals = self._reveals()
+        self.shown = self._shown()
 
     def _truth(self) -> dict[str, Array]:
         """The draws that make the truth: (size, trials) by name."""
@@ -97,14 +97,14 @@ class Randomness:
             return spread(jnp.asarray(given.transpose(1, 2, 0), self.dtype))
         return _keys(device_draws.seed_words(self.job.seed), self.ids, purpose)
 
-    def _reveals(self) -> Any:
+    def _shown(self) -> Any:
         """Likewise for what is shown of true contexts, in double precision; nothing where all is."""
         width = reveal_uniforms(self.job.problem)
         if not width:
             return ()
         if self.job.draws == "device":
-            return _keys(device_draws.seed_words(self.job.seed), self.ids, "reveals")
-        drawn = RoundDraws(self.job.seed, self.padded, "reveals", width, law="uniform").next(self.job.rounds)
+            return _keys(device_draws.seed_words(self.job.seed), self.ids, "revealed")
+        drawn = RoundDraws(self.job.seed, self.padded, "revealed", width, law="uniform").next(self.job.rounds)
         return spread(jnp.asarray(drawn.transpose(1, 2, 0)))
 
     def steps(self, agent: Agent) -> Any:
@@ -160,7 +160,7 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
         setup=setup,
         shrinkage=program.cast(as_told(program.known)),
         world=draws.world,
-        reveals=draws.reveals,
+        shown=draws.shown,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),
         steps=draws.steps(agent),
         active=draws.active,

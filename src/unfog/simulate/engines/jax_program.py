@@ -30,7 +30,7 @@ class Inputs(NamedTuple):
     setup: Any  # the agent's parameters
     shrinkage: Shrinkage
     world: Any  # keys, two words (trials,), or the draws (rounds, w, trials)
-    reveals: Any  # likewise for what is shown of true contexts; empty where all is
+    shown: Any  # likewise for what is shown of true contexts; empty where all is
     choices: Any  # likewise for the agent
     steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
     active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
@@ -122,7 +122,7 @@ class Program:
         if not self.problem.chosen:
             return self.cast(self.problem.emit(truth, drawn, t))
         width = reveal_uniforms(self.problem)
-        source = inputs.reveals
+        source = inputs.shown
         found = source[t] if self.given else uniforms(source, t, width, "float64")
         return self.cast(emitted(self.problem, truth, drawn, found.mT, t))
 
