@@ -53,7 +53,7 @@ def _weights(problem: Problem, agent: Agent, rounds: int, trials: int, seed: int
     """Those after every round, (trials, hypotheses), of the agent as it plays; what it earns is nothing."""
     truth = problem.truth(truth_draws(seed, range(trials), problem.truth_draws()))
     refuse(agent, problem, truth.features)
-    player = Player(agent, problem.knowledge(), truth, seed, range(trials))
+    player = Player(agent, problem.knowledge(), truth, seed, range(trials), problem.several)
     nature = Nature(problem, seed, range(trials))
     for t in range(rounds):
         normals, uniforms = nature.next(1)

@@ -9,6 +9,7 @@ from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Offer
+from unfog.agents.units import Several
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.maths.streams import RoundDraws
@@ -22,12 +23,19 @@ class Player:
     """Plays some trials side by side, one round after the other."""
 
     def __init__(
-        self, agent: Agent, known: Knowledge, truth: Truth, seed: int, trials: Sequence[int]
+        self,
+        agent: Agent,
+        known: Knowledge,
+        truth: Truth,
+        seed: int,
+        trials: Sequence[int],
+        several: int = 1,
     ) -> None:
-        """Before the first round; only the privileged are shown a truth."""
+        """Before the first round; only the privileged are shown a truth, and `several` units are told of."""
         self.agent, self.features = agent, truth.features
         privilege = None if agent.privileged is None else Privilege(truth.bias)
-        self.setup, self.memory = rounds.begin(agent, known, privilege)
+        units = Several(several, (len(trials),)) if several > 1 else None
+        self.setup, self.memory = rounds.begin(agent, known, privilege, several=units)
         self.seen, self.late = 0, deque[tuple[Decision, Array]]()
         self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepDraws(seed, trials, agent.chain, known)
@@ -67,7 +75,7 @@ def played(
     """
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     refuse(agent, problem, truth.features)
-    player = Player(agent, problem.knowledge(), truth, seed, trials)
+    player = Player(agent, problem.knowledge(), truth, seed, trials, problem.several)
     nature, uniforms = Nature(problem, seed, trials).next(number)
     draws = player.draws.next(number)
     for t in range(number):

@@ -93,6 +93,12 @@ class Channel(NamedTuple):
         moved = matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :])
         return bias, xp.cumulative_sum(xp.concat([bias[..., None, :], moved], axis=-2), axis=-2)
 
+    def of_units(self, bias: Array, draws: Array) -> Array:
+        """The biases of all units (..., units, d): the first one's, and others' from draws."""
+        xp = draws.__array_namespace__()
+        others = matvec(xp.asarray(self.bias_root), draws)
+        return xp.concat([bias[..., None, :], others], axis=-2)
+
 
 def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None) -> Channel:
     """The channel that these fields describe, checked."""
@@ -182,7 +188,7 @@ def _by_now(channel: Channel, actual: Array, told: Array, number: Ints | None, x
 
 def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None = None) -> Context | None:
     """What one believes of the context who knows the channel and its bias; None where agents are told all."""
-    if channel.plain:
+    if channel.plain and emission.bias is None:
         return None
     noisy, mask, bias = emission.noisy, emission.mask, bias if emission.bias is None else emission.bias
     xp = noisy.__array_namespace__()

@@ -1,7 +1,7 @@
 """What a world must offer the simulator: its truth, its measurements, its rewards."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,8 @@ class Truth(NamedTuple):
     features: FeatureMap
     first: Array | None = None  # (...,) the number of the first round in the data, for worlds made of data
     path: Array | None = None  # (..., rounds, d)  the bias of every round, where it drifts
+    biases: Array | None = None  # (..., units, d)  where there are several units
+    course: Any = None  # of contexts and errors in time, where the world has one: worlds/course.py
 
 
 class Emission(NamedTuple):
@@ -71,6 +73,11 @@ class Problem(Protocol):
     @property
     def note(self) -> str:
         """What every table and figure must say of the data; empty where nothing needs to be said."""
+        ...
+
+    @property
+    def several(self) -> int:
+        """How many units agents are told of, whose biases differ; 1: they are told of none."""
         ...
 
     @property

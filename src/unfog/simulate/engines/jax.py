@@ -208,7 +208,9 @@ class Jax:
         return f"{self.name} on {platform()}"
 
     def refuse(self, job: Job) -> None:
-        """Worlds that show true contexts late, or to who asks."""
+        """Worlds that show true contexts late or to who asks, or tell of several units."""
+        if job.problem.several > 1:
+            raise InputError("engine", f"{self.name} knows one unit, not {job.problem.several}", "numpy")
         if job.problem.late or job.problem.asked:
             how = "late" if job.problem.late else "where they are asked for"
             raise InputError("engine", f"{self.name} cannot show true contexts {how}", "numpy")

@@ -98,8 +98,11 @@ def _make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers
 
 def _over_rounds(truth: Truth) -> Truth:
     first = None if truth.first is None else truth.first[:, None]
-    # The path of a bias that drifts has an axis for rounds already.
-    return Truth(truth.theta[:, None], truth.bias[:, None], truth.features.over_rounds(), first, truth.path)
+    # What has an axis for rounds already, or is looked up by unit, stays as it is.
+    features = truth.features.over_rounds()
+    return truth._replace(
+        theta=truth.theta[:, None], bias=truth.bias[:, None], features=features, first=first
+    )
 
 
 def _losses(job: Job, truth: Truth, block: _Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
@@ -166,7 +169,7 @@ class Numpy:
         curves = len(job.agents) * CURVES * len(job.grid)
         each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
         each += 8 * (max(cost.history(agent, job) for agent in job.agents) + cost.walk(job))
-        each += 8 * (BLOCK * cost.drawn(job) + cost.weights(job))
+        each += 8 * (BLOCK * cost.drawn(job) + cost.weights(job) + cost.units(job))
         keeps_history = any(agent.chain is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
@@ -176,7 +179,8 @@ class Numpy:
         problem = job.problem
         truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
         nature = Nature(problem, job.seed, trials)
-        players = [Player(agent, problem.knowledge(), truth, job.seed, trials) for agent in job.agents]
+        told = problem.knowledge(), truth, job.seed, trials, problem.several
+        players = [Player(agent, *told) for agent in job.agents]
         meter = _Meter(job, len(trials))
         for first in range(0, job.rounds, BLOCK):
             rounds = min(BLOCK, job.rounds - first)
