@@ -52,6 +52,7 @@ def test_columns_are_paired_and_weeks_counted(tmp_path: Path) -> None:
     assert found.true.tolist() == [[1.5, 2.5, 100.0, 50.0]] * 4
     assert found.raw.tolist() == [[1000.0, 900.0, 800.0, 1500.0]] * 4
     assert found.groups.tolist() == [0, 0, 1, 2]
+    assert found.times.tolist() == [0.0, 144.0, 168.0, 336.0]
 
 
 def test_an_hour_that_lacks_a_value_is_left_out(tmp_path: Path) -> None:
@@ -61,6 +62,14 @@ def test_an_hour_that_lacks_a_value_is_left_out(tmp_path: Path) -> None:
         holes = [*values[:column], "-200", *values[column + 1 :]]
         rows.append(",".join(["2004-03-10", f"{column + 2}:00:00", *holes]))
     assert len(read(written(tmp_path, *rows)).true) == 2
+
+
+def test_hours_left_out_are_gaps_in_time(tmp_path: Path) -> None:
+    whole, lacking = ROW, f"-200{ROW[3:]}"
+    times = [("10", "23:00:00", lacking), ("11", "0:00:00", whole), ("11", "1:30:00", whole)]
+    times += [("11", "2:00:00", lacking), ("12", "00:00:00", whole)]
+    rows = [f"2004-03-{day},{clock},{values}" for day, clock, values in times]
+    assert read(written(tmp_path, *rows)).times.tolist() == [1.0, 2.5, 25.0]
 
 
 @pytest.mark.parametrize(
@@ -101,13 +110,17 @@ def test_a_spec_says_it_all(kind: None) -> None:
 
 
 def test_the_complete_hours(data: Path) -> None:
-    true, raw, weeks = read(data)
+    true, raw, weeks, times = read(data)
     assert true.shape == raw.shape == (HOURS, 4)
     assert true.min() > 0
     assert true[0].tolist() == [2.6, 11.9, 166.0, 113.0]
     assert raw[0].tolist() == [1360.0, 1046.0, 1056.0, 1692.0]
     assert (weeks[0], weeks[-1]) == (0, 55)
     assert (np.diff(weeks) >= 0).all()
+    # From 10 March 2004, 18:00, to 4 April 2005, 14:00; a week and five hours are the longest gap.
+    steps = np.diff(times)
+    assert (times[0], times[-1], steps.min(), steps.max()) == (0.0, 390 * 24 - 4, 1.0, 174.0)
+    assert (times % 1 == 0).all()
 
 
 def test_scales(data: Path) -> None:

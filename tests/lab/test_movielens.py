@@ -231,6 +231,8 @@ def test_defaults_are_the_papers() -> None:
         "drift_rounds": 1000,
         "trouble_from": 0,
         "revealed": 1.0,
+        "reveal": "random",
+        "reveal_share": 1.0,
         "late": 0,
         "told_contexts": 0,
         "told_noisy": 0,

@@ -175,6 +175,32 @@ def test_both_engines_agree() -> None:
     np.testing.assert_allclose(found, right, rtol=1e-8)
 
 
+@pytest.mark.parametrize(
+    "shown", [{"revealed": 0.4}, {"revealed": 0.3, "reveal": "every"}, {"reveal_share": 0.5}], ids=str
+)
+def test_both_engines_show_the_same_contexts(shown: dict[str, Any]) -> None:
+    problem = GaussianProblem(dim=D, actions=4, context_mean=1.0, **shown)
+    rows = [row("late", Incomplete(pairs=True), Revisable())]
+    settings: dict[str, Any] = {"rounds": 25, "trials": 4, "decompose": False}
+    right = simulate(problem, rows, **settings).values["regret"]
+    jax: dict[str, Any] = {"engine": "jax", "precision": "float64", **settings}
+    found = simulate(problem, rows, draws="numpy", **jax).values["regret"]
+    np.testing.assert_allclose(found, right, rtol=1e-8)
+
+
+def test_the_compiled_engine_draws_what_is_shown() -> None:
+    """From a stream of its own on the device, nested over shares: at 1 all is as where nothing is drawn."""
+    rows = [row("late", Incomplete(pairs=True), Revisable())]
+    settings: dict[str, Any] = {"rounds": 40, "trials": 50, "decompose": False, "engine": "jax"}
+    fields: dict[str, Any] = {"dim": D, "actions": 4, "noise_cov": 3.0}
+    regret = [
+        simulate(GaussianProblem(**fields, revealed=share), rows, **settings).values["regret"][0, :, -1]
+        for share in (0.0, 0.999_999, 1.0)
+    ]
+    np.testing.assert_allclose(regret[1], regret[2], rtol=1e-9)
+    assert regret[0].mean() > regret[2].mean()
+
+
 def test_agents_that_need_every_context_at_once_are_refused() -> None:
     with pytest.raises(InputError, match="'alg2' needs every true context at once"):
         simulate(clear(1.0, 3), ["alg2"], rounds=10, trials=2)

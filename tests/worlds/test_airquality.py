@@ -27,7 +27,8 @@ def made_up(seed: int = 6, rows: int = ROWS) -> Record:
     )
     weeks = np.arange(rows) // 23  # the calibration ends within one
     noise = rng.exponential(0.7, (rows, D)) + rng.standard_normal((weeks[-1] + 1, D))[weeks]
-    return Record(true, np.array([2.0, -3.0, 0.1, 40.0]) * (true + noise) + 7, weeks)
+    times = np.cumsum(rng.choice([1.0, 1.0, 0.0, 30.0], rows))
+    return Record(true, np.array([2.0, -3.0, 0.1, 40.0]) * (true + noise) + 7, weeks, times)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,10 +38,10 @@ class Made(Recorded):
     calibration: int = CALIBRATION
     actions: int | Array = 6
     given: Record = field(default_factory=made_up)
-    asked: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
 
     def record(self) -> Record:
-        self.asked.append(1)
+        self.reads.append(1)
         return self.given
 
 
@@ -93,6 +94,24 @@ def test_a_block_is_its_rounds(rng: np.random.Generator) -> None:
         assert np.array_equal(block.noisy[:, number], one.noisy)
 
 
+@pytest.mark.parametrize("contexts", ["data", "gaussian"])
+def test_time_is_that_of_the_rows_and_never_goes_back(contexts: str, rng: np.random.Generator) -> None:
+    problem = Made(contexts=contexts)
+    truth = truth_of(problem, 50)
+    times, played = problem.given.times[CALIBRATION:], ROWS - CALIBRATION
+    first = np.asarray(truth.first).astype(int)
+    at = np.stack([np.asarray(emitted(problem, truth, t, rng).at) for t in range(3 * played)], 1)
+    walked = first[:, None] + np.arange(3 * played)
+    before = walked < played
+    assert np.array_equal(at[before], times[walked[before]])
+    steps = np.diff(at, axis=1)
+    wraps = np.diff(walked // played, axis=1) > 0
+    span = times[-1] - times[0]
+    assert np.array_equal(steps[~wraps], (times[1:] - times[:-1])[walked[:, 1:][~wraps] % played - 1])
+    assert ((steps[wraps] >= span + 1000) & (steps[wraps] < span + 1000 + 168)).all()
+    assert set(np.round((at - times[walked % played]) % 168, 9).ravel()) == {0.0}
+
+
 def test_agents_are_told_what_the_calibration_says() -> None:
     problem = Made()
     contexts, noisy = expected(problem.given)
@@ -108,8 +127,8 @@ def test_agents_are_told_what_the_calibration_says() -> None:
 def test_later_rows_tell_agents_nothing() -> None:
     record = made_up()
     later = np.arange(ROWS)[:, None] >= CALIBRATION
-    other = Record(
-        np.where(later, record.true**2, record.true), np.where(later, -record.raw, record.raw), record.groups
+    other = record._replace(
+        true=np.where(later, record.true**2, record.true), raw=np.where(later, -record.raw, record.raw)
     )
     one, two = Made(given=record).knowledge(), Made(given=other).knowledge()
     assert all(np.array_equal(getattr(one, part), getattr(two, part)) for part in one._fields)
@@ -209,9 +228,9 @@ def test_rewards_are_scores_and_noise(rng: np.random.Generator) -> None:
 
 def test_the_record_is_asked_for_once_and_late() -> None:
     problem = Made()
-    assert not problem.asked
+    assert not problem.reads
     simulate(problem, ["naive", "kk"], rounds=5, trials=2)
-    assert problem.asked == [1]
+    assert problem.reads == [1]
 
 
 BAD: dict[str, tuple[object, str]] = {

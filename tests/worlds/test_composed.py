@@ -59,7 +59,7 @@ def test_a_round_is_laid_out_in_the_same_order_everywhere(name: str, odd: dict[s
     plain, world = WORLDS[name](), WORLDS[name](**odd)
     dim = plain.knowledge().context_mean.shape[0]
     more = world.round_normals() - plain.round_normals()
-    assert more == dim * ("missing" in odd) + ("revealed" in odd)
+    assert more == dim * ("missing" in odd)
     _, truth, normals = emitted(world, 50)
     last = 2 if name == "logistic" else 1
     cut = np.delete(normals, np.s_[normals.shape[1] - last - more : normals.shape[1] - last], axis=1)
@@ -113,9 +113,10 @@ def test_users_seen_with_tails_and_drift() -> None:
 def test_a_record_is_revealed_for_its_share_of_rounds(share: float) -> None:
     world = Made(revealed=share, late=3)
     emission, _, _ = emitted(world)
-    assert emission.revealed is not None
+    shown = world.shown(np.random.default_rng(9).random((N, 5)), np.asarray(0))
+    assert shown is not None
     # 5 standard errors: 6e-7.
-    assert abs(emission.revealed.mean() - share) <= 5 * np.sqrt(share * (1 - share) / N)
+    assert abs(shown.mean() - share) <= 5 * np.sqrt(share * (1 - share) / N)
     assert (world.late, world.partial, world.plain) == (3, True, False)
     assert emission.best is None
     with pytest.raises(InputError, match=r"^agents: 'alg2' needs every true context at once"):
@@ -208,7 +209,7 @@ def test_what_makes_no_sense_for_a_record_is_refused_by_name_before_it_is_read(
 ) -> None:
     asked: list[int] = []
     with pytest.raises(InputError, match=f"^{why}"):
-        Made(asked=asked, **odd)
+        Made(reads=asked, **odd)
     assert not asked
 
 

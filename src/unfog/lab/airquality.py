@@ -4,7 +4,8 @@ Data: S. De Vito, E. Massera, M. Piga, L. Martinotto, G. Di Francia, *On field c
 nose for benzene estimation in an urban pollution monitoring scenario*. Hourly means over a year; -200 stands
 for a missing value. The true context is what the analysers say of carbon monoxide, benzene, nitrogen oxides
 and nitrogen dioxide, the noisy one what the metal-oxide sensor for each says. (The fifth gas, non-methane
-hydrocarbons, is missing in 90 % of the hours.) Hours that lack one of the eight values are left out.
+hydrocarbons, is missing in 90 % of the hours.) Hours that lack one of the eight values are left out, and
+are gaps in time, which is counted in hours since the first row of the file.
 
 Such sensors answer to a concentration by a power law, so logarithms are taken of both sides: that makes
 lines of the sensors' curves, and the errors and contexts less skewed.
@@ -12,7 +13,7 @@ lines of the sensors' curves, and the errors and contexts less skewed.
 
 import csv
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, time
 from pathlib import Path
 
 import numpy as np
@@ -46,18 +47,19 @@ class AirQuality(Recorded):
 
     def record(self) -> Record:
         """The complete hours, on the scale asked for, with their weeks."""
-        true, raw, groups = read(locate("airquality"))
-        return Record(np.log(true), np.log(raw), groups) if self.scale == "log" else Record(true, raw, groups)
+        found = read(locate("airquality"))
+        logs = found._replace(true=np.log(found.true), raw=np.log(found.raw))
+        return logs if self.scale == "log" else found
 
 
 def read(path: Path) -> Record:
-    """The complete hours of the file: concentrations, sensor readings, and weeks since the first hour."""
+    """The complete hours of the file: concentrations, readings, their weeks and hours since the first."""
     columns = (*ANALYSERS, *SENSORS)
-    allowed = f"a table with the columns Date, {', '.join(columns)}"
+    allowed = f"a table with the columns Date, Time, {', '.join(columns)}"
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             table = [
-                (date.fromisoformat(row["Date"]).toordinal(), *(float(row[name]) for name in columns))
+                (_hour(row["Date"], row["Time"]), *(float(row[name]) for name in columns))
                 for row in csv.DictReader(file)
             ]
     except (KeyError, TypeError, ValueError) as error:
@@ -66,5 +68,12 @@ def read(path: Path) -> Record:
     complete = values[(values != MISSING).all(axis=1)]
     if not len(complete) or complete.min() <= 0:
         raise InputError("data", f"{path.name} has {len(complete)} complete hours", "some, none below zero")
-    weeks = ((complete[:, 0] - complete[0, 0]) // 7).astype(np.intp)
-    return Record(complete[:, 1:5], complete[:, 5:], weeks)
+    days = complete[:, 0] // 24
+    weeks = ((days - days[0]) // 7).astype(np.intp)
+    return Record(complete[:, 1:5], complete[:, 5:], weeks, complete[:, 0] - values[0, 0])
+
+
+def _hour(day: str, clock: str) -> float:
+    """The number of an hour; those of a day follow its first."""
+    hour = time.fromisoformat(clock.zfill(8))
+    return 24.0 * date.fromisoformat(day).toordinal() + hour.hour + hour.minute / 60 + hour.second / 3600

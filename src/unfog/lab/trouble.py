@@ -11,9 +11,8 @@ from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.denoise import Adaptive
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.maths.streams import RoundDraws
 from unfog.simulate import MOST_SEED
-from unfog.simulate.draws import truth_draws
+from unfog.simulate.draws import Nature, emitted, truth_draws
 from unfog.simulate.job import refuse
 from unfog.simulate.player import Player, to_reveal
 from unfog.worlds.problem import Problem
@@ -54,10 +53,11 @@ def _weights(problem: Problem, agent: Agent, rounds: int, trials: int, seed: int
     """Those after every round, (trials, hypotheses), of the agent as it plays; what it earns is nothing."""
     truth = problem.truth(truth_draws(seed, range(trials), problem.truth_draws()))
     refuse(agent, problem, truth.features)
-    player = Player(agent, problem.knowledge(), truth, seed, range(trials))
-    nature = RoundDraws(seed, range(trials), "rounds", problem.round_normals())
+    player = Player(agent, problem.knowledge(), truth, seed, range(trials), problem.several)
+    nature = Nature(problem, seed, range(trials))
     for t in range(rounds):
-        emission = problem.emit(truth, nature.next(1)[:, 0], np.asarray(t))
+        normals, uniforms = nature.next(1)
+        emission = emitted(problem, truth, normals[:, 0], uniforms[:, 0], np.asarray(t))
         decision = player.round(emission, player.draws.next(1)[:, 0], lambda _: np.zeros(trials))
         player.reveal(decision, to_reveal(emission), problem.late)
         weights = player.memory.denoiser.weights

@@ -13,7 +13,7 @@ import numpy as np
 
 from unfog.maths.arrays import Array
 
-PURPOSES = ("theta", "bias", "actions", "rounds", "agent", "learner")
+PURPOSES = ("theta", "bias", "actions", "rounds", "agent", "learner", "revealed")
 
 
 def purpose_number(purpose: str) -> int:
@@ -29,16 +29,21 @@ def generator(seed: int, trial: int, purpose: str) -> np.random.Generator:
 
 
 class RoundDraws:
-    """Standard normals for one round after the other, in blocks."""
+    """Standard normals, or uniform numbers, for one round after the other, in blocks."""
 
-    def __init__(self, seed: int, trials: Sequence[int], purpose: str, width: int) -> None:
+    def __init__(
+        self, seed: int, trials: Sequence[int], purpose: str, width: int, law: str = "normal"
+    ) -> None:
         """Start at the first round."""
         self._sources = [generator(seed, trial, purpose) for trial in trials]
-        self._width = width
+        self._width, self._normal = width, law == "normal"
 
     def next(self, rounds: int) -> Array:
         """The next rounds: (trials, rounds, width)."""
         block = np.empty((len(self._sources), rounds, self._width))
         for row, source in zip(block, self._sources, strict=True):
-            source.standard_normal(out=row)
+            if self._normal:
+                source.standard_normal(out=row)
+            else:
+                source.random(out=row)
         return block

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from unfog.agents.parts import Chain
-from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.streams import RoundDraws, generator
 from unfog.model.knowledge import Knowledge
-from unfog.worlds.problem import Draws
+from unfog.worlds.problem import Draws, Emission, Problem, Truth
 
 
 def truth_draws(seed: int, trials: Sequence[int], wanted: Mapping[str, Draws]) -> dict[str, Array]:
@@ -17,6 +17,30 @@ def truth_draws(seed: int, trials: Sequence[int], wanted: Mapping[str, Draws]) -
         name: np.stack([draws.of(generator(seed, trial, name)) for trial in trials])
         for name, draws in wanted.items()
     }
+
+
+class Nature:
+    """The world's own draws, round by round, whoever plays."""
+
+    def __init__(self, problem: Problem, seed: int, trials: Sequence[int]) -> None:
+        """Start at the first round."""
+        self._normals = RoundDraws(seed, trials, "rounds", problem.round_normals())
+        self._uniforms = RoundDraws(seed, trials, "revealed", reveal_uniforms(problem), law="uniform")
+
+    def next(self, rounds: int) -> tuple[Array, Array]:
+        """Of the next rounds: normals (trials, rounds, w), and uniforms for what is shown."""
+        return self._normals.next(rounds), self._uniforms.next(rounds)
+
+
+def reveal_uniforms(problem: Problem) -> int:
+    """How many uniform numbers a round takes to say what is shown of its context."""
+    return (1 + problem.knowledge().context_mean.shape[0]) if problem.chosen else 0
+
+
+def emitted(problem: Problem, truth: Truth, normals: Array, uniforms: Array, number: Ints) -> Emission:
+    """A round, with what will be shown of it."""
+    emission = problem.emit(truth, normals, number)
+    return emission._replace(revealed=problem.shown(uniforms, number)) if problem.chosen else emission
 
 
 class StepDraws:

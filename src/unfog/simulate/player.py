@@ -9,11 +9,12 @@ from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Offer
+from unfog.agents.units import Several
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.maths.streams import RoundDraws
 from unfog.model.knowledge import Knowledge
-from unfog.simulate.draws import StepDraws, truth_draws
+from unfog.simulate.draws import Nature, StepDraws, emitted, truth_draws
 from unfog.simulate.job import refuse
 from unfog.worlds.problem import Emission, Problem, Truth
 
@@ -22,12 +23,19 @@ class Player:
     """Plays some trials side by side, one round after the other."""
 
     def __init__(
-        self, agent: Agent, known: Knowledge, truth: Truth, seed: int, trials: Sequence[int]
+        self,
+        agent: Agent,
+        known: Knowledge,
+        truth: Truth,
+        seed: int,
+        trials: Sequence[int],
+        several: int = 1,
     ) -> None:
-        """Before the first round; only the privileged are shown a truth."""
+        """Before the first round; only the privileged are shown a truth, and `several` units are told of."""
         self.agent, self.features = agent, truth.features
         privilege = None if agent.privileged is None else Privilege(truth.bias)
-        self.setup, self.memory = rounds.begin(agent, known, privilege)
+        units = Several(several, (len(trials),)) if several > 1 else None
+        self.setup, self.memory = rounds.begin(agent, known, privilege, several=units)
         self.seen, self.late = 0, deque[tuple[Decision, Array]]()
         self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepDraws(seed, trials, agent.chain, known)
@@ -67,11 +75,11 @@ def played(
     """
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     refuse(agent, problem, truth.features)
-    player = Player(agent, problem.knowledge(), truth, seed, trials)
-    nature = RoundDraws(seed, trials, "rounds", problem.round_normals()).next(number)
+    player = Player(agent, problem.knowledge(), truth, seed, trials, problem.several)
+    nature, uniforms = Nature(problem, seed, trials).next(number)
     draws = player.draws.next(number)
     for t in range(number):
-        emission = problem.emit(truth, nature[:, t], np.asarray(t))
+        emission = emitted(problem, truth, nature[:, t], uniforms[:, t], np.asarray(t))
 
         def pay(arm: Ints, t: int = t, context: Array = emission.context) -> Array:
             score = np.vecdot(truth.features.at(context).row(arm), truth.theta)
@@ -87,8 +95,10 @@ def offered(emission: Emission, number: Ints) -> Offer:
 
 
 def to_reveal(emission: Emission) -> Array:
-    """The true context (..., d), or where it will not be shown, not a number."""
-    if emission.revealed is None:
-        return emission.context
-    xp = emission.context.__array_namespace__()
-    return xp.where(emission.revealed[..., None] > 0, emission.context, xp.nan)
+    """The true context (..., d), or where it, or a coordinate of it, will not be shown, not a number."""
+    context, shown = emission.context, emission.revealed
+    if shown is None:
+        return context
+    xp = context.__array_namespace__()
+    shown = shown if shown.ndim == context.ndim else shown[..., None]
+    return xp.where(shown > 0, context, xp.nan)

@@ -1,9 +1,10 @@
 """A recorded channel: contexts and measurements are rows of data in the order of time, rewards simulated.
 
-The first rows calibrate: sensors are turned into contexts by a line each (`affine`), and
-what agents are told of contexts, noise and bias is `calibrate` of these rows alone. The
-rest is played: round t of a trial that starts at row `first` is row (first + t) mod n. A context is 1 in the
-calibration's mean and moves by 1 with each of its standard deviations; scores are (a * c)'theta*.
+The first rows calibrate: sensors are turned into contexts by a line each (`affine`), and what agents are told
+of contexts, noise and bias is `calibrate` of these rows alone. The rest is played: round t of a trial that
+starts at row `first` is row (first + t) mod n, at the time of that row, which goes on where the record is
+begun again (worlds/clock.py). A context is 1 in the calibration's mean and moves by 1 with each of its
+standard deviations; scores are (a * c)'theta*.
 
 The true context is in the data and the bias is not: regret is against c_t. To see what a departure from the
 Gaussian model costs, contexts or errors can be drawn from the model instead, in the same units.
@@ -23,6 +24,7 @@ from unfog.model.rewards import Identity, Rewards
 from unfog.worlds import told
 from unfog.worlds.arms import arms
 from unfog.worlds.channel import channel
+from unfog.worlds.clock import Clock
 from unfog.worlds.composed import LAWS, Composed, Parts, described
 from unfog.worlds.contexts import Contexts, Rows, as_told
 from unfog.worlds.payoffs import Noisy
@@ -37,6 +39,7 @@ class Record(NamedTuple):
     true: Array  # (n, d)
     raw: Array  # (n, d)  the sensors beside, in units of their own
     groups: Ints  # (n,)   pairs that may share a bias: weeks
+    times: Array  # (n,)   never going back
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +70,8 @@ class Recorded(Composed):
         inputs.one_of("channel", self.channel, SOURCES)
         inputs.flag("hindsight", self.hindsight)
         zero, one = np.zeros(self.dim), np.eye(self.dim)
-        self._played(Calibration(zero, one, zero, one, one, 0, zero[None]), zero[None], zero[None])
+        unseen = Calibration(zero, one, zero, one, one, 0, zero[None])
+        self._played(unseen, zero[None], zero[None], np.zeros(1))
         told.check(self)
 
     @abstractmethod
@@ -80,12 +84,13 @@ class Recorded(Composed):
         return Identity()
 
     def _compose(self) -> Parts:
-        found, contexts, noisy = calibrated(self.record(), self.calibration, self.hindsight)
+        record = self.record()
+        found, contexts, noisy = calibrated(record, self.calibration, self.hindsight)
         rest = slice(self.calibration, None)
-        return self._played(found, contexts[rest], (noisy - contexts)[rest])
+        return self._played(found, contexts[rest], (noisy - contexts)[rest], record.times[rest])
 
-    def _played(self, found: Calibration, rows: Array, errors: Array) -> Parts:
-        """The world of a calibration and the rows to play, (n, d)."""
+    def _played(self, found: Calibration, rows: Array, errors: Array, times: Array) -> Parts:
+        """The world of a calibration and the rows to play, (n, d), at these times (n,)."""
         payoff = Noisy(inputs.positive("reward_var", self.reward_var))
         made = arms(self.actions, self.action_law, "product", self.dim)
         laws = {name: getattr(found, name) for name in LAWS}
@@ -93,7 +98,7 @@ class Recorded(Composed):
         known = known._replace(sample=found.contexts)
         contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
         recorded = errors if self.channel == "data" else None
-        return Parts(known, contexts, channel(self, known, recorded), made, payoff, len(rows))
+        return Parts(known, contexts, channel(self, known, recorded), made, payoff, Clock(times))
 
 
 def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tuple[Calibration, Array, Array]:

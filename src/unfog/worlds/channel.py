@@ -5,10 +5,9 @@
     missing        every coordinate of chat is lost with this probability, and reads mu_c
     drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
     trouble from   the other noise and the walk begin in this round; before it the channel is as told
-    revealed       true contexts are shown for this share of the rounds, `late` rounds after the reward
 
 Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
-may be lost and drift be added all the same.
+may be lost and drift be added all the same. Which true contexts are shown is for worlds/revealing.py.
 
 Regret is measured against one who knows the channel as it is, gamma_t included, though not what was lost.
 Under heavy tails this belief is not Gaussian; its mean and covariance are exact, and so is all that hangs on
@@ -20,8 +19,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from unfog import inputs
 from unfog.features import Context
 from unfog.inputs import InputError, Numbers
@@ -31,15 +28,16 @@ from unfog.maths.gaussian import from_moments
 from unfog.model import shrinkage
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import Shrinkage
+from unfog.worlds import revealing
 from unfog.worlds.problem import Draws, Emission, Truth
+from unfog.worlds.revealing import RevealFields
 
-MOST_LATE = 10_000
 MOST_WALK = 10**6
 MOST_TAILS = 1000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChannelFields:
+class ChannelFields(RevealFields):
     """What agents are not told of the channel: the fields that every world has."""
 
     actual_noise_cov: Numbers = 0.0
@@ -48,13 +46,6 @@ class ChannelFields:
     drift_cov: Numbers = 0.0
     drift_rounds: int = 1000
     trouble_from: int = 0
-    revealed: float = 1.0
-    late: int = 0
-
-    @property
-    def partial(self) -> bool:
-        """Whether some true contexts are never shown, or only later than their rewards."""
-        return self.late > 0 or self.revealed < 1
 
 
 class Channel(NamedTuple):
@@ -72,14 +63,13 @@ class Channel(NamedTuple):
     plain: bool  # nothing out of the ordinary
     tails: int  # 0: Gaussian
     missing: float
-    revealed: float
     drift_rounds: int
     trouble_from: int
 
     def normals(self) -> int:
         """Standard normals of a round: d for the noise, used or not, and what is out of the ordinary."""
         dim = self.noise_root.shape[0]
-        return dim + self.tails + dim * (self.missing > 0) + (self.revealed < 1)
+        return dim + self.tails + dim * (self.missing > 0)
 
     def cells(self) -> int:
         """Numbers that a measurement keeps in memory for a moment, beyond a few for each coordinate."""
@@ -102,6 +92,12 @@ class Channel(NamedTuple):
             return bias, None
         moved = matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :])
         return bias, xp.cumulative_sum(xp.concat([bias[..., None, :], moved], axis=-2), axis=-2)
+
+    def of_units(self, bias: Array, draws: Array) -> Array:
+        """The biases of all units (..., units, d): the first one's, and others' from draws."""
+        xp = draws.__array_namespace__()
+        others = matvec(xp.asarray(self.bias_root), draws)
+        return xp.concat([bias[..., None, :], others], axis=-2)
 
 
 def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None) -> Channel:
@@ -126,7 +122,6 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
         plain=actual is None and drift is None and not fields.tails and not fields.missing,
         tails=int(fields.tails),
         missing=float(fields.missing),
-        revealed=float(fields.revealed),
         drift_rounds=int(fields.drift_rounds),
         trouble_from=int(fields.trouble_from),
     )
@@ -136,15 +131,14 @@ def _check(fields: ChannelFields) -> None:
     """Refuse what needs no knowledge to be refused."""
     if inputs.count("tails", fields.tails, 0, MOST_TAILS) in (1, 2):
         raise InputError("tails", fields.tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
-    _check_share("missing", fields.missing, 0.99)
-    _check_share("revealed", fields.revealed, 1.0)
+    revealing.check(fields)
+    revealing.check_share("missing", fields.missing, 0.99)
     if fields.tails and fields.trouble_from:
         raise InputError("trouble_from", fields.trouble_from, "0 where noise has heavy tails")
     if fields.tails and fields.missing:
         raise InputError("missing", fields.missing, "0 where noise has heavy tails")
     inputs.count("drift_rounds", fields.drift_rounds, most=MOST_WALK)
     inputs.count("trouble_from", fields.trouble_from, 0, MOST_WALK)
-    inputs.count("late", fields.late, 0, MOST_LATE)
 
 
 def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
@@ -156,12 +150,6 @@ def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
     except InputError as error:
         meaning = "the bias to stay" if field == "drift_cov" else "what agents are told"
         raise InputError(field, error.value, f"0 for {meaning}, or {error.allowed}") from None
-
-
-def _check_share(field: str, share: object, most: float) -> None:
-    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
-    if not number or not 0 <= share <= most:  # type: ignore[operator]
-        raise InputError(field, repr(share), f"a number from 0 to {most:g}")
 
 
 def emit(
@@ -186,11 +174,7 @@ def emit(
     if channel.missing:
         mask = (extra[..., tails : tails + dim] >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
         noisy = xp.where(mask > 0, noisy, xp.asarray(channel.known.context_mean))
-    shown = None
-    if channel.revealed < 1:
-        level = NormalDist().inv_cdf(channel.revealed) if channel.revealed else -np.inf
-        shown = (extra[..., -1] <= level).astype(noisy.dtype)
-    return Emission(context, noisy, None if channel.drift_root is None else bias, mask, shown)
+    return Emission(context, noisy, None if channel.drift_root is None else bias, mask)
 
 
 def _by_now(channel: Channel, actual: Array, told: Array, number: Ints | None, xp: Any) -> Array:
@@ -204,7 +188,7 @@ def _by_now(channel: Channel, actual: Array, told: Array, number: Ints | None, x
 
 def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None = None) -> Context | None:
     """What one believes of the context who knows the channel and its bias; None where agents are told all."""
-    if channel.plain:
+    if channel.plain and emission.bias is None:
         return None
     noisy, mask, bias = emission.noisy, emission.mask, bias if emission.bias is None else emission.bias
     xp = noisy.__array_namespace__()

@@ -1,6 +1,7 @@
 """A world put together: contexts x channel x arms x payoff, all scores being phi(a, c)'theta*.
 
-A round's normals are laid out in this order: the contexts' own, the channel's (noise first), the reward's.
+A round's normals are laid out in this order: the contexts' own, the channel's (noise first), those that say
+whose round it is where there are several units, the reward's.
 """
 
 from abc import ABC, abstractmethod
@@ -21,13 +22,16 @@ from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
 from unfog.model.rewards import Rewards
 from unfog.worlds import channel as channels
+from unfog.worlds import units
 from unfog.worlds.arms import Arms
 from unfog.worlds.channel import Channel, ChannelFields
+from unfog.worlds.clock import Clock
 from unfog.worlds.contexts import Atoms, Contexts
 from unfog.worlds.discrete import Sample, sample
 from unfog.worlds.payoffs import Payoff
 from unfog.worlds.problem import Draws, Emission, Truth
 from unfog.worlds.told import ToldFields, told
+from unfog.worlds.units import Units
 
 LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
 
@@ -40,15 +44,8 @@ class Parts(NamedTuple):
     channel: Channel
     arms: Arms
     payoff: Payoff
-    rows: int = 0  # of the record that contexts or errors come from
-
-    def row(self, truth: Truth, number: Ints | None) -> Ints | None:
-        """The row of the record that is played in the rounds of these numbers."""
-        if truth.first is None or number is None:
-            return None
-        xp = truth.first.__array_namespace__()
-        found: Ints = (xp.astype(truth.first, xp.int64) + number) % self.rows
-        return found
+    clock: Clock | None = None  # of the record that contexts or errors come from
+    units: Units = Units()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +54,7 @@ class Composed(ToldFields, ChannelFields, ABC):
 
     has_bias: ClassVar[bool] = True
     theta_scale = 1.0  # what agents are told of theta's spread is right, unless a world has it otherwise
+    units, tell_units = 1, True  # unless a world has fields for several
     packages: ClassVar[tuple[str, ...]] = ()  # those besides NumPy whose versions decide the world
     note: str = field(init=False, repr=False, default="")
 
@@ -94,8 +92,14 @@ class Composed(ToldFields, ChannelFields, ABC):
             self._parts.channel.plain
             and self._parts.payoff.plain
             and self.theta_scale == 1
+            and self.units == 1
             and not self.partial
         )
+
+    @property
+    def several(self) -> int:
+        """How many units agents are told of."""
+        return self.units if self.tell_units else 1
 
     @property
     def discrete(self) -> bool:
@@ -114,8 +118,9 @@ class Composed(ToldFields, ChannelFields, ABC):
         """Normals for theta* and gamma*, the actions where they are drawn, a number for the first row."""
         parts = self._parts
         draws = {"theta": Draws("normal", parts.known.prior_mean.shape), **parts.channel.draws()}
-        first = {"first": Draws("uniform", ())} if parts.rows else {}
-        return {**draws, **parts.arms.draws(), **first}
+        others = {"units": Draws("normal", (self.units - 1, parts.known.context_mean.shape[0]))}
+        first = {"first": Draws("uniform", ())} if parts.clock else {}
+        return {**draws, **parts.arms.draws(), **first, **(others if self.units > 1 else {})}
 
     def truth(self, draws: Mapping[str, Array]) -> Truth:
         """theta*, gamma* and the actions of a trial, and its first row."""
@@ -123,24 +128,35 @@ class Composed(ToldFields, ChannelFields, ABC):
         xp = draws["theta"].__array_namespace__()
         theta = type(self._prior)(*map(xp.asarray, self._prior)).sample(self.theta_scale * draws["theta"])
         bias, path = parts.channel.bias(draws)
-        first = xp.floor(draws["first"] * parts.rows) if parts.rows else None
-        return Truth(theta, bias, parts.arms.features(draws), first, path)
+        first = xp.floor(draws["first"] * parts.clock.rows) if parts.clock else None
+        biases = parts.channel.of_units(bias, draws["units"]) if self.units > 1 else None
+        return Truth(theta, bias, parts.arms.features(draws), first, path, biases)
 
     def round_normals(self) -> int:
-        """A context's, its measurement's and its reward's."""
+        """A context's, its measurement's, its unit's and its reward's."""
         parts = self._parts
-        return parts.contexts.normals + parts.channel.normals() + parts.payoff.normals
+        return parts.contexts.normals + parts.channel.normals() + parts.units.normals + parts.payoff.normals
 
     def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:
         """A context and its measurement."""
         parts, own = self._parts, self._parts.contexts.normals
-        row = parts.row(truth, number)
+        row, at = (None, None) if parts.clock is None else parts.clock.read(truth.first, number)
         context = parts.contexts.draw(normals[..., :own], row)
-        rest = normals[..., own : own + parts.channel.normals()]
-        emission = channels.emit(parts.channel, context, truth, rest, number, row)
+        unit, rest = self._unit(normals, number), normals[..., own : own + parts.channel.normals()]
+        if unit is not None and truth.biases is not None:
+            truth = truth._replace(bias=units.own(truth.biases, unit))
+        emission = channels.emit(parts.channel, context, truth, rest, number, row)._replace(at=at)
+        if unit is not None:
+            emission = emission._replace(bias=truth.bias, unit=unit if self.tell_units else None)
         if not self.has_bias:  # regret is against the context itself
             return emission
         return emission._replace(best=channels.best(parts.channel, emission, truth.bias, number))
+
+    def _unit(self, normals: Array, number: Ints | None) -> Ints | None:
+        """Whose round it is."""
+        parts = self._parts
+        before = parts.contexts.normals + parts.channel.normals()
+        return parts.units.of(normals[..., before : before + parts.units.normals], number)
 
     @cached_property
     def _sample(self) -> Sample:

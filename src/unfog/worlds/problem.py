@@ -1,7 +1,7 @@
 """What a world must offer the simulator: its truth, its measurements, its rewards."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,8 @@ class Truth(NamedTuple):
     features: FeatureMap
     first: Array | None = None  # (...,) the number of the first round in the data, for worlds made of data
     path: Array | None = None  # (..., rounds, d)  the bias of every round, where it drifts
+    biases: Array | None = None  # (..., units, d)  where there are several units
+    course: Any = None  # of contexts and errors in time, where the world has one: worlds/course.py
 
 
 class Emission(NamedTuple):
@@ -28,7 +30,7 @@ class Emission(NamedTuple):
     noisy: Array  # (..., d)  chat_t; mu_c where a coordinate was lost
     bias: Array | None = None  # (..., d)  gamma_t, where it is not the same in all rounds
     mask: Array | None = None  # (..., d)  1 where a coordinate was measured, 0 where it was lost
-    revealed: Array | None = None  # (...,)  1 where the true context will be shown; None: always
+    revealed: Array | None = None  # (...,) or (..., d)  1 where the true context will be shown; None: always
     at: Array | None = None  # (...,)  the time; None: the number of the round
     unit: Ints | None = None  # (...,)  whose context it is; None: there is one unit
     best: Context | None = None  # what one believes who knows the channel; None: as agents are told of it
@@ -74,13 +76,32 @@ class Problem(Protocol):
         ...
 
     @property
+    def several(self) -> int:
+        """How many units agents are told of, whose biases differ; 1: they are told of none."""
+        ...
+
+    @property
     def late(self) -> int:
         """How many rounds after its reward a true context is shown, to agents that are shown it."""
         ...
 
     @property
     def partial(self) -> bool:
-        """Whether some true contexts are never shown, or only later than their rewards."""
+        """Whether some of true contexts is never shown, or only later than their rewards."""
+        ...
+
+    @property
+    def asked(self) -> bool:
+        """Whether true contexts are shown where an agent asks for them, and not otherwise."""
+        ...
+
+    @property
+    def chosen(self) -> bool:
+        """Whether it is decided round by round what is shown: `shown` then takes 1 + d uniforms a round."""
+        ...
+
+    def shown(self, uniforms: Array, number: Ints) -> Array | None:
+        """1 where a true context (...,) or coordinate (..., d) is shown, 0 where not; None: all is."""
         ...
 
     def arms(self) -> int:

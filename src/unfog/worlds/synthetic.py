@@ -18,12 +18,13 @@ from unfog.worlds.channel import channel
 from unfog.worlds.composed import LAWS, Composed, Parts, described
 from unfog.worlds.contexts import as_told
 from unfog.worlds.payoffs import Payoff
+from unfog.worlds.units import UnitFields, refuse_shared, units
 
 MOST_DIM = 1000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Synthetic(Composed):
+class Synthetic(UnitFields, Composed):
     """Gaussian contexts, channel and prior.
 
     Covariances are a number (times I), a list (the diagonal) or a matrix; means a number or a list. `actions`
@@ -31,7 +32,7 @@ class Synthetic(Composed):
     "per_arm", "matrix", or "module:name" of a builder) or, from Python, a builder that turns actions
     (..., K, p) into a feature map: `unfog.features.quadrature(phi, dim)` for any function phi. Of the other
     fields agents are not told: theta* has `theta_scale` times the spread that they take it to have, and for
-    the channel see worlds/channel.py.
+    the channel see worlds/channel.py. There may be several units with biases of their own: worlds/units.py.
     """
 
     dim: int = 5
@@ -62,4 +63,6 @@ class Synthetic(Composed):
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
         laws = {name: getattr(self, name) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        return Parts(known, as_told(known), channel(self, known), found, payoff)
+        owners = units(self)
+        refuse_shared("drift_cov", self.drift_cov, owners.number)
+        return Parts(known, as_told(known), channel(self, known), found, payoff, units=owners)

@@ -51,9 +51,15 @@ def history(agent: Agent, job: Job) -> int:
 
 
 def walk(job: Job) -> int:
-    """Numbers that a trial's truth takes up where the bias drifts: its steps, their path, and a copy."""
-    steps = job.problem.truth_draws().get("walk")
-    return 0 if steps is None else 3 * prod(steps.shape)
+    """Numbers that a trial's truth takes up where something moves: its steps, their path, and a copy."""
+    draws = job.problem.truth_draws()
+    return 3 * sum(prod(draws[name].shape) for name in ("walk", "path") if name in draws)
+
+
+def units(job: Job) -> int:
+    """Numbers that a denoiser's states of all units take up, where agents are told of several, and a copy."""
+    dim, number = job.problem.knowledge().context_mean.shape[0], job.problem.several
+    return 2 * number * (dim + 2) ** 2 if number > 1 else 0
 
 
 def weights(job: Job) -> int:

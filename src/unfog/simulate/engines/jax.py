@@ -24,7 +24,7 @@ from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.streams import RoundDraws
 from unfog.model.shrinkage import as_told
-from unfog.simulate.draws import StepDraws, truth_draws
+from unfog.simulate.draws import StepDraws, reveal_uniforms, truth_draws
 from unfog.simulate.engines import cost, device_draws
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.engines.jax_program import Inputs, Program, Stretch
@@ -78,6 +78,7 @@ class Randomness:
         self.active = (self.ids < trials.stop).astype(jnp.float64)
         self.truth = self._truth()
         self.world = self.rounds("rounds", job.problem.round_normals())
+        self.shown = self._shown()
 
     def _truth(self) -> dict[str, Array]:
         """The draws that make the truth: (size, trials) by name."""
@@ -95,6 +96,16 @@ class Randomness:
             given = RoundDraws(self.job.seed, self.padded, purpose, width).next(self.job.rounds)
             return spread(jnp.asarray(given.transpose(1, 2, 0), self.dtype))
         return _keys(device_draws.seed_words(self.job.seed), self.ids, purpose)
+
+    def _shown(self) -> Any:
+        """Likewise for what is shown of true contexts, in double precision; nothing where all is."""
+        width = reveal_uniforms(self.job.problem)
+        if not width:
+            return ()
+        if self.job.draws == "device":
+            return _keys(device_draws.seed_words(self.job.seed), self.ids, "revealed")
+        drawn = RoundDraws(self.job.seed, self.padded, "revealed", width, law="uniform").next(self.job.rounds)
+        return spread(jnp.asarray(drawn.transpose(1, 2, 0)))
 
     def steps(self, agent: Agent) -> Any:
         """A key per trial for the learner's chain, or its draws: (rounds, steps, width, trials)."""
@@ -149,6 +160,7 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
         setup=setup,
         shrinkage=program.cast(as_told(program.known)),
         world=draws.world,
+        shown=draws.shown,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),
         steps=draws.steps(agent),
         active=draws.active,
@@ -196,9 +208,12 @@ class Jax:
         return f"{self.name} on {platform()}"
 
     def refuse(self, job: Job) -> None:
-        """Worlds that show true contexts late or in part."""
-        if job.problem.partial:
-            raise InputError("engine", f"{self.name} cannot show true contexts late or in part", "numpy")
+        """Worlds that show true contexts late or to who asks, or tell of several units."""
+        if job.problem.several > 1:
+            raise InputError("engine", f"{self.name} knows one unit, not {job.problem.several}", "numpy")
+        if job.problem.late or job.problem.asked:
+            how = "late" if job.problem.late else "where they are asked for"
+            raise InputError("engine", f"{self.name} cannot show true contexts {how}", "numpy")
 
     def settle(self, asked: str | None) -> str | None:
         """Single on a GPU unless told."""
@@ -213,7 +228,8 @@ class Jax:
         most, room = (2**17, 2**33) if platform() == "gpu" else (2**12, 2**29)
         m, arms = job.problem.knowledge().prior_mean.shape[0], job.problem.arms()
         fed = job.draws == "numpy"  # all draws of the run are made beforehand
-        draws = job.rounds * (job.problem.round_normals() + cost.drawn(job)) * fed
+        world = job.problem.round_normals() + reveal_uniforms(job.problem)
+        draws = job.rounds * (world + cost.drawn(job)) * fed
         past = max(cost.history(agent, job) * (job.rounds if fed else 1) for agent in job.agents)
         each = 8 * (CURVES * len(job.grid) + 4 * m * m + 4 * arms * m + job.problem.cells() + draws + past)
         each += 8 * (cost.walk(job) + cost.weights(job))

@@ -16,8 +16,9 @@ from unfog.agents.assemble import Agent
 from unfog.inputs import LARGEST
 from unfog.maths.arrays import Array, Ints
 from unfog.model.shrinkage import Shrinkage
-from unfog.simulate.engines.device_draws import normals
-from unfog.simulate.player import offered
+from unfog.simulate.draws import emitted, reveal_uniforms
+from unfog.simulate.engines.device_draws import normals, uniforms
+from unfog.simulate.player import offered, to_reveal
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
@@ -29,6 +30,7 @@ class Inputs(NamedTuple):
     setup: Any  # the agent's parameters
     shrinkage: Shrinkage
     world: Any  # keys, two words (trials,), or the draws (rounds, w, trials)
+    shown: Any  # likewise for what is shown of true contexts; empty where all is
     choices: Any  # likewise for the agent
     steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
     active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
@@ -115,11 +117,20 @@ class Program:
         memory = _shaped(memory, jax.eval_shape(step, 0, memory))
         return jax.lax.fori_loop(0, chain.steps, step, memory)
 
+    def _emitted(self, inputs: Inputs, truth: Truth, drawn: Array, t: Any) -> Emission:
+        """A round, with what will be shown of it; uniforms have double precision, as NumPy's have."""
+        if not self.problem.chosen:
+            return self.cast(self.problem.emit(truth, drawn, t))
+        width = reveal_uniforms(self.problem)
+        source = inputs.shown
+        found = source[t] if self.given else uniforms(source, t, width, "float64")
+        return self.cast(emitted(self.problem, truth, drawn, found.mT, t))
+
     def _round(self, inputs: Inputs, truth: Truth, memory: Any, t: Any) -> tuple[Any, Array]:
         """One round of every trial: the agent's memory after it, and the losses (losses, trials)."""
         agent = self.agent
         drawn = self._normals(inputs.world, t, self.problem.round_normals())
-        emission: Emission = self.cast(self.problem.emit(truth, drawn, t))
+        emission = self._emitted(inputs, truth, drawn, t)
         memory = self._advance_chain(inputs, memory, t)
         choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
 
@@ -133,7 +144,7 @@ class Program:
         told, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
         memory, decision = rounds.play(*told, offer, choice, pay)
         if agent.sees_context:  # at once: the engine refuses worlds that show contexts late
-            memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, emission.context)
+            memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, to_reveal(emission))
         best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
         exact = self.decompose and self.problem.discrete
         found = regret.of_round(

@@ -14,9 +14,8 @@ from unfog.agents import doors
 from unfog.features import Context
 from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.maths.streams import RoundDraws
 from unfog.model.shrinkage import as_told
-from unfog.simulate.draws import truth_draws
+from unfog.simulate.draws import Nature, emitted, truth_draws
 from unfog.simulate.engines import cost
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.grid import CURVES
@@ -76,11 +75,11 @@ def _stack(beliefs: Sequence[Context]) -> Context:
     return Context(np.stack([belief.mean for belief in beliefs], -2), cov)
 
 
-def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block:
+def _make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> _Block:
     """Everything of a block that does not depend on the agents."""
     shrinkage = as_told(job.problem.knowledge())
     wide = _over_rounds(truth)
-    emission = job.problem.emit(wide, normals, numbers)
+    emission = emitted(job.problem, wide, normals, uniforms, numbers)
     doors.numbers("problem.context", emission.context)
     doors.numbers("problem.noisy", emission.noisy)
     best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
@@ -99,8 +98,11 @@ def _make_block(job: Job, truth: Truth, normals: Array, numbers: Ints) -> _Block
 
 def _over_rounds(truth: Truth) -> Truth:
     first = None if truth.first is None else truth.first[:, None]
-    # The path of a bias that drifts has an axis for rounds already.
-    return Truth(truth.theta[:, None], truth.bias[:, None], truth.features.over_rounds(), first, truth.path)
+    # What has an axis for rounds already, or is looked up by unit, stays as it is.
+    features = truth.features.over_rounds()
+    return truth._replace(
+        theta=truth.theta[:, None], bias=truth.bias[:, None], features=features, first=first
+    )
 
 
 def _losses(job: Job, truth: Truth, block: _Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
@@ -167,7 +169,7 @@ class Numpy:
         curves = len(job.agents) * CURVES * len(job.grid)
         each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
         each += 8 * (max(cost.history(agent, job) for agent in job.agents) + cost.walk(job))
-        each += 8 * (BLOCK * cost.drawn(job) + cost.weights(job))
+        each += 8 * (BLOCK * cost.drawn(job) + cost.weights(job) + cost.units(job))
         keeps_history = any(agent.chain is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
@@ -176,12 +178,13 @@ class Numpy:
         """Cumulative losses of these trials at the rounds of the job's grid."""
         problem = job.problem
         truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
-        world = RoundDraws(job.seed, trials, "rounds", problem.round_normals())
-        players = [Player(agent, problem.knowledge(), truth, job.seed, trials) for agent in job.agents]
+        nature = Nature(problem, job.seed, trials)
+        told = problem.knowledge(), truth, job.seed, trials, problem.several
+        players = [Player(agent, *told) for agent in job.agents]
         meter = _Meter(job, len(trials))
         for first in range(0, job.rounds, BLOCK):
             rounds = min(BLOCK, job.rounds - first)
-            block = _make_block(job, truth, world.next(BLOCK), first + np.arange(BLOCK))
+            block = _make_block(job, truth, *nature.next(BLOCK), first + np.arange(BLOCK))
             for index, player in enumerate(players):
                 with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused afterwards
                     arms, beliefs = _play(player, problem, block, rounds)
