@@ -41,26 +41,30 @@ class Box(NamedTuple):
     high: Array
 
 
-def about(function: Function, at: Array) -> Place:
-    """Value, gradient and Hessian by differences: 1 + p + p^2 values for each point."""
+def about(function: Function, at: Array, free: Bools) -> Place:
+    """Value, gradient and Hessian by differences along what is free in any point; zero along the rest.
+
+    With q such coordinates that takes 1 + q + q^2 values for each point.
+    """
     count, p = at.shape
-    pairs = [(i, j) for i in range(p) for j in range(i)]
-    one = np.eye(p)
-    shifts = np.concatenate([one, np.array([one[i] + one[j] for i, j in pairs]).reshape(-1, p)])
-    shifts = STEP * np.concatenate([np.zeros((1, p)), shifts, -shifts])
-    values = function((at[:, None, :] + shifts).reshape(-1, p)).reshape(count, -1)
+    along = np.eye(p)[free.any(axis=0)]
+    q = len(along)
+    pairs = [(i, j) for i in range(q) for j in range(i)]
+    shifts = STEP * np.concatenate([along, *(along[[i]] + along[[j]] for i, j in pairs)])
+    around = np.concatenate([np.zeros((1, p)), shifts, -shifts])
+    values = function((at[:, None, :] + around).reshape(-1, p)).reshape(count, -1)
     value, (up, down) = values[:, 0], np.moveaxis(values[:, 1:].reshape(count, 2, -1), 1, 0)
-    single = up[:, :p] + down[:, :p] - 2 * value[:, None]
-    bend = single[:, :, None] * one
+    twice = up + down - 2 * value[:, None]
+    bend = twice[:, :q, None] * np.eye(q)
     for k, (i, j) in enumerate(pairs):
-        both = up[:, p + k] + down[:, p + k] - 2 * value
-        bend[:, i, j] = bend[:, j, i] = (both - single[:, i] - single[:, j]) / 2
-    return Place(at, value, (up - down)[:, :p] / (2 * STEP), bend / STEP**2)
+        bend[:, i, j] = bend[:, j, i] = (twice[:, q + k] - twice[:, i] - twice[:, j]) / 2
+    slope = (up - down)[:, :q] / (2 * STEP)
+    return Place(at, value, slope @ along, along.T @ (bend / STEP**2) @ along)
 
 
 def climb(function: Function, starts: Array, free: Bools, box: Box) -> Place:
     """The maximum that each start (S, p) leads to, moving what is free (S, p)."""
-    here = about(function, np.where(free, np.clip(starts, box.low, box.high), starts))
+    here = about(function, np.where(free, np.clip(starts, box.low, box.high), starts), free)
     damping = np.full(len(starts), 1e-3)
     busy = np.arange(len(starts))
     for _ in range(ROUNDS):
@@ -68,7 +72,7 @@ def climb(function: Function, starts: Array, free: Bools, box: Box) -> Place:
         busy, moves = busy[gain > NEAR], moves[gain > NEAR]
         if not len(busy):
             break
-        there = about(function, here.at[busy] + moves)
+        there = about(function, here.at[busy] + moves, free)
         better = there.value >= here.value[busy]
         damping[busy] *= np.where(better, 0.2, 10.0)
         for old, new in zip(here, there, strict=True):
@@ -115,14 +119,14 @@ def limits(function: Function, starts: Array, search: Search, box: Box, aim: flo
     each = np.arange(len(starts))
     if not len(each):
         return np.zeros(0)
-    here = about(function, np.where(search.free, np.clip(starts, box.low, box.high), starts))
+    here = about(function, np.where(search.free, np.clip(starts, box.low, box.high), starts), search.free)
     for _ in range(ROUNDS // 2):
         asked = zip(search.which, search.side, search.free, strict=True)
         moves = np.stack([_towards(_some(here, each[k : k + 1]), *one, aim) for k, one in enumerate(asked)])
         there = np.where(search.free, np.clip(here.at + moves, box.low, box.high), here.at)
         moved = np.subtract(there, here.at, where=search.free, out=np.zeros_like(there))
         still = np.abs(moved).max() < CLOSE
-        here = about(function, there)
+        here = about(function, there, search.free)
         if still:
             break
     return here.at[each, search.which]
@@ -145,7 +149,6 @@ def _towards(here: Place, j: int, side: float, free: Bools, aim: float) -> Array
     else:
         step = side * 0.5 if value > aim else -side * 0.5
     step = float(np.clip(step, -1.0, 1.0))
-    moves = np.where(rest, inverse @ (pull + along * step), 0.0)
-    moves = np.clip(moves, -1.0, 1.0)
+    moves = np.clip(np.where(rest, inverse @ (pull + along * step), 0.0), -1.0, 1.0)
     moves[j] = step
     return moves

@@ -84,8 +84,8 @@ def calibrate(
     one bias would be typical, in whichever direction.
 
     `times`, n numbers of any unit, say when: then `timing` has the constants of time (`unfog.model.timing`),
-    with `cycles` of these periods if asked for. Groups are then devices or persons, and times never go back in
-    any of them.
+    with `cycles` of these periods if asked for. Groups are then devices or persons, and in none of them times
+    go back.
     """
     rows = _complete("noisy", noisy, true)
     contexts, errors = rows.true, rows.other - rows.true

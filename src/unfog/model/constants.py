@@ -4,8 +4,9 @@ All but S are numbers, and searched for by their logarithms (the share: by its l
 as good as zero or infinity. A part the data do not ask for is dropped: that whose absence costs the least of
 the likelihood goes first, while twice the cost is below what chance alone exceeds one time in twenty at the
 edge of what is possible (S. G. Self and K.-Y. Liang, *Asymptotic Properties of Maximum Likelihood Estimators
-and Likelihood Ratio Tests under Nonstandard Conditions*). Limits are of the profile likelihood at 95 %: on
-both sides for what is kept, above for what was dropped.
+and Likelihood Ratio Tests under Nonstandard Conditions*). In the same way a walk that returns to zero is
+asked for once all else is settled. Limits are of the profile likelihood at 95 %: on both sides for what is
+kept, on the one that is possible for what was dropped.
 """
 
 from typing import NamedTuple
@@ -16,10 +17,11 @@ from unfog.maths.arrays import Array, Bools
 from unfog.maths.ascent import Box, Function, Place, Search, climb, limits
 from unfog.model.series import Filtered, Law, Series, filtered, likelihood
 
-W, TAU, Q = 0, 1, 2  # places in a point; sizes of cycles follow
+W, SLOW, TAU, Q = 0, 1, 2, 3  # places in a point; sizes of cycles follow
 TWO_SIDED, ONE_SIDED, PAIR = 3.841, 2.706, 5.991  # chi-squared: 95 % of one, 90 % of one, 95 % of two
 STARTS = 3  # of the best on a grid
 UNTOLD = "pairs cannot tell {one} from {other} here: {one} is left out, and {other} kept"
+APART = 2.0  # times as slow as what is fast is the slow part at least
 FAR = 2.3  # a second start for what is left when a part goes: ten times as long, or as fast
 
 
@@ -72,29 +74,30 @@ class _Stand(NamedTuple):
     dropped: tuple[Drop, ...]
 
 
-def contexts_model(periods: tuple[float, ...]) -> Model:
-    """A level that may walk, a fast part that may be new at every moment, cycles."""
+def contexts_model(periods: tuple[float, ...], returns: bool = True) -> Model:
+    """A level that may walk and may return, a fast part that may be new at every moment, cycles."""
     cycles = [f"cycle {period:g}" for period in periods]
-    drops = [Drop("level", ((W, -np.inf),), ONE_SIDED), Drop("fast.time", ((TAU, -np.inf),), ONE_SIDED)]
+    drops = [Drop("level.walk", ((W, -np.inf),), ONE_SIDED), Drop("fast.time", ((TAU, -np.inf),), ONE_SIDED)]
     drops += [Drop(name, ((Q + 1 + k, -np.inf),), ONE_SIDED) for k, name in enumerate(cycles)]
-    return Model(("level.walk", "fast.time", None, *cycles), tuple(drops))
+    return Model(("level.walk", "level.time" if returns else None, "fast.time", None, *cycles), tuple(drops))
 
 
-def errors_model() -> Model:
-    """A bias that may walk, an error with a time constant, a white part: one of the two at least."""
+def errors_model(returns: bool = True) -> Model:
+    """A bias that may walk and may return, an error with a time constant, white: one of these at least."""
     drops = (
         Drop("bias.walk", ((W, -np.inf),), ONE_SIDED),
         Drop("white", ((Q, -np.inf),), ONE_SIDED),
         Drop("error", ((Q, np.inf), (TAU, -np.inf)), PAIR),
     )
-    return Model(("bias.walk", "error.time", "white.share"), drops)
+    return Model(("bias.walk", "bias.time" if returns else None, "error.time", "white.share"), drops)
 
 
 def law_at(points: Array) -> Law:
     """The laws of points (B, p)."""
     with np.errstate(over="ignore"):
         white = 1 / (1 + np.exp(-points[:, Q]))
-        return Law(np.exp(points[:, W]), np.exp(points[:, TAU]), white, np.exp(points[:, Q + 1 :]))
+        walk, slow, time = np.exp(points[:, [W, SLOW, TAU]]).T
+        return Law(walk, np.maximum(slow, APART * time), time, white, np.exp(points[:, Q + 1 :]))
 
 
 def fit(model: Model, given: Series) -> Fit:
@@ -105,6 +108,8 @@ def fit(model: Model, given: Series) -> Fit:
 
     box = _box(given, len(model.names))
     stand, notes = _chosen(value, _highest(value, _starts(model, given, box), box), model, box)
+    if model.names[SLOW] is not None:
+        stand = _returning(value, stand, box)
     law = law_at(stand.peak.at)
     constants = _kept(value, model, stand, box) | _gone(value, model, stand, box)
     dropped = tuple(drop.part for drop in stand.dropped)
@@ -125,6 +130,21 @@ def _chosen(value: Function, stand: _Stand, model: Model, box: Box) -> tuple[_St
             return stand, tuple(notes)
         stand = min(near, key=lambda one: costs[one.dropped[-1]] / one.dropped[-1].allowed)
         rivals = parts - {stand.dropped[-1].part}
+
+
+def _returning(value: Function, stand: _Stand, box: Box) -> _Stand:
+    """With a slow part that returns to zero in the place of a walk or of none, where that is called for."""
+    walks = bool(stand.free[W])
+    free, starts = stand.free.copy(), np.repeat(stand.peak.at, 2, 0)
+    free[[W, SLOW]] = True
+    starts[:, SLOW] = box.high[SLOW] - np.log([60, 600])  # a third of the time there is, and a thirtieth
+    if not walks:
+        starts[:, W] = np.log(0.4) - starts[:, SLOW]  # a fifth as large as what is fast
+    peak = _top(climb(value, starts, np.tile(free, (2, 1)), box))
+    gone = tuple(drop for drop in stand.dropped if drop.entries[0][0] != W)
+    if 2 * (peak.value[0] - stand.peak.value[0]) > (ONE_SIDED if walks else PAIR):
+        return _Stand(peak, free, gone)
+    return stand._replace(dropped=(*stand.dropped, Drop("return", ((SLOW, np.inf),), ONE_SIDED)))
 
 
 def _without(value: Function, stand: _Stand, model: Model, box: Box) -> list[_Stand]:
@@ -165,43 +185,49 @@ def _kept(value: Function, model: Model, stand: _Stand, box: Box) -> dict[str, C
 
 def _constant(place: int, at: float, error: float, ends: Array, box: Box) -> Constant:
     """In its own units, by the delta method."""
-    low, high = (
-        -np.inf if ends[0] <= box.low[place] else ends[0],
-        np.inf if ends[1] >= box.high[place] else ends[1],
-    )
-    size = _unit(place, at)
+    size = _unit(place, at, box)
     slope = size * (1 - size) if place == Q else size
     edge = not box.low[place] < at < box.high[place]
-    return Constant(size, np.nan if edge else slope * error, _unit(place, low), _unit(place, high))
+    low, high = (_unit(place, end, box) for end in ends)
+    return Constant(size, np.nan if edge else slope * error, low, high)
 
 
-def _unit(place: int, entry: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(1 / (1 + np.exp(-entry)) if place == Q else np.exp(entry))
+def _unit(place: int, entry: float, box: Box) -> float:
+    """A number from its logarithm or logit; the edges of the box are as good as infinite."""
+    if entry <= box.low[place]:
+        return 0.0
+    if entry >= box.high[place]:
+        return 1.0 if place == Q else np.inf
+    return float(1 / (1 + np.exp(-entry)) if place == Q else np.exp(entry))
 
 
 def _gone(value: Function, model: Model, stand: _Stand, box: Box) -> dict[str, Constant]:
-    """Zeros, and up to where each might be with all the rest as free as it is."""
+    """What was dropped, at its edge, and how far from it it might be with all the rest as free as it is."""
     found = {}
-    aim = stand.peak.value[0] - ONE_SIDED / 2
+    at = stand.peak.at[0]
     for place, entry in ((i, e) for drop in stand.dropped for i, e in drop.entries):
-        if entry > 0:  # no error but the white one
-            found[str(model.names[place])] = Constant(1.0, np.nan, np.nan, 1.0)
-        elif stand.peak.at[0, Q] < np.inf or place != TAU:
-            high = _above(value, stand, place, box, aim)
-            found[str(model.names[place])] = Constant(0.0, np.nan, 0.0, high)
+        name = str(model.names[place])
+        if place == Q and entry > 0:
+            found[name] = Constant(1.0, np.nan, np.nan, 1.0)
+        elif place == SLOW and at[W] > -np.inf:
+            found[name] = Constant(np.inf, np.nan, _beyond(value, stand, place, -1.0, box), np.inf)
+        elif place != SLOW and not (place == TAU and at[Q] > 0):
+            found[name] = Constant(0.0, np.nan, 0.0, _beyond(value, stand, place, 1.0, box))
     return found
 
 
-def _above(value: Function, stand: _Stand, place: int, box: Box, aim: float) -> float:
+def _beyond(value: Function, stand: _Stand, place: int, side: float, box: Box) -> float:
+    """The one-sided limit of a number that is at its edge."""
+    aim = stand.peak.value[0] - ONE_SIDED / 2
     grid = np.repeat(stand.peak.at, 40, 0)
-    grid[:, place] = np.linspace(box.low[place], box.high[place], 40)
+    ends = box.low[place], box.high[place]
+    grid[:, place] = np.linspace(*(ends if side > 0 else ends[::-1]), 40)
     inside = np.flatnonzero(value(grid) > aim)
-    start = grid[inside[-1:] if len(inside) else [0]]
     free = stand.free.copy()
     free[place] = True
-    end = limits(value, start, Search(np.array([place]), np.ones(1), free[None]), box, aim)[0]
-    return _unit(place, np.inf if end >= box.high[place] else end)
+    start = grid[inside[-1:] if len(inside) else [0]]
+    end = limits(value, start, Search(np.array([place]), np.array([side]), free[None]), box, aim)[0]
+    return _unit(place, end, box)
 
 
 def _box(given: Series, size: int) -> Box:
@@ -209,21 +235,20 @@ def _box(given: Series, size: int) -> Box:
     span = max(part.sum() for part in np.split(given.steps, np.flatnonzero(given.first)[1:]))
     low, high = np.full(size, np.log(1e-6)), np.full(size, np.log(1e4))
     low[W], high[W] = np.log(1e-4 / span), np.log(1e4 / np.median(steps))
+    low[SLOW], high[SLOW] = np.log(np.median(steps)), np.log(20 * span)
     low[TAU], high[TAU] = np.log(steps.min() / 8), np.log(20 * span)
     low[Q], high[Q] = -9.0, 9.0
     return Box(low, high)
 
 
 def _starts(model: Model, given: Series, box: Box) -> Array:
-    """Points on a grid, of time constants from a step to all the time there is."""
-    steps = given.steps[given.steps > 0]
-    usual = np.log(np.median(steps))
-    taus = np.linspace(usual - 1, max(usual + 2, box.high[TAU] - np.log(100)), 6)
+    """Points on a grid, of time constants from a step to a good part of all the time there is."""
+    usual, longest = np.log(np.median(given.steps[given.steps > 0])), box.high[SLOW] - np.log(60)
     whites = [-np.inf] if model.names[Q] is None else [-3.0, -1.0, 1.0]
     grid = [
-        [walk - usual, tau, white, *[-2.0] * (len(model.names) - 3)]
+        [walk - usual, np.inf, tau, white, *[-2.0] * (len(model.names) - Q - 1)]
         for walk in np.log([1e-5, 1e-3, 3e-2, 1.0])
-        for tau in taus
+        for tau in np.linspace(usual - 1, max(usual + 2, longest - 1), 6)
         for white in whites
     ]
     return np.array(grid)

@@ -2,9 +2,10 @@
 
     y(t) = start + walk + fast + white + sum_p (a_p cos + b_p sin)(2 pi t / period_p)
 
-start is unknown, N(0, infinity); walk grows by w S for each unit of time; fast is an Ornstein-Uhlenbeck
-process of covariance (1 - q) S and time constant tau; white has q S; a_p and b_p have k_p S. Given w, tau, q
-and k, innovations are v_t ~ N(0, s_t S) with s_t a number: one Kalman filter of few states serves all coordinates,
+start is unknown, N(0, infinity); walk grows by w S for each unit of time, or comes back to zero with a long
+time constant, of covariance (w slow / 2) S then; fast is an Ornstein-Uhlenbeck process of covariance
+(1 - q) S and time constant tau; white has q S; a_p and b_p have k_p S. Given these numbers, innovations are
+v_t ~ N(0, s_t S) with s_t a number: one Kalman filter of few states serves all coordinates,
 S = mean(v v' / s) is the best, and what is left to maximise is
 
     log L = -(N (d log 2 pi + log|S| + d) + d sum log s_t) / 2,    N = readings less series,
@@ -38,6 +39,7 @@ class Law(NamedTuple):
     """B laws; sizes are shares of S."""
 
     walk: Array  # (B,)  w
+    slow: Array  # (B,)  infinite for one without end
     time: Array  # (B,)  tau
     white: Array  # (B,)  q
     cycles: Array  # (B, p)  k
@@ -65,8 +67,8 @@ def filtered(law: Law, given: Series) -> Filtered:
     """The filter, over all laws at once; states hold (m, m + d, B): covariances, then means."""
     n, d = given.values.shape
     m, count = given.seen.shape[1], len(law.walk)
-    held = np.exp(-given.steps[:, None] / np.maximum(law.time, NEVER))
-    grown, fresh = given.steps[:, None] * law.walk, (1 - law.white) * (1 - held**2)
+    kept, held = (np.exp(-given.steps[:, None] / np.maximum(time, NEVER)) for time in (law.slow, law.time))
+    grown, fresh = _grown(law, given.steps), (1 - law.white) * (1 - held**2)
     news, sizes = np.empty((n, d, count)), np.empty((n, count))
     starts, ends, state = [], np.append(given.first[1:], True), np.empty((m, m + d, count))
     values = given.values[:, :, None]
@@ -74,6 +76,8 @@ def filtered(law: Law, given: Series) -> Filtered:
         if given.first[t]:
             state = _begun(law, given.seen[t], given.values[t])
         else:
+            state[WALK] *= kept[t]
+            state[:, WALK] *= kept[t]
             state[FAST] *= held[t]
             state[:, FAST] *= held[t]
             state[WALK, WALK] += grown[t]
@@ -91,10 +95,18 @@ def filtered(law: Law, given: Series) -> Filtered:
     return Filtered(news[~given.first], sizes[~given.first], last[:, m:], last[:, START])
 
 
+def _grown(law: Law, steps: Array) -> Array:
+    """What a step adds to the variance of the walk, (n, B)."""
+    ends = law.slow < np.inf
+    slow = np.where(ends, law.slow, 1.0)
+    return law.walk * np.where(ends, -slow / 2 * np.expm1(-2 * steps[:, None] / slow), steps[:, None])
+
+
 def _begun(law: Law, seen: Array, value: Array) -> Array:
     """After a series' first reading: the start is that reading less all the rest, which is as it was."""
     m, count = len(seen), len(law.walk)
     prior = np.zeros((m, count))
+    prior[WALK] = law.walk * np.where(law.slow < np.inf, law.slow, 0.0) / 2
     prior[FAST] = 1 - law.white
     prior[FAST + 1 :] = np.repeat(law.cycles.T, 2, 0)
     state = np.zeros((m, m + len(value), count))

@@ -72,8 +72,9 @@ def timing(pairs: Pairs, periods: tuple[float, ...], bias_cov: Array) -> Timing:
     order = np.argsort(pairs.labels, kind="stable")
     pairs = Pairs(pairs.true[order], pairs.errors[order], pairs.times[order], pairs.labels[order])
     _check(pairs, len(periods))
-    contexts = _fitted(contexts_model(periods), _moments(pairs, periods))
-    errors = _fitted(errors_model(), series(pairs.errors, pairs.times, pairs.labels))
+    one = len(set(pairs.labels)) == 1
+    contexts = _fitted(contexts_model(periods, returns=one), _moments(pairs, periods))
+    errors = _fitted(errors_model(returns=one), series(pairs.errors, pairs.times, pairs.labels))
     tempo = _tempo(contexts, errors, periods, bias_cov)
     said = [f"contexts: {words}" for words in (*contexts.fit.notes, *contexts.left.doubts())]
     said += [f"errors: {words}" for words in (*errors.fit.notes, *errors.left.doubts())]
@@ -107,26 +108,30 @@ def _fitted(model: Model, given: Series) -> _Fitted:
 
 
 def _tempo(contexts: _Fitted, errors: _Fitted, periods: tuple[float, ...], bias_cov: Array) -> Tempo:
-    white, walk = errors.fit.law.white[0], errors.fit.law.walk[0]
-    start = bias_cov if errors.starts is None else errors.starts
+    white = errors.fit.law.white[0]
+    bias = Moving(bias_cov, np.inf)
     sizes = contexts.fit.law.cycles[0]
     kept = sizes > 0
     return Tempo(
         fast=Moving(contexts.cov, float(contexts.fit.law.time[0])),
-        bias=Moving(start, np.inf, walk * errors.cov if walk else None),
+        bias=_slow(errors, bias) or bias,
         white=white * errors.cov if white else None,
-        level=_level(contexts),
+        level=_slow(contexts, None),
         error=Moving((1 - white) * errors.cov, float(errors.fit.law.time[0])) if white < 1 else None,
         periods=tuple(period for period, one in zip(periods, kept, strict=True) if one),
         cycles=sizes[kept, None, None] * contexts.cov if kept.any() else None,
     )
 
 
-def _level(contexts: _Fitted) -> Moving | None:
-    walk = contexts.fit.law.walk[0] * contexts.cov
-    if contexts.starts is not None:
-        return Moving(contexts.starts, np.inf, walk if walk.any() else None)
-    return Moving(walk * contexts.span / 3, np.inf, walk) if walk.any() else None
+def _slow(side: _Fitted, still: Moving | None) -> Moving | None:
+    """What walks, and from where; or returns; or stays where it started."""
+    walk, time = side.fit.law.walk[0] * side.cov, float(side.fit.law.slow[0])
+    if not walk.any():
+        return still if side.starts is None else Moving(side.starts, np.inf)
+    if time < np.inf:
+        return Moving(walk * time / 2, time)
+    start = walk * side.span / 3 if still is None else still.cov
+    return Moving(start if side.starts is None else side.starts, np.inf, walk)
 
 
 def _moments(pairs: Pairs, periods: tuple[float, ...]) -> Series:
