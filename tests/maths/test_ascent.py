@@ -48,8 +48,7 @@ def test_what_is_not_free_stays_and_the_box_holds() -> None:
 def test_limits_are_where_the_profile_is(drop: float) -> None:
     which, side = np.repeat(np.arange(3), 2), np.tile([-1.0, 1.0], 3)
     top = np.array([1.0, -1.0, 0.5])
-    starts = np.tile(top, (6, 1)) + 0.3 * side[:, None] * np.eye(3)[which]
-    ends = limits(bent, starts, Search(which, side, np.tile(FREE, (6, 1))), WIDE, -drop)
+    ends = limits(bent, np.tile(top, (6, 1)), Search(which, side, np.tile(FREE, (6, 1))), WIDE, -drop)
     for end, number, one in zip(ends, which, side, strict=True):
         assert np.sign(end - top[number]) == one
         start = np.where(np.arange(3) == number, end, top)[None]

@@ -20,6 +20,8 @@ ROUNDS = 60
 NEAR = 1e-5  # what a step would gain, from which on there is no more to climb
 REACH = 2.0  # of a step in any coordinate
 CLOSE = 1e-3  # a move of limits that is none
+SURE = 0.02  # how far from the aim is at it
+GRID = 40
 LEAST = 1e-6  # curvature, where there is none
 
 Function = Callable[[Array], Array]
@@ -87,8 +89,7 @@ def _some(place: Place, which: Ints) -> Place:
 
 def _moves(here: Place, free: Bools, box: Box, damping: Array) -> tuple[Array, Array]:
     """Newton's steps in the box, and what each would gain."""
-    outward = ((here.at <= box.low) & (here.slope < 0)) | ((here.at >= box.high) & (here.slope > 0))
-    moving = free & ~outward
+    moving = free & ~_outward(here, box)
     slope = np.where(moving, here.slope, 0.0)
     sizes, turn = np.linalg.eigh(_curvature(here.bend, moving))
     sizes = np.maximum(np.abs(sizes), LEAST)
@@ -98,6 +99,11 @@ def _moves(here: Place, free: Bools, box: Box, damping: Array) -> tuple[Array, A
     there = np.where(free, np.clip(here.at + moves, box.low, box.high), here.at)
     moves = np.subtract(there, here.at, where=moving, out=np.zeros_like(there))
     return moves, (slope * moves).sum(axis=1) / 2
+
+
+def _outward(here: Place, box: Box) -> Bools:
+    """What is at the edge of the box and would leave it."""
+    return ((here.at <= box.low) & (here.slope <= 0)) | ((here.at >= box.high) & (here.slope >= 0))
 
 
 def _curvature(bend: Array, moving: Bools) -> Array:
@@ -113,42 +119,80 @@ class Search(NamedTuple):
     side: Array  # (S,)
     free: Bools  # (S, p)  the number itself too
 
+    def some(self, which: Ints | int) -> "Search":
+        """Those, or that one, without the axis S."""
+        return Search(self.which[which], self.side[which], self.free[which])
 
-def limits(function: Function, starts: Array, search: Search, box: Box, aim: float) -> Array:
-    """(S,): how far each number may go until the profile is down at `aim`; the box's edge if it never is."""
-    each = np.arange(len(starts))
-    if not len(each):
-        return np.zeros(0)
-    here = about(function, np.where(search.free, np.clip(starts, box.low, box.high), starts), search.free)
+
+def limits(function: Function, tops: Array, search: Search, box: Box, aim: float) -> Array:
+    """(S,): how far each number may go until the profile is down at `aim`; the box's edge if it never is.
+
+    From points (S, p) above the aim. Where Newton's method does not arrive, the way there is walked.
+    """
+    here = about(function, np.where(search.free, np.clip(tops, box.low, box.high), tops), search.free)
+    busy = np.arange(len(tops))
     for _ in range(ROUNDS // 2):
-        asked = zip(search.which, search.side, search.free, strict=True)
-        moves = np.stack([_towards(_some(here, each[k : k + 1]), *one, aim) for k, one in enumerate(asked)])
-        there = np.where(search.free, np.clip(here.at + moves, box.low, box.high), here.at)
-        moved = np.subtract(there, here.at, where=search.free, out=np.zeros_like(there))
-        still = np.abs(moved).max() < CLOSE
-        here = about(function, there, search.free)
-        if still:
+        some = search.some(busy)
+        there = _nearer(_some(here, busy), some, box, aim)
+        each = np.arange(len(busy)), some.which
+        moved = np.abs(there[each] - here.at[busy][each])
+        for old, new in zip(here, about(function, there, some.free), strict=True):
+            old[busy] = new
+        busy = busy[moved > CLOSE]
+        if not len(busy):
             break
-    return here.at[each, search.which]
+    ends = here.at[np.arange(len(tops)), search.which]
+    for k in np.flatnonzero(~_arrived(here, tops, search, box, aim)):
+        ends[k] = _walked(function, tops[k], search.some(int(k)), box, aim)
+    return ends
 
 
-def _towards(here: Place, j: int, side: float, free: Bools, aim: float) -> Array:
+def _nearer(here: Place, search: Search, box: Box, aim: float) -> Array:
+    """Where the next step leads."""
+    each = np.arange(len(here.at))
+    moving = search.free & ~_outward(here, box)
+    moving[each, search.which] = True
+    asked = zip(search.which, search.side, moving, strict=True)
+    moves = np.stack([_towards(_some(here, each[k : k + 1]), *one, aim) for k, one in enumerate(asked)])
+    return np.where(search.free, np.clip(here.at + moves, box.low, box.high), here.at)
+
+
+def _arrived(here: Place, tops: Array, search: Search, box: Box, aim: float) -> Bools:
+    each = np.arange(len(tops))
+    ends, tops = here.at[each, search.which], tops[each, search.which]
+    edges = np.where(search.side > 0, box.high[search.which], box.low[search.which])
+    there = (np.abs(here.value - aim) < SURE) | ((ends == edges) & (here.value > aim))
+    return there & ((ends - tops) * search.side >= 0)
+
+
+def _walked(function: Function, top: Array, search: Search, box: Box, aim: float) -> float:
+    """One limit along a grid, the others at their best, between two of its points by a line."""
+    j = int(search.which)
+    edge = box.high[j] if search.side > 0 else box.low[j]
+    points = np.tile(top, (GRID, 1))
+    points[:, j] = top[j] + (edge - top[j]) * np.linspace(0, 1, GRID) ** 2
+    free = np.tile(search.free & (np.arange(len(top)) != j), (GRID, 1))
+    values = climb(function, points, free, box).value
+    k = int(np.argmax(values < aim))
+    if k == 0:
+        return float(edge)
+    share = (values[k - 1] - aim) / (values[k - 1] - values[k])
+    return float(points[k - 1, j] + share * (points[k, j] - points[k - 1, j]))
+
+
+def _towards(here: Place, j: int, side: float, moving: Bools, aim: float) -> Array:
     """Venzon and Moolgavkar's step: the others to their best, number j to where the profile is at the aim."""
-    rest = free.copy()
-    rest[j] = False
+    rest = moving & (np.arange(len(moving)) != j)
     slope, bend = here.slope[0], here.bend[0]
-    inner = _curvature(here.bend, rest[None])[0]
-    sizes, turn = np.linalg.eigh(inner)
+    sizes, turn = np.linalg.eigh(_curvature(here.bend, rest[None])[0])
     inverse = (turn / np.maximum(np.abs(sizes), LEAST)) @ turn.T
     pull, along = np.where(rest, slope, 0.0), np.where(rest, bend[j], 0.0)
     value = here.value[0] + pull @ inverse @ pull / 2
     first, second = slope[j] + along @ inverse @ pull, bend[j, j] + along @ inverse @ along
     root = first**2 - 2 * second * (value - aim)
+    step = REACH * side if value > aim else -side
     if second < 0 and root >= 0:
-        step = (-first - side * np.sqrt(root)) / second
-    else:
-        step = side * 0.5 if value > aim else -side * 0.5
-    step = float(np.clip(step, -1.0, 1.0))
+        step = float(np.clip((-first - side * np.sqrt(root)) / second, -1.0, 1.0))
     moves = np.clip(np.where(rest, inverse @ (pull + along * step), 0.0), -1.0, 1.0)
     moves[j] = step
     return moves

@@ -104,6 +104,8 @@ def calibrate(
     if len(means) > 1:
         spread = between(means, float((1 / np.bincount(labels)).mean()), noise_cov, 1 / n)
     found = None
+    if times is None and cycles:
+        raise InputError("cycles", cycles, "none without times")
     if times is not None:
         pairs = Pairs(contexts, errors, check_times(times, rows.kept), labels)
         found = timing(pairs, check_periods(cycles), _symmetric(spread))

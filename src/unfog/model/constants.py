@@ -6,7 +6,8 @@ the likelihood goes first, while twice the cost is below what chance alone excee
 edge of what is possible (S. G. Self and K.-Y. Liang, *Asymptotic Properties of Maximum Likelihood Estimators
 and Likelihood Ratio Tests under Nonstandard Conditions*). In the same way a walk that returns to zero is
 asked for once all else is settled. Limits are of the profile likelihood at 95 %: on both sides for what is
-kept, on the one that is possible for what was dropped.
+kept, on the one that is possible for what was dropped, and for both with all that was dropped free again: a
+part too small to be seen still widens the limits of the others.
 """
 
 from typing import NamedTuple
@@ -107,11 +108,14 @@ def fit(model: Model, given: Series) -> Fit:
         return likelihood(filtered(law_at(points), given))
 
     box = _box(given, len(model.names))
-    stand, notes = _chosen(value, _highest(value, _starts(model, given, box), box), model, box)
+    full = _highest(value, _starts(model, given, box), box)
+    stand, notes = _chosen(value, full, model, box)
     if model.names[SLOW] is not None:
         stand = _returning(value, stand, box)
+    if stand.free[SLOW]:
+        full = _enlarged(value, stand, full, box)
     law = law_at(stand.peak.at)
-    constants = _kept(value, model, stand, box) | _gone(value, model, stand, box)
+    constants = _kept(value, model, stand, full, box) | _gone(value, model, stand, full, box)
     dropped = tuple(drop.part for drop in stand.dropped)
     return Fit(law, filtered(law, given), float(stand.peak.value[0]), constants, dropped, notes)
 
@@ -166,19 +170,26 @@ def _without(value: Function, stand: _Stand, model: Model, box: Box) -> list[_St
     ]
 
 
-def _kept(value: Function, model: Model, stand: _Stand, box: Box) -> dict[str, Constant]:
-    """Estimates, standard errors by the curvature, limits by the profile."""
+def _enlarged(value: Function, stand: _Stand, full: _Stand, box: Box) -> _Stand:
+    """All that was free in the beginning, and is now."""
+    free = stand.free | full.free
+    starts = np.where(stand.free, stand.peak.at, full.peak.at)
+    return _Stand(climb(value, starts, free[None], box), free, ())
+
+
+def _kept(value: Function, model: Model, stand: _Stand, full: _Stand, box: Box) -> dict[str, Constant]:
+    """Estimates, standard errors by the curvature, limits by the profile with all that was dropped free."""
     places = np.flatnonzero(stand.free)
-    at = stand.peak.at[0]
+    if not len(places):
+        return {}
     curvature = -stand.peak.bend[0][np.ix_(places, places)]
     errors = np.sqrt(np.maximum(np.diag(np.linalg.pinv(curvature)), 0.0))
     which, side = np.repeat(places, 2), np.tile([-1.0, 1.0], len(places))
-    starts = np.tile(at, (len(which), 1))
-    starts[np.arange(len(which)), which] += side * np.minimum(2 * np.repeat(errors, 2), 1.0)
-    search = Search(which, side, np.tile(stand.free, (len(which), 1)))
-    ends = limits(value, starts, search, box, stand.peak.value[0] - TWO_SIDED / 2).reshape(-1, 2)
+    tops = np.repeat(full.peak.at, len(which), 0)
+    search = Search(which, side, np.tile(full.free, (len(which), 1)))
+    ends = limits(value, tops, search, box, full.peak.value[0] - TWO_SIDED / 2).reshape(-1, 2)
     return {
-        str(model.names[place]): _constant(int(place), at[place], errors[k], ends[k], box)
+        str(model.names[place]): _constant(int(place), stand.peak.at[0, place], errors[k], ends[k], box)
         for k, place in enumerate(places)
     }
 
@@ -201,29 +212,27 @@ def _unit(place: int, entry: float, box: Box) -> float:
     return float(1 / (1 + np.exp(-entry)) if place == Q else np.exp(entry))
 
 
-def _gone(value: Function, model: Model, stand: _Stand, box: Box) -> dict[str, Constant]:
-    """What was dropped, at its edge, and how far from it it might be with all the rest as free as it is."""
+def _gone(value: Function, model: Model, stand: _Stand, full: _Stand, box: Box) -> dict[str, Constant]:
+    """What was dropped, at its edge, and how far from it it might be."""
     found = {}
     at = stand.peak.at[0]
     for place, entry in ((i, e) for drop in stand.dropped for i, e in drop.entries):
-        name = str(model.names[place])
-        if place == Q and entry > 0:
-            found[name] = Constant(1.0, np.nan, np.nan, 1.0)
-        elif place == SLOW and at[W] > -np.inf:
-            found[name] = Constant(np.inf, np.nan, _beyond(value, stand, place, -1.0, box), np.inf)
-        elif place != SLOW and not (place == TAU and at[Q] > 0):
-            found[name] = Constant(0.0, np.nan, 0.0, _beyond(value, stand, place, 1.0, box))
+        if (place == SLOW and at[W] == -np.inf) or (place == TAU and at[Q] == np.inf):
+            continue  # a time of nothing
+        end = _beyond(value, full, place, -np.sign(entry), box)
+        edge = 0.0 if entry < 0 else 1.0 if place == Q else np.inf
+        found[str(model.names[place])] = Constant(edge, np.nan, min(edge, end), max(edge, end))
     return found
 
 
-def _beyond(value: Function, stand: _Stand, place: int, side: float, box: Box) -> float:
-    """The one-sided limit of a number that is at its edge."""
-    aim = stand.peak.value[0] - ONE_SIDED / 2
-    grid = np.repeat(stand.peak.at, 40, 0)
+def _beyond(value: Function, full: _Stand, place: int, side: float, box: Box) -> float:
+    """The one-sided limit of a number, upwards or downwards."""
+    aim = full.peak.value[0] - ONE_SIDED / 2
+    grid = np.repeat(full.peak.at, 40, 0)
     ends = box.low[place], box.high[place]
     grid[:, place] = np.linspace(*(ends if side > 0 else ends[::-1]), 40)
     inside = np.flatnonzero(value(grid) > aim)
-    free = stand.free.copy()
+    free = full.free.copy()
     free[place] = True
     start = grid[inside[-1:] if len(inside) else [0]]
     end = limits(value, start, Search(np.array([place]), np.array([side]), free[None]), box, aim)[0]
