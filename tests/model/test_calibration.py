@@ -37,9 +37,10 @@ def grouped(rng: np.random.Generator, sizes: Ints, spread: Array = SPREAD) -> tu
 def test_errors_shrink_with_the_root_of_the_pairs(rng: np.random.Generator) -> None:
     def errors(n: int, repeats: int = 60) -> list[float]:
         found = [calibrate(*pairs(rng, n)) for _ in range(repeats)]
-        right = (MEAN, CONTEXT, BIAS, NOISE)
+        right = {"context_mean": MEAN, "context_cov": CONTEXT, "bias": BIAS, "noise_cov": NOISE}
         return [
-            float(np.sqrt(np.mean([(one[part] - right[part]) ** 2 for one in found]))) for part in range(4)
+            float(np.sqrt(np.mean([(getattr(one, part) - value) ** 2 for one in found])))
+            for part, value in right.items()
         ]
 
     # Each of 8 errors is good to 1 in 13 (60 repeats of three or more numbers): a ratio of 4 lies outside

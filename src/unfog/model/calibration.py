@@ -21,6 +21,10 @@ import numpy.typing as npt
 
 from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints
+from unfog.model.between import between
+from unfog.model.constants import Constant
+from unfog.model.tempo import Tempo
+from unfog.model.timing import Pairs, Timing, check_periods, check_times, timing
 
 SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix that is not taken for zero
 PAIRS = "two matrices (n, d) of numbers of the same shape; NaN where a value is missing"
@@ -36,6 +40,17 @@ class Calibration(NamedTuple):
     bias_cov: Array  # (d, d)  Sigma_gamma
     pairs: int  # used
     contexts: Array  # (n, d)  their true contexts: the law of contexts as it is, not by its moments alone
+    timing: Timing | None = None  # constants of time, where times are given, and checks of them
+
+    @property
+    def tempo(self) -> Tempo | None:
+        """How contexts and errors move in time; None without times."""
+        return None if self.timing is None else self.timing.tempo
+
+    @property
+    def constants(self) -> dict[str, Constant] | None:
+        """The numbers of that, with standard errors and limits; None without times."""
+        return None if self.timing is None else self.timing.constants
 
 
 class Affine(NamedTuple):
@@ -50,7 +65,12 @@ class Affine(NamedTuple):
 
 
 def calibrate(
-    noisy: npt.ArrayLike, true: npt.ArrayLike, *, groups: npt.ArrayLike | None = None
+    noisy: npt.ArrayLike,
+    true: npt.ArrayLike,
+    *,
+    groups: npt.ArrayLike | None = None,
+    times: npt.ArrayLike | None = None,
+    cycles: tuple[float, ...] = (),
 ) -> Calibration:
     """Estimate a channel from pairs: noisy and true contexts, (n, d) each, in the same units.
 
@@ -62,6 +82,10 @@ def calibrate(
     can be seen. Groups fewer than d + 1 leave some directions at that floor. Without groups there is one
     bias and nothing to compare it with: `bias_cov` is diag(bias^2) + noise_cov / n, the spread of which that
     one bias would be typical, in whichever direction.
+
+    `times`, n numbers of any unit, say when: then `timing` has the constants of time (`unfog.model.timing`),
+    with `cycles` of these periods if asked for. Groups are then devices or persons, and in none of them times
+    go back.
     """
     rows = _complete("noisy", noisy, true)
     contexts, errors = rows.true, rows.other - rows.true
@@ -76,7 +100,15 @@ def calibrate(
     _check_independent("noisy", within)
     noise_cov = within.T @ within / (n - len(means))
     bias = means.mean(axis=0)
-    spread = np.diag(bias**2) + noise_cov / n if len(means) == 1 else _between(means, labels, noise_cov)
+    spread = np.diag(bias**2) + noise_cov / n
+    if len(means) > 1:
+        spread = between(means, float((1 / np.bincount(labels)).mean()), noise_cov, 1 / n)
+    found = None
+    if times is None and cycles:
+        raise InputError("cycles", cycles, "none without times")
+    if times is not None:
+        pairs = Pairs(contexts, errors, check_times(times, rows.kept), labels)
+        found = timing(pairs, check_periods(cycles), _symmetric(spread))
     return Calibration(
         contexts.mean(axis=0),
         np.atleast_2d(np.cov(contexts.T)),
@@ -85,6 +117,7 @@ def calibrate(
         _symmetric(spread),
         n,
         contexts,
+        found,
     )
 
 
@@ -174,16 +207,6 @@ def _check_independent(field: str, values: Array) -> None:
     if np.linalg.eigvalsh(scaled.T @ scaled / len(values))[0] < SINGULAR:
         problem = "columns hang together: one follows from the others"
         raise InputError(field, problem, "columns that vary on their own")
-
-
-def _between(means: Array, labels: Ints, noise_cov: Array) -> Array:
-    """Covariance of the groups' biases; in units of the noise no eigenvalue is below 1 / n."""
-    raw = np.atleast_2d(np.cov(means.T)) - noise_cov * (1 / np.bincount(labels)).mean()
-    root = np.linalg.cholesky(noise_cov)
-    scaled = np.linalg.solve(root, np.linalg.solve(root, raw).T)
-    values, vectors = np.linalg.eigh(_symmetric(scaled))
-    half = root @ vectors * np.sqrt(np.maximum(values, 1 / len(labels)))
-    return half @ half.T
 
 
 def _symmetric(matrix: Array) -> Array:

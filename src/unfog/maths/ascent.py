@@ -1,0 +1,198 @@
+"""Maxima of smooth functions of a few numbers, and how far one may go from them: many problems side by side.
+
+A function takes points (B, p) and gives values (B,), so that everything asked of it at one time is one call:
+derivatives are central differences, steps are Newton's, damped as by K. Levenberg and D. W. Marquardt, inside
+a box. Limits of a number are where the profile of the function, the others following, is a given drop below
+the maximum; they are found by Newton's method on both conditions at once (D. J. Venzon and S. H. Moolgavkar,
+*A Method for Computing Profile-Likelihood-Based Confidence Intervals*). A coordinate that is not free stays,
+and may be infinite.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.maths.arrays import Array, Bools, Ints, matvec
+
+STEP = 5e-3  # of the differences: points are logarithms, or as smooth
+ROUNDS = 60
+NEAR = 1e-5  # what a step would gain, from which on there is no more to climb
+REACH = 2.0  # of a step in any coordinate
+CLOSE = 1e-3  # a move of limits that is none
+SURE = 0.02  # how far from the aim is at it
+GRID = 40
+LEAST = 1e-6  # curvature, where there is none
+
+Function = Callable[[Array], Array]
+
+
+class Place(NamedTuple):
+    """Points, and the function about them."""
+
+    at: Array  # (S, p)
+    value: Array  # (S,)
+    slope: Array  # (S, p)
+    bend: Array  # (S, p, p)
+
+
+class Box(NamedTuple):
+    """Where points may be, (p,) each."""
+
+    low: Array
+    high: Array
+
+
+def about(function: Function, at: Array, free: Bools) -> Place:
+    """Value, gradient and Hessian by differences along what is free in any point; zero along the rest.
+
+    With q such coordinates that takes 1 + q + q^2 values for each point.
+    """
+    count, p = at.shape
+    along = np.eye(p)[free.any(axis=0)]
+    q = len(along)
+    pairs = [(i, j) for i in range(q) for j in range(i)]
+    shifts = STEP * np.concatenate([along, *(along[[i]] + along[[j]] for i, j in pairs)])
+    around = np.concatenate([np.zeros((1, p)), shifts, -shifts])
+    values = function((at[:, None, :] + around).reshape(-1, p)).reshape(count, -1)
+    value, (up, down) = values[:, 0], np.moveaxis(values[:, 1:].reshape(count, 2, -1), 1, 0)
+    twice = up + down - 2 * value[:, None]
+    bend = twice[:, :q, None] * np.eye(q)
+    for k, (i, j) in enumerate(pairs):
+        bend[:, i, j] = bend[:, j, i] = (twice[:, q + k] - twice[:, i] - twice[:, j]) / 2
+    slope = (up - down)[:, :q] / (2 * STEP)
+    return Place(at, value, slope @ along, along.T @ (bend / STEP**2) @ along)
+
+
+def climb(function: Function, starts: Array, free: Bools, box: Box) -> Place:
+    """The maximum that each start (S, p) leads to, moving what is free (S, p)."""
+    here = about(function, np.where(free, np.clip(starts, box.low, box.high), starts), free)
+    damping = np.full(len(starts), 1e-3)
+    busy = np.arange(len(starts))
+    for _ in range(ROUNDS):
+        moves, gain = _moves(_some(here, busy), free[busy], box, damping[busy])
+        busy, moves = busy[gain > NEAR], moves[gain > NEAR]
+        if not len(busy):
+            break
+        there = about(function, here.at[busy] + moves, free)
+        better = there.value >= here.value[busy]
+        damping[busy] *= np.where(better, 0.2, 10.0)
+        for old, new in zip(here, there, strict=True):
+            old[busy[better]] = new[better]
+        busy = busy[damping[busy] < 1e8]
+    return here
+
+
+def _some(place: Place, which: Ints) -> Place:
+    return Place(*(part[which] for part in place))
+
+
+def _moves(here: Place, free: Bools, box: Box, damping: Array) -> tuple[Array, Array]:
+    """Newton's steps in the box, and what each would gain."""
+    moving = free & ~_outward(here, box)
+    slope = np.where(moving, here.slope, 0.0)
+    sizes, turn = np.linalg.eigh(_curvature(here.bend, moving))
+    sizes = np.maximum(np.abs(sizes), LEAST)
+    sizes = sizes + damping[:, None] * sizes.max(axis=1, keepdims=True)
+    moves = matvec(turn, matvec(turn.mT, slope) / sizes)
+    moves /= np.maximum(np.abs(moves).max(axis=1, keepdims=True) / REACH, 1.0)
+    there = np.where(free, np.clip(here.at + moves, box.low, box.high), here.at)
+    moves = np.subtract(there, here.at, where=moving, out=np.zeros_like(there))
+    return moves, (slope * moves).sum(axis=1) / 2
+
+
+def _outward(here: Place, box: Box) -> Bools:
+    """What is at the edge of the box and would leave it."""
+    return ((here.at <= box.low) & (here.slope <= 0)) | ((here.at >= box.high) & (here.slope >= 0))
+
+
+def _curvature(bend: Array, moving: Bools) -> Array:
+    """Minus the Hessian of what moves; 1 for the rest."""
+    both = moving[:, :, None] & moving[:, None, :]
+    return np.where(both, -bend, np.eye(bend.shape[-1]) * ~moving[:, :, None])
+
+
+class Search(NamedTuple):
+    """Limits to be found: of number `which`, downwards or upwards (side -1 or 1), the rest following."""
+
+    which: Ints  # (S,)
+    side: Array  # (S,)
+    free: Bools  # (S, p)  the number itself too
+
+    def some(self, which: Ints | int) -> "Search":
+        """Those, or that one, without the axis S."""
+        return Search(self.which[which], self.side[which], self.free[which])
+
+
+def limits(function: Function, tops: Array, search: Search, box: Box, aim: float) -> Array:
+    """(S,): how far each number may go until the profile is down at `aim`; the box's edge if it never is.
+
+    From points (S, p) above the aim. Where Newton's method does not arrive, the way there is walked.
+    """
+    here = about(function, np.where(search.free, np.clip(tops, box.low, box.high), tops), search.free)
+    busy = np.arange(len(tops))
+    for _ in range(ROUNDS // 2):
+        some = search.some(busy)
+        there = _nearer(_some(here, busy), some, box, aim)
+        each = np.arange(len(busy)), some.which
+        moved = np.abs(there[each] - here.at[busy][each])
+        for old, new in zip(here, about(function, there, some.free), strict=True):
+            old[busy] = new
+        busy = busy[moved > CLOSE]
+        if not len(busy):
+            break
+    ends = here.at[np.arange(len(tops)), search.which]
+    for k in np.flatnonzero(~_arrived(here, tops, search, box, aim)):
+        ends[k] = _walked(function, tops[k], search.some(int(k)), box, aim)
+    return ends
+
+
+def _nearer(here: Place, search: Search, box: Box, aim: float) -> Array:
+    """Where the next step leads."""
+    each = np.arange(len(here.at))
+    moving = search.free & ~_outward(here, box)
+    moving[each, search.which] = True
+    asked = zip(search.which, search.side, moving, strict=True)
+    moves = np.stack([_towards(_some(here, each[k : k + 1]), *one, aim) for k, one in enumerate(asked)])
+    return np.where(search.free, np.clip(here.at + moves, box.low, box.high), here.at)
+
+
+def _arrived(here: Place, tops: Array, search: Search, box: Box, aim: float) -> Bools:
+    each = np.arange(len(tops))
+    ends, tops = here.at[each, search.which], tops[each, search.which]
+    edges = np.where(search.side > 0, box.high[search.which], box.low[search.which])
+    there = (np.abs(here.value - aim) < SURE) | ((ends == edges) & (here.value > aim))
+    return there & ((ends - tops) * search.side >= 0)
+
+
+def _walked(function: Function, top: Array, search: Search, box: Box, aim: float) -> float:
+    """One limit along a grid, the others at their best, between two of its points by a line."""
+    j = int(search.which)
+    edge = box.high[j] if search.side > 0 else box.low[j]
+    points = np.tile(top, (GRID, 1))
+    points[:, j] = top[j] + (edge - top[j]) * np.linspace(0, 1, GRID) ** 2
+    free = np.tile(search.free & (np.arange(len(top)) != j), (GRID, 1))
+    values = climb(function, points, free, box).value
+    k = int(np.argmax(values < aim))
+    if k == 0:
+        return float(edge)
+    share = (values[k - 1] - aim) / (values[k - 1] - values[k])
+    return float(points[k - 1, j] + share * (points[k, j] - points[k - 1, j]))
+
+
+def _towards(here: Place, j: int, side: float, moving: Bools, aim: float) -> Array:
+    """Venzon and Moolgavkar's step: the others to their best, number j to where the profile is at the aim."""
+    rest = moving & (np.arange(len(moving)) != j)
+    slope, bend = here.slope[0], here.bend[0]
+    sizes, turn = np.linalg.eigh(_curvature(here.bend, rest[None])[0])
+    inverse = (turn / np.maximum(np.abs(sizes), LEAST)) @ turn.T
+    pull, along = np.where(rest, slope, 0.0), np.where(rest, bend[j], 0.0)
+    value = here.value[0] + pull @ inverse @ pull / 2
+    first, second = slope[j] + along @ inverse @ pull, bend[j, j] + along @ inverse @ along
+    root = first**2 - 2 * second * (value - aim)
+    step = REACH * side if value > aim else -side
+    if second < 0 and root >= 0:
+        step = float(np.clip((-first - side * np.sqrt(root)) / second, -1.0, 1.0))
+    moves = np.clip(np.where(rest, inverse @ (pull + along * step), 0.0), -1.0, 1.0)
+    moves[j] = step
+    return moves
