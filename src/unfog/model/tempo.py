@@ -43,6 +43,7 @@ class Tempo(NamedTuple):
     error: Moving | None = None  # of the error
     periods: tuple[float, ...] = ()  # of cycles in the context
     cycles: Array | None = None  # (p, d, d)  covariance of a, and of b, for each period
+    since: float | None = None  # the time at which this is the start; None: that of the first reading
 
     def check(self, dim: int) -> "Tempo":
         """Itself, where every part is a covariance of this size and every time constant one."""
@@ -58,6 +59,8 @@ class Tempo(NamedTuple):
             raise InputError("tempo.periods", self.periods, "positive numbers")
         if self.periods and (self.cycles is None or self.cycles.shape != (len(self.periods), dim, dim)):
             raise InputError("tempo.cycles", self.cycles, f"{len(self.periods)} covariances ({dim}, {dim})")
+        if self.since is not None and not np.isfinite(self.since):
+            raise InputError("tempo.since", self.since, "a time, or none")
         return self
 
 

@@ -34,6 +34,7 @@ class Clockwork(NamedTuple):
     steps: Array  # (n, q d)  roots of what a unit of time adds, for the first q parts
     white: Array  # (d, d)  root of the white part's covariance; where there is none, all but zero
     scale: Array  # (d,)    deviations of the context, as told
+    since: Array  # ()      the time of the start; not a number where that is the first reading's
 
 
 class _Wheel(NamedTuple):
@@ -64,6 +65,7 @@ def clockwork(known: Knowledge) -> Clockwork:
         _blocks(moving, len(wheels)),
         np.diag(EXACT * scale) if tempo.white is None else root(tempo.white),
         scale,
+        np.asarray(np.nan if tempo.since is None else tempo.since),
     )
 
 

@@ -86,16 +86,19 @@ def replayed(clock: Clockwork, window: tuple[Kept, ...], asked: list[Bools]) -> 
     belief = _copied(clock, after(clock, moved, window[0]), window[0].at, asked[0])
     for kept, here in zip(window[1:], asked[1:], strict=True):
         last = found[-1]
-        moved = clockwork.moved(clock, belief, since(last.number, last.at, kept.at))
+        moved = clockwork.moved(clock, belief, since(clock, last.number, last.at, kept.at))
         found.append(kept._replace(belief=_without_copy(moved, n, d)))
         belief = _copied(clock, after(clock, moved, kept), kept.at, here)
     copy = Belief(belief.mean[..., n:], belief.root[..., n:, :])
     return Replay(_without_copy(belief, n, d), tuple(found), copy)
 
 
-def since(number: Array, last: Array, at: Array) -> Array:
-    """The time from a last reading to this one; none where the last was none."""
-    return at.__array_namespace__().where(number < 0, 0.0, at - last)
+def since(clock: Clockwork, number: Array, last: Array, at: Array) -> Array:
+    """The time from a last reading to this one; where there was none, from the start."""
+    xp = at.__array_namespace__()
+    first = xp.where(xp.isnan(clock.since), 0.0, at - clock.since)
+    found: Array = xp.where(number < 0, first, at - last)
+    return found
 
 
 def _without_copy(belief: Belief, n: int, d: int) -> Belief:

@@ -108,7 +108,7 @@ class Temporal(Denoiser, Expects, Corrects, Timed):
         """The belief moved to the time of a reading; unless that is told, one unit after the last."""
         xp = parameters.mean.__array_namespace__()
         number, at = _when(moment, state)
-        length = recent.since(state.number, state.at, at)
+        length = recent.since(parameters, state.number, state.at, at)
         if xp is np and not (length >= 0).all():
             raise InputError("at", f"{at} after {state.at}", "times that never go back")
         noise = parameters.white if moment.noise is None else xp.linalg.cholesky(moment.noise)
