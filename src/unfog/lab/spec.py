@@ -36,15 +36,19 @@ from unfog.worlds.composed import Composed
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
+from unfog.worlds.temporal import TemporalProblem
 from unfog.worlds.told import ToldFields
+from unfog.worlds.units import UnitFields
 
 KINDS: dict[str, type[Composed]] = {
     "gaussian": GaussianProblem,
     "logistic": LogisticProblem,
     "movielens": MovieLens,
     "airquality": AirQuality,
+    "temporal": TemporalProblem,
 }
-SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
+COMMON = (UnitFields, ToldFields, ChannelFields)
+SHARED = {field.name for kind in COMMON for field in dataclasses.fields(kind)}
 DEFAULTS = {
     kind: {
         field.name: field.default
@@ -52,7 +56,7 @@ DEFAULTS = {
         if field.init
     }
     for kind, world in KINDS.items()
-}  # a world's own fields, then those of every world
+}  # a world's own fields, then those that it has in common with others
 
 
 class _Strict(BaseModel):
