@@ -47,12 +47,12 @@ KINDS: dict[str, type[Composed]] = {
     "airquality": AirQuality,
     "temporal": TemporalProblem,
 }
-COMMON = (UnitFields, ToldFields, ChannelFields)
-SHARED = {field.name for kind in COMMON for field in dataclasses.fields(kind)}
+SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
+LATER = SHARED | {field.name for field in dataclasses.fields(UnitFields)}
 DEFAULTS = {
     kind: {
         field.name: field.default
-        for field in sorted(dataclasses.fields(world), key=lambda field: field.name in SHARED)
+        for field in sorted(dataclasses.fields(world), key=lambda field: field.name in LATER)
         if field.init
     }
     for kind, world in KINDS.items()
