@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from unfog.model.deconvolution import deconvolve
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
+    from unfog.worlds.temporal import TemporalProblem
 
 _HOME = {
     "AGENTS": "agents.catalogue",
@@ -32,6 +33,7 @@ _HOME = {
     "GaussianProblem": "worlds.gaussian",
     "InputError": "inputs",
     "LogisticProblem": "worlds.logistic",
+    "TemporalProblem": "worlds.temporal",
     "calibrate": "model.calibration",
     "deconvolve": "model.deconvolution",
     "figure": "lab.figures",
@@ -58,6 +60,7 @@ __all__ = [
     "GaussianProblem",
     "InputError",
     "LogisticProblem",
+    "TemporalProblem",
     "__version__",
     "calibrate",
     "choose",

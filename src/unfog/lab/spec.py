@@ -36,23 +36,27 @@ from unfog.worlds.composed import Composed
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
+from unfog.worlds.temporal import TemporalProblem
 from unfog.worlds.told import ToldFields
+from unfog.worlds.units import UnitFields
 
 KINDS: dict[str, type[Composed]] = {
     "gaussian": GaussianProblem,
     "logistic": LogisticProblem,
     "movielens": MovieLens,
     "airquality": AirQuality,
+    "temporal": TemporalProblem,
 }
 SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
+LATER = SHARED | {field.name for field in dataclasses.fields(UnitFields)}
 DEFAULTS = {
     kind: {
         field.name: field.default
-        for field in sorted(dataclasses.fields(world), key=lambda field: field.name in SHARED)
+        for field in sorted(dataclasses.fields(world), key=lambda field: field.name in LATER)
         if field.init
     }
     for kind, world in KINDS.items()
-}  # a world's own fields, then those of every world
+}  # a world's own fields, then those that it has in common with others
 
 
 class _Strict(BaseModel):

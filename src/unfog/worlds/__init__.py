@@ -2,5 +2,6 @@
 
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.temporal import TemporalProblem
 
-__all__ = ["GaussianProblem", "LogisticProblem"]
+__all__ = ["GaussianProblem", "LogisticProblem", "TemporalProblem"]

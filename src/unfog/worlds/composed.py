@@ -124,13 +124,17 @@ class Composed(ToldFields, ChannelFields, ABC):
 
     def truth(self, draws: Mapping[str, Array]) -> Truth:
         """theta*, gamma* and the actions of a trial, and its first row."""
-        parts = self._parts
-        xp = draws["theta"].__array_namespace__()
-        theta = type(self._prior)(*map(xp.asarray, self._prior)).sample(self.theta_scale * draws["theta"])
+        parts, theta = self._parts, self._theta(draws)
+        xp = theta.__array_namespace__()
         bias, path = parts.channel.bias(draws)
         first = xp.floor(draws["first"] * parts.clock.rows) if parts.clock else None
         biases = parts.channel.of_units(bias, draws["units"]) if self.units > 1 else None
         return Truth(theta, bias, parts.arms.features(draws), first, path, biases)
+
+    def _theta(self, draws: Mapping[str, Array]) -> Array:
+        """theta* of a trial, from the prior."""
+        xp = draws["theta"].__array_namespace__()
+        return type(self._prior)(*map(xp.asarray, self._prior)).sample(self.theta_scale * draws["theta"])
 
     def round_normals(self) -> int:
         """A context's, its measurement's, its unit's and its reward's."""
