@@ -12,7 +12,8 @@ from tests.timed import Truth, drawn, irregular
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.model.calibration import calibrate
-from unfog.model.constants import Fit, contexts_model, errors_model, fit
+from unfog.model.constants import Fit, fit
+from unfog.model.laws import contexts_model, errors_model
 from unfog.model.series import series
 from unfog.model.tempo import Tempo
 from unfog.model.timing import Timing
@@ -106,6 +107,7 @@ def test_units_may_be_changed(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(turn.T @ first.tempo.fast.cov @ turn, other.tempo.fast.cov, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_parts_that_are_not_there_are_not_found() -> None:
     def still(seed: int) -> Timing:
         rng = np.random.default_rng([6, seed])
@@ -141,6 +143,7 @@ def test_what_cannot_be_told_apart_is_said(rng: np.random.Generator) -> None:
     assert "cannot tell" in str(timing)
 
 
+@pytest.mark.slow
 def test_a_bias_that_returns(rng: np.random.Generator) -> None:
     n, truth = 800, Truth(0.1, 1.0, 0.0, slow=20.0)
     times = irregular(rng, n)
@@ -153,6 +156,7 @@ def test_a_bias_that_returns(rng: np.random.Generator) -> None:
     assert bias.walk is None
 
 
+@pytest.mark.slow
 def test_cycles_are_found_where_they_are(rng: np.random.Generator) -> None:
     n, truth = 500, Truth(0.0, 3.0, 0.0, cycles=((24.0, 0.6),))
     times = irregular(rng, n)
@@ -168,6 +172,7 @@ def test_cycles_are_found_where_they_are(rng: np.random.Generator) -> None:
     assert tempo.periods == (24.0,)
 
 
+@pytest.mark.slow
 def test_groups_have_starts_of_their_own(rng: np.random.Generator) -> None:
     groups, n = 30, 40
     spread, labels = spd(rng, D, 1.0, 6.0), np.repeat(np.arange(groups), n)
@@ -200,14 +205,14 @@ def test_several_readings_of_one_moment(rng: np.random.Generator) -> None:
         found(noisy, again + 1e-3 * np.arange(400)[:, None], times)
 
 
+@pytest.mark.slow
 def test_a_fit_takes_a_second_or_two(rng: np.random.Generator) -> None:
     n = 1000
-    true, error = (
-        np.cumsum(rng.standard_normal((n, 4)), 0) * 0.1 + rng.standard_normal((n, 4)) for _ in range(2)
-    )
+    times = irregular(rng, n)
+    true, error = (drawn(rng, law, times, one(n), spd(rng, 4)) for law in (CONTEXTS, ERRORS))
     begun = time.process_time()
-    found(true + error, true, np.arange(n))
-    assert time.process_time() - begun < 6.0  # 1 to 2 on a machine that is not busy
+    found(true + error, true, times)
+    assert time.process_time() - begun < 5.0  # 1 to 2 on a machine that is not busy
 
 
 NOISY, RIGHT, TIMES = pairs(np.random.default_rng(3), 40)

@@ -21,7 +21,7 @@ NEAR = 1e-5  # what a step would gain, from which on there is no more to climb
 REACH = 2.0  # of a step in any coordinate
 CLOSE = 1e-3  # a move of limits that is none
 SURE = 0.02  # how far from the aim is at it
-GRID = 40
+GRID = 20
 LEAST = 1e-6  # curvature, where there is none
 
 Function = Callable[[Array], Array]
@@ -131,7 +131,7 @@ def limits(function: Function, tops: Array, search: Search, box: Box, aim: float
     """
     here = about(function, np.where(search.free, np.clip(tops, box.low, box.high), tops), search.free)
     busy = np.arange(len(tops))
-    for _ in range(ROUNDS // 2):
+    for _ in range(ROUNDS // 3):
         some = search.some(busy)
         there = _nearer(_some(here, busy), some, box, aim)
         each = np.arange(len(busy)), some.which
@@ -176,7 +176,8 @@ def _walked(function: Function, top: Array, search: Search, box: Box, aim: float
     k = int(np.argmax(values < aim))
     if k == 0:
         return float(edge)
-    share = (values[k - 1] - aim) / (values[k - 1] - values[k])
+    depth = np.sqrt(np.maximum(values[0] - values[[k - 1, k]], 0.0))  # nearly straight
+    share = (np.sqrt(max(values[0] - aim, 0.0)) - depth[0]) / (depth[1] - depth[0])
     return float(points[k - 1, j] + share * (points[k, j] - points[k - 1, j]))
 
 

@@ -23,6 +23,7 @@ from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.model.between import between
 from unfog.model.constants import Constant
+from unfog.model.seldom import Covs, Rows, seldom
 from unfog.model.tempo import Tempo
 from unfog.model.timing import Pairs, Timing, check_periods, check_times, timing
 
@@ -85,12 +86,31 @@ def calibrate(
 
     `times`, n numbers of any unit, say when: then `timing` has the constants of time (`unfog.model.timing`),
     with `cycles` of these periods if asked for. Groups are then devices or persons, and in none of them times
-    go back.
+    go back. Where noisy contexts without a true one are more than the pairs, both are used (unless there are
+    cycles).
     """
     rows = _complete("noisy", noisy, true)
+    if times is None and cycles:
+        raise InputError("cycles", cycles, "none without times")
+    found = _moments(rows, _labels(groups, rows.kept))
+    if times is None:
+        return found
+    all_noisy, all_true = _matrix("noisy", noisy), _matrix("true", true)
+    seen = np.asarray(np.isfinite(all_noisy).all(axis=1))
+    periods = check_periods(cycles)
+    few = int((seen & ~rows.kept).sum()) > found.pairs and not periods
+    used = seen if few else rows.kept
+    when, labels = check_times(times, used), _labels(groups, used)
+    if few:
+        covs = Covs(found.context_cov, found.noise_cov, found.bias_cov)
+        return found._replace(timing=seldom(Rows(all_noisy[used], all_true[used], when, labels), covs))
+    pairs = Pairs(rows.true, rows.other - rows.true, when, labels)
+    return found._replace(timing=timing(pairs, periods, found.bias_cov))
+
+
+def _moments(rows: "_Rows", labels: Ints) -> Calibration:
     contexts, errors = rows.true, rows.other - rows.true
     n, _ = errors.shape
-    labels = _labels(groups, rows.kept)
     means = np.stack([np.bincount(labels, column) for column in errors.T], 1) / np.bincount(labels)[:, None]
     _check_count("noisy", errors, len(means))
     _check_varies("true", contexts, contexts, "is constant")
@@ -103,22 +123,8 @@ def calibrate(
     spread = np.diag(bias**2) + noise_cov / n
     if len(means) > 1:
         spread = between(means, float((1 / np.bincount(labels)).mean()), noise_cov, 1 / n)
-    found = None
-    if times is None and cycles:
-        raise InputError("cycles", cycles, "none without times")
-    if times is not None:
-        pairs = Pairs(contexts, errors, check_times(times, rows.kept), labels)
-        found = timing(pairs, check_periods(cycles), _symmetric(spread))
-    return Calibration(
-        contexts.mean(axis=0),
-        np.atleast_2d(np.cov(contexts.T)),
-        bias,
-        noise_cov,
-        _symmetric(spread),
-        n,
-        contexts,
-        found,
-    )
+    context_cov = np.atleast_2d(np.cov(contexts.T))
+    return Calibration(contexts.mean(axis=0), context_cov, bias, noise_cov, _symmetric(spread), n, contexts)
 
 
 def affine(raw: npt.ArrayLike, true: npt.ArrayLike) -> Affine:

@@ -5,6 +5,8 @@ With every true context beside its noisy one, contexts and errors are both seen,
 own, and how far starts lie apart is the covariance of level and bias at the start. Where there is one series,
 the level starts as far from the mean of the contexts as a walk is from its own mean in the end, a third of
 all that it walked, and the bias with the covariance it has without time.
+
+Where noisy contexts without a true one are more than the pairs, `unfog.model.seldom` takes both.
 """
 
 from typing import NamedTuple
@@ -15,7 +17,8 @@ import numpy.typing as npt
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.model.between import between
-from unfog.model.constants import Constant, Fit, Model, contexts_model, errors_model, fit
+from unfog.model.constants import Constant, Fit, fit
+from unfog.model.laws import Model, contexts_model, errors_model
 from unfog.model.leftover import Leftover, leftover
 from unfog.model.series import Series, scatter, series
 from unfog.model.tempo import Moving, Tempo
@@ -146,14 +149,19 @@ def _moments(pairs: Pairs, periods: tuple[float, ...]) -> Series:
 
 def _check(pairs: Pairs, cycles: int) -> None:
     """Refuse times that go back, and fewer pairs than constants."""
+    check_order(pairs.times, pairs.labels)
     same = np.diff(pairs.labels) == 0
-    back = same & (np.diff(pairs.times) < 0)
-    if back.any():
-        before, after = pairs.times[np.argmax(back) : np.argmax(back) + 2]
-        raise InputError("times", f"{after:g} comes after {before:g}", TIMES)
     n, d = pairs.true.shape
     constants = d * (n - int(same.sum())) + d * (d + 1) // 2 + max(3, 2 + cycles)
     moments = int((same & (np.diff(pairs.times) > 0)).sum())
     if moments < constants:
         allowed = f"at least {constants} steps forward in time, as many as there are constants"
         raise InputError("times", f"has {moments} steps forward", allowed)
+
+
+def check_order(times: Array, labels: Ints) -> None:
+    """Refuse times that go back within a series."""
+    back = (np.diff(labels) == 0) & (np.diff(times) < 0)
+    if back.any():
+        before, after = times[np.argmax(back) : np.argmax(back) + 2]
+        raise InputError("times", f"{after:g} comes after {before:g}", TIMES)
