@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.maths.arrays import Array, Bools, matvec
+from unfog.maths.arrays import Array, Bools, Ints, matvec
 
 
 class Belief(NamedTuple):
@@ -84,25 +84,23 @@ def triangle(wide: Array) -> Array:
         upper: Any = np.linalg.qr(wide.mT, mode="r")
         lower: Array = upper.mT
         return lower
-    for k in range(wide.shape[-2]):
-        wide = _reflected(wide, k, xp)
-    n = wide.shape[-2]
+    n, m = wide.shape[-2:]
+    columns = xp.arange(m)
+    for k in range(n):  # shapes that stay the same compile several times as fast as ones that shrink
+        wide = _reflected(wide, k, columns, xp)
     found: Array = wide[..., :n] * xp.tril(xp.ones((n, n), dtype=wide.dtype))
     return found
 
 
-def _reflected(wide: Array, k: int, xp: Any) -> Array:
+def _reflected(wide: Array, k: int, columns: Ints, xp: Any) -> Array:
     """With row k zero beyond its diagonal: the columns from k on are reflected."""
-    row = wide[..., k, k:]
-    size = xp.sqrt((row**2).sum(-1))
-    first = row[..., 0]
+    row = xp.where(columns >= k, wide[..., k, :], 0.0)
+    size, first = xp.sqrt((row**2).sum(-1)), row[..., k]
     pivot = xp.where(first < 0, size, -size)  # away from the first entry: nothing cancels
-    mirror = xp.concat([(first - pivot)[..., None], row[..., 1:]], axis=-1)
+    mirror = xp.where(columns == k, (first - pivot)[..., None], row)
     square = (mirror**2).sum(-1)
     scale = xp.where(square > 0, 2 / xp.where(square > 0, square, 1.0), 0.0)
-    right = wide[..., k:]
-    turned = right - matvec(right, mirror)[..., None] * (scale[..., None] * mirror)[..., None, :]
-    return xp.concat([wide[..., :k], turned], axis=-1)
+    return wide - (matvec(wide, mirror) * scale[..., None])[..., None] * mirror[..., None, :]
 
 
 def forward(lower: Array, value: Array) -> Array:

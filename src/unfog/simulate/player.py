@@ -30,12 +30,16 @@ class Player:
         seed: int,
         trials: Sequence[int],
         several: int = 1,
+        late: bool = True,
     ) -> None:
-        """Before the first round; only the privileged are shown a truth, and `several` units are told of."""
+        """Before the first round; only the privileged are shown a truth, and `several` units are told of.
+
+        Unless true contexts may come `late`, nothing is kept for those that do.
+        """
         self.agent, self.features = agent, truth.features
         privilege = None if agent.privileged is None else Privilege(truth.bias)
         units = Several(several, (len(trials),)) if several > 1 else None
-        self.setup, self.memory = rounds.begin(agent, known, privilege, several=units)
+        self.setup, self.memory = rounds.begin(agent, known, privilege, several=units, late=late)
         self.seen, self.late = 0, deque[tuple[Decision, Array]]()
         self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepDraws(seed, trials, agent.chain, known)
@@ -75,7 +79,7 @@ def played(
     """
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     refuse(agent, problem, truth.features)
-    player = Player(agent, problem.knowledge(), truth, seed, trials, problem.several)
+    player = Player(agent, problem.knowledge(), truth, seed, trials, problem.several, problem.late > 0)
     nature, uniforms = Nature(problem, seed, trials).next(number)
     draws = player.draws.next(number)
     for t in range(number):

@@ -21,7 +21,8 @@ from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array, Ints
 from unfog.model.calibration import Calibration, affine, calibrate
 from unfog.model.rewards import Identity, Rewards
-from unfog.worlds import told
+from unfog.model.tempo import Tempo
+from unfog.worlds import rhythm, told
 from unfog.worlds.arms import arms
 from unfog.worlds.channel import channel
 from unfog.worlds.clock import Clock
@@ -87,15 +88,20 @@ class Recorded(Composed):
         record = self.record()
         found, contexts, noisy = calibrated(record, self.calibration, self.hindsight)
         rest = slice(self.calibration, None)
-        return self._played(found, contexts[rest], (noisy - contexts)[rest], record.times[rest])
+        first = slice(self.calibration)
+        tempo = None if self.hindsight else rhythm.tempo(noisy[first], contexts[first], record.times[first])
+        return self._played(found, contexts[rest], (noisy - contexts)[rest], record.times[rest], tempo)
 
-    def _played(self, found: Calibration, rows: Array, errors: Array, times: Array) -> Parts:
+    def _played(
+        self, found: Calibration, rows: Array, errors: Array, times: Array, tempo: Tempo | None = None
+    ) -> Parts:
         """The world of a calibration and the rows to play, (n, d), at these times (n,)."""
         payoff = Noisy(inputs.positive("reward_var", self.reward_var))
         made = arms(self.actions, self.action_law, "product", self.dim)
         laws = {name: getattr(found, name) for name in LAWS}
         known = described(self.dim, made.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        known = known._replace(sample=found.contexts)
+        tempo = rhythm.drawn(tempo, found, self.contexts != "data", self.channel != "data")
+        known = known._replace(sample=found.contexts, tempo=tempo)
         contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
         recorded = errors if self.channel == "data" else None
         return Parts(known, contexts, channel(self, known, recorded), made, payoff, Clock(times))

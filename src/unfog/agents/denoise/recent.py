@@ -56,9 +56,13 @@ def with_one(window: tuple[Kept, ...], kept: Kept) -> tuple[Kept, ...]:
 
 def after(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
     """After a reading, and what is known of its context."""
+    return known(clock, read(clock, belief, kept), kept)
+
+
+def read(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
+    """After a reading alone."""
     _, reading = clockwork.read(clock, belief, kept.at)
-    away = kept.noisy.values - clock.mean
-    return known(clock, belief.told(reading, kept.noise, away, kept.noisy.lost()), kept)
+    return belief.told(reading, kept.noise, kept.noisy.values - clock.mean, kept.noisy.lost())
 
 
 def known(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:

@@ -135,7 +135,8 @@ class Temporal(Denoiser, Expects, Corrects, Timed):
         marks = recent.mark(noisy), recent.mark(xp.full_like(noisy, np.nan) if context is None else context)
         mean = xp.broadcast_to(ready.belief.mean, (*noisy.shape[:-1], ready.belief.mean.shape[-1]))
         kept = Kept(ready.number, ready.at, ready.belief._replace(mean=mean), ready.noise, *marks)
-        belief, window = recent.after(parameters, kept.belief, kept), ready.state.window
+        filtered = recent.read if context is None else recent.after
+        belief, window = filtered(parameters, kept.belief, kept), ready.state.window
         return State(belief, ready.at, ready.number, recent.with_one(window, kept), ready.state.stale)
 
     def correct(

@@ -154,7 +154,7 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
     room = None if agent.chain is None else job.rounds
     program = _program(job.problem, agent, job.decompose, given, draws.dtype, gpu, room)
     privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged is not None else None
-    setup, memory = program.cast(rounds.begin(agent, program.known, privilege, room))
+    setup, memory = program.cast(rounds.begin(agent, program.known, privilege, room, late=False))
     inputs = Inputs(
         draws=draws.truth,
         setup=setup,

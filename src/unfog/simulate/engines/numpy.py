@@ -179,7 +179,7 @@ class Numpy:
         problem = job.problem
         truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
         nature = Nature(problem, job.seed, trials)
-        told = problem.knowledge(), truth, job.seed, trials, problem.several
+        told = problem.knowledge(), truth, job.seed, trials, problem.several, problem.late > 0
         players = [Player(agent, *told) for agent in job.agents]
         meter = _Meter(job, len(trials))
         for first in range(0, job.rounds, BLOCK):
