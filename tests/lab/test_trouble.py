@@ -12,7 +12,7 @@ from unfog.inputs import InputError
 from unfog.lab import trouble_figure
 from unfog.maths.streams import RoundDraws
 from unfog.simulate.draws import truth_draws
-from unfog.simulate.player import Player, to_reveal
+from unfog.simulate.player import Player
 
 ODD: Any = {"dim": 2, "actions": 4, "noise_cov": 0.3, "bias_cov": 1.0, "actual_noise_cov": 1.5}
 
@@ -24,13 +24,13 @@ def test_they_are_the_weights_of_the_agent_that_plays(agent: str, odd: dict[str,
     problem, rounds = unfog.GaussianProblem(**ODD | odd), 40
     found = unfog.trouble(problem, agent, rounds=rounds, trials=3, seed=4)
     truth = problem.truth(truth_draws(4, range(3), problem.truth_draws()))
-    player = Player(Catalogue()[agent], problem.knowledge(), truth, 4, range(3))
+    player = Player(Catalogue()[agent], problem, truth, 4, range(3))
     nature = RoundDraws(4, range(3), "rounds", problem.round_normals()).next(rounds)
     normals = player.draws.next(rounds)
     for t in range(rounds):
         emission = problem.emit(truth, nature[:, t], np.asarray(t))
         decision = player.round(emission, normals[:, t], lambda arm: np.zeros(3))
-        player.reveal(decision, to_reveal(emission))
+        player.reveal(decision, emission)
         weights = Adaptive().probabilities(player.memory.denoiser)
         np.testing.assert_allclose(found.sel(round=t + 1), weights, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.sum("hypothesis"), 1.0)

@@ -122,8 +122,8 @@ def test_each_unit_is_learnt_as_if_it_were_alone() -> None:
 
     world = problem(units=2, unit_order="turn")
     truth, agent = truth_of(world, 3), Catalogue()["alg1-exact"]
-    many = Player(agent, world.knowledge(), truth, 0, range(3), world.several)
-    alone = [Player(agent, world.knowledge(), truth, 0, range(3)) for _ in range(2)]
+    many = Player(agent, world, truth, 0, range(3))
+    alone = [Player(agent, problem(), truth, 0, range(3)) for _ in range(2)]
     for t in range(8):
         emission, draws = emitted(world, truth, t, seed=t), many.draws.next(1)[:, 0]
         decision = many.round(emission, draws, lambda _: np.zeros(3))

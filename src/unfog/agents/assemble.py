@@ -11,6 +11,7 @@ from typing import Any
 
 from unfog import inputs
 from unfog.agents.parts import (
+    Appraises,
     Chain,
     Chooser,
     Corrects,
@@ -125,6 +126,11 @@ class Agent:
         return self.denoiser if isinstance(self.denoiser, Timed) else None
 
     @cached_property
+    def appraises(self) -> Appraises | None:
+        """Its denoiser, where that says what a true context is worth."""
+        return self.denoiser if isinstance(self.denoiser, Appraises) else None
+
+    @cached_property
     def looks_back(self) -> tuple[Rewinds, LooksBack] | None:
         """Its denoiser and its learner, where past rounds are denoised anew."""
         able = isinstance(self.denoiser, Rewinds) and isinstance(self.learner, LooksBack)
@@ -208,11 +214,19 @@ def _members(contract: Any) -> list[str]:
 
 
 def refuse_misfit(
-    agent: Agent, known: Knowledge, features: FeatureMap, *, rewards: str, partial: bool, has_bias: bool
+    agent: Agent,
+    known: Knowledge,
+    features: FeatureMap,
+    *,
+    rewards: str,
+    partial: bool,
+    has_bias: bool,
+    asked: bool = False,
 ) -> None:
     """Complain of an agent that cannot play a problem.
 
-    `partial`: some true contexts come late, or never; `has_bias`: there is a true bias to be told.
+    `partial`: some true contexts come late, or never; `has_bias`: there is a true bias to be told; `asked`:
+    true contexts are shown to who asks for them.
     """
     if agent.learner.rewards != rewards:
         what = f"{agent.name!r} learns from {agent.learner.rewards} rewards"
@@ -231,6 +245,9 @@ def refuse_misfit(
         who = f"the learner of {agent.name!r}" if isinstance(agent.denoiser, Corrects) else repr(agent.name)
         allowed = "agents that take true contexts late and in part, or go without"
         raise InputError("agents", f"{who} needs every true context at once", allowed)
+    if asked and agent.sees_context and agent.appraises is None:
+        allowed = "agents that can, such as temporal, or that are shown none"
+        raise InputError("agents", f"{agent.name!r} cannot say what a true context is worth", allowed)
     if agent.privileged is not None and not has_bias:
         allowed = "agents that need not be told: this world has none"
         raise InputError("agents", f"{agent.name!r} is told the bias", allowed)

@@ -278,6 +278,15 @@ class Timed(Protocol):
 
 
 @runtime_checkable
+class Appraises(Protocol):
+    """A denoiser that says what it would be worth to know the true context of the last reading."""
+
+    @abstractmethod
+    def value_of_reveal(self, parameters: Parameters, state: State) -> Array:
+        """By how much that would make contexts to come more certain, (...,): in variances of a context."""
+
+
+@runtime_checkable
 class Corrects(Protocol):
     """A denoiser for true contexts that come late, in any order, or in part."""
 

@@ -204,6 +204,14 @@ def play(
     return reward(agent, setup, memory, decision, pay(decision.arm))
 
 
+def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:
+    """What the true context of a unit's last reading (..., d) would be worth, (...,)."""
+    if agent.appraises is None:
+        raise ValueError(f"{agent.name}: its denoiser cannot say what a true context is worth")
+    channel = units.of(memory.denoiser, unit, noisy)
+    return agent.appraises.value_of_reveal(setup.denoiser, channel)
+
+
 def probabilities(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, draws: Array
 ) -> Array:

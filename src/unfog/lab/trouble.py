@@ -14,7 +14,7 @@ from unfog.maths.arrays import Array
 from unfog.simulate import MOST_SEED
 from unfog.simulate.draws import Nature, emitted, truth_draws
 from unfog.simulate.job import refuse
-from unfog.simulate.player import Player, to_reveal
+from unfog.simulate.player import Player
 from unfog.worlds.problem import Problem
 
 MOST_CELLS = 10**7  # rounds of trials whose weights are kept
@@ -53,12 +53,12 @@ def _weights(problem: Problem, agent: Agent, rounds: int, trials: int, seed: int
     """Those after every round, (trials, hypotheses), of the agent as it plays; what it earns is nothing."""
     truth = problem.truth(truth_draws(seed, range(trials), problem.truth_draws()))
     refuse(agent, problem, truth.features)
-    player = Player(agent, problem.knowledge(), truth, seed, range(trials), problem.several)
+    player = Player(agent, problem, truth, seed, range(trials))
     nature = Nature(problem, seed, range(trials))
     for t in range(rounds):
         normals, uniforms = nature.next(1)
         emission = emitted(problem, truth, normals[:, 0], uniforms[:, 0], np.asarray(t))
         decision = player.round(emission, player.draws.next(1)[:, 0], lambda _: np.zeros(trials))
-        player.reveal(decision, to_reveal(emission), problem.late)
+        player.reveal(decision, emission)
         weights = player.memory.denoiser.weights
         yield np.broadcast_to(np.exp(weights), (trials, weights.shape[-1]))

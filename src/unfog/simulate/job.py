@@ -52,7 +52,8 @@ class Job(NamedTuple):
 def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
     """Complain of an agent that cannot play a problem, whose trials have features like these."""
     kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
-    refuse_misfit(agent, problem.knowledge(), features, rewards=kind, partial=partial, has_bias=has_bias)
+    world = {"partial": partial, "has_bias": has_bias, "asked": problem.asked}
+    refuse_misfit(agent, problem.knowledge(), features, rewards=kind, **world)
     if problem.several > 1 and agent.looks_back is not None:
         why = f"the learner of {agent.name!r} denoises past rounds with one bias, and units have many"
         raise InputError("agents", why, "other learners, or tell_units = false")

@@ -13,7 +13,7 @@ from unfog.agents.units import Several
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.maths.streams import RoundDraws
-from unfog.model.knowledge import Knowledge
+from unfog.simulate.asking import Asking
 from unfog.simulate.draws import Nature, StepDraws, emitted, truth_draws
 from unfog.simulate.job import refuse
 from unfog.worlds.problem import Emission, Problem, Truth
@@ -23,24 +23,17 @@ class Player:
     """Plays some trials side by side, one round after the other."""
 
     def __init__(
-        self,
-        agent: Agent,
-        known: Knowledge,
-        truth: Truth,
-        seed: int,
-        trials: Sequence[int],
-        several: int = 1,
-        late: bool = True,
+        self, agent: Agent, problem: Problem, truth: Truth, seed: int, trials: Sequence[int]
     ) -> None:
-        """Before the first round; only the privileged are shown a truth, and `several` units are told of.
-
-        Unless true contexts may come `late`, nothing is kept for those that do.
-        """
-        self.agent, self.features = agent, truth.features
+        """Before the first round; only the privileged are shown a truth."""
+        self.agent, self.problem, self.features = agent, problem, truth.features
+        known, several = problem.knowledge(), problem.several
         privilege = None if agent.privileged is None else Privilege(truth.bias)
         units = Several(several, (len(trials),)) if several > 1 else None
-        self.setup, self.memory = rounds.begin(agent, known, privilege, several=units, late=late)
+        told = agent, known, privilege
+        self.setup, self.memory = rounds.begin(*told, several=units, late=problem.late > 0)
         self.seen, self.late = 0, deque[tuple[Decision, Array]]()
+        self.asking = Asking(problem.revealed, len(trials)) if problem.asked and agent.appraises else None
         self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepDraws(seed, trials, agent.chain, known)
 
@@ -54,11 +47,15 @@ class Player:
         self.seen += 1
         return decision
 
-    def reveal(self, decision: Decision, context: Array, late: int = 0) -> Decision:
-        """Show a true context after so many rounds more, to those that see any; this round's decision."""
+    def reveal(self, decision: Decision, emission: Emission) -> Decision:
+        """Show a true context, late or at once, to those that see any; this round's decision."""
         if not self.agent.sees_context:
             return decision
-        self.late.append((decision, context))
+        if self.asking is not None:
+            told = self.agent, self.setup, self.memory, decision.unit, decision.noisy
+            emission = emission._replace(revealed=self.asking.next(rounds.value_of_reveal(*told)))
+        self.late.append((decision, to_reveal(emission)))
+        late = self.problem.late
         if len(self.late) > late:
             due = self.late.popleft()
             self.memory, shown = rounds.reveal(self.agent, self.setup, self.memory, *due)
@@ -79,7 +76,7 @@ def played(
     """
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     refuse(agent, problem, truth.features)
-    player = Player(agent, problem.knowledge(), truth, seed, trials, problem.several, problem.late > 0)
+    player = Player(agent, problem, truth, seed, trials)
     nature, uniforms = Nature(problem, seed, trials).next(number)
     draws = player.draws.next(number)
     for t in range(number):
@@ -90,7 +87,7 @@ def played(
             return problem.reward(score, nature[:, t])
 
         decision = player.round(emission, draws[:, t], pay)
-        yield emission, player.reveal(decision, to_reveal(emission), problem.late)
+        yield emission, player.reveal(decision, emission)
 
 
 def offered(emission: Emission, number: Ints) -> Offer:

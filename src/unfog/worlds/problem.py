@@ -91,6 +91,11 @@ class Problem(Protocol):
         ...
 
     @property
+    def revealed(self) -> float:
+        """The share of rounds whose true context is shown, to agents that are shown it."""
+        ...
+
+    @property
     def asked(self) -> bool:
         """Whether true contexts are shown where an agent asks for them, and not otherwise."""
         ...

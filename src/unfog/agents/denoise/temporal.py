@@ -28,7 +28,7 @@ from unfog import inputs
 from unfog.agents.denoise import clockwork, recent
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.recent import Kept, Marked
-from unfog.agents.parts import Corrects, Denoiser, Expects, Moment, Privilege, Timed, is_news
+from unfog.agents.parts import Appraises, Corrects, Denoiser, Expects, Moment, Privilege, Timed, is_news
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Bools, settled
@@ -60,11 +60,15 @@ class Ready(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal(Denoiser, Expects, Corrects, Timed):
-    """Its settings: with `pairs` it is shown true contexts as they come; how many readings a `window` has."""
+class Temporal(Denoiser, Expects, Corrects, Timed, Appraises):
+    """Its settings: with `pairs` it is shown true contexts as they come; how many readings a `window` has.
+
+    What a true context is worth is what it would say of a context so much time `ahead`.
+    """
 
     pairs: bool = True
     window: int = 32
+    ahead: float = 8.0
 
     name = "temporal"
     note = "knows how contexts, biases and errors move in time; takes true contexts whenever they come"
@@ -75,6 +79,7 @@ class Temporal(Denoiser, Expects, Corrects, Timed):
         """Check the settings."""
         inputs.flag("pairs", self.pairs)
         inputs.count("window", self.window, 0, MOST)
+        inputs.not_negative("ahead", self.ahead)
 
     @property
     def sees_context(self) -> bool:
@@ -161,6 +166,23 @@ class Temporal(Denoiser, Expects, Corrects, Timed):
         if after.__array_namespace__() is not np or _is_last(state, number, before, after):
             return _at_once(parameters, state, kept, recent.mark(before))
         return _late(parameters, state, kept, is_news(before, after))
+
+    def value_of_reveal(self, parameters: Clockwork, state: State) -> Array:
+        """Of the last reading's: (...,), summed over coordinates, each in its own variance."""
+        xp = parameters.mean.__array_namespace__()
+        everything = Marked(parameters.mean, xp.ones_like(parameters.mean))
+        last = Kept(state.number, state.at, state.belief, parameters.white, everything, everything)
+        left = self._left(parameters, state.belief, state.at)
+        return left - self._left(parameters, recent.known(parameters, state.belief, last), state.at)
+
+    def _left(self, clock: Clockwork, belief: Belief, at: Array) -> Array:
+        """How uncertain a context will be after its reading, some time ahead."""
+        xp = at.__array_namespace__()
+        soon = clockwork.moved(clock, belief, xp.asarray(self.ahead, dtype=at.dtype))
+        context, reading = clockwork.read(clock, soon, at + self.ahead)
+        seen = context.told(reading, clock.white, xp.zeros_like(context.mean))
+        found: Array = ((seen.root / clock.scale[:, None]) ** 2).sum((-2, -1))
+        return found
 
     def _ready(self, parameters: Clockwork, state: State | Ready) -> Ready:
         return state if isinstance(state, Ready) else self.before(parameters, state, Moment())

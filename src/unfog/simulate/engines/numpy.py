@@ -20,7 +20,7 @@ from unfog.simulate.engines import cost
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.grid import CURVES
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
-from unfog.simulate.player import Player, to_reveal
+from unfog.simulate.player import Player
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
@@ -57,7 +57,7 @@ def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple
             return paid
 
         decision = player.round(emission, draws[t], pay)
-        player.reveal(decision, to_reveal(emission), problem.late)
+        player.reveal(decision, emission)
         arms.append(decision.arm)
         beliefs.append(decision.context)
     refuse_nonsense(player.agent.name, bool((np.abs(player.belief().mean) <= LARGEST).all()))
@@ -179,8 +179,7 @@ class Numpy:
         problem = job.problem
         truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
         nature = Nature(problem, job.seed, trials)
-        told = problem.knowledge(), truth, job.seed, trials, problem.several, problem.late > 0
-        players = [Player(agent, *told) for agent in job.agents]
+        players = [Player(agent, problem, truth, job.seed, trials) for agent in job.agents]
         meter = _Meter(job, len(trials))
         for first in range(0, job.rounds, BLOCK):
             rounds = min(BLOCK, job.rounds - first)
