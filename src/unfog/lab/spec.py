@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unfog.inputs import InputError, count, one_of
 from unfog.lab.airquality import AirQuality
+from unfog.lab.heartsteps import HeartSteps
 from unfog.lab.movielens import MovieLens
 from unfog.lab.recorded import RecordedFile, beside
 from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
@@ -48,6 +49,7 @@ KINDS: dict[str, type[Composed]] = {
     "airquality": AirQuality,
     "temporal": TemporalProblem,
     "recorded": RecordedFile,
+    "heartsteps": HeartSteps,
 }
 SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
 UNITS = {field.name for field in dataclasses.fields(UnitFields)}
