@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from unfog.model.deconvolution import deconvolve
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
+    from unfog.worlds.recorded import RecordedProblem
     from unfog.worlds.temporal import TemporalProblem
 
 _HOME = {
@@ -33,6 +34,7 @@ _HOME = {
     "GaussianProblem": "worlds.gaussian",
     "InputError": "inputs",
     "LogisticProblem": "worlds.logistic",
+    "RecordedProblem": "worlds.recorded",
     "TemporalProblem": "worlds.temporal",
     "calibrate": "model.calibration",
     "deconvolve": "model.deconvolution",
@@ -60,6 +62,7 @@ __all__ = [
     "GaussianProblem",
     "InputError",
     "LogisticProblem",
+    "RecordedProblem",
     "TemporalProblem",
     "__version__",
     "calibrate",

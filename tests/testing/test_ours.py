@@ -64,7 +64,16 @@ MAPS: dict[str, Any] = {
     **BUILT_IN,
     "quadrature": quadrature(lambda a, c: np.concatenate([a * c, np.sin(c) + 0 * a], -1), 2, 9),
 }
-NO_DATA = {"movielens": {"ratings": "stand-in"}}  # fields with which a world needs no file
+NO_DATA: dict[str, Any] = {"movielens": {"ratings": "stand-in"}}  # fields with which a world needs no file
+
+
+def recorded(folder: Path) -> dict[str, Any]:
+    """Fields of a record of one's own."""
+    rows = RNG.standard_normal((60, 2)).cumsum(0)
+    lines = [f"{t},{true},{true + noise}" for t, (true, noise) in enumerate(rows)]
+    (folder / "log.csv").write_text("\n".join(["t,x,a", *lines]), "utf-8")
+    names = {"time": "t", "noisy": ["a"], "true": ["x"], "calibration": 30}
+    return {"file": str(folder / "log.csv"), **names}
 
 
 def skeleton(kind: str) -> Any:
@@ -151,12 +160,12 @@ ODD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_worlds_of_specs(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worlds_of_specs(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     folder = Path(__file__).parents[3] / "shared" / "data"
     if "UNFOG_DATA" not in os.environ and folder.is_dir():
         monkeypatch.setenv("UNFOG_DATA", str(folder))
     try:
-        world: Problem = KINDS[kind](**NO_DATA.get(kind, {}))  # type: ignore[arg-type]
+        world: Problem = KINDS[kind](**(recorded(tmp_path) if kind == "recorded" else NO_DATA.get(kind, {})))
         world.knowledge()
     except MissingError:
         pytest.skip(f"{kind} needs data")

@@ -1,7 +1,7 @@
 """The recorded world on made-up records: rows in order, knowledge from the calibration alone, two engines."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -39,6 +39,7 @@ class Made(Recorded):
     actions: int | Array = 6
     given: Record = field(default_factory=made_up)
     reads: list[int] = field(default_factory=list)
+    dim: ClassVar[int] = D
 
     def record(self) -> Record:
         self.reads.append(1)

@@ -15,6 +15,7 @@ import csv
 from dataclasses import dataclass
 from datetime import date, time
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ class AirQuality(Recorded):
     """
 
     scale: str = "log"
+    dim: ClassVar[int] = len(ANALYSERS)
 
     def __post_init__(self) -> None:
         """Check every field; the data are not needed for it."""

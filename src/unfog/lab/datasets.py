@@ -75,6 +75,17 @@ DATASETS = {
             "field calibration of an electronic nose for benzene estimation in an urban pollution "
             "monitoring scenario, Sensors and Actuators B 129(2), 2008",
         ),
+        Dataset(
+            name="heartsteps",
+            title="HeartSteps",
+            file="heartsteps/HS1_cleaned_for_simulation.csv",
+            sha256="9a36ff8e34950bff66d47e4e2d50e7d41c670fe97a3dc93312997f95c374c6be",
+            lines=7_160,
+            url=None,
+            licence="made public by those who ran the trial, whose terms hold; cite P. Klasnja et al., "
+            "Efficacy of Contextually Tailored Suggestions for Physical Activity: A Micro-randomized "
+            "Optimization Trial of HeartSteps, Annals of Behavioral Medicine 53(6), 2019",
+        ),
     )
 }
 

@@ -27,7 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unfog.inputs import InputError, count, one_of
 from unfog.lab.airquality import AirQuality
+from unfog.lab.heartsteps import HeartSteps
 from unfog.lab.movielens import MovieLens
+from unfog.lab.recorded import RecordedFile, beside
 from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulate.grid import MOST_POINTS
 from unfog.simulate.job import PRECISIONS
@@ -46,17 +48,22 @@ KINDS: dict[str, type[Composed]] = {
     "movielens": MovieLens,
     "airquality": AirQuality,
     "temporal": TemporalProblem,
+    "recorded": RecordedFile,
+    "heartsteps": HeartSteps,
 }
 SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
-LATER = SHARED | {field.name for field in dataclasses.fields(UnitFields)}
+UNITS = {field.name for field in dataclasses.fields(UnitFields)}
+
+
+def _place(field: "dataclasses.Field[Any]") -> int:
+    """A world's own fields come first, then those of units, then those of every world."""
+    return 2 * (field.name in SHARED) + (field.name in UNITS)
+
+
 DEFAULTS = {
-    kind: {
-        field.name: field.default
-        for field in sorted(dataclasses.fields(world), key=lambda field: field.name in LATER)
-        if field.init
-    }
+    kind: {field.name: field.default for field in sorted(dataclasses.fields(world), key=_place) if field.init}
     for kind, world in KINDS.items()
-}  # a world's own fields, then those that it has in common with others
+}
 
 
 class _Strict(BaseModel):
@@ -236,6 +243,8 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise InputError("experiment", f"{text!r} is not TOML ({error})", "a TOML file") from None
+    if isinstance(data.get("problem"), dict):
+        data["problem"] = beside(data["problem"], path.parent)
     return data, re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip(".-") or "spec"
 
 

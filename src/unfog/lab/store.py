@@ -33,6 +33,7 @@ from unfog.lab.prepare import Plan
 from unfog.lab.spec import KINDS, to_toml
 from unfog.maths.arrays import Array
 from unfog.version import __version__
+from unfog.worlds.composed import Composed
 
 NUMERIC = (  # what decides results, but for the maths on paper in the rest of `theory`
     "maths",
@@ -79,7 +80,9 @@ def manifest(plan: Plan) -> dict[str, Any]:
     spec = plan.spec
     packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages, *KINDS[spec.problem["kind"]].packages]
     versions = {name: metadata.version(name) for name in packages}
+    data = [one.digest for one in plan.problems if isinstance(one, Composed) and one.digest]
     return {
+        **({"data": data} if data else {}),
         "experiment": spec.name,
         "seed": spec.run.seed,
         "versions": {"unfog": __version__, "python": platform.python_version(), **versions},

@@ -61,7 +61,6 @@ class Recorded(Composed):
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.25
     reward_var: float = 1.0
-    dim: ClassVar[int] = 4
     has_bias: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -74,6 +73,11 @@ class Recorded(Composed):
         unseen = Calibration(zero, one, zero, one, one, 0, zero[None])
         self._played(unseen, zero[None], zero[None], np.zeros(1))
         told.check(self)
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """How many coordinates; known before the record is."""
 
     @abstractmethod
     def record(self) -> Record:

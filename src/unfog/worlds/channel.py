@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from unfog import inputs
 from unfog.features import Context
 from unfog.inputs import InputError, Numbers
@@ -58,6 +60,7 @@ class Channel(NamedTuple):
     bias_root: Array  # (d, d)
     drift_root: Array | None  # (d, d)
     errors: Array | None  # (n, d)  of a record, in place of the bias and the noise
+    measured: Array | None  # (n, d)  0 where the record lacks a reading, 1 elsewhere; None: it lacks none
     shrinkage: Shrinkage  # with this noise, Gaussian
     heavy: student.Noise | None  # where it is not
     plain: bool  # nothing out of the ordinary
@@ -116,7 +119,8 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
         told_root=from_moments(noise[0], known.noise_cov).root,
         bias_root=from_moments(noise[0], known.bias_cov).root,
         drift_root=None if drift is None else from_moments(drift[0], drift).root,
-        errors=errors,
+        errors=None if errors is None else np.where(np.isnan(errors), 0.0, errors),
+        measured=None if errors is None or not np.isnan(errors).any() else 1.0 - np.isnan(errors),
         shrinkage=shrinkage.shrinkage(known.context_mean, known.context_cov, noise),
         heavy=student.noise(noise, fields.tails) if fields.tails else None,
         plain=actual is None and drift is None and not fields.tails and not fields.missing,
@@ -170,9 +174,12 @@ def emit(
         noise = xp.asarray(channel.errors)[row]
     if tails:
         noise = noise / xp.sqrt((extra[..., :tails] ** 2).mean(-1))[..., None]
-    noisy, mask = context + bias + noise, None
+    noisy = context + bias + noise
+    mask = None if channel.measured is None else xp.asarray(channel.measured, dtype=noisy.dtype)[row]
     if channel.missing:
-        mask = (extra[..., tails : tails + dim] >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
+        kept = (extra[..., tails : tails + dim] >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
+        mask = kept if mask is None else mask * kept
+    if mask is not None:
         noisy = xp.where(mask > 0, noisy, xp.asarray(channel.known.context_mean))
     return Emission(context, noisy, None if channel.drift_root is None else bias, mask)
 

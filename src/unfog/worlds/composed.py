@@ -102,6 +102,11 @@ class Composed(ToldFields, ChannelFields, ABC):
         return self.units if self.tell_units else 1
 
     @property
+    def digest(self) -> str:
+        """The sha256 of a file of one's own that the world is made of; empty where there is none."""
+        return ""
+
+    @property
     def discrete(self) -> bool:
         """Whether contexts are drawn from a finite sample; worlds of `Atoms` say so."""
         return False

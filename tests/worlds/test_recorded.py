@@ -1,0 +1,149 @@
+"""A record of one's own: columns in, contexts, gaps, times and groups out; what is wrong is said by name."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unfog import testing
+from unfog.inputs import InputError
+from unfog.simulate import simulate
+from unfog.simulate.draws import truth_draws
+from unfog.worlds.columns import times
+from unfog.worlds.recorded import RecordedProblem
+
+ROWS = 90
+NAMES: dict[str, Any] = {
+    "time": "t",
+    "noisy": ["a", "b"],
+    "true": ["x", "y"],
+    "calibration": 40,
+    "actions": 3,
+}
+
+
+def made(rows: int = ROWS) -> dict[str, Any]:
+    rng = np.random.default_rng(4)
+    true = np.cumsum(rng.standard_normal((rows, 2)), 0)
+    noisy = 3 * true + 1 + rng.standard_normal((rows, 2))
+    return {
+        "t": np.cumsum(rng.integers(0, 3, rows)).tolist(),
+        "x": true[:, 0],
+        "y": true[:, 1].tolist(),
+        "a": noisy[:, 0].tolist(),
+        "b": noisy[:, 1],
+        "who": [f"device {i % 4}" for i in range(rows)],
+    }
+
+
+def test_columns_are_paired_and_timed() -> None:
+    data = made()
+    found = RecordedProblem(data=data, **NAMES).record()
+    assert np.array_equal(found.true, np.stack([data["x"], data["y"]], 1))
+    assert np.array_equal(found.raw, np.stack([data["a"], data["b"]], 1))
+    assert np.array_equal(found.times, data["t"])
+    assert found.groups.tolist() == [row // 4 for row in range(ROWS)]  # ten stretches of the calibration
+    grouped = RecordedProblem(data=data, **NAMES, groups="who").record()
+    assert grouped.groups.tolist() == [row % 4 for row in range(ROWS)]
+
+
+def test_what_lacks_a_true_value_is_left_out_and_said() -> None:
+    data = made()
+    data["x"][[3, 50]], data["y"][70] = np.nan, None
+    world = RecordedProblem(data=data, **NAMES)
+    assert world.note == ""
+    found = world.record()
+    kept = np.delete(np.arange(ROWS), [3, 50, 70])
+    assert np.array_equal(found.times, np.array(data["t"])[kept])
+    assert np.isfinite(found.true).all()
+    assert world.note == "3 of 90 rows lack a true value and are left out"
+
+
+def test_what_lacks_a_reading_is_a_coordinate_that_was_lost() -> None:
+    data = made()
+    data["a"][45], data["a"][60], data["b"][60] = "", "NA", np.nan
+    world, whole = RecordedProblem(data=data, **NAMES), RecordedProblem(data=made(), **NAMES)
+    truth = world.truth(truth_draws(0, range(1), world.truth_draws()))._replace(first=np.zeros(1))
+    normals = np.zeros((1, world.round_normals()))
+    for row in range(40, ROWS):
+        one, other = (each.emit(truth, normals, np.asarray(row - 40)) for each in (world, whole))
+        lost = {45: [0], 60: [0, 1]}.get(row, [])
+        mask = np.ones((1, 2))
+        mask[0, lost] = 0
+        assert np.array_equal(np.asarray(one.mask), mask)
+        right = np.where(mask > 0, other.noisy, world.knowledge().context_mean)
+        np.testing.assert_allclose(one.noisy, right, rtol=1e-12)
+        assert np.array_equal(one.context, other.context)
+    assert other.mask is None
+    both = RecordedProblem(data=data, **NAMES, missing=0.9).emit(truth, np.full((1, 7), -3.0), np.asarray(0))
+    assert np.array_equal(np.asarray(both.mask), np.zeros((1, 2)))
+
+
+def test_dates_are_hours() -> None:
+    start = datetime(2024, 2, 28, 22, 30)
+    dates = [start + timedelta(minutes=30 * i) for i in (0, 1, 1, 5, 100)]
+    right = [0.0, 0.5, 0.5, 2.5, 50.0]
+    for given in (
+        [one.isoformat() for one in dates],
+        [one.isoformat(" ") for one in dates],
+        [one.isoformat() + "+02:00" for one in dates],
+        np.array(dates, "datetime64[ns]"),
+    ):
+        np.testing.assert_allclose(times({"t": given}, "t", "here"), right, rtol=1e-12)
+    assert times({"t": ["10", "11.5"]}, "t", "here").tolist() == [10.0, 11.5]
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"revealed": 0.5, "reveal_share": 0.5}, {"contexts": "gaussian"}], ids=str
+)
+def test_it_keeps_the_contract(odd: dict[str, Any]) -> None:
+    data = made()
+    data["b"][60] = np.nan
+    testing.check_world(RecordedProblem(data=data, **NAMES, **odd))
+
+
+def test_both_engines_play_the_same() -> None:
+    data = made()
+    data["a"][50] = None
+    world = RecordedProblem(data=data, **NAMES, revealed=0.4)
+    run: dict[str, Any] = {"rounds": 70, "trials": 4, "seed": 2, "decompose": False}
+    right = simulate(world, ["late"], **run).values["regret"]
+    found = simulate(world, ["late"], engine="jax", draws="numpy", precision="float64", **run)
+    np.testing.assert_allclose(found.values["regret"], right, rtol=1e-8)
+
+
+def changed(**columns: Any) -> dict[str, Any]:
+    return made() | columns
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no table": ({"data": None}, "data: None has no keys; allowed: a data frame"),
+    "no column": ({"true": ["x", "z"]}, "data: the table has no column 'z'; allowed: columns .*: t, x, y"),
+    "no time": ({"time": "when"}, "data: the table has no column 'when'"),
+    "no groups": ({"groups": "week"}, "data: the table has no column 'week'"),
+    "text": (
+        {"data": changed(b=[*range(50), "much", *range(39)])},
+        "data: the table, column 'b', row 51: 'much'; allowed: numbers, and nothing where",
+    ),
+    "infinite": ({"data": changed(x=[np.inf] * 90)}, "data: the table, column 'x', row 1: inf; allowed"),
+    "back": (
+        {"data": changed(t=[*range(60), 3, *range(70, 99)])},
+        "data: the table, column 't', row 61: '3' goes back; allowed: numbers, or dates",
+    ),
+    "no clock": ({"data": changed(t=["noon"] * 90)}, "data: the table, column 't', row 1: 'noon' is no time"),
+    "a gap": ({"data": changed(t=[*range(89), None])}, "data: the table, column 't', row 90: 'None' is no"),
+    "lengths": ({"data": changed(a=[1.0])}, "data: the table has columns of different lengths"),
+    "few": ({"calibration": 90}, "calibration: 90; allowed: fewer than the record's 90 rows"),
+    "unpaired": ({"noisy": ["a"]}, "noisy: .*'a'.*; allowed: as many columns as true, 2"),
+    "twice": ({"true": ["x", "x"]}, "true: .*; allowed: a list of names of columns, all different"),
+    "none": ({"noisy": []}, "noisy: .*; allowed: a list of names of columns"),
+    "number": ({"time": 3}, "time: 3; allowed: the name of a column"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_refused_by_name(case: str) -> None:
+    fields, why = BAD[case]
+    with pytest.raises(InputError, match=f"^{why}"):
+        RecordedProblem(**{"data": made()} | NAMES | fields).knowledge()
