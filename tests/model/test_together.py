@@ -5,6 +5,7 @@ import pytest
 
 from tests.problems import spd
 from tests.timed import Truth, drawn, irregular, kernel
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model import together
 from unfog.model.calibration import calibrate
@@ -61,3 +62,11 @@ def test_time_constants_show_where_pairs_are_too_far_apart(rng: np.random.Genera
         constant = timing.constants[name]
         # Three standard errors of the logarithm, twice: 5e-3; covariances by 30 pairs add to them.
         assert abs(np.log(constant.estimate / right)) < 3 * constant.error / constant.estimate + 0.2
+
+
+def test_too_few_pairs_are_refused_by_name(rng: np.random.Generator) -> None:
+    noisy, true, times = drawn_pairs(rng, 120, 30)
+    with pytest.raises(InputError, match=r"^true: 4 pairs are complete; allowed: at least 5 with times"):
+        calibrate(noisy, true, times=times)
+    with pytest.raises(InputError, match=r"^times: \S+ comes after"):
+        calibrate(noisy, true, times=times[::-1])

@@ -21,7 +21,7 @@ NEAR = 1e-5  # what a step would gain, from which on there is no more to climb
 REACH = 2.0  # of a step in any coordinate
 CLOSE = 1e-3  # a move of limits that is none
 SURE = 0.02  # how far from the aim is at it
-GRID = 20
+GRID = 16
 LEAST = 1e-6  # curvature, where there is none
 
 Function = Callable[[Array], Array]
@@ -166,19 +166,21 @@ def _arrived(here: Place, tops: Array, search: Search, box: Box, aim: float) -> 
 
 
 def _walked(function: Function, top: Array, search: Search, box: Box, aim: float) -> float:
-    """One limit along a grid, the others at their best, between two of its points by a line."""
+    """One limit along a grid, then a finer one, the others at their best; between two points by a line."""
     j = int(search.which)
     edge = box.high[j] if search.side > 0 else box.low[j]
-    points = np.tile(top, (GRID, 1))
-    points[:, j] = top[j] + (edge - top[j]) * np.linspace(0, 1, GRID) ** 2
     free = np.tile(search.free & (np.arange(len(top)) != j), (GRID, 1))
-    values = climb(function, points, free, box).value
-    k = int(np.argmax(values < aim))
-    if k == 0:
-        return float(edge)
-    depth = np.sqrt(np.maximum(values[0] - values[[k - 1, k]], 0.0))  # nearly straight
-    share = (np.sqrt(max(values[0] - aim, 0.0)) - depth[0]) / (depth[1] - depth[0])
-    return float(points[k - 1, j] + share * (points[k, j] - points[k - 1, j]))
+    ends, share = (top[j], edge), np.linspace(0, 1, GRID)
+    for grid in (share**2, share):
+        points = np.tile(top, (GRID, 1))
+        points[:, j] = ends[0] + (ends[1] - ends[0]) * grid
+        found = climb(function, points, free, box)
+        k = int(np.argmax(found.value < aim))
+        if k == 0:
+            return float(edge)
+        top, ends = found.at[k - 1], (points[k - 1, j], points[k, j])
+    before, after = found.value[[k - 1, k]]
+    return float(ends[0] + (ends[1] - ends[0]) * (before - aim) / (before - after))
 
 
 def _towards(here: Place, j: int, side: float, moving: Bools, aim: float) -> Array:

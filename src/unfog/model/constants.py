@@ -15,6 +15,7 @@ from unfog.model.laws import ONE_SIDED, SLOW, TAU, Model, Q, W, box_of, law_at, 
 from unfog.model.selection import Stand, chosen, enlarged, highest, returning
 from unfog.model.series import Filtered, Law, Series, filtered, likelihood
 
+ALONE = "{} is as large as can be: no other part shows beside it"
 TWO_SIDED = 3.841  # chi-squared of one: 95 %
 
 
@@ -27,6 +28,8 @@ class Constant(NamedTuple):
     high: float
 
     def __str__(self) -> str:
+        if np.isnan(self.low + self.high):
+            return f"{self.estimate:.4g}"
         if np.isnan(self.error):
             bound = f"at least {self.low:.4g}" if self.estimate > self.low else f"at most {self.high:.4g}"
             return f"{self.estimate:.4g} ({bound})"
@@ -57,6 +60,9 @@ def fit(model: Model, given: Series) -> Fit:
         stand = returning(value, stand, box)
     if stand.free[SLOW]:
         full = enlarged(value, stand, full, box)
+    notes += tuple(
+        ALONE.format(model.names[k]) for k in np.flatnonzero(stand.free & (stand.peak.at[0] >= box.high))
+    )
     law = law_at(stand.peak.at)
     constants = _kept(value, model, stand, full, box) | _gone(value, model, stand, full, box)
     dropped = tuple(drop.part for drop in stand.dropped)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.model.leftover import leftover
 from unfog.model.tempo import Moving, Tempo
@@ -39,17 +40,28 @@ def seldom(rows: Rows, covs: Covs) -> Timing:
     times, labels = rows.times[order], rows.labels[order]
     check_order(times, labels)
     first = np.diff(labels, prepend=-1) != 0
+    pairs = _check_pairs(rows.true)
     given = record(rows.noisy[order], rows.true[order], times, first, (covs.contexts, covs.errors))
     found = together(given)
     unit = np.eye(len(covs.bias))
     true, noisy = (leftover(z, np.ones(len(z)), unit) for z in (found.true_news, found.noisy_news))
-    pairs = int(np.isfinite(rows.true).all(axis=1).sum())
     notes = [SELDOM.format(alone=len(times) - pairs, pairs=pairs)]
     notes += [f"true contexts: {words}" for words in true.doubts()]
     notes += [f"noisy contexts: {words}" for words in noisy.doubts()]
     span = max(part.sum() for part in np.split(given.steps, np.flatnonzero(first)[1:]))
     tempo = _tempo(found, covs, float(span)).check(len(unit))
     return Timing(tempo, found.constants, true, noisy, found.value, tuple(notes))
+
+
+def _check_pairs(true: Array) -> int:
+    """Refuse fewer pairs than a mean and a covariance have numbers."""
+    pairs, d = int(np.isfinite(true).all(axis=1).sum()), true.shape[1]
+    least = d + d * (d + 1) // 2
+    if pairs < least:
+        raise InputError(
+            "true", f"{pairs} pairs are complete", f"at least {least} with times, for {d} dimensions"
+        )
+    return pairs
 
 
 def _tempo(found: Together, covs: Covs, span: float) -> Tempo:

@@ -3,7 +3,8 @@
 That whose absence costs the least of the likelihood goes first, while twice the cost is below what chance
 alone exceeds one time in twenty at the edge of what is possible (S. G. Self and K.-Y. Liang, *Asymptotic
 Properties of Maximum Likelihood Estimators and Likelihood Ratio Tests under Nonstandard Conditions*). In the
-same way a walk that returns to zero is asked for once all else is settled.
+same way a walk that returns to zero is asked for once all else is settled, of more weight: taken for one by
+mistake, a walk without end has limits that are wrong.
 """
 
 from typing import NamedTuple
@@ -78,15 +79,14 @@ def _without(value: Function, stand: Stand, model: Model, box: Box) -> list[Stan
 
 def returning(value: Function, stand: Stand, box: Box) -> Stand:
     """With a slow part that returns to zero in the place of a walk or of none, where that is called for."""
-    walks = bool(stand.free[W])
     free, starts = stand.free.copy(), np.repeat(stand.peak.at, 2, 0)
     free[[W, SLOW]] = True
     starts[:, SLOW] = box.high[SLOW] - np.log([60, 600])  # a third of the time there is, and a thirtieth
-    if not walks:
+    if not stand.free[W]:
         starts[:, W] = np.log(0.4) - starts[:, SLOW]  # a fifth as large as what is fast
     peak = top(climb(value, starts, np.tile(free, (2, 1)), box))
     gone = tuple(drop for drop in stand.dropped if drop.entries[0][0] != W)
-    if 2 * (peak.value[0] - stand.peak.value[0]) > (ONE_SIDED if walks else PAIR):
+    if 2 * (peak.value[0] - stand.peak.value[0]) > PAIR:
         return Stand(peak, free, gone)
     return stand._replace(dropped=(*stand.dropped, Drop("return", ((SLOW, np.inf),), ONE_SIDED)))
 
