@@ -204,7 +204,7 @@ def test_mixed_it_does_not_lock_arms_out_where_theta_is_twice_as_large_as_told()
     """Many arms, each with features of its own: the mean of 200 paired differences, four standard errors."""
     told: Any = {"features": "per_arm", "prior_cov": 0.1, "reward_var": 0.5, "context_cov": 0.05}
     problem = GaussianProblem(dim=1, actions=25, theta_scale=2.0, **told)
-    agents = ["unfog:mixed=true:ratio=2:doubt=0.4:larger=0.8", "unfog"]
+    agents = ["unfog:mixed=true:ratio=2:doubt=0.25:larger=0.8", "unfog"]
     found = simulate(problem, agents, rounds=500, trials=200, seed=12, decompose=False)
     regret = found.values["regret"][:, :, -1]
     gap = regret[0] - regret[1]
