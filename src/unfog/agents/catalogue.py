@@ -41,6 +41,8 @@ _paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
 _ours = partial(
     Agent, learner=Scaled(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS, limit=6.0
 )
+# Who does not believe what it is told of the channel takes theta's spread for a guess, too.
+_wary = partial(_ours, learner=Scaled(ratio=2.0, doubt=0.25, larger=0.8, mixed=True))
 
 # fmt: off
 _ROWS = [
@@ -64,9 +66,9 @@ _ROWS = [
           summary="our default where true contexts come after rewards"),
     _ours("unfog-oracle", KnownBias(),
           summary="our default, told the bias: what not knowing it costs"),
-    _ours("adaptive", Adaptive(),
+    _wary("adaptive", Adaptive(),
           summary="finds out how large the noise is, how fast the bias walks, and whether tails are heavy"),
-    _ours("adaptive-delayed", Adaptive(pairs=True), binary=Adf(),
+    _wary("adaptive-delayed", Adaptive(pairs=True), binary=Adf(),
           summary="adaptive where true contexts come after rewards"),
     _ours("coupled", Exact(), learner=Coupled(), binary=None,
           summary="unfog with one Gaussian over theta and the bias: rewards, too, tell of the bias"),

@@ -99,6 +99,43 @@ def test_the_belief_is_that_of_the_most_probable_scale(rng: np.random.Generator)
     np.testing.assert_allclose(gaussian.covariance(first), known.prior_cov, rtol=1e-12)
 
 
+def test_mixed_it_has_the_moments_of_all_scales(rng: np.random.Generator) -> None:
+    """Each scale by the textbook and its weight by the density of all rewards, as above; then moments."""
+    known, told = knowledge(rng), 0.7
+    learner = Scaled(scales=3, ratio=2.0, trust=6.0, doubt=0.6, larger=0.7, mixed=True)
+    state, rows, rewards = played(learner, known, rng, rng.normal(size=M), 1.0)
+    mu, logs, noises, means, covs = known.prior_mean, [], [], [], []
+    for scale, share in ((0.5, 0.18), (1.0, 0.4), (2.0, 0.42)):
+        before = np.linalg.inv(scale**2 * known.prior_cov / told)
+        precision = before + rows.T @ rows
+        means.append(np.linalg.solve(precision, before @ mu + rows.T @ rewards))
+        total = rewards @ rewards + mu @ before @ mu - means[-1] @ precision @ means[-1]
+        noises.append((3.0 * told + 0.5 * total) / (3.0 + N / 2))
+        covs.append(noises[-1] * np.linalg.inv(precision))
+        spread = told * np.eye(N) + scale**2 * rows @ known.prior_cov @ rows.T
+        logs.append(np.log(share) + multivariate_t(rows @ mu, spread, df=6.0).logpdf(rewards))
+    weights = np.exp(np.asarray(logs) - max(logs))
+    weights /= weights.sum()
+    assert weights.max() < 0.99  # or there would be nothing to mix
+    second = sum(w * (c + np.outer(m, m)) for w, c, m in zip(weights, covs, means, strict=True))
+    mean = weights @ np.asarray(means)
+    setup = learner.setup(known)
+    belief: Any = learner.belief(setup, state)
+    np.testing.assert_allclose(belief.mean, mean, rtol=1e-8)
+    np.testing.assert_allclose(
+        gaussian.covariance(belief), second - np.outer(mean, mean), rtol=1e-6, atol=1e-10
+    )
+    np.testing.assert_allclose(learner.noise(setup, state, np.zeros(())), weights @ noises, rtol=1e-8)
+
+
+def test_mixed_before_any_reward_it_is_wider_than_told(rng: np.random.Generator) -> None:
+    known, learner = knowledge(rng), Scaled(ratio=2.0, doubt=0.4, larger=0.8, mixed=True)
+    belief: Any = learner.belief(learner.setup(known), learner.start(known, None))
+    np.testing.assert_allclose(belief.mean, known.prior_mean)
+    wider = 0.08 / 4 + 0.6 + 0.32 * 4
+    np.testing.assert_allclose(gaussian.covariance(belief), wider * known.prior_cov, rtol=1e-12)
+
+
 def test_with_scales_that_are_certain_it_is_hetero(rng: np.random.Generator) -> None:
     known, theta = knowledge(rng), rng.normal(size=M)
     sure = Scaled(scales=1, trust=1e14)
@@ -129,12 +166,13 @@ def test_the_noise_is_found_whatever_is_told(rng: np.random.Generator) -> None:
         assert abs(found.mean() / about - 1) < 0.15
 
 
-def test_blocks_are_the_same_belief(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("mixed", [False, True])
+def test_blocks_are_the_same_belief(rng: np.random.Generator, mixed: bool) -> None:
     arms, dim = 3, 2
     covs = np.stack([spd(rng, dim) for _ in range(arms)])
     zero = np.zeros(dim)
     cut = Knowledge(zero, covs[0], covs[0], covs[0], rng.normal(size=arms * dim), covs, np.asarray(0.5))
-    flat, learner = cut._replace(prior_cov=whole(covs)), Scaled()
+    flat, learner = cut._replace(prior_cov=whole(covs)), Scaled(mixed=mixed, doubt=0.4)
     features = PerArm(arms, dim, intercept=False)
     states = [learner.start(known, None) for known in (cut, flat)]
     for _ in range(30):
@@ -148,6 +186,8 @@ def test_blocks_are_the_same_belief(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(states[0].rates, states[1].rates, rtol=1e-9)
     pair = [learner.belief(learner.setup(known), s) for known, s in zip((cut, flat), states, strict=True)]
     np.testing.assert_allclose(pair[0].centre, pair[1].centre, rtol=1e-9)
+    for row in np.kron(np.eye(arms), rng.normal(size=dim)):  # within one block each
+        np.testing.assert_allclose(pair[0].variance(row), pair[1].variance(row), rtol=1e-9)
 
 
 def test_a_theta_much_larger_than_told_costs_less_to_who_learns_its_scale() -> None:
@@ -160,6 +200,17 @@ def test_a_theta_much_larger_than_told_costs_less_to_who_learns_its_scale() -> N
     assert gap.mean() < -3 * gap.std() / np.sqrt(200)
 
 
+def test_mixed_it_does_not_lock_arms_out_where_theta_is_twice_as_large_as_told() -> None:
+    """Many arms, each with features of its own: the mean of 200 paired differences, four standard errors."""
+    told: Any = {"features": "per_arm", "prior_cov": 0.1, "reward_var": 0.5, "context_cov": 0.05}
+    problem = GaussianProblem(dim=1, actions=25, theta_scale=2.0, **told)
+    agents = ["unfog:mixed=true:ratio=2:doubt=0.25:larger=0.8", "unfog"]
+    found = simulate(problem, agents, rounds=500, trials=200, seed=12, decompose=False)
+    regret = found.values["regret"][:, :, -1]
+    gap = regret[0] - regret[1]
+    assert gap.mean() < -4 * gap.std() / np.sqrt(200)
+
+
 @pytest.mark.parametrize(
     ("field", "bad"),
     [
@@ -167,6 +218,8 @@ def test_a_theta_much_larger_than_told_costs_less_to_who_learns_its_scale() -> N
         ("ratio", [1.0, 0.5, 101.0, float("nan")]),
         ("trust", [0.0, -1.0, float("inf")]),
         ("doubt", [0.0, 1.0, -0.1]),
+        ("larger", [0.0, 1.0, -0.1]),
+        ("mixed", [1, None]),
     ],
 )
 def test_bad_settings_are_refused_by_name(field: str, bad: list[Any]) -> None:

@@ -15,8 +15,16 @@ and what is noise are taken to be wrong by the same factor v / sigma^2. Where co
 holds up better than to charge all of it to the noise, and the order of rewards does not matter. The density
 of r, Student's t with 2 a degrees of freedom about x'mean and of the scale sqrt(t b / a), weighs the scales
 against each other (A. Gelman and others, *Bayesian Data Analysis*, on the normal linear model); all but the
-told one share the probability `doubt` to begin with. The belief is that of the most probable scale: the
-mixture of them all would need a factorisation every round.
+told one share the probability `doubt` to begin with, of which those above it have the part `larger`.
+
+The belief is that of the most probable scale or, if `mixed`, has the moments of them all: with weights w_s,
+
+    mean = sum w_s m_s,   covariance = sum w_s (C_s + (m_s - mean)(m_s - mean)') = root root',
+
+the root being the columns sqrt(w_s) [C_s^(1/2), m_s - mean] of all scales side by side. Where theta is larger
+than told, bounds on scores that nothing was learnt of are wide from the first round on then, and not only
+once the larger scale is the most probable: an arm that was never tried says nothing of scales, and one that
+is never tried because its bound is too low never will.
 """
 
 from dataclasses import dataclass
@@ -48,12 +56,17 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Scaled(Learner):
-    """Its settings: the number of `scales` and their `ratio`, the `trust` and the `doubt` in what is told."""
+    """Its settings: the number of `scales` and their `ratio`, the `trust` and the `doubt` in what is told.
+
+    `larger` is the part of the doubt that is for larger scales; `mixed` makes the belief that of all scales.
+    """
 
     scales: int = 3
     ratio: float = 3.0
     trust: float = 10.0
     doubt: float = 0.001
+    larger: float = 0.5
+    mixed: bool = False
 
     name = "scaled"
     note = "learns how large theta and the noise of rewards are; weighs rewards as hetero does"
@@ -67,13 +80,15 @@ class Scaled(Learner):
         if not 1 < inputs.positive("ratio", self.ratio) <= MOST_RATIO:
             raise InputError("ratio", self.ratio, f"a number greater than 1 and at most {MOST_RATIO:g}")
         inputs.positive("trust", self.trust)
-        if not 0 < inputs.positive("doubt", self.doubt) < 1:
-            raise InputError("doubt", self.doubt, "a number between 0 and 1")
+        for field in ("doubt", "larger"):
+            if not 0 < inputs.positive(field, getattr(self, field)) < 1:
+                raise InputError(field, getattr(self, field), "a number between 0 and 1")
+        inputs.flag("mixed", self.mixed)
 
     @property
     def cost(self) -> float:
-        """An update for every scale."""
-        return 0.2 * self.scales
+        """An update for every scale, and as many columns where they are mixed."""
+        return (0.3 if self.mixed else 0.2) * self.scales
 
     def setup(self, known: Knowledge) -> Array:
         """The told variance of a reward given its features."""
@@ -95,11 +110,14 @@ class Scaled(Learner):
         """The logarithms of the scales' probabilities to begin with."""
         if self.scales == 1:
             return [0.0]
-        others = [log(self.doubt / (self.scales - 1))] * (self.scales // 2)
-        return [*others, log1p(-self.doubt), *others]
+        each = self.scales // 2
+        below, above = (log(part * self.doubt / each) for part in (1 - self.larger, self.larger))
+        return [*[below] * each, log1p(-self.doubt), *[above] * each]
 
     def belief(self, parameters: Array, state: State) -> Belief:
-        """That of the most probable scale, theta's covariance in its own units."""
+        """That of the most probable scale, or of all; theta's covariance in its own units."""
+        if self.mixed:
+            return _mixed(state)
         best, noise = _best(state), _noise(state)
         xp, theta = noise.__array_namespace__(), state.beliefs
         core = 1 if isinstance(theta, Gaussian) else 2
@@ -108,8 +126,9 @@ class Scaled(Learner):
         return type(theta)(mean, root * spread.reshape(*spread.shape, *[1] * (root.ndim - spread.ndim)))
 
     def noise(self, parameters: Array, state: State, hidden: Array | float) -> Array:
-        """V k at the most probable scale."""
-        return _noise(state) * (1 + hidden / parameters)
+        """V k at the most probable scale, or its mean over all."""
+        found = (_shares(state) * _noises(state)).sum(-1) if self.mixed else _noise(state)
+        return found * (1 + hidden / parameters)
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
         """The belief at every scale after one more reward, and the weights of the scales."""
@@ -133,6 +152,36 @@ def _best(state: State) -> Any:
 def _noise(state: State) -> Array:
     """The estimate b / a of v at the most probable scale, (...,)."""
     return pick(state.rates, _best(state)) / state.shape
+
+
+def _noises(state: State) -> Array:
+    """The estimate at every scale, (..., scales)."""
+    return state.rates / state.shape[..., None]
+
+
+def _shares(state: State) -> Array:
+    """The probabilities of the scales, (..., scales)."""
+    xp = state.weights.__array_namespace__()
+    shares = xp.exp(state.weights - state.weights.max(-1)[..., None])
+    found: Array = shares / shares.sum(-1)[..., None]
+    return found
+
+
+def _mixed(state: State) -> Belief:
+    """Mean and root of the mixture of all scales."""
+    theta, shares = state.beliefs, _shares(state)
+    xp, core = shares.__array_namespace__(), 1 if isinstance(theta, Gaussian) else 2
+    mean = (_wide(shares, core) * theta.mean).sum(-core - 1)
+    apart = theta.mean - xp.expand_dims(mean, -core - 1)
+    spread = xp.sqrt(_noises(state))
+    columns = xp.concat([_wide(spread, core + 1) * theta.root, apart[..., None]], axis=-1)
+    columns = xp.moveaxis(_wide(xp.sqrt(shares), core + 1) * columns, -core - 2, -2)
+    return type(theta)(mean, columns.reshape(*columns.shape[:-2], -1))
+
+
+def _wide(values: Array, core: int) -> Array:
+    """A number for every scale, (..., scales), to go with so many axes of the core."""
+    return values.reshape(*values.shape, *[1] * core)
 
 
 def _pick(values: Array, scale: Any, core: int) -> Array:
