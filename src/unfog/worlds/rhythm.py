@@ -1,13 +1,14 @@
 """What agents are told of time in a world made of a record: constants found in the rows that calibrate.
 
-They are fitted once for the same rows. Contexts or errors that are drawn from the calibrated model, one by
-one, have no time, and agents are told so.
+They are fitted once for the same rows. Where these cannot say it, agents are told of no time. Contexts or
+errors that are drawn from the calibrated model, one by one, have no time, and agents are told so.
 """
 
 from functools import lru_cache
 
 import numpy as np
 
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model.calibration import Calibration, calibrate
 from unfog.model.tempo import Moving, Tempo, untimed
@@ -22,7 +23,10 @@ def tempo(noisy: Array, true: Array, times: Array) -> Tempo | None:
 @lru_cache(maxsize=32)
 def _found(noisy: bytes, true: bytes, times: bytes, dim: int) -> Tempo | None:
     first, second = (np.frombuffer(x).reshape(-1, dim) for x in (noisy, true))
-    return calibrate(first, second, times=np.frombuffer(times)).tempo
+    try:
+        return calibrate(first, second, times=np.frombuffer(times)).tempo
+    except InputError:  # too few rows, or several devices at one moment: agents are told of no time
+        return None
 
 
 def drawn(tempo: Tempo | None, found: Calibration, contexts: bool, errors: bool) -> Tempo | None:
