@@ -485,6 +485,30 @@ class Bankrupt(GaussianProblem):
         return score / 0 * 0
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Returns(GaussianProblem):
+    """Its time goes back."""
+
+    def emit(self, truth: Any, normals: Array, number: Any = None) -> Emission:
+        return super().emit(truth, normals, number)._replace(at=-number * np.ones(len(normals)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Strangers(GaussianProblem):
+    """Rounds belong to units that it does not tell of."""
+
+    def emit(self, truth: Any, normals: Array, number: Any = None) -> Emission:
+        return super().emit(truth, normals, number)._replace(unit=np.full(len(normals), 2))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Hides(GaussianProblem):
+    """It says nothing of what it shows."""
+
+    def shown(self, uniforms: Array, number: Any) -> None:
+        return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Compared(GaussianProblem):
     """It equals worlds with the same fields, which may be lists."""
@@ -494,6 +518,9 @@ class Compared(GaussianProblem):
 @pytest.mark.parametrize(
     ("world", "rule"),
     [
+        (Returns(dim=2, actions=4), "Returns: time is not finite, or goes back"),
+        (Strangers(dim=2, actions=4, units=2), "Strangers: a round's unit is not a whole number from 0 to 1"),
+        (Hides(dim=2, actions=4, revealed=0.5), "Hides: what is shown is not a number for each context"),
         (
             Compared(context_mean=[0.0] * 5),
             "Compared: cannot be hashed .*'list'.*: write @dataclass.*eq=False",

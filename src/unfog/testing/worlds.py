@@ -67,14 +67,34 @@ def _rounds(who: str, problem: Problem, trials: Any) -> list[Emission]:
     require(truth.theta.shape == (number, m), who, f"theta has shape {truth.theta.shape}, not {(number, m)}")
     require(truth.features.size == m, who, f"{truth.features.size} features, and a prior for {m}")
     require(truth.features.arms == problem.arms(), who, "arms() is not how many arms the features have")
-    width, found = problem.round_normals(), []
+    width, found = problem.round_normals(), list[Emission]()
     draws = np.stack([np.random.default_rng(t).standard_normal((ROUNDS, width)) for t in trials])
     for t in range(ROUNDS):
         emission = problem.emit(truth, draws[:, t], np.asarray(t))
         shapes = emission.context.shape, emission.noisy.shape
         require(shapes == ((number, d),) * 2, who, f"contexts have shapes {shapes}, not {(number, d)}")
         require(np.isfinite(emission.noisy).all(), who, "a noisy context is not finite")
+        _check_surroundings(who, problem, emission, found[-1] if found else None, t)
         paid = problem.reward(np.zeros(number), draws[:, t])
         require(paid.shape == (number,) and np.isfinite(paid).all(), who, "a reward is not a number a trial")
         found.append(emission)
     return found
+
+
+def _check_surroundings(
+    who: str, problem: Problem, emission: Emission, last: Emission | None, number: int
+) -> None:
+    """When a round is, whose it is, and what will be shown of it."""
+    trials, d = emission.context.shape
+    if emission.at is not None:
+        require(emission.at.shape == (trials,), who, f"times have shape {emission.at.shape}, not {(trials,)}")
+        back = last is not None and last.at is not None and (emission.at < last.at).any()
+        require(np.isfinite(emission.at).all() and not back, who, "time is not finite, or goes back")
+    if emission.unit is not None:
+        whole = emission.unit.shape == (trials,) and emission.unit.dtype.kind in "iu"
+        inside = whole and ((emission.unit >= 0) & (emission.unit < problem.several)).all()
+        require(inside, who, f"a round's unit is not a whole number from 0 to {problem.several - 1}")
+    if problem.chosen:
+        shown = problem.shown(np.full((trials, 1 + d), 0.5), np.asarray(number))
+        fits = shown is not None and shown.shape in ((trials,), (trials, d))
+        require(fits, who, "what is shown is not a number for each context, or for each coordinate")
