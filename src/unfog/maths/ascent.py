@@ -189,13 +189,13 @@ def _towards(here: Place, j: int, side: float, moving: Bools, aim: float) -> Arr
     slope, bend = here.slope[0], here.bend[0]
     sizes, turn = np.linalg.eigh(_curvature(here.bend, rest[None])[0])
     inverse = (turn / np.maximum(np.abs(sizes), LEAST)) @ turn.T
-    pull, along = np.where(rest, slope, 0.0), np.where(rest, bend[j], 0.0)
-    value = here.value[0] + pull @ inverse @ pull / 2
-    first, second = slope[j] + along @ inverse @ pull, bend[j, j] + along @ inverse @ along
+    lift, along = np.where(rest, slope, 0.0), np.where(rest, bend[j], 0.0)
+    value = here.value[0] + lift @ inverse @ lift / 2
+    first, second = slope[j] + along @ inverse @ lift, bend[j, j] + along @ inverse @ along
     root = first**2 - 2 * second * (value - aim)
     step = REACH * side if value > aim else -side
     if second < 0 and root >= 0:
         step = float(np.clip((-first - side * np.sqrt(root)) / second, -1.0, 1.0))
-    moves = np.clip(np.where(rest, inverse @ (pull + along * step), 0.0), -1.0, 1.0)
+    moves = np.clip(np.where(rest, inverse @ (lift + along * step), 0.0), -1.0, 1.0)
     moves[j] = step
     return moves
