@@ -288,9 +288,9 @@ def test_its_hypotheses_are_its_settings() -> None:
     walks, odd = (np.asarray([test(h) for h in every]) for test in (lambda h: h.step > 0, _is_odd))
     heavy = np.asarray([h.tails is not None for h in every])
     assert prior[odd].sum() == pytest.approx(0.5)
-    assert prior[heavy].sum() == pytest.approx(0.1)
+    assert prior[heavy].sum() == pytest.approx(0.5 / 7)
     for noise in (~odd, odd, heavy):
-        assert prior[noise & walks].sum() / prior[noise].sum() == pytest.approx(0.7)
+        assert prior[noise & walks].sum() / prior[noise].sum() == pytest.approx(0.3)
 
 
 def _is_odd(hypothesis: Hypothesis) -> bool:
