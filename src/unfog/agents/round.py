@@ -327,9 +327,9 @@ def _revised(
     """What was known of a past round's context is replaced by what is known now.
 
     Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. Contexts
-    that become known as a whole may come in any order: what is believed is the same to the last bits. Of one
-    known in part the rest is denoised with what is believed of the bias at that moment, as in every round,
-    and stays so until more of it is known.
+    that become known as a whole may come in any order: what is believed is the same to the last bits, except
+    for learners that approximate (learn/sites.py). Of one known in part the rest is denoised with what is
+    believed of the bias at that moment, as in every round, and stays so until more of it is known.
     """
     xp, noisy = context.__array_namespace__(), decision.noisy
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
