@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unfog.maths.arrays import Array, settled
-from unfog.maths.trees import changed, each
+from unfog.maths.trees import changed, each, either
 
 
 class Pair(NamedTuple):
@@ -38,6 +38,8 @@ def test_it_is_a_choice_between_two_states(batch: tuple[int, ...], share: float)
         np.testing.assert_array_equal(one, right)
         np.testing.assert_allclose(other, right, rtol=1e-15)
     assert type(found) is Pair
+    for one, other in zip(*map(jax.tree.leaves, (found, either(where, after, state))), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_nothing_is_worked_out_elsewhere_and_nothing_written_in_place() -> None:

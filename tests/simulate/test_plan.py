@@ -96,15 +96,16 @@ def test_agents_that_need_every_context_are_refused_where_some_come_late(name: s
 def test_where_it_is_the_learner_that_needs_them_it_says_so(kind: str) -> None:
     gaussian, logistic = (world(**SMALL, **PARTIAL[kind]) for world in (GaussianProblem, LogisticProblem))
     assert refusal(gaussian, "late-hetero") == f"agents: the learner of 'late-hetero' {LATER}"
-    for name in ("late", "unknown-noise", "late-pg"):
+    for name in ("late-adf", "unknown-noise-adf", "late-pg"):
         assert refusal(logistic, name) == f"agents: the learner of {name!r} {LATER}"
 
 
 @pytest.mark.parametrize("kind", PARTIAL)
 def test_those_that_take_them_late_or_go_without_are_not(kind: str) -> None:
     names = ["late", "unknown-noise", "unfog", "gaps", "alg1", "oracle", "late-greedy"]
-    curves = simulate(GaussianProblem(**SMALL, **PARTIAL[kind]), names, rounds=5, trials=2)
-    assert curves.agents == names
+    for world in (GaussianProblem, LogisticProblem):
+        curves = simulate(world(**SMALL, **PARTIAL[kind]), names, rounds=5, trials=2)
+        assert curves.agents == names
 
 
 def test_a_spec_is_refused_alike() -> None:

@@ -47,6 +47,7 @@ LEARNERS: list[Learner] = parts(
     *(row.binary for row in AGENTS.values() if row.binary is not None),
     learn.Hetero(surprise=True),
     learn.Revisable(hetero=False),
+    learn.Sites(marginal=False),
     learn.Smoothing(hetero=False),
     learn.LMC(temperature=1.0, steps=3, marginal=True),
     learn.PG(sweeps=2),
@@ -99,7 +100,13 @@ def test_learners(part: Learner) -> None:
     testing.check_learner(part, next(fitting))
 
 
-TRIED: list[Learner] = [learn.Hetero(), learn.Revisable(), learn.Adf(marginal=True), learn.LMC(steps=3)]
+TRIED: list[Learner] = [
+    learn.Hetero(),
+    learn.Revisable(),
+    learn.Adf(marginal=True),
+    learn.Sites(),
+    learn.LMC(steps=3),
+]
 ELSEWHERE: list[dict[str, Any]] = [
     {"features": "per_arm"},
     {"features": "product"},

@@ -26,7 +26,7 @@ from unfog.agents.denoise import (
     Temporal,
     UnknownNoise,
 )
-from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled
+from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled, Sites
 from unfog.agents.names import CHOOSERS, LEARNERS, spelled_out
 from unfog.inputs import REFERENCE, InputError, imported
 from unfog.model.knowledge import BEYOND
@@ -74,12 +74,12 @@ _ROWS = [
           summary="unfog with one Gaussian over theta and the bias: rewards, too, tell of the bias"),
     _ours("gaps", Incomplete(),
           summary="knows which coordinates of the noisy context were lost"),
-    # These two choose by plain deviations: what a reward would teach is dear beside rounds that take so long.
-    _ours("late", Incomplete(pairs=True), learner=Revisable(), chooser=RandUcb(growth=0.0),
+    # These choose by plain deviations: what a reward would teach is dear beside rounds that take so long.
+    _ours("late", Incomplete(pairs=True), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
           summary="takes true contexts late, in any order, whole or in part; knows of gaps"),
-    _ours("unknown-noise", UnknownNoise(), learner=Revisable(), chooser=RandUcb(growth=0.0),
+    _ours("unknown-noise", UnknownNoise(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
           summary="learns the covariance of the noise, too, from what is revealed"),
-    _ours("temporal", Temporal(), learner=Revisable(), chooser=RandUcb(growth=0.0),
+    _ours("temporal", Temporal(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
           summary="knows how contexts and errors move in time; takes true contexts whenever they come"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),

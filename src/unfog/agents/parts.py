@@ -327,10 +327,11 @@ def is_news(before: Array, after: Array) -> Bools:
 
 
 class Term(NamedTuple):
-    """What one round says of theta: reward = row'theta + N(0, variance)."""
+    """What one round says of theta: value = row'theta + N(0, variance)."""
 
     row: Array  # (..., m)
     variance: Array  # (...,)
+    value: Array | tuple[()] = ()  # (...,)  where a learner makes one up for the reward; else the reward
 
 
 @runtime_checkable
@@ -345,11 +346,15 @@ class TakesBack(Protocol):
     def term(self, parameters: Parameters, evidence: Evidence) -> Term:
         """What the round says of theta, with what is believed now; that does not matter if c is known."""
 
+    def fit(self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array) -> Term:
+        """The new term as it is to go in for the old one: as it is, unless it hangs on what others say."""
+        return new
+
     @abstractmethod
     def replace(
         self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
-        """The state with one round's term replaced by another, or with a new one."""
+        """The state with one round's term replaced by another, or with a new one: both as `fit` had them."""
 
 
 @runtime_checkable

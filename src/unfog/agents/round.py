@@ -30,6 +30,7 @@ from unfog.agents.parts import (
 from unfog.agents.surprise import Surprises
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints, settled
+from unfog.maths.trees import either
 from unfog.model.knowledge import Knowledge
 
 
@@ -266,6 +267,7 @@ def _learnt(
     else:
         _, able = agent.revises
         term = decision.term or able.term(setup.learner, decision.evidence)
+        term = able.fit(setup.learner, memory.learner, None, term, paid)
         learner = able.replace(setup.learner, memory.learner, None, term, paid)
         decision = decision._replace(term=term)
     return memory._replace(learner=learner), decision
@@ -342,9 +344,9 @@ def _revised(
     """What was known of a past round's context is replaced by what is known now.
 
     Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. Contexts
-    that become known as a whole may come in any order: what is believed is the same to the last bits. Of one
-    known in part the rest is denoised with what is believed of the bias at that moment, as in every round,
-    and stays so until more of it is known.
+    that become known as a whole may come in any order: what is believed is the same to the last bits, except
+    for learners that approximate (learn/sites.py). Of one known in part the rest is denoised with what is
+    believed of the bias at that moment, as in every round, and stays so until more of it is known.
     """
     xp, noisy = context.__array_namespace__(), decision.noisy
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
@@ -364,9 +366,9 @@ def _revised(
     else:
         belief = learner.belief(setup.learner, memory.learner)
         new = learner.term(setup.learner, shown._replace(belief=belief))
-    new = Term(xp.where(news[..., None], new.row, old.row), xp.where(news, new.variance, old.variance))
-    decision = decision._replace(known=after, term=new)
     if decision.reward is None:
-        return memory, decision
-    known = learner.replace(setup.learner, memory.learner, old, new, decision.reward)
-    return memory._replace(learner=known), decision
+        return memory, decision._replace(known=after, term=either(news, new, old))
+    past = setup.learner, memory.learner, old
+    new = either(news, learner.fit(*past, new, decision.reward), old)
+    memory = memory._replace(learner=learner.replace(*past, new, decision.reward))
+    return memory, decision._replace(known=after, term=new)

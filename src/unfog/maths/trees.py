@@ -18,6 +18,13 @@ def each(function: Callable[..., Array], state: Any, *others: Any) -> Any:
     return tuple(found) if type(state) is tuple else type(state)(*found)
 
 
+def either(where: Bools, new: Tree, old: Tree) -> Tree:
+    """The new state where it is true, the old one elsewhere; the axes of `where` come first in both."""
+    xp = where.__array_namespace__()
+    found: Tree = each(lambda now, was: xp.where(_over(where, now), now, was), new, old)
+    return found
+
+
 def changed(where: Bools, step: Callable[..., Tree], state: Tree, *inputs: Any) -> Tree:
     """The state where it is false, step(state, *inputs) where it is true.
 
@@ -27,9 +34,7 @@ def changed(where: Bools, step: Callable[..., Tree], state: Tree, *inputs: Any) 
     xp = where.__array_namespace__()
     found: Tree
     if xp is not np:
-        new = step(state, *inputs)
-        found = each(lambda old, now: xp.where(_over(where, old), now, old), state, new)
-        return found
+        return either(where, step(state, *inputs), state)
     if not where.any():
         return state
     if where.all():

@@ -9,7 +9,7 @@ from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Exact
-from unfog.agents.parts import Denoiser, Learner, Privilege, TakesBack
+from unfog.agents.parts import Denoiser, Learner, Privilege, State, TakesBack, Term
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, pick
 from unfog.testing.common import (
@@ -128,10 +128,18 @@ def _check_takes_back(who: str, learner: TakesBack, agent: Agent, world: Problem
     certain = decision.evidence._replace(design=nature.features.at(normals("contexts", TRIALS, dim)))
     old, new = (learner.term(setup.learner, one) for one in (decision.evidence, certain))
     paid = world.reward(np.zeros(TRIALS), normals("paid", TRIALS, world.round_normals()))
-    once = learner.replace(setup.learner, memory.learner, None, new, paid)
-    twice = learner.replace(setup.learner, memory.learner, None, old, paid)
-    twice = learner.replace(setup.learner, twice, old, new, paid)
+    once = _replaced(learner, setup, memory.learner, None, new, paid)[0]
+    twice, old = _replaced(learner, setup, memory.learner, None, old, paid)
+    twice, _ = _replaced(learner, setup, twice, old, new, paid)
     beliefs = [agent.learner.belief(setup.learner, one) for one in (once, twice)]
     covs = [belief.root @ belief.root.mT for belief in beliefs]  # of which any root will do
     agree = same(beliefs[0].mean, beliefs[1].mean) and same(*covs)
     require(agree, who, "takes back something else than it took in")
+
+
+def _replaced(
+    learner: TakesBack, setup: rounds.Setup, state: State, old: Term | None, new: Term, paid: Array
+) -> tuple[State, Term]:
+    """The state with a term in place of another, and that term as it went in."""
+    new = learner.fit(setup.learner, state, old, new, paid)
+    return learner.replace(setup.learner, state, old, new, paid), new

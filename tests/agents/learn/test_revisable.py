@@ -10,7 +10,7 @@ import pytest
 
 from tests.problems import covariance_error, evidence, inverse, random_knowledge, spd, within
 from unfog.agents.learn import Conjugate, Revisable
-from unfog.agents.learn.revisable import State
+from unfog.agents.learn.information import State
 from unfog.agents.parts import Term
 from unfog.inputs import InputError
 from unfog.maths import blocks, gaussian
@@ -96,7 +96,7 @@ def revised(known: Knowledge, rng: np.random.Generator, story: Story, count: int
         old = Term(rows[t].copy(), variances[t].copy())
         new = Term(rng.normal(0.5, 1.0, len(scales)) * scales, np.asarray(rng.uniform(0.5, 3.0)))
         state = LEARNER.replace(parameters, state, old, new, story.rewards[t])
-        rows[t], variances[t] = new
+        rows[t], variances[t] = new.row, new.variance
     return state, Story(rows, variances, story.rewards)
 
 

@@ -10,6 +10,7 @@ from unfog.agents.learn.lmc import LMC
 from unfog.agents.learn.pg import PG
 from unfog.agents.learn.revisable import Revisable
 from unfog.agents.learn.scaled import Scaled
+from unfog.agents.learn.sites import Sites
 from unfog.agents.learn.smoothing import Smoothing
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "Laplace",
     "Revisable",
     "Scaled",
+    "Sites",
     "Smoothing",
 ]

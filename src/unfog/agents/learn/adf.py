@@ -71,7 +71,7 @@ class Adf(Learner):
         mean, variance = xp.vecdot(row, state.mean), xp.vecdot(half, half)
         scale = 1 / xp.sqrt(1 + PROBIT * _noise(state, evidence)) if self.marginal else 1.0
         sign = scale * (2 * reward - 1)
-        value, error = _measurement(sign * mean, sign**2 * variance)
+        value, error = measurement(sign * mean, sign**2 * variance)
         return state.condition(row, value / sign, error / sign**2)
 
 
@@ -80,7 +80,7 @@ def _noise(state: Gaussian, evidence: Evidence) -> Array:
     return quadratic_form(state.mean, state.root, evidence.covariance())
 
 
-def _measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
+def measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
     """Value and variance of the measurement that moves N(mean, variance) to the moments of its posterior.
 
     The posterior is proportional to N(s; mean, variance) sigmoid(s).

@@ -8,41 +8,21 @@ The variance is that of the reward given what is known of the context (heterosce
     sigma^2 + E[theta' Cov(phi) theta]   under the belief at the time,
 
 and is kept with the round, since the very number that went in must come out. A prior of independent blocks is
-kept in blocks.
-
-Digits: sums carry their rounding errors along (Knuth's two-sum), so a term is taken back to its last bit even
-if it dwarfed all others: what is left is as exact as if it had never been there. Compiled programs may merge
-a product with the sum it goes into and round the two differently; there a plain sum's error stays, 1e-16 of
-the largest term ever taken back.
-
-The root of the covariance is kept beside the sums, since to factorise the precision in every round, O(m^3),
-takes several times as long as all the rest. A term goes in by Potter's formula (maths/gaussian.py) and comes
-out by the same with the other sign: with f = root' row and s = variance +- f'f,
-
-    root <- root -+ (root f) f' / (s + sqrt(variance s)).
-
-To take out loses digits where the term was most of what is known of its row, s << variance, and may fail for
-good where rounding leaves s negative. So the new term goes in first, and where s is less than `LEAST` of the
-variance still the root is made anew from the sums. What limits it then is the precision itself: with its
-diagonal scaled to one, its eigenvalues may not spread over more than about 1e15, or it cannot be factorised
-(NumPy says so, JAX yields no numbers).
+kept in blocks. The sums and their digits: learn/information.py.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from unfog import inputs
 from unfog.agents.evidence import Evidence
+from unfog.agents.learn import information
 from unfog.agents.learn.conjugate import reward_variance
+from unfog.agents.learn.information import State
 from unfog.agents.parts import Learner, TakesBack, Term
-from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import Belief, Blocks
-from unfog.maths.gaussian import Gaussian
-from unfog.maths.trees import changed
+from unfog.maths.arrays import Array
+from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
-
-LEAST = 0.5  # of the variance: one digit in base two is lost at most
 
 
 class Parameters(NamedTuple):
@@ -50,32 +30,6 @@ class Parameters(NamedTuple):
 
     reward_var: Array  # ()  sigma^2
     prior_cov: Array  # (m, m), or (B, k, k): independent blocks
-
-
-class Sum(NamedTuple):
-    """A sum whose rounding errors are not lost."""
-
-    total: Array
-    rest: Array
-
-    def plus(self, x: Array) -> "Sum":
-        """With one more term: `rest` takes what the rounding of `total` leaves out."""
-        total = self.total + x
-        part = total - self.total
-        return Sum(total, self.rest + ((self.total - (total - part)) + (x - part)))
-
-    @property
-    def value(self) -> Array:
-        """What the terms add up to."""
-        return self.total + self.rest
-
-
-class State(NamedTuple):
-    """The belief about theta in information form."""
-
-    precision: Sum  # (..., m, m), or (..., B, k, k)
-    natural_mean: Sum  # (..., m), or (..., B, k)  precision times mean
-    root: Array  # as precision: root root' is its inverse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,17 +53,11 @@ class Revisable(Learner, TakesBack):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior."""
-        xp = known.prior_cov.__array_namespace__()
-        precision = xp.linalg.inv(known.prior_cov)
-        natural_mean = matvec(precision, _cut(known.prior_cov, known.prior_mean))
-        sums = [Sum(x, xp.zeros_like(x)) for x in (precision, natural_mean)]
-        return State(sums[0], sums[1], _factorised(precision))
+        return information.start(known)
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """The posterior."""
-        root = state.root
-        mean = matvec(root, matvec(root.mT, state.natural_mean.value))
-        return Gaussian(mean, root) if parameters.prior_cov.ndim == 2 else Blocks(mean, root)
+        return information.belief(parameters.prior_cov, state)
 
     def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
         """As told."""
@@ -129,83 +77,4 @@ class Revisable(Learner, TakesBack):
         self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
         """The belief with one round's term replaced by another, or with one more."""
-        if old is None:
-            return _with(parameters, state, new, reward)
-        batch = new.row.shape[:-1]
-        state, old, new = _spread(parameters, batch, state), _over(batch, old), _over(batch, new)
-        news = (old.row != new.row).any(-1) | (old.variance != new.variance)
-        step = partial(_replaced, parameters)
-        return changed(news, step, state, old, new, _wide(reward, batch))
-
-
-def _with(parameters: Parameters, state: State, term: Term, reward: Array) -> State:
-    """With one more term."""
-    root, _ = _turned(parameters, state.root, term, 1)
-    return State(*_summed(parameters, state, term, reward, 1), root)
-
-
-def _replaced(parameters: Parameters, state: State, old: Term, new: Term, reward: Array) -> State:
-    """With one term in place of another: sums are free to lose the old one first, the root is not."""
-    fewer = State(*_summed(parameters, state, old, reward, -1), state.root)
-    precision, natural_mean = _summed(parameters, fewer, new, reward, 1)
-    more, _ = _turned(parameters, state.root, new, 1)
-    root, left = _turned(parameters, more, old, -1)
-    root = changed(left < LEAST, lambda _, whole: _factorised(whole), root, precision.value)
-    return State(precision, natural_mean, root)
-
-
-def _summed(parameters: Parameters, state: State, term: Term, reward: Array, sign: int) -> tuple[Sum, Sum]:
-    """The sums with a term more, or with one less."""
-    xp = term.row.__array_namespace__()
-    row = _cut(parameters.prior_cov, term.row) / xp.sqrt(_each(parameters, term.variance))
-    value = _each(parameters, term.variance**-0.5 * reward)
-    precision = (sign * row)[..., :, None] * row[..., None, :]
-    return state.precision.plus(precision), state.natural_mean.plus(sign * row * value)
-
-
-def _turned(parameters: Parameters, root: Array, term: Term, sign: int) -> tuple[Array, Array]:
-    """The root with a term more, or with one less, and s / variance: below `LEAST` it is not the root."""
-    xp, axes = root.__array_namespace__(), tuple(range(1 - parameters.prior_cov.ndim, 0))
-    row, variance = _cut(parameters.prior_cov, term.row), xp.asarray(term.variance)
-    half = matvec(root.mT, row)
-    left = 1 + sign * (half**2).sum(axes) / variance
-    safe = xp.maximum(left, LEAST / 2)
-    scaled = half / _each(parameters, sign * variance * (safe + xp.sqrt(safe)))
-    return root - matvec(root, half)[..., :, None] * scaled[..., None, :], left
-
-
-def _factorised(precision: Array) -> Array:
-    """With precision = L L', a root of the covariance is the transpose of L^-1."""
-    xp = precision.__array_namespace__()
-    root: Array = xp.linalg.inv(xp.linalg.cholesky(precision)).mT
-    return root
-
-
-def _each(parameters: Parameters, values: Array) -> Array:
-    """A number for every trial, (...,), to go with vectors: (..., 1), or in blocks (..., 1, 1)."""
-    xp = parameters.prior_cov.__array_namespace__()
-    values = xp.asarray(values)
-    return values.reshape(*values.shape, *(1,) * (parameters.prior_cov.ndim - 1))
-
-
-def _over(batch: tuple[int, ...], term: Term) -> Term:
-    """With the axes of trials, also where the variance is shared by all of them."""
-    return Term(_wide(term.row, (*batch, term.row.shape[-1])), _wide(term.variance, batch))
-
-
-def _spread(parameters: Parameters, batch: tuple[int, ...], state: State) -> State:
-    """Likewise, before anything told trials apart."""
-    shape = (*batch, *parameters.prior_cov.shape)
-    precision = Sum(*(_wide(x, shape) for x in state.precision))
-    natural_mean = Sum(*(_wide(x, shape[:-1]) for x in state.natural_mean))
-    return State(precision, natural_mean, _wide(state.root, shape))
-
-
-def _wide(x: Array, shape: tuple[int, ...]) -> Array:
-    """With this shape, which mostly it has."""
-    return x if x.shape == shape else x.__array_namespace__().broadcast_to(x, shape)
-
-
-def _cut(prior_cov: Array, flat: Array) -> Array:
-    """A vector as the prior has it: (..., m) as it is, or in blocks (..., B, k)."""
-    return flat.reshape(*flat.shape[:-1], *prior_cov.shape[:-1])
+        return information.replaced(parameters.prior_cov, state, old, new, reward)
