@@ -21,6 +21,7 @@ from unfog.agents.parts import (
     LooksBack,
     Privileged,
     Rewinds,
+    Smooths,
     TakesBack,
     Timed,
 )
@@ -124,6 +125,14 @@ class Agent:
     def timed(self) -> Timed | None:
         """Its denoiser, where it matters to that when a reading was taken."""
         return self.denoiser if isinstance(self.denoiser, Timed) else None
+
+    @cached_property
+    def revisits(self) -> tuple[Smooths, TakesBack] | None:
+        """Its denoiser and its learner, where rounds are learnt from again after some others."""
+        smooth, able = self.denoiser, self.learner
+        if isinstance(smooth, Smooths) and isinstance(able, TakesBack) and smooth.lag:
+            return smooth, able
+        return None
 
     @cached_property
     def appraises(self) -> Appraises | None:

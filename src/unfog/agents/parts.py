@@ -278,6 +278,23 @@ class Timed(Protocol):
 
 
 @runtime_checkable
+class Smooths(Protocol):
+    """A denoiser that says what a past context was, with all that is known by now."""
+
+    @property
+    @abstractmethod
+    def lag(self) -> int:
+        """How many rounds later a round is worth learning from again; 0: never."""
+
+    @abstractmethod
+    def smoothed(self, parameters: Parameters, state: State, moment: Moment, known: Array) -> Context:
+        """The context of the reading taken at this moment, (..., d), of which so much is known for certain.
+
+        Not a number marks what is not. Where nothing is kept of that reading any more, it is all unknown.
+        """
+
+
+@runtime_checkable
 class Appraises(Protocol):
     """A denoiser that says what it would be worth to know the true context of the last reading."""
 

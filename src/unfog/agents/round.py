@@ -302,6 +302,23 @@ def reveal(
     return _revised(*agent.revises, setup, memory, decision, context)
 
 
+def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Memory, Decision]:
+    """Learn from a past round again, with what later readings and true contexts say of its context."""
+    if agent.revisits is None or decision.moment is None:
+        raise ValueError(f"{agent.name}: its parts do not learn from a round again")
+    (denoiser, learner), noisy = agent.revisits, decision.noisy
+    xp = noisy.__array_namespace__()
+    known = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
+    channel = units.of(memory.denoiser, decision.unit, noisy)
+    now = denoiser.smoothed(setup.denoiser, channel, decision.moment, known)
+    evidence = decision.evidence.known_to_be(decision.evidence.features.design(now))
+    new = learner.term(setup.learner, evidence._replace(belief=learner.belief(setup.learner, memory.learner)))
+    if decision.reward is None:
+        return memory, decision._replace(term=new)
+    theta = learner.replace(setup.learner, memory.learner, decision.term, new, decision.reward)
+    return memory._replace(learner=theta), decision._replace(term=new)
+
+
 def _paired(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:

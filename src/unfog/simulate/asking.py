@@ -1,10 +1,10 @@
 """When to ask for a true context: where it is worth most, within a budget.
 
 Every round adds a share of a reading to the credit, and a question takes one. It is asked where the credit
-allows it and a true context is worth more than a level that is learnt on the way: a question raises the level
-by a factor, a round without one lowers it, by so much that in the long run the share of rounds in which the
-worth is above the level is the share that can be paid (H. Robbins, S. Monro, *A Stochastic Approximation
-Method*). Credit is kept up to `MOST` readings, so that questions are put off for better ones, not for ever.
+allows it and a true context is worth more than a level that is learnt on the way: a round that is worth more
+raises the level by a factor, one that is not lowers it, by so much that in the long run the share of rounds
+above it is the share that can be paid (H. Robbins, S. Monro, *A Stochastic Approximation Method*). Credit is
+kept up to `MOST` readings, so that a question is put off for a better one; what could not be kept is asked.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from unfog.maths.arrays import Array
 
 MOST = 2.0
-RATE = 0.5  # of the level's logarithm, for each question
+RATE = 0.5  # of the level's logarithm, for a round above it
 
 
 class Asking:
@@ -26,11 +26,11 @@ class Asking:
 
     def next(self, worth: Array) -> Array:
         """1 where to ask, 0 where not, for what a true context is worth now: (trials,)."""
-        able = self._credit >= 1 if self._share else np.zeros(worth.shape, bool)
-        ask = (able & (worth >= self._level)).astype(float)
-        first = ask * (self.asked == 0)
-        moved = self._level * np.exp(RATE * (ask - self._share))
-        self._level = np.where(first > 0, worth, moved)
-        self._credit = np.minimum(self._credit - ask + self._share, MOST)
+        above = worth >= self._level
+        able = (self._credit >= 1) & (self._share > 0)
+        ask = (able & (above | (self._credit + self._share > MOST))).astype(float)
+        moved = self._level * np.exp(RATE * (above - self._share))
+        self._level = np.where(self._level > 0, moved, worth)  # the first is as good as any to begin with
+        self._credit = self._credit - ask + self._share
         self.asked = self.asked + ask
         return ask

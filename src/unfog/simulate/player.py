@@ -31,8 +31,10 @@ class Player:
         privilege = None if agent.privileged is None else Privilege(truth.bias)
         units = Several(several, (len(trials),)) if several > 1 else None
         told = agent, known, privilege
-        self.setup, self.memory = rounds.begin(*told, several=units, late=problem.late > 0)
+        keeps = problem.late > 0 or agent.revisits is not None
+        self.setup, self.memory = rounds.begin(*told, several=units, late=keeps)
         self.seen, self.late = 0, deque[tuple[Decision, Array]]()
+        self.recent = deque[Decision]()
         self.asking = Asking(problem.revealed, len(trials)) if problem.asked and agent.appraises else None
         self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepDraws(seed, trials, agent.chain, known)
@@ -59,8 +61,18 @@ class Player:
         if len(self.late) > late:
             due = self.late.popleft()
             self.memory, shown = rounds.reveal(self.agent, self.setup, self.memory, *due)
+            self._again(shown)
             return decision if late else shown
         return decision
+
+    def _again(self, decision: Decision) -> None:
+        """Learn again from the round so many rounds ago, where the agent does."""
+        if self.agent.revisits is None:
+            return
+        self.recent.append(decision)
+        if len(self.recent) > self.agent.revisits[0].lag:
+            told = self.agent, self.setup, self.memory
+            self.memory, _ = rounds.revisit(*told, self.recent.popleft())
 
     def belief(self) -> Belief:
         """What it believes of theta."""

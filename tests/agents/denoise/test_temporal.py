@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tests.problems import random_knowledge
-from unfog.agents.denoise import Temporal
+from unfog.agents.denoise import Incomplete, Temporal
 from unfog.agents.parts import Moment
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model.tempo import Moving, Tempo
 
@@ -176,3 +177,191 @@ def test_true_contexts_late_in_any_order_and_in_part_are_exact(name: str, seed: 
     mean, cov = brute(tempo, known.context_mean, *everything, n)
     np.testing.assert_allclose(found.mean, mean, rtol=0, atol=1e-8)
     np.testing.assert_allclose(found.cov, cov, rtol=0, atol=1e-8)
+
+
+def filtered(denoiser: Temporal, known: Any, tale: Story) -> tuple[Any, Any, list[Moment]]:
+    """All readings, nothing revealed."""
+    parameters = denoiser.setup(known, None)
+    state = denoiser.start(parameters)
+    moments = [Moment(np.asarray(t), np.asarray(at)) for t, at in enumerate(tale.at)]
+    for moment, noisy in zip(moments, tale.noisy, strict=True):
+        state = denoiser.update(parameters, denoiser.before(parameters, state, moment), noisy, None)
+    return parameters, state, moments
+
+
+def test_a_past_context_is_what_all_readings_since_say_of_it() -> None:
+    tempo, tale, denoiser = TEMPOS["all"], story(5, "all"), Temporal(window=12)
+    known = told(tempo)
+    parameters, state, moments = filtered(denoiser, known, tale)
+    truths = hidden(len(tale.at))
+    truths[8] = tale.truths[8]
+    state, _ = denoiser.reopen(parameters, state, tale.noisy[8], hidden(1)[0], truths[8], moments[8])
+    for t in (1, 6, 7, 11):
+        found = denoiser.smoothed(parameters, state, moments[t], truths[t])
+        mean, cov = brute(tempo, known.context_mean, tale.at, tale.noisy, truths, t)
+        np.testing.assert_allclose(found.mean, mean, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found.cov, cov, rtol=0, atol=1e-9)
+
+
+def test_a_reading_may_have_a_noise_of_its_own() -> None:
+    """Beside the joint Gaussian whose white part has that covariance in one round."""
+    tempo, tale, denoiser = TEMPOS["all"], story(6, "all", lost=0.0), Temporal()
+    known, own = told(tempo), covariance(np.random.default_rng(3), 2.0)
+    parameters = denoiser.setup(known, None)
+    state = denoiser.start(parameters)
+    for t, at in enumerate(tale.at):
+        moment = Moment(np.asarray(t), np.asarray(at), own if t == 4 else None)
+        found = denoiser.predict(parameters, denoiser.before(parameters, state, moment), tale.noisy[t])
+        state = denoiser.update(parameters, denoiser.before(parameters, state, moment), tale.noisy[t], None)
+        if t < 4:
+            continue
+        cov = joint(tempo, tale.at[: t + 1]).copy()
+        cov[1, 4, :, 1, 4, :] += own - np.asarray(tempo.white)
+        cov = cov.reshape(2 * (t + 1) * D, -1)
+        seen, target = (t + 1) * D + np.arange((t + 1) * D), t * D + np.arange(D)
+        gain = np.linalg.solve(cov[np.ix_(seen, seen)], cov[np.ix_(seen, target)]).T
+        away = (tale.noisy[: t + 1] - known.context_mean).ravel()
+        np.testing.assert_allclose(found.mean, known.context_mean + gain @ away, rtol=0, atol=1e-9)
+
+
+def test_told_nothing_of_time_it_is_the_denoiser_of_incomplete_records() -> None:
+    known, rng = random_knowledge(4, D, 2 * D), np.random.default_rng(5)
+    ours, theirs = Temporal(), Incomplete(pairs=True)
+    one, other = ours.setup(known, None), theirs.setup(known, None)
+    state, same = ours.start(one), theirs.start(other)
+    for t in range(15):
+        noisy = rng.normal(size=(4, D))
+        noisy[rng.random((4, D)) < 0.3] = np.nan
+        found, right = ours.predict(one, state, noisy), theirs.predict(other, same, noisy)
+        np.testing.assert_allclose(found.mean, right.mean, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found.cov, np.broadcast_to(right.cov, (4, D, D)), rtol=0, atol=1e-9)
+        state, same = ours.update(one, state, noisy, None), theirs.update(other, same, noisy, None)
+        truth = np.where(rng.random((4, 1)) < 0.4, rng.normal(size=(4, D)), np.nan)
+        nothing = np.full((4, D), np.nan)
+        state, now = ours.correct(one, state, noisy, nothing, truth)
+        same, right = theirs.correct(other, same, noisy, nothing, truth)
+        shown = ~np.isnan(truth).any(-1)
+        np.testing.assert_allclose(now.mean[shown], right.mean[shown], rtol=0, atol=1e-9)
+        assert t < 14 or shown.any()
+
+
+def test_a_batch_is_its_trials_whoever_is_shown_what() -> None:
+    """Trials of one batch that lose other coordinates, and have other contexts shown, late."""
+    tempo, denoiser, rng = TEMPOS["all"], Temporal(window=6), np.random.default_rng(8)
+    known, trials, rounds = told(tempo), 4, 10
+    parameters = denoiser.setup(known, None)
+    noisy, truths = rng.normal(size=(rounds, trials, D)), rng.normal(size=(rounds, trials, D))
+    noisy[rng.random(noisy.shape) < 0.2] = np.nan
+    truths[rng.random(truths.shape) < 0.6] = np.nan
+    at = np.cumsum(rng.exponential(2.0, size=(rounds, trials)), axis=0)
+
+    def play(which: slice | int) -> Any:
+        state = denoiser.start(parameters)
+        for t in range(rounds):
+            moment = Moment(np.asarray(t), at[t, which])
+            ready = denoiser.before(parameters, state, moment)
+            state = denoiser.update(parameters, ready, noisy[t, which], None)
+            if t >= 3:
+                past, seen = Moment(np.asarray(t - 3), at[t - 3, which]), noisy[t - 3, which]
+                blank = np.full_like(seen, np.nan)
+                state, _ = denoiser.reopen(parameters, state, seen, blank, truths[t - 3, which], past)
+        return state.belief
+
+    together = play(slice(None))
+    for trial in range(trials):
+        alone = play(trial)
+        np.testing.assert_allclose(together.mean[trial], alone.mean, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(together.cov()[trial], alone.cov(), rtol=0, atol=1e-9)
+
+
+def test_beyond_the_window_a_pair_is_an_observation_of_the_past() -> None:
+    """With fresh contexts and a bias that stays, that is one more observation of the bias, exactly."""
+    tempo, denoiser = TEMPOS["fresh contexts"], Temporal(window=2)
+    known, tale = told(tempo), story(9, "fresh contexts", rounds=6, lost=0.0)
+    tale = tale._replace(at=np.arange(6.0))
+    parameters, state, moments = filtered(denoiser, known, tale)
+    assert tempo.white is not None
+    state, now = denoiser.reopen(
+        parameters,
+        state,
+        tale.noisy[0],
+        hidden(1)[0],
+        tale.truths[0],
+        Moment(moments[0].number, moments[0].at),
+    )
+    np.testing.assert_array_equal(now.mean, tale.truths[0])
+    assert state.stale == 1
+    alone, pair = np.linalg.inv(tempo.fast.cov + tempo.white), np.linalg.inv(tempo.white)
+    precision = np.linalg.inv(tempo.bias.cov) + 6 * alone + pair
+    away = alone @ (tale.noisy - known.context_mean).sum(0) + pair @ (tale.noisy[0] - tale.truths[0])
+    bias = slice(D, 2 * D)
+    np.testing.assert_allclose(state.belief.mean[bias], np.linalg.solve(precision, away), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(state.belief.cov()[bias, bias], np.linalg.inv(precision), rtol=0, atol=1e-8)
+
+
+def test_the_worth_of_a_true_context_is_what_it_takes_from_the_next_ones_variance() -> None:
+    tempo, ahead = TEMPOS["reverting bias"], 5.0
+    tale, denoiser, known = story(10, "reverting bias"), Temporal(ahead=ahead), told(tempo)
+    parameters, state, _ = filtered(denoiser, known, tale)
+    n = len(tale.at)
+    at, noisy = np.append(tale.at, tale.at[-1] + ahead), np.vstack([tale.noisy, np.zeros(D)])
+    spread = []
+    for shown in (hidden(n + 1), np.vstack([hidden(n - 1), tale.truths[-1:], hidden(1)])):
+        cov = brute(tempo, known.context_mean, at, noisy, shown, n)[1]
+        spread.append((np.diag(cov) / np.diag(known.context_cov)).sum())
+    assert spread[0] - spread[1] > 0.01
+    np.testing.assert_allclose(denoiser.value_of_reveal(parameters, state), spread[0] - spread[1], atol=1e-9)
+
+
+def test_time_starts_where_the_constants_hold() -> None:
+    """A bias that walks has walked since then, before the first reading."""
+    tempo = TEMPOS["all"]._replace(periods=(), cycles=None)
+    later, moment = Temporal(), Moment(np.asarray(0), np.asarray(100.0))
+    found = []
+    for told_tempo in (tempo._replace(since=40.0), tempo):
+        known = told(told_tempo)
+        parameters = later.setup(known, None)
+        ready = later.before(parameters, later.start(parameters), moment)
+        found.append(later.expected(parameters, ready)[1])
+    walks: Any = tempo.bias.walk, tempo.level and tempo.level.walk
+    np.testing.assert_allclose(found[0] - found[1], 60 * np.diag(sum(walks)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("rounds", [3_000, pytest.param(10**6, marks=pytest.mark.soak)])
+def test_the_belief_stays_a_belief(rounds: int) -> None:
+    """With parts that hardly move beside ones that do, and contexts revealed now and then."""
+    tempo = Tempo(
+        fast=Moving(np.diag([1.0, 1e-3, 1e3]), 2.0),
+        bias=Moving(np.eye(D), np.inf, 1e-12 * np.eye(D)),
+        white=1e-8 * np.eye(D),
+        level=Moving(np.eye(D), np.inf, 1e-9 * np.eye(D)),
+    )
+    denoiser, rng = Temporal(window=0), np.random.default_rng(11)
+    parameters = denoiser.setup(told(tempo), None)
+    state, blank = denoiser.start(parameters), np.full(D, np.nan)
+    for t in range(rounds):
+        noisy = rng.normal(size=D)
+        state = denoiser.update(parameters, state, noisy, None)
+        if t % 7 == 0:
+            state, _ = denoiser.correct(parameters, state, noisy, blank, rng.normal(size=D))
+    sizes = np.linalg.svd(state.belief.root, compute_uv=False)
+    assert np.isfinite(state.belief.mean).all()
+    assert np.isfinite(sizes).all()
+    assert sizes.min() > 0
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    denoiser, tale = Temporal(window=3), story(1, "all")
+    parameters, state, _ = filtered(denoiser, told(TEMPOS["all"]), tale)
+    with pytest.raises(InputError, match=r"^at: .* allowed: times that never go back$"):
+        denoiser.before(parameters, state, Moment(np.asarray(12), np.asarray(tale.at[-1] - 1)))
+    with pytest.raises(InputError, match=r"^at: nan after"):
+        denoiser.before(parameters, state, Moment(np.asarray(12), np.asarray(np.nan)))
+    with pytest.raises(InputError, match=r"^reveal: round 12\.0; allowed: a round that has been played$"):
+        denoiser.reopen(
+            parameters, state, tale.noisy[0], hidden(1)[0], tale.truths[0], Moment(np.asarray(12))
+        )
+    bad: tuple[Any, ...] = ({"window": -1}, {"window": 1.5}, {"lag": 32}, {"ahead": -1.0}, {"pairs": 1})
+    for settings in bad:
+        with pytest.raises(InputError, match=f"^{next(iter(settings))}: "):
+            Temporal(**settings)

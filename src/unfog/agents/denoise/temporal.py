@@ -28,7 +28,17 @@ from unfog import inputs
 from unfog.agents.denoise import clockwork, recent
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.recent import Kept, Marked
-from unfog.agents.parts import Appraises, Corrects, Denoiser, Expects, Moment, Privilege, Timed, is_news
+from unfog.agents.parts import (
+    Appraises,
+    Corrects,
+    Denoiser,
+    Expects,
+    Moment,
+    Privilege,
+    Smooths,
+    Timed,
+    is_news,
+)
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Bools, settled
@@ -60,15 +70,17 @@ class Ready(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal(Denoiser, Expects, Corrects, Timed, Appraises):
+class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
     """Its settings: with `pairs` it is shown true contexts as they come; how many readings a `window` has.
 
-    What a true context is worth is what it would say of a context so much time `ahead`.
+    What a true context is worth is what it would say of a context so much time `ahead`. With a `lag` a round
+    is learnt from again so many rounds later, with what these say of its context; 0: it is not.
     """
 
     pairs: bool = True
     window: int = 32
     ahead: float = 8.0
+    lag: int = 0
 
     name = "temporal"
     note = "knows how contexts, biases and errors move in time; takes true contexts whenever they come"
@@ -80,6 +92,8 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Appraises):
         inputs.flag("pairs", self.pairs)
         inputs.count("window", self.window, 0, MOST)
         inputs.not_negative("ahead", self.ahead)
+        if inputs.count("lag", self.lag, 0, MOST) >= max(1, self.window):
+            raise InputError("lag", self.lag, f"0, or less than the window, {self.window}")
 
     @property
     def sees_context(self) -> bool:
@@ -166,6 +180,16 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Appraises):
         if after.__array_namespace__() is not np or _is_last(state, number, before, after):
             return _at_once(parameters, state, kept, recent.mark(before))
         return _late(parameters, state, kept, is_news(before, after))
+
+    def smoothed(self, parameters: Clockwork, state: State, moment: Moment, known: Array) -> Context:
+        """With all readings and true contexts since then."""
+        number, _ = _when(moment, state)
+        asked = [one.number == number for one in state.window]
+        first = next((i for i, here in enumerate(asked) if here.any()), None)
+        if first is None:
+            raise InputError("round", float(number.max()), "one of the last that are kept in the window")
+        again = recent.replayed(parameters, state.window[first:], asked[first:])
+        return _context(parameters, again.context, recent.mark(known))
 
     def value_of_reveal(self, parameters: Clockwork, state: State) -> Array:
         """Of the last reading's: (...,), summed over coordinates, each in its own variance."""

@@ -80,9 +80,9 @@ class Scaled(Learner):
         if not 1 < inputs.positive("ratio", self.ratio) <= MOST_RATIO:
             raise InputError("ratio", self.ratio, f"a number greater than 1 and at most {MOST_RATIO:g}")
         inputs.positive("trust", self.trust)
-        for field in ("doubt", "larger"):
-            if not 0 < inputs.positive(field, getattr(self, field)) < 1:
-                raise InputError(field, getattr(self, field), "a number between 0 and 1")
+        for field, value in (("doubt", self.doubt), ("larger", self.larger)):
+            if not 0 < inputs.positive(field, value) < 1:
+                raise InputError(field, value, "a number between 0 and 1")
         inputs.flag("mixed", self.mixed)
 
     @property
