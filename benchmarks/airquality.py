@@ -27,7 +27,7 @@ from unfog.lab.figures import save
 from unfog.lab.share_figure import Estimate, Panel
 from unfog.lab.track import Track, track
 from unfog.lab.track_figure import Stretch
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 from unfog.simulate import simulate
 
 SEED = 20_261_116
@@ -142,7 +142,7 @@ def shares(played: dict[str, Played], note: str) -> Any:
     return share_figure.figure(SHARES, panels, "Air Quality: what reference readings are worth", note)
 
 
-def fullest(seen: Track) -> tuple[int, Array]:
+def fullest(seen: Track) -> tuple[int, Ints]:
     """The trial whose last month has the most hours, and which rounds these are."""
     last = seen.at >= seen.at[:, -1:] - MONTH
     trial = int(last.sum(1).argmax())
@@ -159,10 +159,10 @@ def stretch(problem: AirQuality, seen: Track) -> Stretch:
         return found
 
     mean, deviation = seen.mean[trial, last, GAS], seen.deviation[trial, last, GAS]
-    bounds = (gas(mean + side * NORMAL * deviation) for side in (0, -1, 1))
-    read = (gas(one[trial, last, GAS]) for one in (seen.noisy, seen.true))
+    middle, low, high = (gas(mean + side * NORMAL * deviation) for side in (0, -1, 1))
+    noisy, true = (gas(one[trial, last, GAS]) for one in (seen.noisy, seen.true))
     days = (seen.at[trial, last] - seen.at[trial, last[0]]) / 24
-    return Stretch(days, *read, *bounds, seen.shown[trial, last, GAS])
+    return Stretch(days, noisy, true, middle, low, high, seen.shown[trial, last, GAS])
 
 
 def month(seed: int) -> Any:

@@ -66,8 +66,9 @@ def _broken(seen: Stretch, gap: float) -> Stretch:
     """With what is not a number in the middle of every gap."""
     after = np.flatnonzero(np.diff(seen.at) > gap) + 1
     at = np.insert(seen.at, after, (seen.at[after] + seen.at[after - 1]) / 2)
-    values = (np.insert(one, after, np.nan) for one in seen[1:-1])
-    return Stretch(at, *values, np.insert(seen.shown, after, False))
+    lines = seen.noisy, seen.true, seen.middle, seen.low, seen.high
+    noisy, true, middle, low, high = (np.insert(one, after, np.nan) for one in lines)
+    return Stretch(at, noisy, true, middle, low, high, np.insert(seen.shown, after, False))
 
 
 def _logarithmic(axes: Axes) -> None:
