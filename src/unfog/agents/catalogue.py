@@ -42,7 +42,7 @@ _ours = partial(
     Agent, learner=Scaled(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS, limit=6.0
 )
 # Who does not believe what it is told of the channel takes theta's spread for a guess, too.
-_wary = partial(_ours, learner=Scaled(ratio=2.0, doubt=0.25, larger=0.8, mixed=True))
+_wary = partial(_ours, learner=Scaled(ratio=2.0, doubt=0.2, larger=0.8, mixed=True))
 
 # fmt: off
 _ROWS = [

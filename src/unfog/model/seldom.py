@@ -49,7 +49,8 @@ def seldom(rows: Rows, covs: Covs) -> Timing:
     notes += [f"true contexts: {words}" for words in true.doubts()]
     notes += [f"noisy contexts: {words}" for words in noisy.doubts()]
     span = max(part.sum() for part in np.split(given.steps, np.flatnonzero(first)[1:]))
-    tempo = _tempo(found, covs, float(span)).check(len(unit))
+    since = float(times[-1]) if first.sum() == 1 else None
+    tempo = _tempo(found, covs, float(span))._replace(since=since).check(len(unit))
     return Timing(tempo, found.constants, true, noisy, found.value, tuple(notes))
 
 

@@ -4,7 +4,7 @@ With every true context beside its noisy one, contexts and errors are both seen,
 (`unfog.model.constants`). Groups are devices or persons: each has a series of its own, with a start of its
 own, and how far starts lie apart is the covariance of level and bias at the start. Where there is one series,
 the level starts as far from the mean of the contexts as a walk is from its own mean in the end, a third of
-all that it walked, and the bias with the covariance it has without time.
+all that it walked, and the bias with the covariance it has without time; both begin where the pairs end.
 
 Where noisy contexts without a true one are more than the pairs, `unfog.model.seldom` takes both.
 """
@@ -79,6 +79,7 @@ def timing(pairs: Pairs, periods: tuple[float, ...], bias_cov: Array) -> Timing:
     contexts = _fitted(contexts_model(periods, returns=one), _moments(pairs, periods))
     errors = _fitted(errors_model(returns=one), series(pairs.errors, pairs.times, pairs.labels))
     tempo = _tempo(contexts, errors, periods, bias_cov)
+    tempo = tempo._replace(since=float(pairs.times[-1]) if one else None)
     said = [f"contexts: {words}" for words in (*contexts.fit.notes, *contexts.left.doubts())]
     said += [f"errors: {words}" for words in (*errors.fit.notes, *errors.left.doubts())]
     return Timing(

@@ -15,9 +15,8 @@ from unfog.model.tempo import Moving, Tempo, untimed
 
 
 def tempo(noisy: Array, true: Array, times: Array) -> Tempo | None:
-    """Constants of time of pairs (n, d) at these times (n,), which start where the pairs end."""
-    found = _found(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
-    return None if found is None else found._replace(since=float(times[-1]))
+    """Constants of time of pairs (n, d) at these times (n,)."""
+    return _found(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
 
 
 @lru_cache(maxsize=32)

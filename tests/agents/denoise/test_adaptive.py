@@ -18,7 +18,7 @@ from unfog.model.knowledge import Knowledge
 from unfog.model.sample import smoothed
 
 D, T = 3, 6
-SMALL: Any = {"sizes": 3, "spacing": 4.0, "steps": 2, "fastest": 0.4, "slowdown": 5.0, "distrust": 0.6}
+SMALL: Any = {"sizes": 3, "spacing": 4.0, "steps": 2, "fastest": 0.4, "slowdown": 5.0, "distrust": 0.6, "unrest": 0.6}
 
 
 def walked(denoiser: Any, known: Knowledge, noisy: Array, contexts: Array | None = None) -> State:
@@ -118,7 +118,7 @@ def test_alone_a_hypothesis_is_the_filter_of_its_channel(
 ) -> None:
     """With the told size and one step beside none, and distrust enough, the weights go with the filters."""
     noisy, contexts = story
-    bank = Adaptive(sizes=1, steps=1, fastest=0.3, tails=0.0, distrust=1 - 1e-12, switch=0.0)
+    bank = Adaptive(sizes=1, steps=1, fastest=0.3, tails=0.0, unrest=1 - 1e-12, switch=0.0)
     pairs = zip(
         beliefs(bank, known, noisy, contexts), beliefs(Drift(step=0.3), known, noisy, contexts), strict=True
     )
@@ -287,10 +287,10 @@ def test_its_hypotheses_are_its_settings() -> None:
     every = Adaptive().hypotheses()
     walks, odd = (np.asarray([test(h) for h in every]) for test in (lambda h: h.step > 0, _is_odd))
     heavy = np.asarray([h.tails is not None for h in every])
-    assert prior[odd].sum() == pytest.approx(0.7)
-    assert prior[heavy].sum() == pytest.approx(0.1)
+    assert prior[odd].sum() == pytest.approx(0.5)
+    assert prior[heavy].sum() == pytest.approx(0.5 / 7)
     for noise in (~odd, odd, heavy):
-        assert prior[noise & walks].sum() / prior[noise].sum() == pytest.approx(0.7)
+        assert prior[noise & walks].sum() / prior[noise].sum() == pytest.approx(0.3)
 
 
 def _is_odd(hypothesis: Hypothesis) -> bool:
@@ -301,7 +301,7 @@ def _is_odd(hypothesis: Hypothesis) -> bool:
 def test_without_distrust_what_is_told_stays_believed(known: Knowledge, rng: np.random.Generator) -> None:
     """Whatever comes; and a bank of one hypothesis is no bank."""
     noisy = rng.normal(0, 9, (3, 20, D))
-    found = Adaptive(distrust=0.0, switch=0.0)
+    found = Adaptive(distrust=0.0, unrest=0.0, switch=0.0)
     told = found.hypotheses().index(Hypothesis())
     np.testing.assert_allclose(found.probabilities(walked(found, known, noisy[:, :2]))[:, told], 1.0)
     alone = Adaptive(sizes=1, steps=0, tails=0.0)
@@ -337,6 +337,7 @@ def test_under_heavy_tails_the_bias_is_as_uncertain_as_it_is_said_to_be(
         ("slowdown", [1.0, -2.0]),
         ("tails", [-3.0, 2.9, 10.1]),
         ("distrust", [-0.1, 1.0, "half"]),
+        ("unrest", [-0.1, 1.0, "half"]),
         ("switch", [-0.1, 1.0]),
     ],
 )

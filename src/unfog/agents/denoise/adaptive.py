@@ -7,7 +7,7 @@ these steps. Each has its own belief about the bias (maths/bank.py, with x = gam
 hides it). Given chat_t the weights are those of Bayes' rule, this measurement included, and c_t has the mean
 and the covariance of the mixture: expected features of the second degree at most are exact. That the noise
 is not as told, be it of another size or with heavy tails, has the probability `distrust` to begin with, and
-so has, by itself, that the bias walks. With the rate `switch` a round it is all open again, since troubles
+that the bias walks, by itself, `unrest`. With the rate `switch` a round it is all open again, since troubles
 begin in the middle of a stream.
 
 Who is told a sample of contexts has one hypothesis more: the channel is as told, and contexts are those of
@@ -72,7 +72,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(FromEither, Denoiser, Expects):
-    """Its settings: the hypotheses, `distrust` of what is told, the rate of `switch`; `pairs` as for `exact`.
+    """Its settings: the hypotheses, `distrust`, `unrest`, the rate of `switch`; `pairs` as for `exact`.
 
     There are so many `sizes`, neighbours a factor `spacing` apart, about that told; and besides none so many
     `steps`, from the `fastest` down, each `slowdown` times the next. `tails` are degrees of freedom; 0: none.
@@ -84,7 +84,8 @@ class Adaptive(FromEither, Denoiser, Expects):
     fastest: float = 0.05
     slowdown: float = 4.0
     tails: float = 3.0
-    distrust: float = 0.7
+    distrust: float = 0.5
+    unrest: float = 0.3
     switch: float = 1e-3
 
     name = "adaptive"
@@ -104,7 +105,8 @@ class Adaptive(FromEither, Denoiser, Expects):
         inputs.positive("fastest", self.fastest)
         if inputs.not_negative("tails", self.tails) and not TAILS[0] <= self.tails <= TAILS[1]:
             raise InputError("tails", self.tails, "0 for none, or a number from {:g} to {:g}".format(*TAILS))
-        for field, value in (("distrust", self.distrust), ("switch", self.switch)):
+        shares = ("distrust", self.distrust), ("unrest", self.unrest), ("switch", self.switch)
+        for field, value in shares:
             if not 0 <= inputs.not_negative(field, value) < 1:
                 raise InputError(field, value, "a number from 0 to below 1")
 
@@ -124,8 +126,8 @@ class Adaptive(FromEither, Denoiser, Expects):
         found, others = dict[Hypothesis, float](), max(1, len(noises) - 1)
         for size, tails, walks in noises:
             noise = 1 - self.distrust if (size, tails) == (1.0, None) else self.distrust / others
-            found[Hypothesis(size, 0.0, tails)] = noise * (1 - self.distrust if walks else 1.0)
-            found |= {Hypothesis(size, step, tails): noise * self.distrust / len(walks) for step in walks}
+            found[Hypothesis(size, 0.0, tails)] = noise * (1 - self.unrest if walks else 1.0)
+            found |= {Hypothesis(size, step, tails): noise * self.unrest / len(walks) for step in walks}
         told = found[Hypothesis()]
         return found | ({Hypothesis(sample=True): told} if sample and not self.pairs else {})
 
