@@ -193,7 +193,9 @@ def _style(place: int) -> tuple[str, Any]:
     return COLOURS[place % size], DASHES[(place + place // size) % size]
 
 
-def save(chart: Figure, folder: Path, stem: str, formats: tuple[str, ...] = FORMATS) -> list[Path]:
+def save(
+    chart: Figure, folder: Path, stem: str, formats: tuple[str, ...] = FORMATS, *, dpi: int = 200
+) -> list[Path]:
     """The figure in each format; equal data give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -202,7 +204,7 @@ def save(chart: Figure, folder: Path, stem: str, formats: tuple[str, ...] = FORM
         temporary = folder / f".{stem}.{kind}.tmp"
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
         with mpl.rc_context(STYLE):
-            chart.savefig(temporary, format=kind, dpi=200, metadata=undated)
+            chart.savefig(temporary, format=kind, dpi=dpi, metadata=undated)
         temporary.replace(path)
         paths.append(path)
     return paths

@@ -5,6 +5,9 @@ allows it and a true context is worth more than a level that is learnt on the wa
 raises the level by a factor, one that is not lowers it, by so much that in the long run the share of rounds
 above it is the share that can be paid (H. Robbins, S. Monro, *A Stochastic Approximation Method*). Credit is
 kept up to `MOST` readings, so that a question is put off for a better one; what could not be kept is asked.
+
+The level begins at the worth of the second question: before the first next to nothing is known, and that one
+is worth many times any other.
 """
 
 import numpy as np
@@ -12,6 +15,7 @@ import numpy as np
 from unfog.maths.arrays import Array
 
 MOST = 2.0
+FIRST = 2  # the question whose worth the level begins with
 RATE = 0.5  # of the level's logarithm, for a round above it
 
 
@@ -30,7 +34,8 @@ class Asking:
         able = (self._credit >= 1) & (self._share > 0)
         ask = (able & (above | (self._credit + self._share > MOST))).astype(float)
         moved = self._level * np.exp(RATE * (above - self._share))
-        self._level = np.where(self._level > 0, moved, worth)  # the first is as good as any to begin with
-        self._credit = self._credit - ask + self._share
         self.asked = self.asked + ask
+        begins = (ask > 0) & (self.asked == FIRST)
+        self._level = np.where(begins, worth, moved)
+        self._credit = self._credit - ask + self._share
         return ask

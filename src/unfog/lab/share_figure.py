@@ -1,0 +1,65 @@
+"""The picture of what reference readings are worth: regret and context error over the share revealed."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from unfog.lab.figures import COLOURS, DASHES, STYLE
+
+BESIDE = 2.0  # by which factor none at all stands to the left of the least share
+
+
+class Estimate(NamedTuple):
+    """A mean over trials, with the half-width of its 95 % interval."""
+
+    mean: float
+    half_width: float
+
+
+class Panel(NamedTuple):
+    """One quantity."""
+
+    name: str
+    curve: Sequence[Estimate]  # one for each share
+    bands: Mapping[str, Estimate]  # whom to compare with, by name
+
+
+def figure(shares: Sequence[float], panels: Sequence[Panel], title: str = "", note: str = "") -> Figure:
+    """A panel for each quantity, over shares in increasing order; none at all has a place of its own."""
+    with mpl.rc_context(STYLE):
+        chart = Figure(figsize=(4.1 * len(panels), 3.6), layout="constrained")
+        for axes, panel in zip(chart.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            _draw(axes, shares, panel)
+        chart.suptitle(title, fontsize=9, x=0.01, ha="left", parse_math=False)
+        chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+    return chart
+
+
+def _draw(axes: Axes, shares: Sequence[float], panel: Panel) -> None:
+    least = min(share for share in shares if share > 0)
+    places = [share or least / BESIDE for share in shares]
+    for place, (name, level) in enumerate(panel.bands.items(), 1):
+        colour = COLOURS[place]
+        axes.axhline(level.mean, color=colour, linestyle=DASHES[place], linewidth=1.4, label=name)
+        ends = level.mean - level.half_width, level.mean + level.half_width
+        axes.axhspan(*ends, color=colour, alpha=0.15, linewidth=0)
+    mean, half = np.array(panel.curve).T
+    axes.errorbar(
+        places, mean, half, color=COLOURS[0], fmt="o-", markersize=3.5, capsize=2.5, label="temporal"
+    )
+    axes.set_xscale("log")
+    axes.set_xticks(places, [_called(share) for share in shares], rotation=60, fontsize=7)
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
+    axes.set_title(panel.name, fontsize=9, loc="left")
+    axes.set_xlabel("true contexts shown")
+    axes.legend(fontsize=8)
+
+
+def _called(share: float) -> str:
+    """A share in words."""
+    return {0.0: "none", 1.0: "all"}.get(share, f"1 in {1 / share:g}" if share else "none")
