@@ -8,7 +8,7 @@ import pytest
 import unfog
 from tests.agents.denoise.test_temporal import TEMPOS, D, Story, brute, hidden, joint, story, told
 from unfog.agents.denoise import Temporal, TemporalBank
-from unfog.agents.denoise.temporal_bank import Factors
+from unfog.agents.denoise.factors import Factors
 from unfog.agents.parts import Moment
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
