@@ -84,7 +84,7 @@ class TemporalBank(Denoiser, Expects, Corrects, Timed, Appraises):
 
     name = "adaptive-temporal"
     note = "knows parts that move in time, and finds out the size of errors and the speed of the bias"
-    cost = 20.0
+    cost = 30.0
     takes_gaps = True
 
     def __post_init__(self) -> None:
