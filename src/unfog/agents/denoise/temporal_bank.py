@@ -28,7 +28,7 @@ from unfog.agents.denoise import factors, likelihoods, temporal
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.factors import Factors
 from unfog.agents.denoise.temporal import Temporal
-from unfog.agents.parts import Appraises, Corrects, Denoiser, Expects, Moment, Privilege, Timed
+from unfog.agents.parts import Appraises, Corrects, Denoiser, Expects, Moment, Privilege, Timed, is_news
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths import bank
@@ -174,11 +174,9 @@ class TemporalBank(Denoiser, Expects, Corrects, Timed, Appraises):
     ) -> State:
         """All beliefs and weights after a reading and, where it is shown at once, its true context."""
         xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
-        at, number = (xp.broadcast_to(x, (*noisy.shape[:-1], 1)) for x in ready.filters[2:4])
-        timed = ready.filters._replace(at=at, number=number)
-        filters = self.filter.update(parameters.clock, timed, noisy[..., None, :], None)
+        filters = self.filter.update(parameters.clock, ready.filters, noisy[..., None, :], None)
         weights = bank.weighed(ready.weights, likelihoods.of_reading(parameters.clock, ready.filters, noisy))
-        after = State(filters._replace(stale=xp.broadcast_to(filters.stale, at.shape)), weights)
+        after = State(filters, weights)
         if context is None:
             return after
         return self.correct(parameters, after, noisy, xp.full_like(noisy, np.nan), context)[0]
@@ -203,7 +201,8 @@ class TemporalBank(Denoiser, Expects, Corrects, Timed, Appraises):
         xp, clock, opened = after.__array_namespace__(), parameters.clock, _opened(parameters, moment)
         known = before[..., None, :], after[..., None, :]
         filters, found = self.filter.reopen(clock, state.filters, noisy[..., None, :], *known, opened)
-        weights = bank.weighed(state.weights, likelihoods.of_context(clock, state.filters, *known, opened))
+        weighed = bank.weighed(state.weights, likelihoods.of_context(clock, state.filters, *known, opened))
+        weights = xp.where(is_news(before, after)[..., None], weighed, state.weights)
         mean, cov = moments(xp.exp(weights), *found)
         left = xp.isnan(after).astype(after.dtype)  # what is known is so without rounding
         cov = left[..., :, None] * left[..., None, :] * cov
