@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from unfog.maths.arrays import Array
 from unfog.maths.kalman import Belief, forward, triangle
@@ -99,3 +100,17 @@ def test_roots_stay_roots_whatever_the_scales(ratio: float, rng: np.random.Gener
     values = np.linalg.svd(belief.root, compute_uv=False)
     assert np.isfinite(values).all()
     assert values.min() > 0
+
+
+def test_the_density_of_a_value_is_that_of_its_gaussian(made: tuple[Belief, Array, Array, Array]) -> None:
+    belief, rows, noise, value = made
+    seen = Belief((rows @ belief.mean[..., None])[..., 0], rows @ belief.root)
+    lost = np.array([[False, True], [True, True], [False, False]])
+    whole, found = seen.density(noise, value), seen.density(noise, np.where(lost, np.nan, value), lost)
+    assert found[1] == 0
+    for i in range(3):
+        cov = seen.root[i] @ seen.root[i].T + noise @ noise.T
+        for kept, density in ((np.full(D, True), whole[i]), (~lost[i], found[i])):
+            if kept.any():
+                law = multivariate_normal(seen.mean[i][kept], cov[np.ix_(kept, kept)])
+                np.testing.assert_allclose(density, law.logpdf(value[i][kept]), rtol=1e-11)

@@ -24,6 +24,7 @@ from unfog.agents.denoise import (
     PriorOnly,
     Robust,
     Temporal,
+    TemporalBank,
     UnknownNoise,
 )
 from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled, Sites
@@ -81,6 +82,8 @@ _ROWS = [
           summary="learns the covariance of the noise, too, from what is revealed"),
     _ours("temporal", Temporal(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
           summary="knows how contexts and errors move in time; takes true contexts whenever they come"),
+    _ours("adaptive-temporal", TemporalBank(), learner=Revisable(), chooser=RandUcb(growth=0.0),
+          summary="temporal that finds out how large errors are, and how fast the bias moves"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),
     _ours("empirical", Empirical(), reference=CONTEXTS,

@@ -37,40 +37,56 @@ class Belief(NamedTuple):
 
     def told(self, other: "Belief", noise_root: Array, value: Array, lost: Bools | None = None) -> "Belief":
         """After a noisy value (..., d) of another vector, which is believed in the same columns."""
-        xp, top, surprise = value.__array_namespace__(), other.root, value - other.mean
-        if lost is not None:
-            there = (~lost).astype(top.dtype)[..., None]
-            top, noise_root = there * top, _without(noise_root, there)
-            surprise = xp.where(lost, 0.0, surprise)
+        top, noise_root, surprise = _left(other, noise_root, value, lost)
         d, made = value.shape[-1], triangle(_stacked(noise_root, top, self.root))
         news = forward(made[..., :d, :d], surprise)
         return Belief(self.mean + matvec(made[..., d:, :d], news), made[..., d:, d:])
+
+    def density(self, noise_root: Array, value: Array, lost: Bools | None = None) -> Array:
+        """The logarithm of the density of value (..., n) = x + noise_root z, (...,); `lost` ones left out.
+
+        log N(value; mean, S) = -(|S^(-1/2) (value - mean)|^2 + n log 2 pi) / 2 - sum of log |diag S^(1/2)|.
+        """
+        xp, there = value.__array_namespace__(), 1.0 if lost is None else (~lost).astype(value.dtype)
+        top, noise_root, surprise = _left(self, noise_root, value, lost)
+        half = triangle(_beside(noise_root, top))
+        squares = forward(half, surprise) ** 2 + there * np.log(2 * np.pi)
+        found: Array = -0.5 * squares.sum(-1) - xp.log(xp.abs(xp.linalg.diagonal(half))).sum(-1)
+        return found
 
     def cov(self) -> Array:
         """The covariance root root', (..., n, n)."""
         return self.root @ self.root.mT
 
 
+def _left(other: Belief, noise_root: Array, value: Array, lost: Bools | None) -> tuple[Array, Array, Array]:
+    """Root, noise and surprise of what was not lost of a value; the rest is made to say nothing."""
+    xp, surprise = value.__array_namespace__(), value - other.mean
+    if lost is None:
+        return other.root, noise_root, surprise
+    there = (~lost).astype(other.root.dtype)[..., None]
+    return there * other.root, _without(noise_root, there), xp.where(lost, 0.0, surprise)
+
+
 def _without(noise_root: Array, there: Array) -> Array:
     """Rows of what was lost replaced by noise of their own, so that there is something to divide by."""
     xp, d = noise_root.__array_namespace__(), there.shape[-2]
-    own = (1 - there) * xp.eye(d, dtype=there.dtype)
-    rest = xp.broadcast_to(there * noise_root, (*own.shape[:-1], noise_root.shape[-1]))
-    found: Array = xp.concat([own, rest], axis=-1)
-    return found
+    return _beside((1 - there) * xp.eye(d, dtype=there.dtype), there * noise_root)
 
 
 def _stacked(noise_root: Array, top: Array, root: Array) -> Array:
     """((noise_root, top), (0, root))."""
     xp, n = root.__array_namespace__(), root.shape[-2]
     batch = np.broadcast_shapes(noise_root.shape[:-2], top.shape[:-2], root.shape[:-2])
-
-    def wide(x: Array) -> Array:
-        return xp.broadcast_to(x, (*batch, *x.shape[-2:]))
-
     nothing = xp.zeros((*batch, n, noise_root.shape[-1]), dtype=root.dtype)
-    upper = xp.concat([wide(noise_root), wide(top)], axis=-1)
-    return xp.concat([upper, xp.concat([nothing, wide(root)], axis=-1)], axis=-2)
+    return xp.concat([_beside(noise_root, top, batch), _beside(nothing, root, batch)], axis=-2)
+
+
+def _beside(one: Array, other: Array, batch: tuple[int, ...] = ()) -> Array:
+    """(one, other), for every one of a batch."""
+    xp, batch = one.__array_namespace__(), np.broadcast_shapes(batch, one.shape[:-2], other.shape[:-2])
+    wide = [xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (one, other)]
+    return xp.concat(wide, axis=-1)
 
 
 def triangle(wide: Array) -> Array:

@@ -13,6 +13,7 @@ from unfog.agents.denoise.plugin import PlugIn
 from unfog.agents.denoise.prior_only import PriorOnly
 from unfog.agents.denoise.robust import Robust
 from unfog.agents.denoise.temporal import Temporal
+from unfog.agents.denoise.temporal_bank import TemporalBank
 from unfog.agents.denoise.unknown_noise import UnknownNoise
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "PriorOnly",
     "Robust",
     "Temporal",
+    "TemporalBank",
     "UnknownNoise",
 ]

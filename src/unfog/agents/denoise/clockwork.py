@@ -23,7 +23,7 @@ EXACT = (
 
 
 class Clockwork(NamedTuple):
-    """Everything about the parts that can be made once."""
+    """Everything about the parts that can be made once; start, steps and white may have axes in front."""
 
     mean: Array  # (d,)    mu_c
     times: Array  # (k,)    time constants
@@ -111,7 +111,14 @@ def _blocks(roots: list[Array], parts: int) -> Array:
 def started(clock: Clockwork) -> Belief:
     """Before the first reading."""
     xp = clock.start.__array_namespace__()
-    return Belief(xp.zeros((clock.start.shape[0],), dtype=clock.start.dtype), clock.start)
+    return Belief(xp.zeros(clock.start.shape[:-1], dtype=clock.start.dtype), clock.start)
+
+
+def least(clock: Clockwork) -> Array:
+    """Root of the noise that stands for none, (d, d)."""
+    xp = clock.scale.__array_namespace__()
+    found: Array = EXACT * clock.scale * xp.eye(clock.mean.shape[0], dtype=clock.mean.dtype)
+    return found
 
 
 def share_kept(clock: Clockwork, length: Array) -> Array:
@@ -133,7 +140,7 @@ def spread_added(clock: Clockwork, length: Array) -> Array:
 def step(clock: Clockwork, length: Array) -> tuple[Array, Array]:
     """What a step of time (...,), not below zero, keeps (..., n) and adds (..., n, q d)."""
     xp, d = length.__array_namespace__(), clock.mean.shape[0]
-    moving = clock.steps.shape[1] // d
+    moving = clock.steps.shape[-1] // d
     factors = xp.repeat(spread_added(clock, length)[..., :moving], d, axis=-1)
     return xp.repeat(share_kept(clock, length), d, axis=-1), clock.steps * factors[..., None, :]
 
@@ -156,7 +163,8 @@ def _padded(x: Array, axis: int, more: int, value: float) -> Array:
 
 def read(clock: Clockwork, belief: Belief, at: Array) -> tuple[Belief, Belief]:
     """What is believed of the context at a time (...,), less mu_c, and of its reading without white noise."""
-    state = Belief(belief.mean[..., : clock.start.shape[0]], belief.root[..., : clock.start.shape[0], :])
+    n = clock.start.shape[-1]
+    state = Belief(belief.mean[..., :n], belief.root[..., :n, :])
     context, reading = (Belief(matvec(x, state.mean), x @ state.root) for x in rows(clock, at))
     return context, reading
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.denoise import clockwork
-from unfog.agents.denoise.clockwork import EXACT, Clockwork
+from unfog.agents.denoise.clockwork import Clockwork
 from unfog.maths.arrays import Array, Bools, settled
 from unfog.maths.kalman import Belief
 from unfog.maths.trees import each
@@ -67,12 +67,11 @@ def read(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
 
 def known(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
     """After a true context, as far as that is known."""
-    xp, hidden = kept.at.__array_namespace__(), kept.known.lost()
+    hidden = kept.known.lost()
     if hidden is not None and settled(hidden):
         return belief
     context, _ = clockwork.read(clock, belief, kept.at)
-    least = EXACT * clock.scale * xp.eye(clock.mean.shape[0], dtype=clock.mean.dtype)
-    return belief.told(context, least, kept.known.values - clock.mean, hidden)
+    return belief.told(context, clockwork.least(clock), kept.known.values - clock.mean, hidden)
 
 
 class Replay(NamedTuple):
@@ -85,7 +84,7 @@ class Replay(NamedTuple):
 
 def replayed(clock: Clockwork, window: tuple[Kept, ...], asked: list[Bools]) -> Replay:
     """Filter readings anew from the first on; `asked` is true where a reading is that of the context."""
-    n, d = clock.start.shape[0], clock.mean.shape[0]
+    n, d = clock.start.shape[-1], clock.mean.shape[0]
     moved, found = _with_copy(window[0].belief, d), [window[0]]
     belief = _copied(clock, after(clock, moved, window[0]), window[0].at, asked[0])
     for kept, here in zip(window[1:], asked[1:], strict=True):
@@ -121,7 +120,7 @@ def _with_copy(belief: Belief, d: int) -> Belief:
 
 def _copied(clock: Clockwork, belief: Belief, at: Array, here: Bools) -> Belief:
     """With the context of this moment as the copy, where it is the one asked for."""
-    xp, n = belief.mean.__array_namespace__(), clock.start.shape[0]
+    xp, n = belief.mean.__array_namespace__(), clock.start.shape[-1]
     context, _ = clockwork.read(clock, belief, at)
     if settled(~here):
         return belief
@@ -143,7 +142,7 @@ def past(clock: Clockwork, belief: Belief, gap: Array, kept: Kept, mine: Bools) 
     keeps, adds = clockwork.step(clock, gap)
     of_context, of_reading = clockwork.rows(clock, kept.at)
     both = xp.concat([of_context, of_reading - of_context], axis=-2)
-    white = xp.concat([xp.zeros((d, d)), clock.white], axis=-2)
+    white = xp.concat([xp.zeros_like(clock.white), clock.white], axis=-2)
     moves = both @ adds
     noise = xp.concat([moves, xp.broadcast_to(white, (*moves.shape[:-1], d))], axis=-1)
     context, error = kept.known.values - clock.mean, kept.noisy.values - kept.known.values

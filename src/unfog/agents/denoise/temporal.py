@@ -120,13 +120,13 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
 
     def stamp(self, state: State, moment: Moment) -> Moment:
         """With number and time."""
-        number, at = _when(moment, state)
+        number, at = when(moment, state)
         return Moment(number, at, moment.noise)
 
     def before(self, parameters: Clockwork, state: State, moment: Moment) -> Ready:
         """The belief moved to the time of a reading; unless that is told, one unit after the last."""
         xp = parameters.mean.__array_namespace__()
-        number, at = _when(moment, state)
+        number, at = when(moment, state)
         length = recent.since(parameters, state.number, state.at, at)
         if xp is np and not (length >= 0).all():
             raise InputError("at", f"{at} after {state.at}", "times that never go back")
@@ -152,7 +152,8 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
         """The belief after a reading and, where it is shown at once, its true context."""
         xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
         marks = recent.mark(noisy), recent.mark(xp.full_like(noisy, np.nan) if context is None else context)
-        mean = xp.broadcast_to(ready.belief.mean, (*noisy.shape[:-1], ready.belief.mean.shape[-1]))
+        batch = np.broadcast_shapes(noisy.shape[:-1], ready.belief.mean.shape[:-1])
+        mean = xp.broadcast_to(ready.belief.mean, (*batch, ready.belief.mean.shape[-1]))
         kept = Kept(ready.number, ready.at, ready.belief._replace(mean=mean), ready.noise, *marks)
         filtered = recent.read if context is None else recent.after
         belief, window = filtered(parameters, kept.belief, kept), ready.state.window
@@ -174,16 +175,16 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
         moment: Moment,
     ) -> tuple[State, Context]:
         """Take in the true context of any reading."""
-        number, at = _when(moment, state)
+        number, at = when(moment, state)
         marks = recent.mark(noisy), recent.mark(after)
         kept = Kept(number, at, state.belief, parameters.white, *marks)
-        if after.__array_namespace__() is not np or _is_last(state, number, before, after):
+        if after.__array_namespace__() is not np or is_last(state, number, before, after):
             return _at_once(parameters, state, kept, recent.mark(before))
         return _late(parameters, state, kept, is_news(before, after))
 
     def smoothed(self, parameters: Clockwork, state: State, moment: Moment, known: Array) -> Context:
         """With all readings and true contexts since then."""
-        number, _ = _when(moment, state)
+        number, _ = when(moment, state)
         asked = [one.number == number for one in state.window]
         first = next((i for i, here in enumerate(asked) if here.any()), None)
         if first is None:
@@ -212,7 +213,7 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
         return state if isinstance(state, Ready) else self.before(parameters, state, Moment())
 
 
-def _when(moment: Moment, state: State) -> tuple[Array, Array]:
+def when(moment: Moment, state: State) -> tuple[Array, Array]:
     """Number and time of a reading, (...,) each: the time is the number, unless told, and that the next."""
     xp, dtype = state.at.__array_namespace__(), state.at.dtype
     number = state.number + 1 if moment.number is None else xp.asarray(moment.number, dtype=dtype)
@@ -221,7 +222,7 @@ def _when(moment: Moment, state: State) -> tuple[Array, Array]:
     return number, number if moment.number is not None else xp.where(state.number < 0, 0.0, state.at + 1)
 
 
-def _is_last(state: State, number: Array, before: Array, after: Array) -> bool:
+def is_last(state: State, number: Array, before: Array, after: Array) -> bool:
     """Whether it is the last reading whose context becomes known, and nothing known of it is other now."""
     return settled(state.number == number) and settled(np.isnan(before) | (before == after))
 

@@ -1,0 +1,227 @@
+"""Denoise in time without trusting the constants of time: a bank of filters, weighed by what they foretell.
+
+    error and white have covariances  size x those told,     the bias moves  speed x as fast as told
+
+Hypotheses are all pairs of a few sizes and a few speeds (denoise/factors.py). Each has its own filter
+(denoise/temporal.py); all run as one, with an axis H of hypotheses. Weights follow the chain rule,
+
+    p(h | all) ~ p(h) p(readings, true contexts | h) = p(h) product of p(next | all before it, h),
+
+in whatever order things become known (denoise/likelihoods.py). Before a decision its reading counts; a true
+context counts when it comes, unless it is older than the window. What is believed of a context has the mean
+and the covariance of the mixture. That the size is not as told has the probability `distrust` to begin with,
+and so has the speed by itself. Between two readings a share `switch` of the weights is dealt out anew
+(maths/bank.py has names and references).
+
+An error that persists and a bias that walks fast look alike for a while, and so do slow moves of the context:
+a few true contexts tell them apart.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.agents.denoise import factors, likelihoods, temporal
+from unfog.agents.denoise.clockwork import Clockwork
+from unfog.agents.denoise.factors import Factors
+from unfog.agents.denoise.temporal import Temporal
+from unfog.agents.parts import Appraises, Corrects, Denoiser, Expects, Moment, Privilege, Timed, is_news
+from unfog.features import Context
+from unfog.inputs import InputError
+from unfog.maths import bank
+from unfog.maths.arrays import Array
+from unfog.maths.mixture import moments
+from unfog.maths.trees import each
+from unfog.model.knowledge import Knowledge
+from unfog.model.tempo import Tempo, untimed
+
+MOST = 15  # sizes, and speeds
+SHARED = "number", "at", "noisy", "known"  # of a reading that is kept, by all hypotheses
+
+
+class Parameters(NamedTuple):
+    """The parts under every hypothesis, and theirs."""
+
+    clock: Clockwork  # with an axis of hypotheses in front of start, steps and white
+    prior: Array  # (H,)  probabilities
+    sizes: Array  # (H,)
+
+
+class State(NamedTuple):
+    """What is believed under every hypothesis, and how probable each one is."""
+
+    filters: temporal.State  # (..., H, n); what all hypotheses share has an axis of 1 in that place
+    weights: Array  # (..., H)  logarithms
+
+
+class Ready(NamedTuple):
+    """Just before a reading."""
+
+    filters: temporal.Ready
+    weights: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemporalBank(Denoiser, Expects, Corrects, Timed, Appraises):
+    """Its settings: the hypotheses, `distrust` of what is told, the rate of `switch`; others as `temporal`.
+
+    There are so many `sizes`, neighbours a factor `spacing` apart, about that told, and so many `speeds`, a
+    factor `slowdown` apart.
+    """
+
+    sizes: int = 3
+    spacing: float = 4.0
+    speeds: int = 3
+    slowdown: float = 16.0
+    distrust: float = 0.5
+    switch: float = 1e-3
+    pairs: bool = True
+    window: int = 32
+    ahead: float = 8.0
+
+    name = "adaptive-temporal"
+    note = "knows parts that move in time, and finds out the size of errors and the speed of the bias"
+    cost = 30.0
+    takes_gaps = True
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        for field, number in (("sizes", self.sizes), ("speeds", self.speeds)):
+            if inputs.count(field, number, 1, MOST) % 2 == 0:
+                raise InputError(field, number, f"an odd number, at most {MOST}")
+        for field, value in (("spacing", self.spacing), ("slowdown", self.slowdown)):
+            if inputs.positive(field, value) <= 1:
+                raise InputError(field, value, "a number greater than 1")
+        for field, value in (("distrust", self.distrust), ("switch", self.switch)):
+            if not 0 <= inputs.not_negative(field, value) < 1:
+                raise InputError(field, value, "a number from 0 to below 1")
+        _ = self.filter
+
+    @property
+    def sees_context(self) -> bool:
+        """As it was set."""
+        return self.pairs
+
+    @cached_property
+    def filter(self) -> Temporal:
+        """What filters under every hypothesis."""
+        return Temporal(pairs=self.pairs, window=self.window, ahead=self.ahead)
+
+    def hypotheses(self, tempo: Tempo) -> dict[Factors, float]:
+        """How probable each one is, in the order of their weights."""
+        sizes = factors.ladder(self.sizes, self.spacing, self.distrust)
+        speeds = factors.ladder(self.speeds if factors.moves(tempo) else 1, self.slowdown, self.distrust)
+        return {Factors(x, y): p * q for x, p in sizes.items() for y, q in speeds.items()}
+
+    def probabilities(self, state: State) -> Array:
+        """How probable each hypothesis is: (..., H)."""
+        found: Array = state.weights.__array_namespace__().exp(state.weights)
+        return found
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The parts and how they move under every hypothesis."""
+        tempo = known.tempo or untimed(known.context_cov, known.noise_cov, known.bias_cov)
+        every = self.hypotheses(tempo)
+        clock = factors.stacked(known, tempo, list(every))
+        return Parameters(clock, np.array([*every.values()]), np.array([one.size for one in every]))
+
+    def start(self, parameters: Parameters) -> State:
+        """Before the first reading, with an empty window."""
+        xp, first = parameters.prior.__array_namespace__(), self.filter.start(parameters.clock)
+        window = tuple(
+            one._replace(**{name: each(lambda x: x[None], one._asdict()[name]) for name in SHARED})
+            for one in first.window
+        )
+        at, number, stale = (x[None] for x in (first.at, first.number, first.stale))
+        least = xp.finfo(parameters.prior.dtype).tiny  # what cannot be is all but impossible
+        weights = xp.log(xp.maximum(parameters.prior, least))
+        return State(temporal.State(first.belief, at, number, window, stale), weights)
+
+    def at_once(self, state: State) -> State:
+        """Without a window."""
+        return state._replace(filters=self.filter.at_once(state.filters))
+
+    def stamp(self, state: State, moment: Moment) -> Moment:
+        """With number and time."""
+        at, number = state.filters.at[..., 0], state.filters.number[..., 0]
+        return self.filter.stamp(state.filters._replace(at=at, number=number), moment)
+
+    def before(self, parameters: Parameters, state: State, moment: Moment) -> Ready:
+        """All beliefs moved to the time of a reading, and some weight dealt out anew."""
+        ready = self.filter.before(parameters.clock, state.filters, _opened(parameters, moment))
+        return Ready(ready, bank.switched(state.weights, parameters.prior, self.switch))
+
+    def predict(self, parameters: Parameters, state: State | Ready, noisy: Array) -> Context:
+        """Mean and covariance of this moment's context: noisy (..., d), not a number where it was lost."""
+        xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
+        found = self.filter.predict(parameters.clock, ready.filters, noisy[..., None, :])
+        weights = bank.weighed(ready.weights, likelihoods.of_reading(parameters.clock, ready.filters, noisy))
+        return Context(*moments(xp.exp(weights), *found))
+
+    def expected(self, parameters: Parameters, state: State | Ready) -> tuple[Array, Array]:
+        """Of the mixture at its time, before the reading."""
+        ready = self._ready(parameters, state)
+        means, within = self.filter.expected(parameters.clock, ready.filters)
+        weights = ready.weights.__array_namespace__().exp(ready.weights)[..., None]
+        centre = (weights * means).sum(-2)
+        return centre, (weights * (within + (means - centre[..., None, :]) ** 2)).sum(-2)
+
+    def update(
+        self, parameters: Parameters, state: State | Ready, noisy: Array, context: Array | None
+    ) -> State:
+        """All beliefs and weights after a reading and, where it is shown at once, its true context."""
+        xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
+        filters = self.filter.update(parameters.clock, ready.filters, noisy[..., None, :], None)
+        weights = bank.weighed(ready.weights, likelihoods.of_reading(parameters.clock, ready.filters, noisy))
+        after = State(filters, weights)
+        if context is None:
+            return after
+        return self.correct(parameters, after, noisy, xp.full_like(noisy, np.nan), context)[0]
+
+    def correct(
+        self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
+    ) -> tuple[State, Context]:
+        """Take in the true context of the last reading; see `Corrects` in agents/parts.py."""
+        moment = Moment(state.filters.number[..., 0], state.filters.at[..., 0])
+        return self.reopen(parameters, state, noisy, before, after, moment)
+
+    def reopen(
+        self,
+        parameters: Parameters,
+        state: State,
+        noisy: Array,
+        before: Array,
+        after: Array,
+        moment: Moment,
+    ) -> tuple[State, Context]:
+        """Take in the true context of any reading."""
+        xp, clock, opened = after.__array_namespace__(), parameters.clock, _opened(parameters, moment)
+        known = before[..., None, :], after[..., None, :]
+        filters, found = self.filter.reopen(clock, state.filters, noisy[..., None, :], *known, opened)
+        weighed = bank.weighed(state.weights, likelihoods.of_context(clock, state.filters, *known, opened))
+        weights = xp.where(is_news(before, after)[..., None], weighed, state.weights)
+        mean, cov = moments(xp.exp(weights), *found)
+        left = xp.isnan(after).astype(after.dtype)  # what is known is so without rounding
+        cov = left[..., :, None] * left[..., None, :] * cov
+        return State(filters, weights), Context(xp.where(left > 0, mean, after), cov)
+
+    def value_of_reveal(self, parameters: Parameters, state: State) -> Array:
+        """On average over the hypotheses; what it says of these is left out."""
+        worth = self.filter.value_of_reveal(parameters.clock, state.filters)
+        found: Array = (self.probabilities(state) * worth).sum(-1)
+        return found
+
+    def _ready(self, parameters: Parameters, state: State | Ready) -> Ready:
+        return state if isinstance(state, Ready) else self.before(parameters, state, Moment())
+
+
+def _opened(parameters: Parameters, moment: Moment) -> Moment:
+    """With an axis for hypotheses; a noise of a reading's own is as far off as that told."""
+    xp = parameters.prior.__array_namespace__()
+    number, at = (None if x is None else xp.asarray(x)[..., None] for x in moment[:2])
+    if moment.noise is None:
+        return Moment(number, at)
+    return Moment(number, at, parameters.sizes[:, None, None] * moment.noise[..., None, :, :])
