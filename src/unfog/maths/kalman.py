@@ -98,13 +98,19 @@ def triangle(wide: Array) -> Array:
     xp = wide.__array_namespace__()
     if xp is np:
         upper: Any = np.linalg.qr(wide.mT, mode="r")
-        lower: Array = upper.mT
-        return lower
+        return _signed(upper.mT)
     n, m = wide.shape[-2:]
     columns = xp.arange(m)
     for k in range(n):  # shapes that stay the same compile several times as fast as ones that shrink
         wide = _reflected(wide, k, columns, xp)
-    found: Array = wide[..., :n] * xp.tril(xp.ones((n, n), dtype=wide.dtype))
+    return _signed(wide[..., :n] * xp.tril(xp.ones((n, n), dtype=wide.dtype)))
+
+
+def _signed(lower: Array) -> Array:
+    """With a diagonal that is not negative: then there is one such triangle, where it has an inverse."""
+    xp = lower.__array_namespace__()
+    signs = xp.where(xp.linalg.diagonal(lower) < 0, -1.0, 1.0)
+    found: Array = lower * signs[..., None, :]
     return found
 
 

@@ -18,7 +18,10 @@ from unfog.model.knowledge import Knowledge
 from unfog.model.sample import smoothed
 
 D, T = 3, 6
-SMALL: Any = {"sizes": 3, "spacing": 4.0, "steps": 2, "fastest": 0.4, "slowdown": 5.0, "distrust": 0.6, "unrest": 0.6}
+SMALL: Any = {"sizes": 3, "spacing": 4.0, "steps": 2, "fastest": 0.4, "slowdown": 5.0} | {
+    "distrust": 0.6,
+    "unrest": 0.6,
+}
 
 
 def walked(denoiser: Any, known: Knowledge, noisy: Array, contexts: Array | None = None) -> State:

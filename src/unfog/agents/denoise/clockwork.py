@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.maths.arrays import Array, matvec
+from unfog.maths.arrays import Array, diagonal_matrix, matvec
 from unfog.maths.kalman import Belief
 from unfog.model.knowledge import Knowledge
 from unfog.model.tempo import Moving, Tempo, untimed
@@ -54,7 +54,8 @@ def clockwork(known: Knowledge) -> Clockwork:
     wheels = _wheels(tempo)
     wheels = [*(w for w in wheels if w.step is not None), *(w for w in wheels if w.step is None)]
     moving = [w.step for w in wheels if w.step is not None]
-    scale = np.sqrt(np.linalg.diagonal(known.context_cov))
+    xp = known.context_cov.__array_namespace__()
+    scale = xp.sqrt(xp.linalg.diagonal(known.context_cov))
     return Clockwork(
         known.context_mean,
         np.array([w.time for w in wheels]),
@@ -63,7 +64,7 @@ def clockwork(known: Knowledge) -> Clockwork:
         np.array([w.phase for w in wheels if w.frequency]),
         _blocks([w.start for w in wheels], len(wheels)),
         _blocks(moving, len(wheels)),
-        np.diag(EXACT * scale) if tempo.white is None else root(tempo.white),
+        diagonal_matrix(EXACT * scale) if tempo.white is None else root(tempo.white),
         scale,
         np.asarray(np.nan if tempo.since is None else tempo.since),
     )
@@ -94,18 +95,21 @@ def _step(part: Moving) -> Array | None:
 
 def root(cov: Array) -> Array:
     """A root of a covariance that may be singular."""
-    values, vectors = np.linalg.eigh(np.asarray(cov, dtype=np.float64))
-    found: Array = vectors * np.sqrt(np.maximum(values, 0.0))
+    xp = cov.__array_namespace__()
+    values, vectors = xp.linalg.eigh(cov)
+    found: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))
     return found
 
 
 def _blocks(roots: list[Array], parts: int) -> Array:
-    """Along a diagonal, with rows for all parts."""
-    d = roots[0].shape[0] if roots else 0
-    found = np.zeros((parts * d, len(roots) * d))
-    for i, block in enumerate(roots):
-        found[i * d : (i + 1) * d, i * d : (i + 1) * d] = block
-    return found
+    """Along a diagonal, with rows for all parts; one of them at least moves, the context's fast one."""
+    xp, d = roots[0].__array_namespace__(), roots[0].shape[0]
+    nothing = xp.zeros((d, d), dtype=roots[0].dtype)
+    columns = [
+        xp.concat([block if i == j else nothing for i in range(parts)], axis=-2)
+        for j, block in enumerate(roots)
+    ]
+    return xp.concat(columns, axis=-1)
 
 
 def started(clock: Clockwork) -> Belief:

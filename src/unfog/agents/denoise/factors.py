@@ -53,7 +53,8 @@ def moves(tempo: Tempo) -> bool:
 def stacked(known: Knowledge, tempo: Tempo, every: list[Factors]) -> Clockwork:
     """The parts under every hypothesis: start, steps and white have an axis of these in front."""
     clocks = [clockwork.clockwork(known._replace(tempo=scaled(tempo, one))) for one in every]
+    xp = known.context_cov.__array_namespace__()
     start, steps, white = (
-        np.stack(x) for x in zip(*((c.start, c.steps, c.white) for c in clocks), strict=True)
+        xp.stack(x) for x in zip(*((c.start, c.steps, c.white) for c in clocks), strict=True)
     )
     return clocks[0]._replace(start=start, steps=steps, white=white)

@@ -126,7 +126,8 @@ class TemporalBank(Denoiser, Expects, Corrects, Timed, Appraises):
         tempo = known.tempo or untimed(known.context_cov, known.noise_cov, known.bias_cov)
         every = self.hypotheses(tempo)
         clock = factors.stacked(known, tempo, list(every))
-        return Parameters(clock, np.array([*every.values()]), np.array([one.size for one in every]))
+        xp = known.context_cov.__array_namespace__()
+        return Parameters(clock, xp.asarray([*every.values()]), xp.asarray([one.size for one in every]))
 
     def start(self, parameters: Parameters) -> State:
         """Before the first reading, with an empty window."""
