@@ -66,7 +66,8 @@ def world(path: Path) -> RecordedFile:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "data: log.csv has no column 'x'; allowed: columns that are there: none"),
+        (b"", "data: log.csv has no rows; allowed: a header, and rows"),
+        (b"t,a,x,a\n1,2,3,4\n", "data: log.csv has two columns 'a'; allowed: a name for each column"),
         (b"t,a,b\n1,2,3\n", "data: log.csv has no column 'x'; allowed: columns that are there: t, a, b"),
         (b"t,a,x\n1,2,3\n\n2,3\n", "data: log.csv, row 2: 2 values; allowed: 3, as many as the header"),
         (b"t,a,x\n1,2,3\n2,?,3\n", r"data: log.csv, column 'a', row 2: '\?'; allowed: numbers"),

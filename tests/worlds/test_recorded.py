@@ -28,7 +28,7 @@ def made(rows: int = ROWS) -> dict[str, Any]:
     true = np.cumsum(rng.standard_normal((rows, 2)), 0)
     noisy = 3 * true + 1 + rng.standard_normal((rows, 2))
     return {
-        "t": np.cumsum(rng.integers(0, 3, rows)).tolist(),
+        "t": np.cumsum(rng.integers(1, 3, rows)).tolist(),
         "x": true[:, 0],
         "y": true[:, 1].tolist(),
         "a": noisy[:, 0].tolist(),
@@ -134,6 +134,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no clock": ({"data": changed(t=["noon"] * 90)}, "data: the table, column 't', row 1: 'noon' is no time"),
     "a gap": ({"data": changed(t=[*range(89), None])}, "data: the table, column 't', row 90: 'None' is no"),
     "lengths": ({"data": changed(a=[1.0])}, "data: the table has columns of different lengths"),
+    "two truths": (
+        {"data": changed(t=[*range(60), 59, *range(61, 90)])},
+        "data: the table has two true contexts at the time 59; allowed: one for each moment, or a column",
+    ),
+    "two kinds": (
+        {"data": changed(t=[*range(89), "2024-01-01T00:00"])},
+        "data: the table, column 't', row 90: '2024-01-01T00:00' beside '0'; allowed: numbers alone",
+    ),
     "few": ({"calibration": 90}, "calibration: 90; allowed: fewer than the record's 90 rows"),
     "unpaired": ({"noisy": ["a"]}, "noisy: .*'a'.*; allowed: as many columns as true, 2"),
     "twice": ({"true": ["x", "x"]}, "true: .*; allowed: a list of names of columns, all different"),
@@ -147,3 +155,13 @@ def test_what_is_wrong_is_refused_by_name(case: str) -> None:
     fields, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):
         RecordedProblem(**{"data": made()} | NAMES | fields).knowledge()
+
+
+def test_a_calibration_that_says_nothing_of_time_is_said_to() -> None:
+    """Two devices read at the same moments: agents are told of no time, and the world's note says so."""
+    data = made() | {"t": [row // 2 for row in range(ROWS)]}
+    world = RecordedProblem(data=data, **NAMES, groups="who")
+    assert world.knowledge().tempo is None
+    assert world.note.startswith(
+        "agents are told of no time, which the calibration does not show (true: has two"
+    )

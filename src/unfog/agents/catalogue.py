@@ -83,6 +83,7 @@ _ROWS = [
     _ours("temporal", Temporal(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
           summary="knows how contexts and errors move in time; takes true contexts whenever they come"),
     _ours("adaptive-temporal", TemporalBank(), learner=Revisable(), chooser=RandUcb(growth=0.0),
+          binary=Sites(),
           summary="temporal that finds out how large errors are, and how fast the bias moves"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),

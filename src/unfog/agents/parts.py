@@ -286,6 +286,11 @@ class Smooths(Protocol):
     def lag(self) -> int:
         """How many rounds later a round is worth learning from again; 0: never."""
 
+    @property
+    @abstractmethod
+    def window(self) -> int:
+        """How many readings are kept."""
+
     @abstractmethod
     def smoothed(self, parameters: Parameters, state: State, moment: Moment, known: Array) -> Context:
         """The context of the reading taken at this moment, (..., d), of which so much is known for certain.

@@ -294,7 +294,8 @@ def reveal(
 ) -> tuple[Memory, Decision]:
     """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
     if agent.limit is not None:
-        context, far = surprise.within(context, setup.context_mean, setup.context_var, agent.limit)
+        centre = setup.context_mean if agent.timed is None else decision.context.mean  # contexts may move
+        context, far = surprise.within(context, centre, setup.context_var, agent.limit)
         far = far if decision.known is None else far & (context != decision.known)  # counted once
         memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=far.any(-1)))
     if agent.awaits_context:
@@ -317,8 +318,9 @@ def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
     new = learner.term(setup.learner, evidence._replace(belief=learner.belief(setup.learner, memory.learner)))
     if decision.reward is None:
         return memory, decision._replace(term=new)
-    theta = learner.replace(setup.learner, memory.learner, decision.term, new, decision.reward)
-    return memory._replace(learner=theta), decision._replace(term=new)
+    known_so_far, paid = (setup.learner, memory.learner, decision.term), decision.reward
+    new = learner.fit(*known_so_far, new, paid)
+    return memory._replace(learner=learner.replace(*known_so_far, new, paid)), decision._replace(term=new)
 
 
 def _paired(

@@ -48,12 +48,16 @@ class RecordedFile(Columns):
         except (UnicodeDecodeError, csv.Error) as error:
             problem = f"{source} is no CSV file in UTF-8 ({error})"
             raise InputError("data", problem, "a header, and rows of values between commas") from None
-        names, rows = rows[0] if rows else [], [row for row in rows[1:] if row]
+        names, rows = [name.strip() for name in rows[0]] if rows else [], [row for row in rows[1:] if row]
+        if not rows:
+            raise InputError("data", f"{source} has no rows", "a header, and rows of values between commas")
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise InputError("data", f"{source} has two columns {twice[0]!r}", "a name for each column")
         for number, row in enumerate(rows, 1):
             if len(row) != len(names):
                 problem = f"{source}, row {number}: {len(row)} values"
                 raise InputError("data", problem, f"{len(names)}, as many as the header has names")
-        return {name.strip(): [row[index] for row in rows] for index, name in enumerate(names)}, source
+        return {name: [row[index] for row in rows] for index, name in enumerate(names)}, source
 
 
 def beside(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:

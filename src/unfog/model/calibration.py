@@ -98,14 +98,19 @@ def calibrate(
     all_noisy, all_true = _matrix("noisy", noisy), _matrix("true", true)
     seen = np.asarray(np.isfinite(all_noisy).all(axis=1))
     periods = check_periods(cycles)
-    few = int((seen & ~rows.kept).sum()) > found.pairs and not periods
+    alone = int((seen & ~rows.kept).sum())
+    few = alone > found.pairs and not periods
     used = seen if few else rows.kept
     when, labels = check_times(times, used), _labels(groups, used)
     if few:
         covs = Covs(found.context_cov, found.noise_cov, found.bias_cov)
         return found._replace(timing=seldom(Rows(all_noisy[used], all_true[used], when, labels), covs))
     pairs = Pairs(rows.true, rows.other - rows.true, when, labels)
-    return found._replace(timing=timing(pairs, periods, found.bias_cov))
+    fitted = timing(pairs, periods, found.bias_cov)
+    if alone > found.pairs:
+        note = f"{alone} noisy contexts without a true one are not used, since cycles are asked for"
+        fitted = fitted._replace(notes=(*fitted.notes, note))
+    return found._replace(timing=fitted)
 
 
 def _moments(rows: "_Rows", labels: Ints) -> Calibration:

@@ -64,9 +64,12 @@ def check_times(times: npt.ArrayLike, kept: Bools) -> Array:
 
 def check_periods(cycles: tuple[float, ...]) -> tuple[float, ...]:
     """Periods of cycles."""
+    allowed = "periods: positive numbers in the unit of times, each given once"
+    if not isinstance(cycles, tuple | list) or not all(isinstance(p, int | float) for p in cycles):
+        raise InputError("cycles", cycles, allowed)
     periods = tuple(float(period) for period in cycles)
     if any(not 0 < period < np.inf for period in periods) or len(set(periods)) < len(periods):
-        raise InputError("cycles", cycles, "periods: positive numbers in the unit of times, each given once")
+        raise InputError("cycles", cycles, allowed)
     return periods
 
 

@@ -52,6 +52,10 @@ class Job(NamedTuple):
 def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
     """Complain of an agent that cannot play a problem, whose trials have features like these."""
     kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
+    lag = 0 if agent.revisits is None else agent.revisits[0].lag
+    if lag and lag + problem.late >= agent.denoiser.window:  # type: ignore[attr-defined]
+        what = f"{agent.name!r} with contexts {problem.late} rounds late"
+        raise InputError("agents", what, "a lag that, with these rounds, is less than the window")
     world = {"partial": partial, "has_bias": has_bias, "asked": problem.asked}
     refuse_misfit(agent, problem.knowledge(), features, rewards=kind, **world)
     if problem.several > 1 and agent.looks_back is not None:

@@ -93,7 +93,11 @@ class Recorded(Composed):
         found, contexts, noisy = calibrated(record, self.calibration, self.hindsight)
         rest = slice(self.calibration, None)
         first = slice(self.calibration)
-        tempo = None if self.hindsight else rhythm.tempo(noisy[first], contexts[first], record.times[first])
+        tempo, why = None, "agents are told of no time: they calibrate in hindsight"
+        if not self.hindsight:
+            tempo, why = rhythm.tempo(noisy[first], contexts[first], record.times[first])
+        if why:
+            object.__setattr__(self, "note", "; ".join(filter(None, (self.note, why))))
         return self._played(found, contexts[rest], (noisy - contexts)[rest], record.times[rest], tempo)
 
     def _played(

@@ -60,6 +60,15 @@ def times(table: Mapping[str, Any], name: str, source: str) -> Array:
         dates = np.asarray(given)
         found = np.where(np.isnat(dates), np.nan, (dates - dates[0]) / HOUR)
     else:
+        numbered = [_is_number(value) for value in given]
+        other = next(
+            (i for i, x in enumerate(numbered) if x != numbered[0] and _time(given[i]) == _time(given[i])), 0
+        )
+        if other:
+            problem = (
+                f"{source}, column {name!r}, row {other + 1}: {str(given[other])!r} beside {str(given[0])!r}"
+            )
+            raise InputError("data", problem, "numbers alone, or dates alone")
         found = np.array([_time(value) for value in given], np.float64)
         if len(found) and isinstance(given[0], str) and not _is_number(given[0]):
             found = (found - found[0]) / 3600.0

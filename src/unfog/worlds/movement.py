@@ -62,6 +62,7 @@ class MovementFields:
             error=self._part("error", self.error_time),
             periods=periods,
             cycles=cycles,
+            since=0.0,  # the courses of all units begin there, whenever one is read first
         ).check(dim)
 
     @cached_property

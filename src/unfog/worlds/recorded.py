@@ -72,7 +72,12 @@ class Columns(Recorded):
             left_out = f"{(~whole).sum():,} of {len(whole):,} rows lack a true value and are left out"
             object.__setattr__(self, "note", left_out)
         labels = self._labels(table, source, whole)
-        return Record(true[whole], raw[whole], labels, when[whole])
+        found = Record(true[whole], raw[whole], labels, when[whole])
+        twice = (np.diff(found.times) == 0) & (np.diff(found.true, axis=0) != 0).any(axis=1)
+        if twice.any() and not self.groups:
+            problem = f"{source} has two true contexts at the time {found.times[np.argmax(twice)]:g}"
+            raise InputError("data", problem, "one for each moment, or a column of groups")
+        return found
 
     def _labels(self, table: Mapping[str, Any], source: str, whole: npt.NDArray[np.bool_]) -> Ints:
         """A number for each row's group."""

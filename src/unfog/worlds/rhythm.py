@@ -14,18 +14,18 @@ from unfog.model.calibration import Calibration, calibrate
 from unfog.model.tempo import Moving, Tempo, untimed
 
 
-def tempo(noisy: Array, true: Array, times: Array) -> Tempo | None:
-    """Constants of time of pairs (n, d) at these times (n,)."""
+def tempo(noisy: Array, true: Array, times: Array) -> tuple[Tempo | None, str]:
+    """Constants of time of pairs (n, d) at these times (n,); or none, and why."""
     return _found(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
 
 
 @lru_cache(maxsize=32)
-def _found(noisy: bytes, true: bytes, times: bytes, dim: int) -> Tempo | None:
+def _found(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Tempo | None, str]:
     first, second = (np.frombuffer(x).reshape(-1, dim) for x in (noisy, true))
     try:
-        return calibrate(first, second, times=np.frombuffer(times)).tempo
-    except InputError:  # too few rows, or several devices at one moment: agents are told of no time
-        return None
+        return calibrate(first, second, times=np.frombuffer(times)).tempo, ""
+    except InputError as error:  # too few rows, or several devices at one moment
+        return None, f"agents are told of no time, which the calibration does not show ({error})"
 
 
 def drawn(tempo: Tempo | None, found: Calibration, contexts: bool, errors: bool) -> Tempo | None:

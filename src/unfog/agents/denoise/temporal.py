@@ -92,8 +92,8 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
         inputs.flag("pairs", self.pairs)
         inputs.count("window", self.window, 0, MOST)
         inputs.not_negative("ahead", self.ahead)
-        if inputs.count("lag", self.lag, 0, MOST) >= max(1, self.window):
-            raise InputError("lag", self.lag, f"0, or less than the window, {self.window}")
+        if inputs.count("lag", self.lag, 0, MOST) >= max(1, self.window if self.pairs else 0):
+            raise InputError("lag", self.lag, f"0, or with pairs less than the window, {self.window}")
 
     @property
     def sees_context(self) -> bool:
@@ -128,9 +128,9 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
         xp = parameters.mean.__array_namespace__()
         number, at = when(moment, state)
         length = recent.since(parameters, state.number, state.at, at)
-        if xp is np and not (length >= 0).all():
-            raise InputError("at", f"{at} after {state.at}", "times that never go back")
-        noise = parameters.white if moment.noise is None else xp.linalg.cholesky(moment.noise)
+        if xp is np:
+            _check(parameters, state, at, length)
+        noise = parameters.white if moment.noise is None else _noise_root(moment.noise, parameters.mean)
         return Ready(state, clockwork.moved(parameters, state.belief, length), at, number, noise)
 
     def predict(self, parameters: Clockwork, state: State | Ready, noisy: Array) -> Context:
@@ -211,6 +211,28 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
 
     def _ready(self, parameters: Clockwork, state: State | Ready) -> Ready:
         return state if isinstance(state, Ready) else self.before(parameters, state, Moment())
+
+
+def _check(clock: Clockwork, state: State, at: Array, length: Array) -> None:
+    """Refuse what is no time, and times that go back."""
+    if not np.isfinite(at).all():
+        raise InputError("at", f"{at}", "times: numbers, in the unit of the constants of time")
+    if (length < 0).any():
+        first = bool((state.number < 0).all())
+        before = f"{clock.since}, where the calibration ended" if first else f"{state.at}, the last reading"
+        raise InputError("at", f"{at} after {before}", "times that never go back, on the calibration's clock")
+
+
+def _noise_root(noise: Array, like: Array) -> Array:
+    """Root of the noise covariance of one reading (..., d, d), which may be zero."""
+    if noise.__array_namespace__() is np:
+        d = like.shape[0]
+        given = np.asarray(noise, dtype=like.dtype)
+        sound = given.shape[-2:] == (d, d) and np.isfinite(given).all() and np.allclose(given, given.mT)
+        if not sound or (np.linalg.eigvalsh(given) < -1e-12 * np.abs(given).max()).any():
+            raise InputError("noise", given.tolist(), f"a covariance ({d}, {d}) of this reading's noise")
+        noise = given
+    return clockwork.root(noise)
 
 
 def when(moment: Moment, state: State) -> tuple[Array, Array]:

@@ -70,8 +70,12 @@ def _by_round(values: Any) -> Any:
 
 
 def _stack(beliefs: Sequence[Context]) -> Context:
-    """Beliefs round by round to (trials, rounds, ...); covariances shared by all trials stay shared."""
-    cov = np.stack([belief.cov for belief in beliefs], -3)
+    """Beliefs round by round to (trials, rounds, ...); covariances shared by all trials stay shared.
+
+    What was shared until trials were shown different contexts is not from the first of these rounds on.
+    """
+    shape = np.broadcast_shapes(*{belief.cov.shape for belief in beliefs})
+    cov = np.stack([np.broadcast_to(belief.cov, shape) for belief in beliefs], -3)
     return Context(np.stack([belief.mean for belief in beliefs], -2), cov)
 
 
