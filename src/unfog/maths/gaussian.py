@@ -73,6 +73,14 @@ def square_root(cov: Array) -> Array:
     return root
 
 
+def singular_root(cov: Array) -> Array:
+    """A root of a covariance that may be singular, by its eigenvectors."""
+    xp = cov.__array_namespace__()
+    values, vectors = xp.linalg.eigh(cov)
+    root: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))
+    return root
+
+
 def square(root: Array) -> Array:
     """A root of the same covariance with as many columns as rows: (..., m, n) -> (..., m, m)."""
     return root if root.shape[-1] == root.shape[-2] else square_root(root @ root.mT)

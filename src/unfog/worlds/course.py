@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, matvec
+from unfog.maths.gaussian import singular_root
 from unfog.maths.recurrence import recurrence
 from unfog.model.tempo import Moving, Tempo
 from unfog.worlds.problem import Draws
@@ -83,10 +84,12 @@ def course(tempo: Tempo, mean: Array, spacing: Spacing, drawn: Mapping[str, Arra
 def moved(part: Moving, normals: Array, steps: Array) -> Array:
     """A part at all times (..., n, d) from as many normals, after steps (..., n), the first of which is 0."""
     xp = normals.__array_namespace__()
-    start = matvec(xp.asarray(root(part.cov)), normals)
+    start = matvec(xp.asarray(singular_root(part.cov)), normals)
     if part.time == np.inf:
         keep = xp.ones_like(steps)
-        walk = xp.zeros_like(start) if part.walk is None else matvec(xp.asarray(root(part.walk)), normals)
+        walk = xp.zeros_like(start)
+        if part.walk is not None:
+            walk = matvec(xp.asarray(singular_root(part.walk)), normals)
         fresh = xp.sqrt(steps)[..., None] * walk
     else:
         keep = xp.exp(-steps / part.time) if part.time else (steps == 0).astype(steps.dtype)
@@ -100,13 +103,7 @@ def turned(tempo: Tempo, normals: Array, times: Array) -> Array:
     xp = normals.__array_namespace__()
     total = 0.0
     for index, period in enumerate(tempo.periods):
-        drawn = matvec(xp.asarray(root(np.asarray(tempo.cycles)[index])), normals[..., index, :, :])
+        drawn = matvec(xp.asarray(singular_root(np.asarray(tempo.cycles)[index])), normals[..., index, :, :])
         angle = (2 * np.pi / period * times)[..., None, :, None]
         total = total + drawn[..., :1, :] * xp.cos(angle) + drawn[..., 1:, :] * xp.sin(angle)
     return total  # type: ignore[return-value]
-
-
-def root(cov: Array) -> Array:
-    """R with R R' = cov, which may be singular."""
-    values, vectors = np.linalg.eigh(cov)
-    return vectors * np.sqrt(np.clip(values, 0, None))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, diagonal_matrix, matvec
+from unfog.maths.gaussian import singular_root
 from unfog.maths.kalman import Belief
 from unfog.model.knowledge import Knowledge
 from unfog.model.tempo import Moving, Tempo, untimed
@@ -64,7 +65,7 @@ def clockwork(known: Knowledge) -> Clockwork:
         np.array([w.phase for w in wheels if w.frequency]),
         _blocks([w.start for w in wheels], len(wheels)),
         _blocks(moving, len(wheels)),
-        diagonal_matrix(EXACT * scale) if tempo.white is None else root(tempo.white),
+        diagonal_matrix(EXACT * scale) if tempo.white is None else singular_root(tempo.white),
         scale,
         np.asarray(np.nan if tempo.since is None else tempo.since),
     )
@@ -79,26 +80,18 @@ def _wheels(tempo: Tempo) -> list[_Wheel]:
         (tempo.bias, False),
     ):
         if part is not None:
-            found.append(_Wheel(root(part.cov), _step(part), part.time, in_context))
+            found.append(_Wheel(singular_root(part.cov), _step(part), part.time, in_context))
     for period, cov in zip(tempo.periods, () if tempo.cycles is None else tempo.cycles, strict=True):
         for phase in (0.0, np.pi / 2):
-            found.append(_Wheel(root(cov), None, np.inf, True, 2 * np.pi / period, phase))
+            found.append(_Wheel(singular_root(cov), None, np.inf, True, 2 * np.pi / period, phase))
     return found
 
 
 def _step(part: Moving) -> Array | None:
     """Root of what moves it; None where it stays."""
     if part.time < np.inf:
-        return root(part.cov)
-    return None if part.walk is None or not np.any(part.walk) else root(part.walk)
-
-
-def root(cov: Array) -> Array:
-    """A root of a covariance that may be singular."""
-    xp = cov.__array_namespace__()
-    values, vectors = xp.linalg.eigh(cov)
-    found: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))
-    return found
+        return singular_root(part.cov)
+    return None if part.walk is None or not np.any(part.walk) else singular_root(part.walk)
 
 
 def _blocks(roots: list[Array], parts: int) -> Array:

@@ -42,6 +42,7 @@ from unfog.agents.parts import (
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Bools, settled
+from unfog.maths.gaussian import singular_root
 from unfog.maths.kalman import Belief
 from unfog.model.knowledge import Knowledge
 
@@ -232,7 +233,7 @@ def _noise_root(noise: Array, like: Array) -> Array:
         if not sound or (np.linalg.eigvalsh(given) < -1e-12 * np.abs(given).max()).any():
             raise InputError("noise", given.tolist(), f"a covariance ({d}, {d}) of this reading's noise")
         noise = given
-    return clockwork.root(noise)
+    return singular_root(noise)
 
 
 def when(moment: Moment, state: State) -> tuple[Array, Array]:
