@@ -18,7 +18,7 @@ from unfog.lab.airquality import AirQuality
 from unfog.lab.figures import COLOURS, STYLE
 from unfog.maths.arrays import Array, Ints
 from unfog.model.calibration import Calibration
-from unfog.worlds.airquality import calibrated
+from unfog.worlds.record import calibrated
 
 CALIBRATION = 1000
 START = date(2004, 3, 10)

@@ -15,7 +15,7 @@ from unfog.lab.airquality import ANALYSERS, HOURS, SENSORS, AirQuality, read
 from unfog.lab.datasets import DATASETS
 from unfog.lab.prepare import _agents, prepare
 from unfog.simulate import simulate
-from unfog.worlds.airquality import Record, calibrated
+from unfog.worlds.record import Record, calibrated
 
 FILE = DATASETS["airquality"].file
 HEAD = ",".join(["Date", "Time", *(name for pair in zip(ANALYSERS, SENSORS, strict=True) for name in pair)])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.problems import given, spd, within
-from tests.worlds.test_airquality import CALIBRATION, Made, expected
 from tests.worlds.test_movielens import COVS, MADE
 from tests.worlds.test_movielens import Made as Users
+from tests.worlds.test_record import CALIBRATION, Made, expected
 from unfog.features.per_arm import PerArm
 from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError

@@ -295,7 +295,7 @@ class Smooths(Protocol):
     def smoothed(self, parameters: Parameters, state: State, moment: Moment, known: Array) -> Context:
         """The context of the reading taken at this moment, (..., d), of which so much is known for certain.
 
-        Not a number marks what is not. Where nothing is kept of that reading any more, it is all unknown.
+        Not a number marks what is not. InputError where nothing is kept of that reading any more.
         """
 
 

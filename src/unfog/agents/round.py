@@ -29,6 +29,7 @@ from unfog.agents.parts import (
 )
 from unfog.agents.surprise import Surprises
 from unfog.features import Context, FeatureMap
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints, settled
 from unfog.maths.trees import either
 from unfog.model.knowledge import Knowledge
@@ -137,6 +138,7 @@ class _Reading(NamedTuple):
     parameters: Parameters  # the denoiser's, with the bias of this round for the privileged
     channel: State  # that of its unit
     noisy: Array  # (..., d)
+    unit: Ints | None
     far: Any  # (...,)  whether it had to be; None without a limit
     moment: Moment | None  # when it was taken, where that matters to the denoiser
 
@@ -150,10 +152,14 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
     if agent.timed is not None:
         moment = agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
         channel = agent.timed.before(parameters, channel, moment)
+    elif offer.noise is not None:
+        raise InputError(
+            "noise", "given for one reading", f"none for {agent.name!r}: its denoiser is not Timed"
+        )
     if agent.limit is None or agent.expects is None:
-        return _Reading(parameters, channel, noisy, None, moment)
+        return _Reading(parameters, channel, noisy, offer.unit, None, moment)
     noisy, far = surprise.within(noisy, *agent.expects.expected(parameters, channel), agent.limit)
-    return _Reading(parameters, channel, noisy, far.any(-1), moment)
+    return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment)
 
 
 def _view(
@@ -186,8 +192,7 @@ def decide(
     arm = agent.chooser.choose(seen, normals)
     unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
     evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context)
-    found = Decision(arm, seen.context, evidence, noisy, offer.unit, reading.far)
-    return found._replace(moment=reading.moment)
+    return Decision(arm, seen.context, evidence, noisy, offer.unit, reading.far, moment=reading.moment)
 
 
 def play(
@@ -201,8 +206,7 @@ def play(
 ) -> tuple[Memory, Decision]:
     """A round whose reward comes at once: decide, observe, and the reward that the arm is paid."""
     decision = decide(agent, setup, memory, features, offer, normals)
-    memory = _observed(agent, setup, memory, decision.noisy, decision.unit, decision.far, decision.moment)
-    return reward(agent, setup, memory, decision, pay(decision.arm))
+    return reward(agent, setup, _observed(agent, setup, memory, decision), decision, pay(decision.arm))
 
 
 def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:
@@ -222,28 +226,19 @@ def probabilities(
 
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
-    reading = _reading(agent, setup, memory, offer)
-    return _observed(agent, setup, memory, reading.noisy, offer.unit, reading.far, reading.moment)
+    return _observed(agent, setup, memory, _reading(agent, setup, memory, offer))
 
 
-def _observed(
-    agent: Agent,
-    setup: Setup,
-    memory: Memory,
-    noisy: Array,
-    unit: Ints | None,
-    far: Any,
-    moment: Moment | None,
-) -> Memory:
+def _observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decision") -> Memory:
     """With a noisy context that is within reach, and counted where it was not."""
-    memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=far))
+    memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=seen.far))
     if agent.awaits_context:
         return memory
-    channel = units.of(memory.denoiser, unit, noisy)
-    if agent.timed is not None and moment is not None:
-        channel = agent.timed.before(setup.denoiser, channel, moment)
-    channel = agent.denoiser.update(setup.denoiser, channel, noisy, None)
-    return memory._replace(denoiser=units.put(memory.denoiser, unit, noisy, channel))
+    channel = units.of(memory.denoiser, seen.unit, seen.noisy)
+    if agent.timed is not None and seen.moment is not None:
+        channel = agent.timed.before(setup.denoiser, channel, seen.moment)
+    channel = agent.denoiser.update(setup.denoiser, channel, seen.noisy, None)
+    return memory._replace(denoiser=units.put(memory.denoiser, seen.unit, seen.noisy, channel))
 
 
 def reward(

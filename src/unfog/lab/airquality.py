@@ -22,7 +22,7 @@ import numpy as np
 from unfog import inputs
 from unfog.inputs import InputError
 from unfog.lab.datasets import locate
-from unfog.worlds.airquality import Record, Recorded
+from unfog.worlds.record import Record, Recorded
 
 ANALYSERS = ("CO(GT)", "C6H6(GT)", "NOx(GT)", "NO2(GT)")
 SENSORS = ("PT08.S1(CO)", "PT08.S2(NMHC)", "PT08.S3(NOx)", "PT08.S4(NO2)")

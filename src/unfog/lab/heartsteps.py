@@ -29,7 +29,7 @@ from unfog.lab.datasets import locate
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.recurrence import recurrence
 from unfog.maths.streams import generator
-from unfog.worlds.airquality import Record, Recorded
+from unfog.worlds.record import Record, Recorded
 from unfog.worlds.revealing import check_share
 
 STEPS = ("sum_step.log", "jbsteps30pre.log")

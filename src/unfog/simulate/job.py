@@ -52,8 +52,8 @@ class Job(NamedTuple):
 def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
     """Complain of an agent that cannot play a problem, whose trials have features like these."""
     kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
-    lag = 0 if agent.revisits is None else agent.revisits[0].lag
-    if lag and lag + problem.late >= agent.denoiser.window:  # type: ignore[attr-defined]
+    again = None if agent.revisits is None else agent.revisits[0]
+    if again is not None and again.lag + problem.late >= again.window:
         what = f"{agent.name!r} with contexts {problem.late} rounds late"
         raise InputError("agents", what, "a lag that, with these rounds, is less than the window")
     world = {"partial": partial, "has_bias": has_bias, "asked": problem.asked}

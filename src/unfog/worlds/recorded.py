@@ -1,6 +1,6 @@
 """A record of one's own as a bandit: columns for time, noisy contexts and true ones, in the order of time.
 
-The first `calibration` rows calibrate and the others are played, as worlds/airquality.py has it: each noisy
+The first `calibration` rows calibrate and the others are played, as worlds/record.py has it: each noisy
 column is turned into the true one beside it by a line, contexts are counted in standard deviations of the
 calibration, and rewards are simulated. A row that lacks a true value cannot be played and is left out, which
 the world's note says; a noisy value that is missing is a coordinate that was lost.
@@ -17,8 +17,8 @@ import numpy.typing as npt
 from unfog import inputs
 from unfog.inputs import InputError
 from unfog.maths.arrays import Ints
-from unfog.worlds.airquality import Record, Recorded
 from unfog.worlds.columns import column, numbers, times
+from unfog.worlds.record import Record, Recorded
 
 STRETCHES = 10  # that the calibration is cut into where no column says which rows may share a bias
 

@@ -6,7 +6,7 @@ likelihood of all that was seen, in whatever order it became known.
 
 import numpy as np
 
-from unfog.agents.denoise import clockwork, recent, temporal
+from unfog.agents.denoise import clockwork, recent, temporal, truths
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.recent import Marked
 from unfog.agents.parts import Moment
@@ -21,11 +21,11 @@ def of_reading(clock: Clockwork, ready: temporal.Ready, noisy: Array) -> Array:
     return reading.density(ready.noise, shown.values - clock.mean, shown.lost())
 
 
-def of_context(clock: Clockwork, state: temporal.State, before: Array, after: Array, moment: Moment) -> Array:
+def of_context(clock: Clockwork, state: truths.State, before: Array, after: Array, moment: Moment) -> Array:
     """Likewise of what becomes known of a context, (..., 1, d) each, given all else: (..., H)."""
-    number, at = temporal.when(moment, state)
+    number, at = truths.when(moment, state)
     new, old = recent.mark(after), recent.mark(before)
-    if after.__array_namespace__() is not np or temporal.is_last(state, number, before, after):
+    if after.__array_namespace__() is not np or truths.is_last(state, number, before, after):
         context, _ = clockwork.read(clock, state.belief, at)
         return _known(clock, context, new._replace(there=new.there * (1 - old.there)))
     asked = [one.number == number for one in state.window]

@@ -25,9 +25,10 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog import inputs
-from unfog.agents.denoise import clockwork, recent
+from unfog.agents.denoise import clockwork, recent, truths
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.recent import Kept, Marked
+from unfog.agents.denoise.truths import NEVER, State, is_last, when
 from unfog.agents.parts import (
     Appraises,
     Corrects,
@@ -41,23 +42,12 @@ from unfog.agents.parts import (
 )
 from unfog.features import Context
 from unfog.inputs import InputError
-from unfog.maths.arrays import Array, Bools, settled
+from unfog.maths.arrays import Array
 from unfog.maths.gaussian import singular_root
 from unfog.maths.kalman import Belief
 from unfog.model.knowledge import Knowledge
 
 MOST = 10_000
-NEVER = -1.0  # the number of a reading that there was not
-
-
-class State(NamedTuple):
-    """What is believed after the last reading."""
-
-    belief: Belief
-    at: Array  # (...,)  its time
-    number: Array  # (...,)  its number, negative before the first
-    window: tuple[Kept, ...]  # the last readings, the latest last
-    stale: Array  # (...,)  how many true contexts came too late for the window
 
 
 class Ready(NamedTuple):
@@ -180,8 +170,8 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
         marks = recent.mark(noisy), recent.mark(after)
         kept = Kept(number, at, state.belief, parameters.white, *marks)
         if after.__array_namespace__() is not np or is_last(state, number, before, after):
-            return _at_once(parameters, state, kept, recent.mark(before))
-        return _late(parameters, state, kept, is_news(before, after))
+            return truths.at_once(parameters, state, kept, recent.mark(before))
+        return truths.late(parameters, state, kept, is_news(before, after))
 
     def smoothed(self, parameters: Clockwork, state: State, moment: Moment, known: Array) -> Context:
         """With all readings and true contexts since then."""
@@ -191,7 +181,7 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
         if first is None:
             raise InputError("round", float(number.max()), "one of the last that are kept in the window")
         again = recent.replayed(parameters, state.window[first:], asked[first:])
-        return _context(parameters, again.context, recent.mark(known))
+        return truths.exact(parameters, again.context, recent.mark(known))
 
     def value_of_reveal(self, parameters: Clockwork, state: State) -> Array:
         """Of the last reading's: (...,), summed over coordinates, each in its own variance."""
@@ -234,68 +224,3 @@ def _noise_root(noise: Array, like: Array) -> Array:
             raise InputError("noise", given.tolist(), f"a covariance ({d}, {d}) of this reading's noise")
         noise = given
     return singular_root(noise)
-
-
-def when(moment: Moment, state: State) -> tuple[Array, Array]:
-    """Number and time of a reading, (...,) each: the time is the number, unless told, and that the next."""
-    xp, dtype = state.at.__array_namespace__(), state.at.dtype
-    number = state.number + 1 if moment.number is None else xp.asarray(moment.number, dtype=dtype)
-    if moment.at is not None:
-        return number, xp.asarray(moment.at, dtype=dtype)
-    return number, number if moment.number is not None else xp.where(state.number < 0, 0.0, state.at + 1)
-
-
-def is_last(state: State, number: Array, before: Array, after: Array) -> bool:
-    """Whether it is the last reading whose context becomes known, and nothing known of it is other now."""
-    return settled(state.number == number) and settled(np.isnan(before) | (before == after))
-
-
-def _at_once(clock: Clockwork, state: State, kept: Kept, before: Marked) -> tuple[State, Context]:
-    """The context of the last reading: the state has not moved since."""
-    news = kept._replace(known=kept.known._replace(there=kept.known.there * (1 - before.there)))
-    belief, window = recent.known(clock, state.belief, news), state.window
-    if window:
-        window = (*window[:-1], window[-1]._replace(known=kept.known))
-    return state._replace(belief=belief, window=window), _now(clock, belief, kept)
-
-
-def _late(clock: Clockwork, state: State, kept: Kept, news: Bools) -> tuple[State, Context]:
-    """The context of a past reading, or one of the last that was known otherwise."""
-    window, asked = state.window, [one.number == kept.number for one in state.window]
-    found = np.logical_or.reduce(asked) if asked else np.zeros(state.number.shape, bool)
-    stale = np.asarray(news & ~found)
-    if (stale & (kept.number > state.number)).any():
-        raise InputError("reveal", f"round {kept.number}", "a round that has been played")
-    state = state._replace(stale=state.stale + stale)
-    if not window:
-        belief = recent.past(clock, state.belief, state.at - kept.at, kept, stale)
-        return state._replace(belief=belief), _now(clock, belief, kept)
-    first = 0 if stale.any() else next((i for i, here in enumerate(asked) if here.any()), len(window) - 1)
-    if stale.any():
-        gap = np.where(stale, window[0].at - kept.at, 0.0)
-        told = recent.past(clock, window[0].belief, gap, kept, stale)
-        window = (window[0]._replace(belief=told), *window[1:])
-    anew = [
-        one._replace(known=_where(here, kept.known, one.known))
-        for one, here in zip(window[first:], asked[first:], strict=True)
-    ]
-    again = recent.replayed(clock, tuple(anew), asked[first:])
-    state = state._replace(belief=again.belief, window=(*window[:first], *again.window))
-    return state, _context(clock, again.context, kept.known)
-
-
-def _where(here: Bools, one: Marked, other: Marked) -> Marked:
-    """One of two, trial by trial."""
-    return Marked(*(np.where(here[..., None], x, y) for x, y in zip(one, other, strict=True)))
-
-
-def _now(clock: Clockwork, belief: Belief, kept: Kept) -> Context:
-    """The context of a reading, if the belief is of its time; exact where it is known."""
-    return _context(clock, clockwork.read(clock, belief, kept.at)[0], kept.known)
-
-
-def _context(clock: Clockwork, belief: Belief, known: Marked) -> Context:
-    """A belief about a context, exact where it is known: features factorise such a covariance."""
-    xp, left = known.there.__array_namespace__(), 1 - known.there
-    cov = left[..., :, None] * left[..., None, :] * belief.cov()
-    return Context(xp.where(left > 0, clock.mean + belief.mean, known.values), cov)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog import inputs
-from unfog.agents.denoise import factors, likelihoods, temporal
+from unfog.agents.denoise import factors, likelihoods, temporal, truths
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.factors import Factors
 from unfog.agents.denoise.temporal import Temporal
@@ -53,7 +53,7 @@ class Parameters(NamedTuple):
 class State(NamedTuple):
     """What is believed under every hypothesis, and how probable each one is."""
 
-    filters: temporal.State  # (..., H, n); what all hypotheses share has an axis of 1 in that place
+    filters: truths.State  # (..., H, n); what all hypotheses share has an axis of 1 in that place
     weights: Array  # (..., H)  logarithms
 
 
@@ -139,7 +139,7 @@ class TemporalBank(Denoiser, Expects, Corrects, Timed, Appraises):
         at, number, stale = (x[None] for x in (first.at, first.number, first.stale))
         least = xp.finfo(parameters.prior.dtype).tiny  # what cannot be is all but impossible
         weights = xp.log(xp.maximum(parameters.prior, least))
-        return State(temporal.State(first.belief, at, number, window, stale), weights)
+        return State(truths.State(first.belief, at, number, window, stale), weights)
 
     def at_once(self, state: State) -> State:
         """Without a window."""

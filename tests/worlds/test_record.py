@@ -12,8 +12,8 @@ from unfog.maths.arrays import Array
 from unfog.model.calibration import calibrate
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
-from unfog.worlds.airquality import Record, Recorded
 from unfog.worlds.problem import Emission, Truth
+from unfog.worlds.record import Record, Recorded
 
 ROWS, CALIBRATION, D = 300, 120, 4
 AGENTS = ["alg1", "alg1-exact", "alg2", "alg2-exact", "naive", "kk"]
