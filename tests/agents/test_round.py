@@ -50,6 +50,7 @@ from unfog.agents.learn import Conjugate, Hetero, Revisable, information
 from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.features import Context
+from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Truth
@@ -638,3 +639,14 @@ def test_what_a_reward_would_teach_counts_the_hidden_context(name: str) -> None:
     assert (hidden > 0.01 * own).all()
     right = own + (0.0 if agent.awaits_context else hidden)
     np.testing.assert_allclose(np.broadcast_to(seen.noise(arm), (TRIALS,)), right)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["alg1", "unfog", "late"])
+def test_a_noise_of_its_own_is_refused_where_it_would_be_ignored(name: str) -> None:
+    truth, played = make_world()
+    agent = AGENTS[name]
+    setup, memory = begin(agent, truth)
+    offer = Offer(played[0].noisy, noise=np.eye(D))
+    why = f"^noise: given for one reading; allowed: none: to the denoiser of '{name}' all readings are alike$"
+    with pytest.raises(InputError, match=why):
+        rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)

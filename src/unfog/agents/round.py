@@ -153,9 +153,8 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
         moment = agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
         channel = agent.timed.before(parameters, channel, moment)
     elif offer.noise is not None:
-        raise InputError(
-            "noise", "given for one reading", f"none for {agent.name!r}: its denoiser is not Timed"
-        )
+        allowed = f"none: to the denoiser of {agent.name!r} all readings are alike"
+        raise InputError("noise", "given for one reading", allowed)
     if agent.limit is None or agent.expects is None:
         return _Reading(parameters, channel, noisy, offer.unit, None, moment)
     noisy, far = surprise.within(noisy, *agent.expects.expected(parameters, channel), agent.limit)
