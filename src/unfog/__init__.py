@@ -10,7 +10,7 @@ from warnings import warn
 from unfog.version import __version__
 
 if TYPE_CHECKING:
-    from unfog import features, testing, worlds
+    from unfog import features, live, testing, worlds
     from unfog.agents import choose, denoise, learn
     from unfog.agents.assemble import Agent
     from unfog.agents.catalogue import AGENTS
@@ -52,6 +52,7 @@ _ROOMS = {
     "denoise": "agents.denoise",
     "features": "features",
     "learn": "agents.learn",
+    "live": "live",
     "testing": "testing",
     "worlds": "worlds",
 }
@@ -72,6 +73,7 @@ __all__ = [
     "features",
     "figure",
     "learn",
+    "live",
     "open_run",
     "quadratic",
     "quadrature",

@@ -31,6 +31,7 @@ from unfog.agents.surprise import Surprises
 from unfog.features import Context, FeatureMap
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints, settled
+from unfog.maths.blocks import Belief
 from unfog.maths.trees import either
 from unfog.model.knowledge import Knowledge
 
@@ -161,17 +162,24 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
     return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment)
 
 
+def _denoised(
+    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, reading: _Reading
+) -> tuple[Context, Belief | None]:
+    """The belief about the context; and about theta, where past rounds are denoised with it."""
+    parameters, channel, noisy, *_ = reading
+    if agent.looks_back is None:
+        return agent.denoiser.predict(parameters, channel, noisy), None
+    rewinds, learner = agent.looks_back
+    hindsight = rewinds.hindsight(parameters, channel, noisy)
+    belief, context = learner.look_back(setup.learner, memory.learner, features, hindsight, noisy)
+    return context, belief
+
+
 def _view(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, reading: _Reading
 ) -> View:
-    parameters, channel, noisy, *_ = reading
-    if agent.looks_back is not None:
-        rewinds, learner = agent.looks_back
-        hindsight = rewinds.hindsight(parameters, channel, noisy)
-        belief, context = learner.look_back(setup.learner, memory.learner, features, hindsight, noisy)
-    else:
-        context = agent.denoiser.predict(parameters, channel, noisy)
-        belief = agent.learner.belief(setup.learner, memory.learner)
+    context, found = _denoised(agent, setup, memory, features, reading)
+    belief = agent.learner.belief(setup.learner, memory.learner) if found is None else found
     design = features.design(context)
 
     def noise(arm: Ints) -> Array | None:
@@ -182,16 +190,48 @@ def _view(
     return View(context, design, belief, offer.time, offer.arms, noise)
 
 
+class Denoised(NamedTuple):
+    """A noisy context and what it says, before anyone looks at arms."""
+
+    reading: _Reading
+    context: Context
+    belief: Belief | None  # about theta, of learners that look back; others have it without a context
+
+
+def denoise(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Denoised:
+    """What `consider` does first; it is all there is to do for a round whose arm is known already."""
+    reading = _reading(agent, setup, memory, offer)
+    return Denoised(reading, *_denoised(agent, setup, memory, features, reading))
+
+
+class Considered(NamedTuple):
+    """A round before an arm is chosen."""
+
+    view: View
+    reading: _Reading
+
+
+def consider(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Considered:
+    """Denoise, and look at every arm."""
+    reading = _reading(agent, setup, memory, offer)
+    return Considered(_view(agent, setup, memory, features, offer, reading), reading)
+
+
+def taken(agent: Agent, setup: Setup, features: FeatureMap, considered: Considered, arm: Ints) -> Decision:
+    """The round with this arm (...,), whoever chose it."""
+    seen, reading = considered
+    noisy = reading.noisy
+    unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
+    evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context)
+    return Decision(arm, seen.context, evidence, noisy, reading.unit, reading.far, moment=reading.moment)
+
+
 def decide(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, normals: Array
 ) -> Decision:
     """Denoise and choose; nothing is learnt yet."""
-    reading = _reading(agent, setup, memory, offer)
-    seen, noisy = _view(agent, setup, memory, features, offer, reading), reading.noisy
-    arm = agent.chooser.choose(seen, normals)
-    unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
-    evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context)
-    return Decision(arm, seen.context, evidence, noisy, offer.unit, reading.far, moment=reading.moment)
+    considered = consider(agent, setup, memory, features, offer)
+    return taken(agent, setup, features, considered, agent.chooser.choose(considered.view, normals))
 
 
 def play(
@@ -205,7 +245,7 @@ def play(
 ) -> tuple[Memory, Decision]:
     """A round whose reward comes at once: decide, observe, and the reward that the arm is paid."""
     decision = decide(agent, setup, memory, features, offer, normals)
-    return reward(agent, setup, _observed(agent, setup, memory, decision), decision, pay(decision.arm))
+    return reward(agent, setup, observed(agent, setup, memory, decision), decision, pay(decision.arm))
 
 
 def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:
@@ -225,11 +265,11 @@ def probabilities(
 
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
-    return _observed(agent, setup, memory, _reading(agent, setup, memory, offer))
+    return observed(agent, setup, memory, _reading(agent, setup, memory, offer))
 
 
-def _observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decision") -> Memory:
-    """With a noisy context that is within reach, and counted where it was not."""
+def observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decision") -> Memory:
+    """`observe`, with the noisy context as it was denoised: within reach, and counted where it was not."""
     memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=seen.far))
     if agent.awaits_context:
         return memory

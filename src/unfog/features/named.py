@@ -1,6 +1,10 @@
 """Feature maps by name, as specs say them: built in, or `module:name` of a builder that can be imported."""
 
-from unfog.features.contract import MapBuilder
+from collections.abc import Callable
+
+import numpy as np
+
+from unfog.features.contract import Context, FeatureMap, MapBuilder
 from unfog.features.matrix import matrix
 from unfog.features.per_arm import per_arm
 from unfog.features.product import product
@@ -14,6 +18,7 @@ BUILT_IN: dict[str, MapBuilder] = {
     "matrix": matrix,
 }
 ALIASES = {"linear": "product"}  # what specs said before there were two linear maps
+ALLOWED = "a map of K actions (..., K, p) and contexts (..., d) to m features (..., K, m)"
 IMPORTED = "module:name of a function from actions to a map"
 
 
@@ -33,3 +38,19 @@ def builder(features: str | MapBuilder) -> MapBuilder:
     if name not in BUILT_IN:
         raise InputError("features", repr(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
     return BUILT_IN[name]
+
+
+def check_map(make: Callable[[], FeatureMap], number: int, dim: int) -> None:
+    """One look at what a map of one's own gives back, for so many actions and contexts of this dimension."""
+    try:
+        features = make()
+        size = features.size
+        designs = features.design(Context(np.zeros(dim), np.eye(dim))), features.at(np.zeros(dim))
+        found = [(d.scores(np.zeros(size)).shape, d.row(np.zeros((), np.intp)).shape) for d in designs]
+    except InputError:
+        raise
+    except Exception as error:  # whoever wrote it may raise anything
+        what = f"fail on {number} actions and a context of {dim} ({error!r})"
+        raise InputError("features", what, ALLOWED) from error
+    if set(found) != {((number,), (size,))}:
+        raise InputError("features", f"give scores and rows of shapes {found[0]}", ALLOWED)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.model.between import between
+from unfog.model.channel import Channel
 from unfog.model.constants import Constant
 from unfog.model.seldom import Covs, Rows, seldom
 from unfog.model.tempo import Tempo
@@ -42,6 +43,12 @@ class Calibration(NamedTuple):
     pairs: int  # used
     contexts: Array  # (n, d)  their true contexts: the law of contexts as it is, not by its moments alone
     timing: Timing | None = None  # constants of time, where times are given, and checks of them
+
+    @property
+    def channel(self) -> Channel:
+        """All of it that a live problem wants to know."""
+        laws = self.context_mean, self.context_cov, self.noise_cov, self.bias_cov
+        return Channel(*laws, self.bias, sample=self.contexts, tempo=self.tempo)
 
     @property
     def tempo(self) -> Tempo | None:

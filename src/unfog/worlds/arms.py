@@ -6,15 +6,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from unfog import inputs
-from unfog.features import Context, FeatureMap, MapBuilder
-from unfog.features.named import BUILT_IN, builder
+from unfog.features import FeatureMap, MapBuilder
+from unfog.features.named import BUILT_IN, builder, check_map
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Draws
 
 ACTION_LAWS = ("normal", "uniform")
 MOST_ACTIONS = 10**6
-ALLOWED = "a map of K actions (..., K, p) and contexts (..., d) to m features (..., K, m)"
 
 
 class Arms(NamedTuple):
@@ -56,7 +55,7 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
     else:
         given = _given(actions, dim, features if named else None)
         made = Arms(build, given.shape, given, found)
-    _check_map(made, dim)
+    check_map(made.one, made.shape[0], dim)
     return made
 
 
@@ -72,21 +71,3 @@ def _given(actions: object, dim: int, name: object) -> Array:
         return found
     width = None if name is None else dim
     return inputs.rows("actions", actions, width, f"a whole number, or K rows of {dim} numbers")
-
-
-def _check_map(made: Arms, dim: int) -> None:
-    """One look at what a map made in Python gives back."""
-    number = made.shape[0]
-    try:
-        features = made.one()
-        size = features.size
-        designs = features.design(Context(np.zeros(dim), np.eye(dim))), features.at(np.zeros(dim))
-        found = [(d.scores(np.zeros(size)).shape, d.row(np.zeros((), np.intp)).shape) for d in designs]
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(
-            "features", f"fail on {number} actions and a context of {dim} ({error!r})", ALLOWED
-        ) from error
-    if set(found) != {((number,), (size,))}:
-        raise InputError("features", f"give scores and rows of shapes {found[0]}", ALLOWED)

@@ -14,7 +14,7 @@ import numpy as np
 
 from unfog import inputs
 from unfog.features.contract import Context, FeatureMap
-from unfog.features.per_arm import PerArm
+from unfog.features.prior import prior
 from unfog.inputs import InputError, Numbers
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array, Ints
@@ -191,25 +191,5 @@ def described(
         name: (inputs.vector if name == "context_mean" else inputs.covariance)(name, value, dim)
         for name, value in laws.items()
     }
-    mean, cov = _prior(features, prior_mean, prior_cov)
+    mean, cov = prior(features, prior_mean, prior_cov)
     return Knowledge(**made, prior_mean=mean, prior_cov=cov, reward_var=payoff.variance)
-
-
-def _prior(features: FeatureMap, mean: Numbers, cov: Numbers) -> tuple[Array, Array]:
-    """The prior of theta; where arms have features of their own, that of one stands for all, in blocks."""
-    if isinstance(features, PerArm) and _fits(cov, features.block):
-        each = inputs.covariance("prior_cov", cov, features.block)
-        covs = np.tile(each, (features.arms, 1, 1))
-    else:
-        covs = inputs.covariance("prior_cov", cov, features.size)
-    if isinstance(features, PerArm) and _fits(mean, features.block):
-        return np.tile(inputs.vector("prior_mean", mean, features.block), features.arms), covs
-    return inputs.vector("prior_mean", mean, features.size), covs
-
-
-def _fits(value: Numbers, size: int) -> bool:
-    """Whether a number, a list or a matrix is one of this size; what is ragged is not."""
-    try:
-        return np.shape(value) in ((), (size,), (size, size))
-    except ValueError:
-        return False

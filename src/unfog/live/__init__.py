@@ -1,0 +1,27 @@
+"""Decisions for real: decide, reward, reveal, and nothing lost.
+
+    store = unfog.live.open("walks.unfog")
+    walks = store.problem("walks", context=["steps", "sleep"], arms=["send", "wait"], channel=found.channel)
+    d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
+    walks.reward(d.id, 1.0)
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from unfog.live.answers import Decision, Receipt
+from unfog.live.errors import Conflict, Gone, Held, StoreError, Unknown
+from unfog.live.problem import Problem
+from unfog.live.store import Store
+
+__all__ = ["Conflict", "Decision", "Gone", "Held", "Problem", "Receipt", "Store", "StoreError", "Unknown", "open"]
+
+
+def open(path: str | Path, *, sync: str = "full", clock: Callable[[], float] | None = None) -> Store:  # noqa: A001
+    """Open a store, one file with many problems; it is created if it is not there.
+
+    `sync="full"`: what is acknowledged outlives a power cut. `sync="normal"`: it outlives the death of the
+    process, but a power cut may take the last moments with it; a decision then takes a fraction of the time.
+    `clock` gives the time in seconds since 1970, where it is not to be the machine's.
+    """
+    return Store(path, sync, clock)

@@ -1,0 +1,151 @@
+"""The arms of a live problem: which there are, which may be chosen, and with which probability one is.
+
+With a floor f and K arms that may be chosen, an arm that the agent takes with probability p is taken with
+
+    (1 - f) p + f / K:
+
+in a share f of decisions any arm is taken, by numbers of a stream of its own. That is exact, and no arm that
+may be chosen has less than f / K, so that the log can say what another policy would have earned.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from unfog.features import FeatureMap
+from unfog.inputs import InputError
+from unfog.live import names
+from unfog.live.asking import Ask
+from unfog.live.made import Made
+from unfog.maths.arrays import Array
+
+CHANGES = ("add", "retire", "restore")
+
+
+class Arms:
+    """All arms there ever were, in the order they came."""
+
+    def __init__(self, made: Made) -> None:
+        """Those the problem was made with."""
+        self.made, self.vectors = made, dict(made.terms.arms)
+        self.features = made.first()
+        self.place = {name: i for i, name in enumerate(self.vectors)}
+        self.active = dict.fromkeys(self.vectors, True)
+        self.frozen: str | None = None
+        self.eras: list[tuple[int, tuple[str, ...]]] = [(0, tuple(self.vectors))]
+
+    @property
+    def available(self) -> tuple[str, ...]:
+        """Those that may be chosen."""
+        return self.eras[-1][1]
+
+    def available_at(self, number: int) -> tuple[str, ...]:
+        """Those that might be when the decision of this number was made."""
+        return next(found for first, found in reversed(self.eras) if first <= number)
+
+    def check(self, ask: Ask) -> None:
+        """Refuse arms that there are not, or not now."""
+        if ask.vectors is not None:
+            if not self.made.terms.arm_size:
+                raise InputError("arms", "vectors", "names: arms with vectors are told when the problem is made")
+            self.made.brought(ask.vectors)
+        elif not self.vectors:
+            raise InputError("arms", "none", "a mapping from the names of arms to their vectors")
+        allowed = self.choice(ask)
+        for name in ask.arms or ():
+            if ask.vectors is None and not self.active.get(name):
+                raise InputError("arms", repr(name), ", ".join(self.available))
+        forced = ask.request.get("forced")
+        if forced is not None and forced not in allowed and not (ask.arms is None and forced in self.place):
+            raise InputError("forced", repr(forced), ", ".join(allowed))
+        if self.frozen is not None and self.frozen not in allowed:
+            raise InputError("arms", repr(list(allowed)), f"{self.frozen!r} among them: the problem is frozen to it")
+        if not allowed:
+            raise InputError("arms", "none are left", "arms that may be chosen: add some, or restore retired ones")
+
+    def choice(self, ask: Ask) -> tuple[str, ...] | list[str]:
+        """The arms that may be chosen this time."""
+        return self.available if ask.arms is None else ask.arms
+
+    def mask(self, ask: Ask) -> Array | None:
+        """True where an arm may be chosen, (1, K); None for all of them."""
+        if ask.vectors is not None or (ask.arms is None and len(self.available) == len(self.vectors)):
+            return None
+        found = np.zeros((1, len(self.vectors)), dtype=bool)
+        found[0, [self.place[name] for name in self.choice(ask)]] = True
+        return found
+
+    def features_of(self, vectors: Mapping[str, Any] | None) -> FeatureMap:
+        """The map of all arms, or of those that come with a decision."""
+        return self.features if vectors is None else self.made.brought(vectors)
+
+    def mixed(self, ask: Ask, place: int, shares: Array, drawn: Array | None) -> dict[str, Any]:
+        """The arm that is taken and its probability; the agent's own shares, where they are not zero.
+
+        `drawn` are two uniform numbers for the floor.
+        """
+        order = list(self.place) if ask.vectors is None else list(ask.vectors)
+        choice = self.choice(ask)
+        arm, found = order[place], {order[i]: float(shares[i]) for i in np.nonzero(shares)[0]}
+        floor = self.made.terms.floor
+        if self.frozen is not None:
+            arm, found, floor = self.frozen, {self.frozen: 1.0}, 0.0
+        elif drawn is not None and drawn[0] < floor:
+            arm = choice[min(int(drawn[1] * len(choice)), len(choice) - 1)]
+        chance = (1 - floor) * found.get(arm, 0.0) + floor / len(choice)
+        body: dict[str, Any] = {"arm": arm, "probability": chance, "shares": found}
+        if self.frozen is not None:
+            body["frozen"] = True
+        if "forced" in ask.request:
+            body |= {"arm": ask.request["forced"], "probability": ask.request.get("given")}
+        return body
+
+    def probabilities(self, body: Mapping[str, Any]) -> dict[str, float]:
+        """With which probability the agent takes each arm that might be chosen, from a decision's event."""
+        choice = body.get("arms") or self.available_at(body["number"])
+        floor = 0.0 if body.get("frozen") else self.made.terms.floor
+        shares = body["shares"]
+        return {name: (1 - floor) * shares.get(name, 0.0) + floor / len(choice) for name in choice}
+
+    def refuse(self, body: Mapping[str, Any]) -> None:
+        """Complain of a change that cannot be."""
+        added = body.get("add", {})
+        for name in added:
+            if name in self.place:
+                raise InputError("add", repr(name), "a new name; an arm that was retired is restored")
+        if added and not self.vectors:
+            raise InputError("add", "an arm", "nothing: in this problem arms come with each decision")
+        for change, state in (("retire", True), ("restore", False)):
+            for name in body.get(change, ()):
+                if self.active.get(name) is not state:
+                    those = ", ".join(one for one, active in self.active.items() if active is state)
+                    raise InputError(change, repr(name), those or "none there are")
+        if self.frozen in body.get("retire", ()):
+            raise InputError("retire", repr(self.frozen), "other arms: the problem is frozen to this one")
+        if len(self.vectors) + len(added) > names.MOST_ARMS:
+            raise InputError("add", f"{len(added)} arms", f"{names.MOST_ARMS} arms in all")
+        if added:
+            self.made.features({**self.vectors, **added})
+            if self.made.per_arm:
+                self.made.knowledge(self.made.features({**self.vectors, **added}))
+
+    def change(self, body: Mapping[str, Any], number: int) -> None:
+        """Arms come, go and come back, from the decision of this number on."""
+        added = body.get("add", {})
+        self.vectors |= added
+        self.place = {name: i for i, name in enumerate(self.vectors)}
+        self.active |= dict.fromkeys((*added, *body.get("restore", ())), True)
+        self.active |= dict.fromkeys(body.get("retire", ()), False)
+        if added:
+            self.features = self.made.features(self.vectors)
+        self.eras.append((number, tuple(name for name, active in self.active.items() if active)))
+
+    def restore(
+        self, vectors: dict[str, Any], active: dict[str, bool], frozen: str | None, eras: list[tuple[int, tuple[str, ...]]]
+    ) -> None:
+        """As they were."""
+        self.vectors, self.active, self.frozen, self.eras = vectors, active, frozen, eras
+        self.place = {name: i for i, name in enumerate(vectors)}
+        if vectors:
+            self.features = self.made.features(vectors)

@@ -1,0 +1,143 @@
+"""What a caller asks when it asks for a decision: checked at the door, and written down as JSON.
+
+The request is logged as it was understood, so that a replay reads the same numbers, and a key that is used
+twice can be held against what was asked the first time.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.inputs import LARGEST, InputError
+from unfog.live import names
+from unfog.live.made import Made
+from unfog.maths.arrays import Array
+
+MOST_ARMS = 10_000
+
+
+class Ask(NamedTuple):
+    """One request."""
+
+    request: dict[str, Any]  # as it is logged
+    noisy: Array  # (1, d)  in the agent's units; the mean where it was lost
+    mask: Array | None  # (1, d)  0 where it was lost; None: nowhere
+    unit: str  # "" where none is named
+    arms: list[str] | None  # those that may be chosen; None: all there are
+    vectors: dict[str, Any] | None  # of arms that come with the decision
+    at: float | None
+    noise: Array | None  # (1, d, d)  in the agent's units
+
+
+def number(field: str, value: object, allowed: str = "a finite number") -> float:
+    """A finite number that is no truth value and no text."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(field, repr(value), allowed)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise InputError(field, value, allowed) from None
+    if not -LARGEST <= found <= LARGEST:
+        raise InputError(field, repr(value), f"{allowed}, at most {LARGEST:g} in size")
+    return found
+
+
+def context(field: str, value: Any, coordinates: Sequence[str], whole: bool = True) -> dict[str, float | None]:
+    """A context by name: from a mapping, a sequence or an array; None for what was lost, or is not known.
+
+    Unless it need not be `whole`, every coordinate is named.
+    """
+    if isinstance(value, Mapping):
+        for name in value:
+            if name not in coordinates:
+                raise InputError(f"{field}.{name}", "no such coordinate", ", ".join(coordinates))
+        missing = [name for name in coordinates if name not in value] if whole else []
+        if missing:
+            raise InputError(f"{field}.{missing[0]}", "missing", "a number, or None where it was lost")
+        given = {name: value[name] for name in coordinates if name in value}
+    else:
+        given = dict(zip(coordinates, _row(field, value, len(coordinates)), strict=True))
+    return {
+        name: None if one is None else number(f"{field}.{name}", one, "a finite number, or None")
+        for name, one in given.items()
+    }
+
+
+def _row(field: str, value: Any, size: int) -> list[Any]:
+    """As many values as there are coordinates."""
+    allowed = f"a mapping by name, or {size} values"
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1).tolist() if value.shape in ((size,), (1, size)) else None
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence) or len(value) != size:
+        raise InputError(field, repr(value), allowed)
+    return list(value)
+
+
+def ask(
+    made: Made,
+    value: Any,
+    unit: object = None,
+    arms: Any = None,
+    at: object = None,
+    noise: Any = None,
+    forced: object = None,
+    probability: object = None,
+) -> Ask:
+    """The request, checked."""
+    request: dict[str, Any] = {"context": context("context", value, made.terms.context)}
+    if unit is not None:
+        request["unit"] = names.name("unit", unit)
+    if arms is not None:
+        request["arms"] = _arms(arms)
+    if at is not None:
+        request["at"] = at.timestamp() if isinstance(at, datetime) else number("at", at, "a number, or a datetime")
+    if noise is not None:
+        request["noise"] = inputs.covariance("noise", noise, len(made.terms.context)).tolist()
+    if forced is not None:
+        request["forced"] = names.name("forced", forced)
+    if probability is not None:
+        request["given"] = _probability(probability, forced)
+    return read(made, request)
+
+
+def _arms(given: Any) -> Any:
+    """Names, or names with vectors."""
+    found = names.arms("arms", given, {})
+    return found if isinstance(given, Mapping) else list(found)
+
+
+def _probability(value: object, forced: object) -> float:
+    allowed = "a number above 0 and at most 1, and only where an arm is forced"
+    found = number("probability", value, allowed)
+    if forced is None or not 0 < found <= 1:
+        raise InputError("probability", repr(value), allowed)
+    return found
+
+
+def read(made: Made, request: dict[str, Any]) -> Ask:
+    """The request as a round wants it; it was checked before it was written."""
+    values = [*request["context"].values()]
+    lost = None in values
+    raw = np.array([[np.nan if x is None else x for x in values]] if lost else [values])
+    noisy, mask = made.units.read(raw), None
+    if lost:
+        if made.terms.channel is None:
+            first = next(name for name, x in request["context"].items() if x is None)
+            allowed = "a number: without a channel nothing says what it would have been"
+            raise InputError(f"context.{first}", None, allowed)
+        here = ~np.isnan(raw)
+        noisy, mask = np.where(here, noisy, 0.0), here.astype(np.float64)
+    given, noise = request.get("arms"), request.get("noise")
+    return Ask(
+        request,
+        noisy,
+        mask,
+        request.get("unit", ""),
+        None if given is None else list(given),
+        given if isinstance(given, dict) else None,
+        request.get("at"),
+        None if noise is None else made.units.noise(np.asarray([noise])),
+    )

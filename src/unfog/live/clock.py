@@ -1,0 +1,32 @@
+"""The store's own clock: seconds since 1970 that never go back, whatever is done to the machine's clock.
+
+What the wall says is read once, when the store is opened; from then on time is what has passed since, by a
+clock that nobody can set. Where the last event of the log is later than the wall, time stands still until the
+wall has caught up: no decision expires early because a clock was set back.
+"""
+
+import time
+from collections.abc import Callable
+
+
+class Clock:
+    """Time for one store."""
+
+    def __init__(self, last: float, wall: Callable[[], float] | None = None) -> None:
+        """`last` is the time of the last event; `wall` may be given, for tests and simulations."""
+        self._last, self._wall = last, wall
+        self._start, self._since = time.time(), _passing()
+
+    def now(self) -> float:
+        """The time."""
+        wall = self._start + _passing() - self._since if self._wall is None else float(self._wall())
+        self._last = max(self._last, wall)
+        return self._last
+
+
+def _passing() -> float:
+    """Seconds that pass also while the machine sleeps, where there is such a clock."""
+    try:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (AttributeError, OSError):
+        return time.monotonic()

@@ -1,0 +1,133 @@
+"""A live problem's terms made into what a round needs: units, features, knowledge, agents."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.denoise import Identity
+from unfog.features import FeatureMap
+from unfog.features.named import builder, check_map
+from unfog.features.prior import prior
+from unfog.inputs import InputError
+from unfog.live.terms import Terms
+from unfog.maths.arrays import Array
+from unfog.model import channel as channels
+from unfog.model.channel import Channel
+from unfog.model.knowledge import Knowledge
+
+ORDINARY = (
+    "No channel is told, so readings are taken for the truth: an ordinary contextual bandit."
+    " Pairs of noisy and true contexts from before (unfog.calibrate) are what it would need to do better."
+)
+
+
+class Made:
+    """What terms come to."""
+
+    def __init__(self, terms: Terms) -> None:
+        """Refuse, by their names, terms that do not go together."""
+        self.terms, d = terms, len(terms.context)
+        told = terms.channel
+        self.channel = _unknown(d) if told is None else told
+        standard = terms.standardise and told is not None
+        self.units = (channels.standard if standard else channels.as_it_is)(self.channel)
+        self._build = builder(terms.features)
+        check_map(self.first, len(terms.arms) or 1, d)
+        self.agent = self.agent_named("agent", terms.agent, self.first())
+
+    @cached_property
+    def note(self) -> str:
+        """What a caller should know of these terms."""
+        return ORDINARY if self.terms.channel is None else ""
+
+    def first(self) -> FeatureMap:
+        """The map of the arms that there are when the problem is made; of one, where arms come later."""
+        terms = self.terms
+        return self.features(terms.arms) if terms.arms else self.brought({"": [0.0] * (terms.arm_size or 0)})
+
+    @property
+    def per_arm(self) -> bool:
+        """Whether an arm needs no numbers of its own, and brings features of its own."""
+        return self.terms.features == "per_arm"
+
+    def features(self, arms: Mapping[str, Any]) -> FeatureMap:
+        """The map of these arms, in their order."""
+        if self.per_arm:
+            for name, vector in arms.items():
+                if vector is not None:
+                    allowed = "a name alone: with per_arm an arm has no numbers of its own"
+                    raise InputError(f"arms.{name}", vector, allowed)
+            return self._build(np.zeros((len(arms), len(self.terms.context))))
+        return self._build(self._vectors("arms", arms))
+
+    def brought(self, arms: Mapping[str, Any]) -> FeatureMap:
+        """The map of arms that come with a decision."""
+        if self.terms.arm_size is None:
+            allowed = "given when the problem is made, by name or with vectors; or arm_size for arms that come later"
+            raise InputError("arms", "none", allowed)
+        return self._build(self._vectors("arms", arms))
+
+    def _vectors(self, field: str, arms: Mapping[str, Any]) -> Array:
+        """The numbers of these arms, (K, p)."""
+        terms, shape = self.terms, self.arm_shape
+        for name, vector in arms.items():
+            if vector is None:
+                allowed = f"a vector for each arm, with the features {terms.features!r}"
+                raise InputError(f"{field}.{name}", "a name alone", allowed)
+            found = np.shape(vector)
+            if shape is not None and found != shape:
+                raise InputError(f"{field}.{name}", vector, f"numbers of shape {shape}, as the other arms have")
+        return np.asarray(list(arms.values()), dtype=np.float64)
+
+    @cached_property
+    def arm_shape(self) -> tuple[int, ...] | None:
+        """The shape of an arm's numbers; None where arms have none."""
+        terms = self.terms
+        first = next(iter(terms.arms.values()), None)
+        shape = np.shape(first) if first is not None else (terms.arm_size,) if terms.arm_size else None
+        d = len(terms.context)
+        if shape is not None and terms.features in ("product", "quadratic") and shape != (d,):
+            raise InputError("arms", f"vectors of shape {shape}", f"vectors of {d} numbers, one for each coordinate")
+        if shape is not None and terms.features == "matrix" and (len(shape) != 2 or shape[1] != d):
+            raise InputError("arms", f"numbers of shape {shape}", f"matrices of rows of {d} numbers")
+        return shape
+
+    def knowledge(self, features: FeatureMap) -> Knowledge:
+        """What agents are told, with a prior for these features."""
+        terms = self.terms
+        mean, cov = prior(features, terms.prior_mean, terms.prior_cov)
+        variance = None if terms.reward_var is None else np.asarray(terms.reward_var)
+        return self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
+
+    def agent_named(self, field: str, name: str, features: FeatureMap) -> Agent:
+        """The agent of this name, if it can play here."""
+        (agent,) = named([name], field, Catalogue(self.terms.rewards))
+        if agent.privileged is not None:
+            raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
+        if self.terms.channel is None:
+            agent = _without_channel(field, agent)
+        known = self.knowledge(features)
+        try:
+            refuse_misfit(agent, known, features, rewards=self.terms.rewards, partial=False, has_bias=False)
+        except InputError as error:
+            raise InputError(field, error.value, error.allowed) from None
+        return agent
+
+
+def _unknown(dim: int) -> Channel:
+    """Nothing is known: what an agent that takes readings for the truth never looks at."""
+    one = np.eye(dim)
+    return Channel(np.zeros(dim), one, one, one, np.zeros(dim))
+
+
+def _without_channel(field: str, agent: Agent) -> Agent:
+    """The same learner and chooser, on readings as they are."""
+    try:
+        return replace(agent, denoiser=Identity(), limit=None)
+    except InputError as error:
+        raise InputError(field, f"{agent.name!r} without a channel", f"a channel; {error.allowed}") from None

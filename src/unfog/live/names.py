@@ -1,0 +1,74 @@
+"""Names that a caller gives: of coordinates, arms, units, problems, keys."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import AGENTS
+from unfog.inputs import LARGEST, InputError
+
+LONGEST = 200
+MOST_ARMS = 10_000
+MOST_COORDINATES = 1_000
+
+
+def name(field: str, value: object) -> str:
+    """A word or a few, on one line."""
+    allowed = f"text on one line, of 1 to {LONGEST} characters"
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST or not value.isprintable() or not value.strip():
+        raise InputError(field, repr(value), allowed)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(field, repr(value), allowed) from None
+    return value
+
+
+def _distinct(field: str, values: Iterable[object], most: int) -> list[str]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(field, repr(values), "a list of names")
+    found = [name(f"{field}[{i}]", value) for i, value in enumerate(values)]
+    if not 0 < len(found) <= most:
+        raise InputError(field, f"{len(found)} names", f"1 to {most}")
+    if len(set(found)) < len(found):
+        i = next(i for i, one in enumerate(found) if one in found[:i])
+        raise InputError(f"{field}[{i}]", repr(found[i]), "each name once")
+    return found
+
+
+def coordinates(field: str, value: Any) -> list[str]:
+    """Names of the coordinates of a context."""
+    return _distinct(field, value, MOST_COORDINATES)
+
+
+def arms(field: str, value: Any, told: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
+    """Names of arms, with their vectors where they have any."""
+    if value is None:
+        return {}
+    found = _distinct(field, value, MOST_ARMS)
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(found)
+    return {one: None if value[one] is None else vector(f"{field}.{one}", value[one]) for one in found}
+
+
+def vector(field: str, value: Any) -> list[Any]:
+    """The numbers of an arm: a list, or for matrices a list of rows."""
+    allowed = "a list of finite numbers"
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise InputError(field, value, allowed) from None
+    if raw.dtype.kind not in "iuf" or raw.ndim not in (1, 2) or raw.size == 0:
+        raise InputError(field, value, allowed)
+    numbers = raw.astype(np.float64)
+    if not (np.abs(numbers) <= LARGEST).all():
+        raise InputError(field, value, allowed)
+    found: list[Any] = numbers.tolist()
+    return found
+
+
+def is_row(agent: Agent) -> bool:
+    """Whether it is the row of the catalogue that has its name."""
+    return AGENTS.get(agent.name) == agent

@@ -1,0 +1,45 @@
+"""Code of the caller's own, by module:name, and its fingerprint.
+
+A log holds no code. What a feature map or an agent of one's own computes must be what it was when the log was
+written, or a replay would be another story: so the source of its module is remembered by its SHA-256.
+"""
+
+import inspect
+import sys
+from hashlib import sha256
+from importlib import import_module
+from typing import Any
+
+from unfog.inputs import REFERENCE, InputError
+
+
+def path_of(field: str, value: object) -> str:
+    """A name, or the module:name of something importable that is given itself."""
+    if isinstance(value, str):
+        return value
+    module, name = _home(value)
+    known = sys.modules.get(module)
+    if module == "__main__" or known is None or vars(known).get(name) is not value:
+        allowed = "a name, or something that can be imported: module:name"
+        raise InputError(field, repr(value), allowed)
+    return f"{module}:{name}"
+
+
+def _home(value: Any) -> tuple[str, str]:
+    """Where it says that it was defined; nowhere, if it does not."""
+    try:
+        return str(value.__module__), str(value.__qualname__)
+    except AttributeError:
+        return "", ""
+
+
+def fingerprint(path: str) -> str | None:
+    """The SHA-256 of the source of a module:name; None for names of our own."""
+    if not REFERENCE.fullmatch(path):
+        return None
+    module = import_module(path.partition(":")[0])
+    try:
+        text = inspect.getsource(module)
+    except (OSError, TypeError):
+        return "no source"
+    return sha256(text.encode()).hexdigest()

@@ -1,0 +1,112 @@
+"""A snapshot: what is remembered of a problem, as bytes, so that a start need not read the whole log.
+
+It is a cache. It fits where versions, code, terms and its own checksum are what they were; else, or whenever
+it cannot be read, it is passed over and the log is read from its beginning.
+"""
+
+import platform
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import unfog
+from unfog.agents.assemble import Agent
+from unfog.live import codec
+from unfog.live.log import Log
+from unfog.live.made import Made
+from unfog.live.opened import Open
+from unfog.live.replay import folded
+from unfog.live.state import State
+from unfog.model.knowledge import BEYOND
+
+ROOMS = ("agents", "features", "live", "maths", "model")
+
+
+def needed(channel: Mapping[str, Any] | None, agent: Agent) -> dict[str, Any] | None:
+    """The channel without what this agent never looks at, such as the sample of past contexts."""
+    if channel is None:
+        return None
+    beyond = {*BEYOND} - {*agent.denoiser.needs_knowledge}
+    return {name: value for name, value in channel.items() if name not in beyond}
+
+
+@cache
+def _code() -> str:
+    """A hash of all code that a fold runs."""
+    found = sha256()
+    for room in ROOMS:
+        for path in sorted((Path(unfog.__file__).parent / room).rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def fingerprint(made: Made) -> str:
+    """What must be equal for a snapshot to fit."""
+    versions = unfog.__version__, np.__version__, platform.python_version(), platform.machine(), _code()
+    return sha256(repr((versions, made.terms.uid, made.terms.fingerprints)).encode()).hexdigest()
+
+
+def content(state: State) -> dict[str, Any]:
+    """All that is remembered, in nested values."""
+    arms = state.arms
+    return {
+        "number": state.number,
+        "floor": state.floor.bit_generator.state,
+        "arms": [arms.vectors, arms.active, arms.frozen, arms.eras],
+        "minds": {name: mind.content() for name, mind in state.minds.items()},
+        "open": [found.content() for found in state.open.values()],
+        "waiting": list(state.waiting),
+        "hidden": list(state.hidden),
+        "overdue": list(state.overdue),
+        "recent": state.recent,
+    }
+
+
+def digest(state: State) -> str:
+    """A hash of it."""
+    return codec.digest(content(state))
+
+
+def written(state: State) -> bytes:
+    """As bytes."""
+    return codec.encode(content(state))
+
+
+def restored(log: Log, name: str, made: Made) -> tuple[State, int]:
+    """The state of a problem, from a snapshot if there is one that fits; and how many events it had to read."""
+    found, state, after = log.snapshot(name), None, 0
+    if found is not None and found[1] == fingerprint(made):
+        state, after = _read(made, found[2]), found[0]
+    if state is None:
+        after = 0
+    state, replayed = folded(made, log.read(name, after), state)
+    return state, replayed.events
+
+
+def _read(made: Made, blob: bytes) -> State | None:
+    """The state that a snapshot holds; None where it cannot be read."""
+    own = [path.partition(":")[0] for path in (made.terms.agent, made.terms.features) if ":" in path]
+    try:
+        told = codec.decode(blob, allowed=own)
+        return _filled(State(made), told)
+    except (codec.DecodeError, KeyError, TypeError, ValueError, IndexError):
+        return None  # in doubt the log is read
+
+
+def _filled(state: State, told: Mapping[str, Any]) -> State:
+    vectors, active, frozen, eras = told["arms"]
+    state.arms.restore(vectors, active, frozen, [(first, tuple(arms)) for first, arms in eras])
+    for name, content in told["minds"].items():
+        if name not in state.minds:
+            state.join(name, name)
+        state.minds[name].fill(content, state.made.knowledge(state.arms.features))
+    state.number = told["number"]
+    state.floor.bit_generator.state = told["floor"]
+    state.open = {one[0]: Open.filled(one) for one in told["open"]}
+    state.waiting, state.hidden, state.overdue = (dict.fromkeys(told[n]) for n in ("waiting", "hidden", "overdue"))
+    state.recent = told["recent"]
+    return state
