@@ -1,0 +1,1 @@
+"""Decisions for real: every event is logged before it is answered, and belief = fold(log)."""
