@@ -31,19 +31,20 @@ class Holder:
         self.path = path
         self.pid = os.getpid()
         self.since = time.time()
+        self.url: str | None = None
         with _guard:
             if path in _open and _open[path].pid == self.pid:
                 raise Held(f"{path.name} is held by this process already; close it first")
             _open[path] = self
 
-    def announce(self, url: str | None = None) -> None:
+    def announce(self) -> None:
         """Say who holds the store, and where it can be reached."""
         said = {
             "pid": self.pid,
             "host": socket.gethostname(),
             "since": self.since,
             "program": program(),
-            "url": url,
+            "url": self.url,
         }
         draft = beside(self.path).with_name(f"{beside(self.path).name}.{self.pid}")
         try:

@@ -86,7 +86,8 @@ class Log:
 
     def announce(self, url: str | None) -> None:
         """Tell those who are refused where this store can be reached."""
-        self._holder.announce(url)
+        self._holder.url = url
+        self._holder.announce()
 
     def names(self) -> list[str]:
         """The problems, in the order of their first rows, queued ones included."""
@@ -167,16 +168,14 @@ class Log:
         with self._commits:
             self._change(lambda _: None)  # some of the rows may still be queued
             old = [row for row in rows if row.seq <= self.committed]
-            table.check_same(self._ready(), self._queue.numbers, old)
+            with self._saying("rows could not be read"):
+                table.check_same(self._ready(), self._queue.numbers, old)
             if len(old) < len(rows):
                 self._queue.add([row for row in rows if row.seq > self.committed], self.epoch)
             self._change(lambda connection: table.rewrite(connection, old))
             self._queue.forget()
-            try:
+            with self._saying("the rows are rewritten, but their old text may still be in the file"):
                 table.rebuild(self._ready())
-            except sqlite3.Error as error:
-                said = "the rows are rewritten, but their old text may still be in the file"
-                raise StoreError(f"{self.path}: {said}: {reason(error)}") from error
 
     def close(self) -> None:
         """Commit what is queued and give the file back. To close it again does nothing."""
@@ -185,7 +184,7 @@ class Log:
                 return
             ticket, epoch = self.last, self.epoch
             try:
-                if self._connection is not None:
+                if self._connection is not None and ticket > self.committed:
                     self._flush(self._connection)
                 self._queue.settle(ticket, epoch)
             finally:
@@ -199,12 +198,15 @@ class Log:
     @contextlib.contextmanager
     def _using(self, what: str) -> Iterator[sqlite3.Connection]:
         """The connection, alone; an error says what of the file could not be read."""
-        with self._commits:
-            connection = self._ready()
-            try:
-                yield connection
-            except sqlite3.Error as error:
-                raise StoreError(f"{self.path}: {what} could not be read: {reason(error)}") from error
+        with self._commits, self._saying(f"{what} could not be read"):
+            yield self._ready()
+
+    @contextlib.contextmanager
+    def _saying(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {what}: {reason(error)}") from error
 
     def _ready(self) -> sqlite3.Connection:
         """The connection, opened again where a failure closed it. The caller holds the lock."""

@@ -23,9 +23,7 @@ class Queue:
         self.name = name
         self.last = self.committed = self.epoch = 0
         self.time = 0.0
-        self.numbers: Mapping[
-            str, int
-        ] = {}  # of the problems of committed rows, in the order of their first rows
+        self.numbers: Mapping[str, int] = {}  # of the problems that have committed rows, in order
         self.unusable = ""  # why nothing can be added
         self._rows: list[Row] = []
         self._recent = Recent()
@@ -110,10 +108,10 @@ class Queue:
         kept, why = self._ended.get(epoch, (0, "its epoch is long over"))
         if epoch == self.epoch:
             kept, why = self.committed, "there is no such row"
-        if kept is None:
+        if kept is None and ticket > self.committed:
             said = f"it is not known whether row {ticket} was kept: {why}"
             raise StoreError(f"{self.name}: {said}; to ask again with the same key tells")
-        if ticket > kept:
+        if kept is not None and ticket > kept:
             raise StoreError(f"{self.name}: row {ticket} was not kept: {why}; nothing was changed")
 
 
