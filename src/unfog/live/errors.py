@@ -1,0 +1,63 @@
+"""What may go wrong with a store: it could not do it, or what it was asked for does not fit what it holds."""
+
+import errno
+import sqlite3
+
+from unfog.inputs import InputError
+
+SENTENCES = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk failed",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
+    sqlite3.SQLITE_READONLY: "the file may not be written",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+    sqlite3.SQLITE_PERM: "the file may not be opened",
+    sqlite3.SQLITE_TOOBIG: "a text is too long",
+    sqlite3.SQLITE_NOMEM: "there is not enough memory",
+}
+
+
+class StoreError(Exception):
+    """The store could not do it: disk, damage, held, closed. The message is one sentence."""
+
+
+class Held(StoreError):
+    """Another process, or this one, holds the file."""
+
+
+class Conflict(InputError):
+    """The same key with another body, or a second, different reward."""
+
+
+class Unknown(InputError):
+    """There is no such decision or problem."""
+
+
+class Gone(InputError):
+    """A decision that is closed for this."""
+
+
+class Stale(KeyError):
+    """What was asked for is not remembered any more: look it up in the file."""
+
+
+def reason(error: BaseException) -> str:
+    """Why it failed, in plain words, with what SQLite or the system said of it."""
+    if isinstance(error, StoreError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "the disk is full"
+    if isinstance(error, sqlite3.Error):
+        code = vars(error).get("sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
+        said = f"SQLite says: {error}"
+        return f"{SENTENCES[code]} ({said})" if code in SENTENCES else said
+    if isinstance(error, Exception):
+        return f"{type(error).__name__}: {error}"
+    return "it was interrupted"
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether somebody else has the lock."""
+    code = vars(error).get("sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

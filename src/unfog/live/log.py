@@ -1,0 +1,286 @@
+"""The durable log under a store: one SQLite file, many problems, rows that are only ever appended.
+
+    add      queues rows; no disk, so a caller may hold its own lock meanwhile
+    commit   returns once a row is on the disk
+
+There is no writer thread. Whoever commits first writes all that is queued in one transaction; those who
+waited for it find their rows done. Under load one fsync thus serves many rows.
+
+When a commit fails, what the file says is the truth: the queue is dropped, the file is opened again and read,
+and `epoch` is raised, so that callers know that what they built in memory on queued rows must go. A row whose
+fate the file shows is answered by that; where the file cannot be read, the error says that it is not known.
+"""
+
+import contextlib
+import os
+import sqlite3
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from unfog.inputs import one_of
+from unfog.live import opening, table
+from unfog.live.errors import StoreError, reason
+from unfog.live.holder import Holder
+from unfog.live.queue import Queue
+from unfog.live.schema import Row
+
+__all__ = ["Log", "Row"]
+
+CHUNK = 10_000  # rows read at a time, while others wait
+
+
+class Log:
+    """One file of rows, held by this process alone. All methods may be called from any thread."""
+
+    def __init__(self, path: object, sync: str = "full", *, connect: opening.Connect = opening.plain) -> None:
+        """Open the file, or create it. `sync`: "full" outlives a power cut, "normal" a killed process."""
+        self.sync = one_of("sync", sync, opening.SYNC)
+        self.path: Path = opening.place(path)
+        self._connect = connect
+        self._queue = Queue(self.path.name)
+        self._commits = threading.Lock()  # whoever uses the connection has it
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+        self._holder = Holder(self.path)
+        try:
+            self._which = opening.found(self.path)
+            self._open()
+        except BaseException:
+            self._holder.forget()
+            raise
+        self._finish_rewriting()
+
+    @property
+    def last(self) -> int:
+        """The highest number handed out, queued or committed."""
+        return self._queue.last
+
+    @property
+    def committed(self) -> int:
+        """The highest number that is durable."""
+        return self._queue.committed
+
+    @property
+    def time(self) -> float:
+        """That of the last row; 0.0 for none."""
+        return self._queue.time
+
+    @property
+    def epoch(self) -> int:
+        """Raised when a commit failed: everything in memory that was built on queued rows must be dropped."""
+        return self._queue.epoch
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def announce(self, url: str | None) -> None:
+        """Tell those who are refused where this store can be reached."""
+        self._holder.url = url
+        self._holder.announce()
+
+    def names(self) -> list[str]:
+        """The problems, in the order of their first rows, queued ones included."""
+        return self._queue.names()
+
+    def add(self, rows: Sequence[Row], epoch: int | None = None) -> int:
+        """Queue rows that follow `last`; the last one's number is the ticket for `commit`.
+
+        With `epoch` the rows are refused if what they were built on has been dropped since.
+        """
+        return self._queue.add(rows, epoch)
+
+    def commit(self, ticket: int, epoch: int) -> None:
+        """Return once the row with this number, queued in this epoch, is durable."""
+        if self._queue.is_done(ticket, epoch):
+            return
+        with self._commits:
+            if epoch == self.epoch and ticket > self.committed:
+                self._flush(self._ready())
+            elif self._queue.is_open(epoch):
+                with contextlib.suppress(StoreError):  # said in the next line: it is not known
+                    self._ready()
+            self._queue.settle(ticket, epoch)
+
+    def read(self, problem: str | None = None, after: int = 0, upto: int | None = None) -> Iterator[Row]:
+        """Committed rows in order, of one problem or of all; others may write while this goes on."""
+        with self._using("the file"):
+            upto = self.committed if upto is None else min(upto, self.committed)
+            known = problem is None or problem in self._queue.numbers
+        return self._stream(problem, after, upto) if known else iter(())
+
+    def _stream(self, problem: str | None, after: int, upto: int) -> Iterator[Row]:
+        while after < upto:
+            with self._using(f"rows after {after}") as connection:
+                rows = table.chunk(connection, self._queue.numbers, problem, after, upto, CHUNK)
+            if not rows:
+                return
+            yield from rows
+            after = rows[-1].seq
+
+    def find(self, problem: str, key: str) -> tuple[Row | None, int]:
+        """The committed row with this key, and up to which row this was looked for."""
+        with self._using(f"the row with the key {key!r}") as connection:
+            return table.keyed(connection, self._queue.numbers, problem, key), self.committed
+
+    def recent(self, problem: str, key: str, mark: int) -> Row | None:
+        """The row with this key after `mark`, queued or committed; Stale where that is forgotten. No disk."""
+        return self._queue.recent(problem, key, mark)
+
+    def of(self, problem: str, decision: str) -> list[Row]:
+        """All rows of one decision, queued ones included."""
+        with self._using(f"the rows of decision {decision!r}") as connection:
+            rows = table.decided(connection, self._queue.numbers, problem, decision)
+            queued = [row for row in self._queue.rows() if (row.problem, row.decision) == (problem, decision)]
+            return rows + queued
+
+    def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
+        """The newest that was kept and is whole: its row, its fingerprint and itself."""
+        with self._using(f"the snapshot of {problem!r}") as connection:
+            return table.snapshot(connection, problem)
+
+    def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
+        """Keep a snapshot of what the rows up to `seq` say; the two newest are kept."""
+        with self._commits:
+            self._change(lambda connection: table.keep(connection, problem, seq, fingerprint, blob))
+
+    def discard(self, problem: str) -> None:
+        """Throw the snapshots of a problem away."""
+        with self._commits:
+            self._change(lambda connection: table.discard(connection, problem))
+
+    def rewrite(self, rows: Sequence[Row]) -> None:
+        """Replace keys and bodies of rows that are there and append those that follow, in one transaction.
+
+        Then the file is rebuilt, so that the old bytes are nowhere in it. Where that fails the rows are
+        rewritten, the error says so, and it is done when the store is opened again.
+        """
+        with self._commits:
+            self._change(lambda _: None)  # some of the rows may still be queued
+            old = [row for row in rows if row.seq <= self.committed]
+            with self._saying("rows could not be read"):
+                table.check_same(self._ready(), self._queue.numbers, old)
+            if len(old) < len(rows):
+                self._queue.add([row for row in rows if row.seq > self.committed], self.epoch)
+            self._change(lambda connection: table.rewrite(connection, old))
+            self._queue.forget()
+            with self._saying("the rows are rewritten, but their old text may still be in the file"):
+                table.rebuild(self._ready())
+
+    def close(self) -> None:
+        """Commit what is queued and give the file back. To close it again does nothing."""
+        with self._commits:
+            if self._closed or os.getpid() != self._holder.pid:
+                return
+            ticket, epoch = self.last, self.epoch
+            try:
+                if self._connection is not None and ticket > self.committed:
+                    self._flush(self._connection)
+                self._queue.settle(ticket, epoch)
+            finally:
+                self._closed = True
+                self._queue.drop("it is closed; open it again")
+                if self._connection is not None:
+                    self._holder.release()  # while the lock is still ours
+                self._holder.forget()
+                self._let_go()
+
+    @contextlib.contextmanager
+    def _using(self, what: str) -> Iterator[sqlite3.Connection]:
+        """The connection, alone; an error says what of the file could not be read."""
+        with self._commits, self._saying(f"{what} could not be read"):
+            yield self._ready()
+
+    @contextlib.contextmanager
+    def _saying(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {what}: {reason(error)}") from error
+
+    def _ready(self) -> sqlite3.Connection:
+        """The connection, opened again where a failure closed it. The caller holds the lock."""
+        if self._closed:
+            raise StoreError(f"{self.path.name} is closed; open it again")
+        if os.getpid() != self._holder.pid:
+            said = f"was opened by process {self._holder.pid}, which alone may use it"
+            raise StoreError(f"{self.path.name} {said}")
+        if self._connection is None:
+            self._queue.drop(self._queue.unusable)  # another process may have written meanwhile
+            return self._open()
+        return self._connection
+
+    def _change(self, statements: table.Statements) -> None:
+        """The queue and these statements in one transaction, or an error."""
+        connection, epoch, ticket = self._ready(), self.epoch, self.last
+        self._flush(connection, statements)
+        if epoch != self.epoch:
+            self._queue.settle(ticket + 1, epoch)
+
+    def _flush(self, connection: sqlite3.Connection, statements: table.Statements | None = None) -> None:
+        """One transaction for all that is queued. Whatever happens, afterwards memory and file agree."""
+        try:
+            self._check_place()
+            rows = self._queue.rows()
+            numbers = table.write(connection, self._queue.numbers, rows, statements)
+            self._queue.done(rows, numbers)
+        except (sqlite3.Error, OSError, StoreError) as error:
+            self._fail(error)
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        """Drop what is queued and see what the file says."""
+        self._queue.drop(reason(error))
+        self._let_go()
+        with contextlib.suppress(StoreError):  # then every use tries again, and says why it cannot
+            self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        """Open the file and take from it what is there."""
+        try:
+            self._check_place()
+            connection, self._which = opening.connection(self.path, self.sync, self._connect)
+            try:
+                # After a failed fsync the system may forget what it could not write: a copy made anew counts.
+                table.checkpoint(connection)
+                self._queue.load(*table.state(connection))
+            except BaseException:
+                connection.close()
+                raise
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path} cannot be opened: {reason(error)}") from error
+        self._connection = connection
+        self._holder.announce()
+        return connection
+
+    def _check_place(self) -> None:
+        """A file that was moved away would take rows that nobody ever finds."""
+        if opening.identity(self.path) != self._which:
+            raise StoreError(f"{self.path} was moved or taken away while it was open")
+
+    def _finish_rewriting(self) -> None:
+        """A rewriting that was cut short is brought to its end; if it cannot be, that is said, not hidden."""
+        try:
+            with self._using("a note") as connection:
+                if table.is_rewriting(connection):
+                    table.rebuild(connection)
+        except StoreError as error:
+            warnings.warn(f"erased text may still be in the file: {error}", stacklevel=3)
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):  # what the file says is the truth
+                connection.close()

@@ -1,0 +1,149 @@
+"""The tables of a store, their version, and the way from an older version to this one.
+
+    version 1   the name of the problem stood in each row, there was no index on decisions and no checksum
+    version 2   problems have a number; a checksum for each row; an index on decisions; notes of work undone
+
+An older file is read row by row into a new one beside it, which then takes its place by a rename: whoever
+looks finds the old file or the new one, whole. Snapshots are caches and do not travel.
+"""
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from unfog.live.errors import StoreError, reason
+
+APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
+VERSION = 2
+
+TABLES = (
+    "CREATE TABLE problem (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE event (seq INTEGER PRIMARY KEY, problem INTEGER NOT NULL, kind TEXT NOT NULL, "
+    "decision TEXT, key TEXT, time REAL NOT NULL, body TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE INDEX event_problem ON event (problem)",
+    "CREATE UNIQUE INDEX event_key ON event (problem, key) WHERE key IS NOT NULL",
+    "CREATE INDEX event_decision ON event (problem, decision) WHERE decision IS NOT NULL",
+    "CREATE TABLE snapshot (problem TEXT NOT NULL, seq INTEGER NOT NULL, fingerprint TEXT NOT NULL,"
+    " blob BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (problem, seq))",
+    "CREATE TABLE note (name TEXT PRIMARY KEY)",
+)
+INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class Row(NamedTuple):
+    """One event of the log."""
+
+    seq: int  # 1, 2, ... over the whole store, never reused, no holes
+    problem: str  # its name
+    kind: str  # problem, arms, decide, reward, reveal, void, expire, freeze, shadow, erase, ...
+    decision: str | None
+    key: str | None  # the caller's idempotency key, unique within a problem
+    time: float  # of the store's clock, seconds since 1970, never decreasing
+    body: str  # JSON text, as written
+
+
+def checksum(row: Row) -> int:
+    """Of everything in a row: SQLite itself does not notice a changed byte in a text."""
+    seq, problem, kind, decision, key, time, body = row
+    head = f"{seq:d} {float(time).hex()} {problem!r} {kind} {decision!r} {key!r} "
+    return zlib.crc32((head + body).encode())
+
+
+def values(row: Row, problem: int) -> tuple[int, int, str, str | None, str | None, float, str, int]:
+    """A row as it is stored."""
+    return (row.seq, problem, row.kind, row.decision, row.key, float(row.time), row.body, checksum(row))
+
+
+def version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the layout; 0 for a file in which nothing is yet. Others' files are refused."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not tables and not owner and not found:
+        return 0
+    if owner != APPLICATION or found < 1:
+        raise StoreError(
+            f"{path} is a database of another program (application id {owner:#x}); "
+            "allowed: a store of unfog, or a file that does not exist yet"
+        )
+    if found > VERSION:
+        raise StoreError(
+            f"{path} has version {found}, written by a newer unfog; allowed: versions 1 to {VERSION}; "
+            "install a newer unfog to open it"
+        )
+    return int(found)
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """All tables in one transaction, so that a file has all of them or none."""
+    connection.execute("BEGIN IMMEDIATE")
+    _lay_out(connection)
+    connection.execute("COMMIT")
+
+
+def _lay_out(connection: sqlite3.Connection) -> None:
+    for table in TABLES:
+        connection.execute(table)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def upgrade(connection: sqlite3.Connection, path: Path, found: int) -> None:
+    """Put a file of this version in the place of an older one, whose lock `connection` holds."""
+    copy = path.with_name(f"{path.name}-upgrade")
+    try:
+        copy.unlink(missing_ok=True)
+        # Events that are still in the old file's write-ahead log belong into the file: SQLite would apply
+        # a log that lies beside the new file to the new file.
+        connection.execute("PRAGMA journal_mode = DELETE")
+        _copied(READERS[found](connection), copy)
+        _synced(copy)
+        os.replace(copy, path)
+        _synced(path.parent)
+    except (sqlite3.Error, OSError) as error:
+        copy.unlink(missing_ok=True)
+        said = f"could not be brought from version {found} to version {VERSION}"
+        raise StoreError(f"{path} {said}: {reason(error)}; the file is as it was") from error
+
+
+def _copied(rows: Iterator[Row], copy: Path) -> None:
+    connection = sqlite3.connect(copy, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = OFF")  # whoever is interrupted starts again
+        connection.execute("BEGIN EXCLUSIVE")
+        _lay_out(connection)
+        numbers: dict[str, int] = {}
+        connection.executemany(INSERT, _numbered(rows, numbers))
+        connection.executemany(
+            "INSERT INTO problem VALUES (?, ?)", [(number, name) for name, number in numbers.items()]
+        )
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _numbered(rows: Iterator[Row], numbers: dict[str, int]) -> Iterator[tuple[object, ...]]:
+    for row in rows:
+        yield values(row, numbers.setdefault(row.problem, len(numbers) + 1))
+
+
+def _synced(path: Path) -> None:
+    """What was written to a file, or renamed in a folder, is on the disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot open a folder
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _rows_of_1(connection: sqlite3.Connection) -> Iterator[Row]:
+    names = "seq, problem, kind, decision, key, time, body"
+    return map(Row._make, connection.execute(f"SELECT {names} FROM event ORDER BY seq"))
+
+
+READERS: dict[int, Callable[[sqlite3.Connection], Iterator[Row]]] = {1: _rows_of_1}
