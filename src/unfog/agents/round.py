@@ -187,11 +187,33 @@ def decide(
 ) -> Decision:
     """Denoise and choose; nothing is learnt yet."""
     reading = _reading(agent, setup, memory, offer)
-    seen, noisy = _view(agent, setup, memory, features, offer, reading), reading.noisy
-    arm = agent.chooser.choose(seen, normals)
+    seen = _view(agent, setup, memory, features, offer, reading)
+    return _decided(agent, setup, features, reading, seen, agent.chooser.choose(seen, normals))
+
+
+def decide_with_probabilities(
+    agent: Agent,
+    setup: Setup,
+    memory: Memory,
+    features: FeatureMap,
+    offer: Offer,
+    normals: Array,
+    draws: Array,
+) -> tuple[Decision, Array]:
+    """`decide`, and with which probability it takes each arm (`probabilities`), from one look at them."""
+    reading = _reading(agent, setup, memory, offer)
+    seen = _view(agent, setup, memory, features, offer, reading)
+    arm, chances = agent.chooser.choose_with_probabilities(seen, normals, draws)
+    return _decided(agent, setup, features, reading, seen, arm), chances
+
+
+def _decided(
+    agent: Agent, setup: Setup, features: FeatureMap, reading: _Reading, seen: View, arm: Ints
+) -> Decision:
+    noisy = reading.noisy
     unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
     evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context)
-    return Decision(arm, seen.context, evidence, noisy, offer.unit, reading.far, moment=reading.moment)
+    return Decision(arm, seen.context, evidence, noisy, reading.unit, reading.far, moment=reading.moment)
 
 
 def play(
@@ -205,7 +227,7 @@ def play(
 ) -> tuple[Memory, Decision]:
     """A round whose reward comes at once: decide, observe, and the reward that the arm is paid."""
     decision = decide(agent, setup, memory, features, offer, normals)
-    return reward(agent, setup, _observed(agent, setup, memory, decision), decision, pay(decision.arm))
+    return reward(agent, setup, observed(agent, setup, memory, decision), decision, pay(decision.arm))
 
 
 def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:
@@ -225,11 +247,11 @@ def probabilities(
 
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
-    return _observed(agent, setup, memory, _reading(agent, setup, memory, offer))
+    return observed(agent, setup, memory, _reading(agent, setup, memory, offer))
 
 
-def _observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decision") -> Memory:
-    """With a noisy context that is within reach, and counted where it was not."""
+def observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decision") -> Memory:
+    """As `observe`, with the noisy context of a decision as it was seen then: within reach, and counted."""
     memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=seen.far))
     if agent.awaits_context:
         return memory
