@@ -183,6 +183,10 @@ class Chooser(Part, Protocol):
         found: Array = xp.stack(taken).astype(draws.dtype).mean(0)
         return found
 
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """What `choose` and `probabilities` say, at once: who works something out for both does it once."""
+        return self.choose(view, normals), self.probabilities(view, draws)
+
 
 @runtime_checkable
 class Privileged(Protocol):

@@ -7,10 +7,12 @@ score is theta_a'[1, v] with theta_a the arm's block of theta, so all arms cost 
 
 from typing import NamedTuple
 
+import numpy as np
+
 from unfog.features.contract import Context
 from unfog.features.law import Form, linear_form
 from unfog.features.lift import quadratic_form, shifted
-from unfog.maths.arrays import Array, Ints, matvec, rowdots
+from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
 from unfog.maths.blocks import Blocks
 from unfog.maths.gaussian import Gaussian
 
@@ -69,10 +71,15 @@ class PerArmDesign(NamedTuple):
     def context_variance(self, belief: Gaussian | Blocks, arm: Ints) -> Array:
         """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
         mean, root = self._by_arm(belief)
-        place = self.place(arm)[..., None, :]
-        chosen = place @ _flat(root)
-        chosen = chosen.reshape(*chosen.shape[:-2], *root.shape[-2:])
-        return quadratic_form((place @ mean)[..., 0, :], chosen, self.cov)
+        chosen = self._chosen(_flat(root), arm)
+        chosen = chosen.reshape(*chosen.shape[:-1], *root.shape[-2:])
+        return quadratic_form(self._chosen(mean, arm), chosen, self.cov)
+
+    def _chosen(self, rows: Array, arm: Ints) -> Array:
+        """An arm's row: (..., K, p) -> (..., p); compiled programs multiply faster than they look up."""
+        if rows.__array_namespace__() is np and rows.ndim - 2 in (0, arm.ndim):
+            return take(rows, arm)
+        return (self.place(arm)[..., None, :] @ rows)[..., 0, :]
 
     def context_slope(self, theta: Array, arm: Ints) -> Array:
         """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
@@ -165,9 +172,19 @@ class PerArm(NamedTuple):
 def _bordered(mean: Array, cov: Array) -> tuple[Array, Array]:
     """The moments of [1, c]."""
     xp = mean.__array_namespace__()
+    if xp is np:
+        return _set_in(1.0, mean, 1), _set_in(0.0, cov, 2)
     longer = xp.concat([xp.ones_like(mean[..., :1]), mean], axis=-1)
     rows = xp.concat([xp.zeros_like(cov[..., :1, :]), cov], axis=-2)
     return longer, xp.concat([xp.zeros_like(rows[..., :1]), rows], axis=-1)
+
+
+def _set_in(border: float, inner: Array, axes: int) -> Array:
+    """With one more entry in front, along each of so many last axes; NumPy writes faster than it joins."""
+    last = inner.ndim - axes
+    found = np.full((*inner.shape[:last], *(n + 1 for n in inner.shape[last:])), border, inner.dtype)
+    found[(..., *[slice(1, None)] * axes)] = inner
+    return found
 
 
 def per_arm(actions: Array, *, intercept: bool = True) -> PerArm:

@@ -35,6 +35,8 @@ def take(rows: Array, arm: Ints) -> Array:
     xp = rows.__array_namespace__()
     if rows.ndim == 2:
         return rows[arm]
+    if rows.shape[:-2] == arm.shape == (1,):  # one trial
+        return rows[0][arm]
     if rows.ndim == 3 and rows.shape[:1] == arm.shape:  # one batch axis, not shared: plain indexing is faster
         return rows[xp.arange(rows.shape[0]), arm]
     chosen: Array = xp.take_along_axis(rows, arm[..., None, None], -2)[..., 0, :]
@@ -43,6 +45,8 @@ def take(rows: Array, arm: Ints) -> Array:
 
 def pick(values: Array, arm: Ints) -> Array:
     """The chosen arm's value: (..., K) and arm (...,) -> (...,)."""
+    if values.shape[:-1] == arm.shape == (1,):
+        return values[0][arm]
     xp = values.__array_namespace__()
     if values.ndim == 2 and values.shape[:1] == arm.shape:
         return values[xp.arange(values.shape[0]), arm]

@@ -39,17 +39,26 @@ class Epsilon(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The best arm, or any."""
-        xp = normals.__array_namespace__()
+        return self._drawn(view, normals, expected(view))
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """Its part of the exploration, and the rest for the best arm."""
+        return self._shares(view, draws, expected(view))
+
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """Both, of the same scores."""
         scores = expected(view)
+        return self._drawn(view, normals, scores), self._shares(view, draws, scores)
+
+    def _drawn(self, view: View, normals: Array, scores: Array) -> Ints:
+        xp = normals.__array_namespace__()
         coin, place = uniforms(normals)
         arm, anyone = best(scores), _any(view, scores, place)
         found: Ints = xp.where(coin < self._share(view, normals), anyone.astype(arm.dtype), arm)
         return found
 
-    def probabilities(self, view: View, draws: Array) -> Array:
-        """Its part of the exploration, and the rest for the best arm."""
-        xp = draws.__array_namespace__()
-        scores, share = expected(view), self._share(view, draws)[..., None]
+    def _shares(self, view: View, draws: Array, scores: Array) -> Array:
+        xp, share = draws.__array_namespace__(), self._share(view, draws)[..., None]
         open_ = xp.ones_like(scores) if view.arms is None else view.arms.astype(scores.dtype)
         found: Array = share * open_ / open_.sum(-1)[..., None] + (1 - share) * alone(scores, draws)
         return found

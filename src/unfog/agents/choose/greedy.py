@@ -31,6 +31,10 @@ class Greedy(Chooser):
         """One for the arm that is chosen, and zero for the others."""
         return alone(expected(view), draws)
 
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """Both, with every score worked out once."""
+        return both(expected(view), normals, draws)
+
 
 def expected(view: View) -> Array:
     """The expected score of every arm that may be chosen: (..., K)."""
@@ -39,8 +43,7 @@ def expected(view: View) -> Array:
 
 def best(values: Array) -> Ints:
     """The arm with the largest value, the first of equals: (..., K) -> (...,)."""
-    xp = values.__array_namespace__()
-    arm: Ints = xp.argmax(values, -1)
+    arm: Ints = values.argmax(-1)
     return arm
 
 
@@ -55,3 +58,8 @@ def alone(values: Array, draws: Array) -> Array:
     xp = draws.__array_namespace__()
     found: Array = (xp.arange(values.shape[-1]) == best(values)[..., None]).astype(draws.dtype)
     return found
+
+
+def both(values: Array, normals: Array, draws: Array) -> tuple[Ints, Array]:
+    """The arm with the largest value for every trial, and all of the probability on it."""
+    return for_all(best(values), normals), alone(values, draws)

@@ -26,6 +26,8 @@ that probabilities are exact: those of the intervals.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from unfog import inputs
 from unfog.agents.choose.greedy import best
 from unfog.agents.choose.ucb import moments, rounds_so_far
@@ -68,20 +70,41 @@ class RandUcb(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest upper quantile at a level that is drawn."""
-        mean, slope = self.lines(view)
+        return self._drawn(view, normals, *self.lines(view))
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """The probability of the levels at which each arm leads."""
+        return self._shares(view, draws, *self.lines(view))
+
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """Both, of the same lines."""
+        lines = self.lines(view)
+        return self._drawn(view, normals, *lines), self._shares(view, draws, *lines)
+
+    def _drawn(self, view: View, normals: Array, mean: Array, slope: Array) -> Ints:
         xp = normals.__array_namespace__()
         # exp(-(x^2 + y^2) / 2) is uniform (maths/normal.py), and a power of it is the level.
         levels = self.level * xp.exp((normals**2).sum(-1) / (2 * self.tail))
         return best(view.among(mean + levels[..., None] * slope))
 
-    def probabilities(self, view: View, draws: Array) -> Array:
-        """The probability of the levels at which each arm leads."""
-        xp = draws.__array_namespace__()
-        low, high = leads(*self.lines(view), view.arms)
-        first, last = ((self.level / xp.maximum(z, self.level)) ** self.tail for z in (low, high))
-        share = xp.maximum(first - last, 0.0)
+    def _shares(self, view: View, draws: Array, mean: Array, slope: Array) -> Array:
+        xp, arms = draws.__array_namespace__(), view.arms
+        if xp is np and mean.size == mean.shape[-1] and (arms is None or arms.size == mean.size):
+            share = self._one(mean, slope, arms)
+        else:
+            low, high = leads(mean, slope, arms)
+            first, last = ((self.level / xp.maximum(z, self.level)) ** self.tail for z in (low, high))
+            share = xp.maximum(first - last, 0.0)
         found: Array = share / share.sum(-1)[..., None] + xp.zeros((*draws.shape[1:-1], 1), dtype=draws.dtype)
         return found
+
+    def _one(self, mean: Array, slope: Array, arms: Array | None) -> Array:
+        """The probability of the levels at which each arm leads, of a single decision: one with no pairs."""
+        led, low = envelope(mean.reshape(-1), slope.reshape(-1), self.level, arms)
+        above = (self.level / np.asarray([*low, np.inf])) ** self.tail
+        share = np.zeros_like(mean)
+        share.reshape(-1)[led] = above[:-1] - above[1:]
+        return share
 
     def lines(self, view: View) -> tuple[Array, Array]:
         """Mean of every arm's score, and the slope of its bound in the level: (..., K) each."""
@@ -94,6 +117,38 @@ class RandUcb(Chooser):
         number = mean.shape[-1] if view.arms is None else view.arms.astype(mean.dtype).sum(-1)[..., None]
         neglect = rounds_so_far(view, mean)[..., None] * number * teaches / self.patience
         return mean, xp.sqrt(variance * (1 + self.growth * xp.log1p(neglect)))
+
+
+def envelope(
+    mean: Array, slope: Array, least: float, arms: Array | None = None
+) -> tuple[list[int], list[float]]:
+    """Which arms lead at levels from the least on, in their order, and from which level each one does.
+
+    As `leads`, for one decision (K,) and without the pairs. Arms in the order of their bounds at the least
+    level can lead later only if they are steeper than all before them. Those are few, and each of them ends
+    the lead of the last one, or of several, where it meets it.
+    """
+    open_ = np.arange(mean.size) if arms is None else np.flatnonzero(arms)
+    mean, slope = mean[open_], slope[open_]
+    order = np.lexsort((-mean, -slope, -(mean + least * slope)))
+    rising = slope[order]
+    steepest = np.maximum.accumulate(rising)
+    order = order[np.concatenate([[True], rising[1:] > steepest[:-1]])]
+    led, low = list[int](), list[float]()
+    lines = list(zip(mean[order].tolist(), slope[order].tolist(), strict=True))
+    for place, (height, rise) in enumerate(lines):
+        start = least
+        while led:
+            top, tilt = lines[led[-1]]
+            start = max((top - height) / (rise - tilt), least)
+            if start > low[-1]:
+                break
+            led.pop()
+            low.pop()
+            start = least
+        led.append(place)
+        low.append(start)
+    return open_[order[led]].tolist(), low
 
 
 def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from statistics import NormalDist
 from typing import Any
 
 from unfog import inputs
-from unfog.agents.choose.greedy import alone, best, for_all
+from unfog.agents.choose.greedy import alone, best, both, for_all
 from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
@@ -49,6 +49,10 @@ class Ucb(Chooser):
     def probabilities(self, view: View, draws: Array) -> Array:
         """One for the arm that is chosen, and zero for the others."""
         return alone(self.bounds(view), draws)
+
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """Both, with every bound worked out once."""
+        return both(self.bounds(view), normals, draws)
 
     def bounds(self, view: View) -> Array:
         """The upper quantile of the score of every arm that may be chosen: (..., K)."""

@@ -118,7 +118,8 @@ class Scaled(Learner):
         """That of the most probable scale, or of all; theta's covariance in its own units."""
         if self.mixed:
             return _mixed(state)
-        best, noise = _best(state), _noise(state)
+        best = _best(state)
+        noise = _noise(state, best)
         xp, theta = noise.__array_namespace__(), state.beliefs
         core = 1 if isinstance(theta, Gaussian) else 2
         mean, root = _pick(theta.mean, best, core), _pick(theta.root, best, core + 1)
@@ -127,7 +128,7 @@ class Scaled(Learner):
 
     def noise(self, parameters: Array, state: State, hidden: Array | float) -> Array:
         """V k at the most probable scale, or its mean over all."""
-        found = (_shares(state) * _noises(state)).sum(-1) if self.mixed else _noise(state)
+        found = (_shares(state) * _noises(state)).sum(-1) if self.mixed else _noise(state, _best(state))
         return found * (1 + hidden / parameters)
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
@@ -145,13 +146,12 @@ class Scaled(Learner):
 
 def _best(state: State) -> Any:
     """The most probable scale, (...,)."""
-    xp = state.weights.__array_namespace__()
-    return xp.argmax(state.weights, -1)
+    return state.weights.argmax(-1)
 
 
-def _noise(state: State) -> Array:
-    """The estimate b / a of v at the most probable scale, (...,)."""
-    return pick(state.rates, _best(state)) / state.shape
+def _noise(state: State, scale: Any) -> Array:
+    """The estimate b / a of v at one scale for each trial, (...,)."""
+    return pick(state.rates, scale) / state.shape
 
 
 def _noises(state: State) -> Array:
