@@ -1,9 +1,9 @@
 """Decisions for real: decide, reward, reveal, and nothing lost.
 
-    store = unfog.live.open("walks.unfog")
-    walks = store.problem("walks", context=["steps", "sleep"], arms=["send", "wait"], channel=found.channel)
-    d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
-    walks.reward(d.id, 1.0)
+store = unfog.live.open("walks.unfog")
+walks = store.problem("walks", context=["steps", "sleep"], arms=["send", "wait"], channel=found.channel)
+d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
+walks.reward(d.id, 1.0)
 """
 
 from collections.abc import Callable
@@ -14,7 +14,18 @@ from unfog.live.errors import Conflict, Gone, Held, StoreError, Unknown
 from unfog.live.problem import Problem
 from unfog.live.store import Store
 
-__all__ = ["Conflict", "Decision", "Gone", "Held", "Problem", "Receipt", "Store", "StoreError", "Unknown", "open"]
+__all__ = [
+    "Conflict",
+    "Decision",
+    "Gone",
+    "Held",
+    "Problem",
+    "Receipt",
+    "Store",
+    "StoreError",
+    "Unknown",
+    "open",
+]
 
 
 def open(path: str | Path, *, sync: str = "full", clock: Callable[[], float] | None = None) -> Store:  # noqa: A001

@@ -48,7 +48,9 @@ class Arms:
         """Refuse arms that there are not, or not now."""
         if ask.vectors is not None:
             if not self.made.terms.arm_size:
-                raise InputError("arms", "vectors", "names: arms with vectors are told when the problem is made")
+                raise InputError(
+                    "arms", "vectors", "names: arms with vectors are told when the problem is made"
+                )
             self.made.brought(ask.vectors)
         elif not self.vectors:
             raise InputError("arms", "none", "a mapping from the names of arms to their vectors")
@@ -60,9 +62,13 @@ class Arms:
         if forced is not None and forced not in allowed and not (ask.arms is None and forced in self.place):
             raise InputError("forced", repr(forced), ", ".join(allowed))
         if self.frozen is not None and self.frozen not in allowed:
-            raise InputError("arms", repr(list(allowed)), f"{self.frozen!r} among them: the problem is frozen to it")
+            raise InputError(
+                "arms", repr(list(allowed)), f"{self.frozen!r} among them: the problem is frozen to it"
+            )
         if not allowed:
-            raise InputError("arms", "none are left", "arms that may be chosen: add some, or restore retired ones")
+            raise InputError(
+                "arms", "none are left", "arms that may be chosen: add some, or restore retired ones"
+            )
 
     def choice(self, ask: Ask) -> tuple[str, ...] | list[str]:
         """The arms that may be chosen this time."""
@@ -142,7 +148,11 @@ class Arms:
         self.eras.append((number, tuple(name for name, active in self.active.items() if active)))
 
     def restore(
-        self, vectors: dict[str, Any], active: dict[str, bool], frozen: str | None, eras: list[tuple[int, tuple[str, ...]]]
+        self,
+        vectors: dict[str, Any],
+        active: dict[str, bool],
+        frozen: str | None,
+        eras: list[tuple[int, tuple[str, ...]]],
     ) -> None:
         """As they were."""
         self.vectors, self.active, self.frozen, self.eras = vectors, active, frozen, eras

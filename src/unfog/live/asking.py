@@ -45,7 +45,9 @@ def number(field: str, value: object, allowed: str = "a finite number") -> float
     return found
 
 
-def context(field: str, value: Any, coordinates: Sequence[str], whole: bool = True) -> dict[str, float | None]:
+def context(
+    field: str, value: Any, coordinates: Sequence[str], whole: bool = True
+) -> dict[str, float | None]:
     """A context by name: from a mapping, a sequence or an array; None for what was lost, or is not known.
 
     Unless it need not be `whole`, every coordinate is named.
@@ -93,7 +95,9 @@ def ask(
     if arms is not None:
         request["arms"] = _arms(arms)
     if at is not None:
-        request["at"] = at.timestamp() if isinstance(at, datetime) else number("at", at, "a number, or a datetime")
+        request["at"] = (
+            at.timestamp() if isinstance(at, datetime) else number("at", at, "a number, or a datetime")
+        )
     if noise is not None:
         request["noise"] = inputs.covariance("noise", noise, len(made.terms.context)).tolist()
     if forced is not None:

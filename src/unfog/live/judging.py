@@ -78,7 +78,9 @@ def reward(state: State, decision: str, value: float, rows: Rows) -> str | None:
     return "waits" if seen else "learnt"
 
 
-def reveal(state: State, decision: str, told: Mapping[str, float], now: float, rows: Rows) -> dict[str, Any] | None:
+def reveal(
+    state: State, decision: str, told: Mapping[str, float], now: float, rows: Rows
+) -> dict[str, Any] | None:
     """The event of a true context; None for one that is known already."""
     found: Open | Past = state.open.get(decision) or Past(decision, rows())
     _refuse_void(decision, found.voided)
@@ -92,7 +94,9 @@ def reveal(state: State, decision: str, told: Mapping[str, float], now: float, r
     late = within is not None and found.time + within <= now
     if agent.awaits_context and not late and len(told) < len(state.terms.context):
         missing = next(name for name in state.terms.context if name not in told)
-        raise InputError(f"context.{missing}", "missing", f"the whole context: {agent.name!r} learns from no part")
+        raise InputError(
+            f"context.{missing}", "missing", f"the whole context: {agent.name!r} learns from no part"
+        )
     outcome = "late" if late else "learnt" if agent.sees_context else "noted"
     if isinstance(found, Open):
         return {"context": dict(told), "outcome": outcome}
@@ -106,7 +110,9 @@ def void(state: State, decision: str, rows: Rows) -> bool:
     if found.voided:
         return False
     if found.paid is not None:
-        raise Gone("decision", repr(decision), "a decision without a reward: that of this one is learnt already")
+        raise Gone(
+            "decision", repr(decision), "a decision without a reward: that of this one is learnt already"
+        )
     return True
 
 

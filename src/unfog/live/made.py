@@ -81,7 +81,9 @@ class Made:
                 raise InputError(f"{field}.{name}", "a name alone", allowed)
             found = np.shape(vector)
             if shape is not None and found != shape:
-                raise InputError(f"{field}.{name}", vector, f"numbers of shape {shape}, as the other arms have")
+                raise InputError(
+                    f"{field}.{name}", vector, f"numbers of shape {shape}, as the other arms have"
+                )
         return np.asarray(list(arms.values()), dtype=np.float64)
 
     @cached_property
@@ -92,7 +94,9 @@ class Made:
         shape = np.shape(first) if first is not None else (terms.arm_size,) if terms.arm_size else None
         d = len(terms.context)
         if shape is not None and terms.features in ("product", "quadratic") and shape != (d,):
-            raise InputError("arms", f"vectors of shape {shape}", f"vectors of {d} numbers, one for each coordinate")
+            raise InputError(
+                "arms", f"vectors of shape {shape}", f"vectors of {d} numbers, one for each coordinate"
+            )
         if shape is not None and terms.features == "matrix" and (len(shape) != 2 or shape[1] != d):
             raise InputError("arms", f"numbers of shape {shape}", f"matrices of rows of {d} numbers")
         return shape

@@ -17,7 +17,6 @@ import numpy as np
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
-from unfog.agents.grow import grown
 from unfog.agents.parts import Moment, State, Term
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer
 from unfog.features import Context, FeatureMap
@@ -80,6 +79,8 @@ class Mind:
     def grow(self, before: Knowledge, after: Knowledge) -> None:
         """With room for features of arms that came later."""
         if before.prior_mean.shape != after.prior_mean.shape:
+            from unfog.agents.grow import grown
+
             memory = self.memory("")
             self.setup, memory = grown(self.agent, before, after, self.setup, memory)
             self.learner = memory.learner
@@ -143,7 +144,9 @@ class Mind:
         if chooser.propensity == "exact":
             arm, shares = chooser.choose_with_probabilities(view, normals, normals[None])
             return int(arm[0]), shares[0]
-        more = generator(self.seed, number, "propensity").standard_normal((PROPENSITY_DRAWS - 1, *normals.shape))
+        more = generator(self.seed, number, "propensity").standard_normal(
+            (PROPENSITY_DRAWS - 1, *normals.shape)
+        )
         arm = chooser.choose(view, normals)
         shares = chooser.probabilities(view, np.concat([normals[None], more]))
         return int(arm[0]), shares[0]
@@ -162,7 +165,9 @@ class Mind:
             design, context = features.at(seen.known), None
         else:
             design, context = features.design(seen.context), seen.context
-        belief = agent.learner.belief(self.setup.learner, self.learner) if seen.belief is None else seen.belief
+        belief = (
+            agent.learner.belief(self.setup.learner, self.learner) if seen.belief is None else seen.belief
+        )
         rewinds = agent.looks_back
         unbiased = None if rewinds is None else rewinds[0].unbiased(self.setup.denoiser, seen.noisy)
         evidence = Evidence(features, design, belief, place, unbiased, context=context)
@@ -185,7 +190,9 @@ class Mind:
         """Take in a true context (1, d), not a number where it is not known."""
         decision, before = self.decision(seen, arm, features), self.memory(unit)
         memory, after = rounds.reveal(self.agent, self.setup, before, decision, context)
-        return self._after(unit, memory, seen, after, learnt=self.agent.awaits_context and seen.reward is not None)
+        return self._after(
+            unit, memory, seen, after, learnt=self.agent.awaits_context and seen.reward is not None
+        )
 
     def revisit(self, unit: str, seen: Seen, arm: int, features: FeatureMap) -> Seen:
         """Learn from a past decision again, with what has become known of its context."""

@@ -17,7 +17,12 @@ MOST_COORDINATES = 1_000
 def name(field: str, value: object) -> str:
     """A word or a few, on one line."""
     allowed = f"text on one line, of 1 to {LONGEST} characters"
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST or not value.isprintable() or not value.strip():
+    if (
+        not isinstance(value, str)
+        or not 0 < len(value) <= LONGEST
+        or not value.isprintable()
+        or not value.strip()
+    ):
         raise InputError(field, repr(value), allowed)
     try:
         value.encode()

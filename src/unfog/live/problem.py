@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from unfog.live.store import Store
 
 
-
 class Problem:
     """One problem of a store. Threads may share it."""
 

@@ -39,7 +39,9 @@ def verified(made: Made, rows: Iterable[Row]) -> tuple[State, Replayed]:
         body = json.loads(row.body)
         if row.kind == "decide":
             state.close_past(row.time)
-            _compare(row, body, state.decide(read(made, {n: body[n] for n in REQUEST if n in body}), row.time))
+            _compare(
+                row, body, state.decide(read(made, {n: body[n] for n in REQUEST if n in body}), row.time)
+            )
             decisions += 1
         elif row.kind != "problem":
             state.apply(row.kind, row.decision, body, row.time)

@@ -107,6 +107,8 @@ def _filled(state: State, told: Mapping[str, Any]) -> State:
     state.number = told["number"]
     state.floor.bit_generator.state = told["floor"]
     state.open = {one[0]: Open.filled(one) for one in told["open"]}
-    state.waiting, state.hidden, state.overdue = (dict.fromkeys(told[n]) for n in ("waiting", "hidden", "overdue"))
+    state.waiting, state.hidden, state.overdue = (
+        dict.fromkeys(told[n]) for n in ("waiting", "hidden", "overdue")
+    )
     state.recent = told["recent"]
     return state

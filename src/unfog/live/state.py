@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from unfog.agents.round import Denoised, Offer
 from unfog.inputs import InputError
 from unfog.live.arms import Arms
 from unfog.live.asking import Ask, read
@@ -26,7 +27,6 @@ from unfog.live.mind import Mind
 from unfog.live.opened import Open, combined
 from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
-from unfog.agents.round import Denoised, Offer
 
 OBEYED = ""  # the name under which the agent stands whose arms are taken; the others are its shadows
 
@@ -61,7 +61,9 @@ class State:
 
     def join(self, name: str, agent: str) -> None:
         """One more agent, from now on."""
-        found = self.made.agent if name == OBEYED else self.made.agent_named("shadow", agent, self.arms.features)
+        found = (
+            self.made.agent if name == OBEYED else self.made.agent_named("shadow", agent, self.arms.features)
+        )
         known = self.made.knowledge(self.arms.features)
         self.minds[name] = Mind(found, known, self.terms.seed)
 
@@ -163,9 +165,9 @@ class State:
         elif kind in ("reward", "reveal", "void", "expire"):
             found = self.open.get(decision or "")
             if found is not None:
-                {"reward": self._reward, "reveal": self._reveal, "void": self._void, "expire": self._expire}[kind](
-                    found, body
-                )
+                {"reward": self._reward, "reveal": self._reveal, "void": self._void, "expire": self._expire}[
+                    kind
+                ](found, body)
                 self._close_if_done(found)
         elif kind == "arms":
             self._arms(body)
@@ -296,4 +298,3 @@ class State:
 
 
 REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")
-

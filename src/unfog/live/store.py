@@ -30,7 +30,9 @@ SNAPSHOT_EVERY = 10_000  # events
 class Store:
     """Open it with `unfog.live.open`. Threads may share it; other processes are kept out."""
 
-    def __init__(self, path: str | Path, sync: str = "full", clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, path: str | Path, sync: str = "full", clock: Callable[[], float] | None = None
+    ) -> None:
         """Open the file, or create it."""
         self.log = Log(path, sync)
         self.lock = threading.RLock()

@@ -112,7 +112,9 @@ def channel(told: Any, names: Sequence[str]) -> Channel:
     for name in ("sample", "contexts"):
         if given.get(name) is not None:
             made[name] = inputs.rows(f"channel.{name}", given[name], d, f"rows of {d} numbers")
-    return Channel(**made, mixture=_told_mixture(given.get("mixture"), d), tempo=_told_tempo(given.get("tempo"), d))
+    return Channel(
+        **made, mixture=_told_mixture(given.get("mixture"), d), tempo=_told_tempo(given.get("tempo"), d)
+    )
 
 
 def written(told: Channel) -> dict[str, Any]:
@@ -173,7 +175,9 @@ def _told_moving(field: str, given: Any) -> Moving:
     parts = _mapping(field, given, Moving._fields)
     walk = parts.get("walk")
     time = np.inf if parts.get("time") == "inf" else inputs.not_negative(f"{field}.time", parts.get("time"))
-    return Moving(np.asarray(parts["cov"], np.float64), time, None if walk is None else np.asarray(walk, np.float64))
+    return Moving(
+        np.asarray(parts["cov"], np.float64), time, None if walk is None else np.asarray(walk, np.float64)
+    )
 
 
 def _mapping(field: str, given: Any, allowed: Sequence[str]) -> dict[str, Any]:

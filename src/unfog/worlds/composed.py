@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from unfog import inputs
 from unfog.features.contract import Context, FeatureMap
 from unfog.features.prior import prior
