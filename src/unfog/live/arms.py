@@ -48,27 +48,25 @@ class Arms:
         """Refuse arms that there are not, or not now."""
         if ask.vectors is not None:
             if not self.made.terms.arm_size:
-                raise InputError(
-                    "arms", "vectors", "names: arms with vectors are told when the problem is made"
-                )
+                raise InputError("arms", "vectors", "names: the vectors were told when the problem was made")
             self.made.brought(ask.vectors)
         elif not self.vectors:
             raise InputError("arms", "none", "a mapping from the names of arms to their vectors")
-        allowed = self.choice(ask)
-        for name in ask.arms or ():
-            if ask.vectors is None and not self.active.get(name):
-                raise InputError("arms", repr(name), ", ".join(self.available))
+        else:
+            for name in ask.arms or ():
+                self._refuse_inactive("arms", name)
+        choice = self.choice(ask)
+        if not choice:
+            raise InputError("arms", "none are left", "arms that may be chosen: add some, or restore some")
+        if self.frozen is not None and self.frozen not in choice:
+            raise InputError("arms", repr(list(choice)), f"{self.frozen!r} among them: it is frozen")
         forced = ask.request.get("forced")
-        if forced is not None and forced not in allowed and not (ask.arms is None and forced in self.place):
-            raise InputError("forced", repr(forced), ", ".join(allowed))
-        if self.frozen is not None and self.frozen not in allowed:
-            raise InputError(
-                "arms", repr(list(allowed)), f"{self.frozen!r} among them: the problem is frozen to it"
-            )
-        if not allowed:
-            raise InputError(
-                "arms", "none are left", "arms that may be chosen: add some, or restore retired ones"
-            )
+        if forced is not None and forced not in (choice if ask.arms else self.place):
+            raise InputError("forced", repr(forced), ", ".join(choice))
+
+    def _refuse_inactive(self, field: str, name: str) -> None:
+        if not self.active.get(name):
+            raise InputError(field, repr(name), ", ".join(self.available))
 
     def choice(self, ask: Ask) -> tuple[str, ...] | list[str]:
         """The arms that may be chosen this time."""
@@ -116,25 +114,25 @@ class Arms:
 
     def refuse(self, body: Mapping[str, Any]) -> None:
         """Complain of a change that cannot be."""
-        added = body.get("add", {})
-        for name in added:
-            if name in self.place:
-                raise InputError("add", repr(name), "a new name; an arm that was retired is restored")
-        if added and not self.vectors:
-            raise InputError("add", "an arm", "nothing: in this problem arms come with each decision")
+        if body.get("add"):
+            self._refuse_added(body["add"])
         for change, state in (("retire", True), ("restore", False)):
             for name in body.get(change, ()):
                 if self.active.get(name) is not state:
                     those = ", ".join(one for one, active in self.active.items() if active is state)
                     raise InputError(change, repr(name), those or "none there are")
         if self.frozen in body.get("retire", ()):
-            raise InputError("retire", repr(self.frozen), "other arms: the problem is frozen to this one")
+            raise InputError("retire", repr(self.frozen), "other arms: this one is frozen")
+
+    def _refuse_added(self, added: Mapping[str, Any]) -> None:
+        for name in added:
+            if name in self.place:
+                raise InputError("add", repr(name), "a new name; an arm that was retired is restored")
+        if not self.vectors:
+            raise InputError("add", "an arm", "nothing: in this problem arms come with each decision")
         if len(self.vectors) + len(added) > names.MOST_ARMS:
             raise InputError("add", f"{len(added)} arms", f"{names.MOST_ARMS} arms in all")
-        if added:
-            self.made.features({**self.vectors, **added})
-            if self.made.per_arm:
-                self.made.knowledge(self.made.features({**self.vectors, **added}))
+        self.made.knowledge(self.made.features({**self.vectors, **added}))
 
     def change(self, body: Mapping[str, Any], number: int) -> None:
         """Arms come, go and come back, from the decision of this number on."""
@@ -147,15 +145,14 @@ class Arms:
             self.features = self.made.features(self.vectors)
         self.eras.append((number, tuple(name for name, active in self.active.items() if active)))
 
-    def restore(
-        self,
-        vectors: dict[str, Any],
-        active: dict[str, bool],
-        frozen: str | None,
-        eras: list[tuple[int, tuple[str, ...]]],
-    ) -> None:
+    def content(self) -> list[Any]:
+        """All that changes, in nested values."""
+        return [self.vectors, self.active, self.frozen, self.eras]
+
+    def fill(self, content: list[Any]) -> None:
         """As they were."""
-        self.vectors, self.active, self.frozen, self.eras = vectors, active, frozen, eras
-        self.place = {name: i for i, name in enumerate(vectors)}
-        if vectors:
-            self.features = self.made.features(vectors)
+        self.vectors, self.active, self.frozen, eras = content
+        self.eras = [(first, tuple(found)) for first, found in eras]
+        self.place = {name: i for i, name in enumerate(self.vectors)}
+        if self.vectors:
+            self.features = self.made.features(self.vectors)

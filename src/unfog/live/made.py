@@ -68,7 +68,7 @@ class Made:
     def brought(self, arms: Mapping[str, Any]) -> FeatureMap:
         """The map of arms that come with a decision."""
         if self.terms.arm_size is None:
-            allowed = "given when the problem is made, by name or with vectors; or arm_size for arms that come later"
+            allowed = "names, or a mapping from names to vectors; or arm_size for arms that come later"
             raise InputError("arms", "none", allowed)
         return self._build(self._vectors("arms", arms))
 
@@ -91,7 +91,8 @@ class Made:
         """The shape of an arm's numbers; None where arms have none."""
         terms = self.terms
         first = next(iter(terms.arms.values()), None)
-        shape = np.shape(first) if first is not None else (terms.arm_size,) if terms.arm_size else None
+        shape: tuple[int, ...] | None = (terms.arm_size,) if terms.arm_size else None
+        shape = shape if first is None else np.shape(first)
         d = len(terms.context)
         if shape is not None and terms.features in ("product", "quadratic") and shape != (d,):
             raise InputError(
@@ -135,3 +136,11 @@ def _without_channel(field: str, agent: Agent) -> Agent:
         return replace(agent, denoiser=Identity(), limit=None)
     except InputError as error:
         raise InputError(field, f"{agent.name!r} without a channel", f"a channel; {error.allowed}") from None
+
+
+def needed(channel: dict[str, Any] | None, agent: Agent) -> dict[str, Any] | None:
+    """A channel as it is written, without samples of contexts that this agent never looks at."""
+    if channel is None:
+        return None
+    unused = {"sample", "contexts"} - {*agent.denoiser.needs_knowledge}
+    return {name: value for name, value in channel.items() if name not in unused}

@@ -20,7 +20,7 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Moment, State, Term
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer
 from unfog.features import Context, FeatureMap
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
@@ -31,7 +31,7 @@ PROPENSITY_DRAWS = 200  # of an arm, where its probability is not known exactly
 class Row(NamedTuple):
     """A row of features without its zeros."""
 
-    places: Array  # (n,)
+    places: Ints  # (n,)
     values: Array  # (n,)
 
     def whole(self, size: int) -> Array:
@@ -144,11 +144,10 @@ class Mind:
         if chooser.propensity == "exact":
             arm, shares = chooser.choose_with_probabilities(view, normals, normals[None])
             return int(arm[0]), shares[0]
-        more = generator(self.seed, number, "propensity").standard_normal(
-            (PROPENSITY_DRAWS - 1, *normals.shape)
-        )
+        more = generator(self.seed, number, "propensity")
+        others = more.standard_normal((PROPENSITY_DRAWS - 1, *normals.shape))
         arm = chooser.choose(view, normals)
-        shares = chooser.probabilities(view, np.concat([normals[None], more]))
+        shares = chooser.probabilities(view, np.concat([normals[None], others]))
         return int(arm[0]), shares[0]
 
     def observe(self, unit: str, denoised: Denoised) -> Seen:

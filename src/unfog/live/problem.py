@@ -30,7 +30,7 @@ class Problem:
     def __repr__(self) -> str:
         """Name, agent and what there is to know."""
         said = f": {self.note}" if self.note else ""
-        return f"<live problem {self.name!r}, agent {self.terms.agent!r}, {len(self.terms.context)} coordinates{said}>"
+        return f"<live problem {self.name!r}, agent {self.terms.agent!r}{said}>"
 
     def decide(
         self,
@@ -44,11 +44,11 @@ class Problem:
         forced: str | None = None,
         probability: float | None = None,
     ) -> Decision:
-        """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None where it was lost.
+        """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None for what is lost.
 
-        `unit` says whose it is; `arms` which may be chosen this time; `at` when the reading was taken, for agents
-        that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that somebody
-        else has chosen, with this `probability`. The same `key` gives the same answer again.
+        `unit` says whose it is; `arms` which may be chosen this time; `at` when the reading was taken, for
+        agents that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that
+        somebody else has chosen, with this `probability`. The same `key` gives the same answer again.
         """
         ask = asking.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
 
@@ -87,8 +87,8 @@ class Problem:
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
-        told = asking.context("context", context, self.terms.context, whole=False)
-        told = {name: value for name, value in told.items() if value is not None}
+        given = asking.context("context", context, self.terms.context, whole=False)
+        told = {name: value for name, value in given.items() if value is not None}
         if not told:
             raise InputError("context", repr(context), "one coordinate at least")
 
@@ -140,7 +140,7 @@ class Problem:
         return self._report("shadow", None, None, {"agent": names.name("agent", agent)}, work)
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
-        """The log of this problem after the event `since`: mappings with seq, kind, decision, time and more."""
+        """The log after the event `since`: mappings with seq, kind, decision, time and more."""
         return list(self.store.events(self.name, since))
 
     def pending(self) -> list[str]:
@@ -149,7 +149,7 @@ class Problem:
             return [found.id for found in self.store.state(self.name).open.values() if not found.settled]
 
     def fingerprint(self) -> str:
-        """A hash of all that is remembered: equal where beliefs, pending decisions and what comes next are."""
+        """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
         with self.store.lock:
             return self.store.digest(self.name)
 

@@ -14,24 +14,14 @@ from typing import Any
 import numpy as np
 
 import unfog
-from unfog.agents.assemble import Agent
 from unfog.live import codec
 from unfog.live.log import Log
 from unfog.live.made import Made
 from unfog.live.opened import Open
 from unfog.live.replay import folded
 from unfog.live.state import State
-from unfog.model.knowledge import BEYOND
 
 ROOMS = ("agents", "features", "live", "maths", "model")
-
-
-def needed(channel: Mapping[str, Any] | None, agent: Agent) -> dict[str, Any] | None:
-    """The channel without what this agent never looks at, such as the sample of past contexts."""
-    if channel is None:
-        return None
-    beyond = {*BEYOND} - {*agent.denoiser.needs_knowledge}
-    return {name: value for name, value in channel.items() if name not in beyond}
 
 
 @cache
@@ -52,11 +42,10 @@ def fingerprint(made: Made) -> str:
 
 def content(state: State) -> dict[str, Any]:
     """All that is remembered, in nested values."""
-    arms = state.arms
     return {
         "number": state.number,
         "floor": state.floor.bit_generator.state,
-        "arms": [arms.vectors, arms.active, arms.frozen, arms.eras],
+        "arms": state.arms.content(),
         "minds": {name: mind.content() for name, mind in state.minds.items()},
         "open": [found.content() for found in state.open.values()],
         "waiting": list(state.waiting),
@@ -77,7 +66,7 @@ def written(state: State) -> bytes:
 
 
 def restored(log: Log, name: str, made: Made) -> tuple[State, int]:
-    """The state of a problem, from a snapshot if there is one that fits; and how many events it had to read."""
+    """The state of a problem, from a snapshot if one fits; and how many events had to be read besides."""
     found, state, after = log.snapshot(name), None, 0
     if found is not None and found[1] == fingerprint(made):
         state, after = _read(made, found[2]), found[0]
@@ -98,8 +87,7 @@ def _read(made: Made, blob: bytes) -> State | None:
 
 
 def _filled(state: State, told: Mapping[str, Any]) -> State:
-    vectors, active, frozen, eras = told["arms"]
-    state.arms.restore(vectors, active, frozen, [(first, tuple(arms)) for first, arms in eras])
+    state.arms.fill(told["arms"])
     for name, content in told["minds"].items():
         if name not in state.minds:
             state.join(name, name)

@@ -162,12 +162,10 @@ class State:
         self.close_past(time)
         if kind == "decide":
             self._follow(body, time)
-        elif kind in ("reward", "reveal", "void", "expire"):
+        elif kind in ABOUT_DECISIONS:
             found = self.open.get(decision or "")
             if found is not None:
-                {"reward": self._reward, "reveal": self._reveal, "void": self._void, "expire": self._expire}[
-                    kind
-                ](found, body)
+                ABOUT_DECISIONS[kind](self, found, body)
                 self._close_if_done(found)
         elif kind == "arms":
             self._arms(body)
@@ -241,9 +239,9 @@ class State:
                 break
             value = combined(terms.combine, opened.rewards) if opened.rewards else terms.default_reward
             found.append((name, {"what": "reward", "value": value}))
-        names = [*self.overdue]
-        for name in self.hidden if terms.reveal_within is not None else ():
-            if self.open[name].time + terms.reveal_within > time:
+        names, within = [*self.overdue], terms.reveal_within
+        for name in self.hidden:
+            if within is None or self.open[name].time + within > time:
                 break
             names.append(name)
         return found + [(name, {"what": "context"}) for name in names if self._awaits(self.open[name])]
@@ -297,4 +295,10 @@ class State:
             mind.grow(before, after)
 
 
+ABOUT_DECISIONS = {
+    "reward": State._reward,
+    "reveal": State._reveal,
+    "void": State._void,
+    "expire": State._expire,
+}
 REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")

@@ -18,7 +18,7 @@ from unfog.live import names, snapshot, terms
 from unfog.live.clock import Clock
 from unfog.live.errors import Conflict, Unknown
 from unfog.live.log import Log, Row
-from unfog.live.made import Made
+from unfog.live.made import Made, needed
 from unfog.live.problem import Problem
 from unfog.live.replay import Replayed, folded, verified
 from unfog.live.state import State
@@ -84,7 +84,7 @@ class Store:
     def _make(self, name: str, body: dict[str, Any]) -> None:
         body = json.loads(json.dumps(body))
         made = Made(terms.Terms.read(body))
-        body = json.loads(json.dumps({**body, "channel": snapshot.needed(body["channel"], made.agent)}))
+        body = json.loads(json.dumps({**body, "channel": needed(body["channel"], made.agent)}))
         made = Made(terms.Terms.read(body))
         row = Row(self.log.last + 1, name, "problem", None, None, self.now(), json.dumps(body))
         self.log.commit(self.log.add([row]), self.log.epoch)
@@ -122,7 +122,7 @@ class Store:
         return found
 
     def act(self, turn: Turn) -> Done:
-        """Do it, write it down, and answer once that is durable; or answer as before, where the key was used."""
+        """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
         known, mark = (None, 0) if turn.key is None else self.log.find(turn.problem, turn.key)
         with self.lock:
             if turn.key is not None and known is None:

@@ -133,7 +133,7 @@ def _default_reward(field: str, value: Any, told: Mapping[str, Any]) -> float | 
         return None
     if told["wait"] is None:
         raise InputError(field, value, "None without a wait after which it would be learnt")
-    rules = Terms(**{**dict.fromkeys(Terms._fields), **{k: told[k] for k in ("rewards", "reward_range")}})  # type: ignore[arg-type]
+    rules = Terms(**{**dict.fromkeys(Terms._fields), **{k: told[k] for k in ("rewards", "reward_range")}})
     return rules.check_reward(field, value)
 
 

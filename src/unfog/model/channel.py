@@ -1,6 +1,6 @@
 """A channel as a caller tells of it, in the units of its sensor, and as agents want it.
 
-    noisy = context + offset + gamma + n,   context ~ N(mean, cov),  gamma ~ N(0, bias_cov),  n ~ N(0, noise_cov)
+    noisy = context + bias + gamma + n,    gamma ~ N(0, bias_cov),    n ~ N(0, noise_cov)
 
 Agents take a bias to be centred, so the `bias` that is known already is subtracted. And units differ: a
 prior of 1 for a slope says little of 1,648 steps. So each coordinate is measured in deviations from its mean,
@@ -192,14 +192,11 @@ def _mixture(mixture: Mixture, units: Units, both: Array) -> Mixture:
 
 def _tempo(tempo: Tempo, by: Array) -> Tempo:
     both = by[:, None] * by
-    parts = {
-        name: None if part is None else part.scaled(by)
-        for name, part in (("level", tempo.level), ("error", tempo.error))
-    }
     return tempo._replace(
         fast=tempo.fast.scaled(by),
         bias=tempo.bias.scaled(by),
         white=None if tempo.white is None else tempo.white * both,
         cycles=None if tempo.cycles is None else tempo.cycles * both,
-        **parts,
+        level=None if tempo.level is None else tempo.level.scaled(by),
+        error=None if tempo.error is None else tempo.error.scaled(by),
     )
