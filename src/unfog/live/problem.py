@@ -44,7 +44,7 @@ class Problem:
         forced: str | None = None,
         probability: float | None = None,
     ) -> Decision:
-        """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None for what is lost.
+        """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None: lost.
 
         `unit` says whose it is; `arms` which may be chosen this time; `at` when the reading was taken, for
         agents that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that

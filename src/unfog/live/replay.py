@@ -32,21 +32,22 @@ def folded(made: Made, rows: Iterable[Row], state: State | None = None) -> tuple
     return state, Replayed(events, decisions, 0)
 
 
-def verified(made: Made, rows: Iterable[Row]) -> tuple[State, Replayed]:
-    """Likewise, with every decision made again."""
-    state, events, decisions = State(made), 0, 0
+def verified(made: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
+    """Likewise, with every decision after the event `since` made again."""
+    state, events, decisions, again = State(made), 0, 0, 0
     for row in rows:
         body = json.loads(row.body)
-        if row.kind == "decide":
+        decisions += row.kind == "decide"
+        if row.kind == "decide" and row.seq > since:
             state.close_past(row.time)
             _compare(
                 row, body, state.decide(read(made, {n: body[n] for n in REQUEST if n in body}), row.time)
             )
-            decisions += 1
+            again += 1
         elif row.kind != "problem":
             state.apply(row.kind, row.decision, body, row.time)
         events += 1
-    return state, Replayed(events, decisions, decisions)
+    return state, Replayed(events, decisions, again)
 
 
 def _compare(row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:

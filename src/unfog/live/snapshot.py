@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-import unfog
 from unfog.live import codec
 from unfog.live.log import Log
 from unfog.live.made import Made
 from unfog.live.opened import Open
 from unfog.live.replay import folded
 from unfog.live.state import State
+from unfog.version import __version__
 
+HOME = Path(__file__).parents[1]
 ROOMS = ("agents", "features", "live", "maths", "model")
 
 
@@ -29,14 +30,14 @@ def _code() -> str:
     """A hash of all code that a fold runs."""
     found = sha256()
     for room in ROOMS:
-        for path in sorted((Path(unfog.__file__).parent / room).rglob("*.py")):
+        for path in sorted((HOME / room).rglob("*.py")):
             found.update(path.read_bytes())
     return found.hexdigest()
 
 
 def fingerprint(made: Made) -> str:
     """What must be equal for a snapshot to fit."""
-    versions = unfog.__version__, np.__version__, platform.python_version(), platform.machine(), _code()
+    versions = __version__, np.__version__, platform.python_version(), platform.machine(), _code()
     return sha256(repr((versions, made.terms.uid, made.terms.fingerprints)).encode()).hexdigest()
 
 

@@ -176,6 +176,9 @@ class State:
 
     def _follow(self, body: Mapping[str, Any], time: float) -> None:
         """A decision of the log: its arm is known."""
+        if body.get("erased"):
+            self._pass()
+            return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
         self._again(ask.unit)
         offer, features = self._offer(ask), self.arms.features_of(ask.vectors)
@@ -185,6 +188,13 @@ class State:
             self._floor(name)
             kept[name] = mind.denoise(ask.unit, offer, features)
         self._enter(ask, body, kept, time)
+
+    def _pass(self) -> None:
+        """A decision of which nothing is left but that it was made: its random numbers are drawn."""
+        for name, mind in self.minds.items():
+            mind.advance()
+            self._floor(name)
+        self.number += 1
 
     def _reward(self, found: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] == "kept":
@@ -202,7 +212,7 @@ class State:
         self.waiting.pop(found.id, None)
 
     def _reveal(self, found: Open, body: Mapping[str, Any]) -> None:
-        if body["outcome"] not in ("learnt", "noted"):
+        if body["outcome"] not in ("learnt", "noted") or "context" not in body:
             return
         found.shown |= {name: x for name, x in body["context"].items() if x is not None}
         whole = self.whole(found.shown)

@@ -7,14 +7,14 @@ it may hold what the file does not.
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from unfog.inputs import InputError
-from unfog.live import names, snapshot, terms
+from unfog.live import erase, names, snapshot, terms, transfer
 from unfog.live.clock import Clock
 from unfog.live.errors import Conflict, Unknown
 from unfog.live.log import Log, Row
@@ -201,7 +201,8 @@ class Store:
     def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
         """Read the log from its beginning, and hold what is remembered against it.
 
-        With `verify` every decision is made again, too, and must come out as it was logged.
+        With `verify` every decision is made again, too, and must come out as it was logged; those from before
+        an erasure cannot be.
         """
         with self.lock:
             chosen = self.names() if problem is None else [problem]
@@ -209,11 +210,56 @@ class Store:
 
     def _replayed(self, name: str, verify: bool) -> Replayed:
         before = self.digest(name)
-        rows = self.log.read(name)
-        state, found = (verified if verify else folded)(self.made(name), rows)
+        if verify:
+            erasures = [row.seq for row in self.log.read(name) if row.kind == "erase"]
+            state, found = verified(self.made(name), self.log.read(name), max(erasures, default=0))
+        else:
+            state, found = folded(self.made(name), self.log.read(name))
         found = found._replace(same=snapshot.digest(state) == before)
         self._states[name] = state
         return found
+
+    def fresh(self, name: str) -> State:
+        """What the log says of a problem, to be changed without changing what is remembered."""
+        return folded(self.made(name), self.log.read(name))[0]
+
+    def append(self, name: str, events: list[dict[str, Any]]) -> None:
+        """Write events that were applied elsewhere; what is remembered is made anew from the log."""
+        with self.lock:
+            first = self.log.last + 1
+            rows = [
+                Row(
+                    first + i, name, one["kind"], one.get("decision"), one.get("key"), one["time"], _text(one)
+                )
+                for i, one in enumerate(events)
+            ]
+            epoch = self.log.epoch
+            ticket = self.log.add(rows)
+            self._states.pop(name, None)
+        self.log.commit(ticket, epoch)
+
+    def export(self, name: str) -> Iterator[str]:
+        """The log of a problem as NDJSON, line by line."""
+        return transfer.as_lines(self.events(name))
+
+    def take_in(self, lines: Iterable[str], name: str | None = None) -> int:
+        """The log of a problem that was exported, under its own name or another: how many events were new."""
+        with self.lock:
+            return transfer.taken_in(self, transfer.read_lines(lines), name)
+
+    def erase(self, *, unit: str) -> dict[str, int]:
+        """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem.
+
+        The file is written anew, so that the old bytes are gone: live/erase.py. Copies and exports are not
+        the store's to erase.
+        """
+        with self.lock:
+            self.log.commit(self.log.last, self.log.epoch)
+            self._states.clear()
+            try:
+                return erase.erased(self, unit)
+            finally:
+                self._states.clear()
 
     def snapshot(self) -> None:
         """Write down what is remembered, so that the next start is quick."""
@@ -239,6 +285,12 @@ class Store:
         """Write what is left, and give the file back."""
         self.snapshot()
         self.log.close()
+
+
+def _row(seq: int, name: str, event: Mapping[str, Any]) -> Row:
+    """An event as it is written."""
+    body = json.dumps(transfer.body_of(event), allow_nan=False)
+    return Row(seq, name, event["kind"], event.get("decision"), event.get("key"), event["time"], body)
 
 
 def _again(turn: Turn, row: Row) -> Done:

@@ -1,0 +1,59 @@
+"""To erase what is known of a unit, a person for instance, for those who must.
+
+Its contexts go from the log, noisy and true ones, with what was made of them and the keys that may name it;
+so does its own name. Arms, probabilities and rewards stay, as numbers of nobody. What was learnt from its
+contexts goes, too: beliefs are made anew from what is left of the log, and an event says that this was done,
+and when. Decisions of the past stay as they were made; they cannot be made again to be compared, since what
+they were made of is gone.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from unfog.inputs import InputError
+from unfog.live import names
+from unfog.live.log import Row
+
+if TYPE_CHECKING:
+    from unfog.live.store import Store
+
+KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")
+
+
+def erased(store: "Store", unit: str) -> dict[str, int]:
+    """Erase a unit in all problems of a store: how many decisions of each."""
+    names.name("unit", unit)
+    found: dict[str, int] = {}
+    rows: list[Row] = []
+    for problem in store.names():
+        changed = _of(store, problem, unit)
+        if changed:
+            rows += changed
+            found[problem] = sum(row.kind == "decide" for row in changed)
+    if not found:
+        raise InputError("unit", repr(unit), "a unit that decisions were made for")
+    rows.sort(key=lambda row: row.seq)
+    last, now = store.log.last, store.now()
+    for number, (problem, decisions) in enumerate(found.items(), 1):
+        body = json.dumps({"decisions": decisions, "outcome": "done"})
+        rows.append(Row(last + number, problem, "erase", None, None, now, body))
+    for problem in found:
+        store.log.discard(problem)
+    store.log.rewrite(rows)
+    return found
+
+
+def _of(store: "Store", problem: str, unit: str) -> list[Row]:
+    """The events of a unit, without what must go."""
+    decisions, rows = set[str | None](), []
+    for row in store.log.read(problem):
+        body: dict[str, Any] = json.loads(row.body)
+        if row.kind == "decide" and body.get("unit") == unit:
+            decisions.add(row.decision)
+        elif row.decision is None or row.decision not in decisions or row.kind != "reveal":
+            if row.decision in decisions and row.key is not None:
+                rows.append(row._replace(key=None))
+            continue
+        left = {name: body[name] for name in KEPT if name in body} | {"erased": True}
+        rows.append(row._replace(key=None, body=json.dumps(left)))
+    return rows
