@@ -12,6 +12,7 @@ fate the file shows is answered by that; where the file cannot be read, the erro
 """
 
 import contextlib
+import ctypes
 import os
 import sqlite3
 import threading
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 from unfog.inputs import one_of
 from unfog.live import opening, table
@@ -31,6 +33,7 @@ from unfog.live.schema import Row
 __all__ = ["Log", "Row"]
 
 CHUNK = 10_000  # rows read at a time, while others wait
+_opened: "WeakSet[Log]" = WeakSet()
 
 
 class Log:
@@ -44,14 +47,17 @@ class Log:
         self._queue = Queue(self.path.name)
         self._commits = threading.Lock()  # whoever uses the connection has it
         self._connection: sqlite3.Connection | None = None
+        self._wal_path = self.path.with_name(f"{self.path.name}-wal")
+        self._which: opening.Identity | None = None
+        self._wal: opening.Identity | None = None
         self._closed = False
         self._holder = Holder(self.path)
         try:
-            self._which = opening.found(self.path)
             self._open()
         except BaseException:
             self._holder.forget()
             raise
+        _opened.add(self)
         self._finish_rewriting()
 
     @property
@@ -180,7 +186,7 @@ class Log:
     def close(self) -> None:
         """Commit what is queued and give the file back. To close it again does nothing."""
         with self._commits:
-            if self._closed or os.getpid() != self._holder.pid:
+            if self._closed:
                 return
             ticket, epoch = self.last, self.epoch
             try:
@@ -211,10 +217,7 @@ class Log:
     def _ready(self) -> sqlite3.Connection:
         """The connection, opened again where a failure closed it. The caller holds the lock."""
         if self._closed:
-            raise StoreError(f"{self.path.name} is closed; open it again")
-        if os.getpid() != self._holder.pid:
-            said = f"was opened by process {self._holder.pid}, which alone may use it"
-            raise StoreError(f"{self.path.name} {said}")
+            raise StoreError(f"{self.path.name} cannot be used: {self._queue.unusable}")
         if self._connection is None:
             self._queue.drop(self._queue.unusable)  # another process may have written meanwhile
             return self._open()
@@ -250,7 +253,8 @@ class Log:
     def _open(self) -> sqlite3.Connection:
         """Open the file and take from it what is there."""
         try:
-            self._check_place()
+            if self._which is not None and self._which != opening.identity(self.path):
+                raise StoreError(f"{self.path} was moved or taken away while it was open")
             connection, self._which = opening.connection(self.path, self.sync, self._connect)
             try:
                 # After a failed fsync the system may forget what it could not write: a copy made anew counts.
@@ -261,14 +265,15 @@ class Log:
                 raise
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self.path} cannot be opened: {reason(error)}") from error
-        self._connection = connection
+        self._connection, self._wal = connection, opening.identity(self._wal_path)
         self._holder.announce()
         return connection
 
     def _check_place(self) -> None:
         """A file that was moved away would take rows that nobody ever finds."""
-        if opening.identity(self.path) != self._which:
-            raise StoreError(f"{self.path} was moved or taken away while it was open")
+        for path, which in ((self.path, self._which), (self._wal_path, self._wal)):
+            if opening.identity(path) != which:
+                raise StoreError(f"{path} was moved or taken away while it was open")
 
     def _finish_rewriting(self) -> None:
         """A rewriting that was cut short is brought to its end; if it cannot be, that is said, not hidden."""
@@ -284,3 +289,25 @@ class Log:
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):  # what the file says is the truth
                 connection.close()
+
+    def _leave_to_parent(self) -> None:
+        """After a fork the child may not even close the connection: that would end the parent's log.
+
+        SQLite believes the lock to be the child's, and to close it would remove the write-ahead log under
+        the parent's feet. So the connection is kept from ever being collected.
+        """
+        if self._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._connection, self._closed = None, True
+        self._commits = threading.Lock()  # the old ones may be held by threads that are not there
+        self._queue = Queue(self.path.name)
+        self._queue.drop(f"it was opened by process {self._holder.pid}, which alone may use it")
+
+
+def _leave_all() -> None:
+    for log in list(_opened):
+        log._leave_to_parent()
+
+
+if os.name == "posix":
+    os.register_at_fork(after_in_child=_leave_all)
