@@ -28,11 +28,12 @@ from unfog.live import opening, table
 from unfog.live.errors import StoreError, reason
 from unfog.live.holder import Holder
 from unfog.live.queue import Queue
-from unfog.live.schema import Row
+from unfog.live.schema import Row, Tail
 
 __all__ = ["Log", "Row"]
 
 CHUNK = 10_000  # rows read at a time, while others wait
+NOBODY = Tail(0, 0)  # a problem that has no rows
 _opened: "WeakSet[Log]" = WeakSet()
 
 
@@ -122,13 +123,17 @@ class Log:
         """Committed rows in order, of one problem or of all; others may write while this goes on."""
         with self._using("the file"):
             upto = self.committed if upto is None else min(upto, self.committed)
-            known = problem is None or problem in self._queue.numbers
-        return self._stream(problem, after, upto) if known else iter(())
+        return self._stream(problem, after, upto)
 
     def _stream(self, problem: str | None, after: int, upto: int) -> Iterator[Row]:
         while after < upto:
             with self._using(f"rows after {after}") as connection:
-                rows = table.chunk(connection, self._queue.numbers, problem, after, upto, CHUNK)
+                tails = self._queue.tails
+                if problem is None or [problem] == list(tails):
+                    rows = table.chunk(connection, tails, after, upto, CHUNK)
+                else:
+                    tail = tails.get(problem, NOBODY)
+                    rows = table.chunk_of(connection, problem, tail, after, upto, CHUNK)
             if not rows:
                 return
             yield from rows
@@ -137,7 +142,8 @@ class Log:
     def find(self, problem: str, key: str) -> tuple[Row | None, int]:
         """The committed row with this key, and up to which row this was looked for."""
         with self._using(f"the row with the key {key!r}") as connection:
-            return table.keyed(connection, self._queue.numbers, problem, key), self.committed
+            tail = self._queue.tails.get(problem, NOBODY)
+            return table.keyed(connection, problem, tail, key), self.committed
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
         """The row with this key after `mark`, queued or committed; Stale where that is forgotten. No disk."""
@@ -146,7 +152,8 @@ class Log:
     def of(self, problem: str, decision: str) -> list[Row]:
         """All rows of one decision, queued ones included."""
         with self._using(f"the rows of decision {decision!r}") as connection:
-            rows = table.decided(connection, self._queue.numbers, problem, decision)
+            tail = self._queue.tails.get(problem, NOBODY)
+            rows = table.decided(connection, problem, tail, decision)
             queued = [row for row in self._queue.rows() if (row.problem, row.decision) == (problem, decision)]
             return rows + queued
 
@@ -175,10 +182,10 @@ class Log:
             self._change(lambda _: None)  # some of the rows may still be queued
             old = [row for row in rows if row.seq <= self.committed]
             with self._saying("rows could not be read"):
-                table.check_same(self._ready(), self._queue.numbers, old)
+                befores = table.befores(self._ready(), self._queue.tails, old)
             if len(old) < len(rows):
                 self._queue.add([row for row in rows if row.seq > self.committed], self.epoch)
-            self._change(lambda connection: table.rewrite(connection, old))
+            self._change(lambda connection: table.rewrite(connection, old, befores))
             self._queue.forget()
             with self._saying("the rows are rewritten, but their old text may still be in the file"):
                 table.rebuild(self._ready())
@@ -235,8 +242,8 @@ class Log:
         try:
             self._check_place()
             rows = self._queue.rows()
-            numbers = table.write(connection, self._queue.numbers, rows, statements)
-            self._queue.done(rows, numbers)
+            tails = table.write(connection, self._queue.tails, rows, statements)
+            self._queue.done(rows, tails)
         except (sqlite3.Error, OSError, StoreError) as error:
             self._fail(error)
         except BaseException as error:

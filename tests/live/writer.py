@@ -1,0 +1,77 @@
+"""A process that writes to a log, to be killed or starved: writer.py PATH what number.
+
+    threads    eight threads add and commit rows, and say so on the standard output once `commit` returned
+    commits    so many commits of one row, then it kills itself
+    hold       opens the log and waits for its standard input to end
+    starve     no file may grow beyond so many bytes; after the first error it may again
+    count      prints the number of rows and every key of the file
+"""
+
+import os
+import resource
+import signal
+import sys
+import threading
+
+from unfog.live.errors import StoreError
+from unfog.live.log import Log, Row
+
+TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
+
+
+def put(log: Log, guard: threading.Lock, key: str) -> int:
+    with guard:
+        seq = log.last + 1
+        epoch = log.epoch
+        log.add([Row(seq, f"p{seq % 3}", "decide", f"d{seq}", key, float(seq), TEXT)], epoch)
+    log.commit(seq, epoch)
+    return seq
+
+
+def threads(log: Log, number: int) -> None:
+    guard = threading.Lock()
+
+    def work(name: int) -> None:
+        for i in range(10**9):
+            key = f"{number}-{name}-{i}"
+            seq = put(log, guard, key)
+            os.write(1, f"{seq} {key}\n".encode())  # one short write to a pipe is never torn
+
+    for name in range(8):
+        threading.Thread(target=work, args=(name,)).start()
+
+
+def commits(log: Log, number: int) -> None:
+    for i in range(number):
+        put(log, threading.Lock(), f"own-{i}")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hold(log: Log, number: int) -> None:
+    log.announce(f"http://127.0.0.1:{number}" if number else None)
+    print("held", flush=True)
+    sys.stdin.read()
+
+
+def starve(log: Log, number: int) -> None:
+    guard, hard = threading.Lock(), resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (number, hard))
+    kept = log.last
+    try:
+        for _ in range(10_000):
+            kept = put(log, guard, f"s{log.last + 1}")
+    except StoreError as error:
+        print(error)
+    else:
+        print("no error")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    list(log.read(after=kept))  # whoever asks the file makes the log usable again
+    print(kept, log.last, flush=True)
+    print(put(log, guard, f"s{log.last + 1}"), flush=True)
+    log.close()
+
+
+if __name__ == "__main__":
+    {"threads": threads, "commits": commits, "hold": hold, "starve": starve}[sys.argv[2]](
+        Log(sys.argv[1]), int(sys.argv[3])
+    )
