@@ -98,15 +98,14 @@ def test_a_dead_process_is_not_named(tmp_path: Path) -> None:
             Log(path)
 
 
-def test_many_that_open_at_once_give_one_holder(tmp_path: Path) -> None:
-    path = tmp_path / "walks.unfog"
-    program = "import sys; from unfog.live.log import Log; log = Log(sys.argv[1]); print('mine', flush=True); sys.stdin.read()"
-    command = [sys.executable, "-c", program, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    many = [subprocess.Popen(command, text=True, **pipes) for _ in range(6)]  # type: ignore[call-overload]
-    said = []
-    for process in many:
-        said.append(process.stdout.readline())
-    for process in many:
-        process.communicate("")
+MINE = "import sys; from unfog.live.log import Log; a = Log(sys.argv[1]); print('mine', flush=True); sys.stdin.read()"
+
+
+def test_of_many_that_open_at_once_one_holds_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MINE, str(tmp_path / "walks.unfog")]
+    pipe = subprocess.PIPE
+    many = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(6)]
+    said = [process.stdout.readline() for process in many if process.stdout is not None]
+    errors = [process.communicate("")[1] for process in many]
     assert sorted(said) == [""] * 5 + ["mine\n"]
+    assert sum("Held: walks.unfog is held by " in error for error in errors) == 5

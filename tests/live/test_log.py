@@ -1,6 +1,7 @@
 """The log's contract, on real files: rows in order, queued and committed, found by key, read, kept, rewritten."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 from tests.live.rows import contents, made, put, settings
 from unfog.inputs import InputError
 from unfog.live import log as module
+from unfog.live import table
 from unfog.live.errors import Conflict, Stale, StoreError
 from unfog.live.log import Log, Row
 from unfog.live.recent import SIZE
@@ -239,7 +241,7 @@ def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
     secret = "steps of Ann"
     log = Log(path)
     put(log, 40)
-    rows = made(log, 5, text=f'{{"secret": "{secret}"}}') + []
+    rows = made(log, 5, text=f'{{"secret": "{secret}"}}')
     log.commit(log.add([row._replace(key=f"{secret} {row.seq}") for row in rows]), log.epoch)
     put(log, 40)
     mark = log.committed
@@ -262,23 +264,42 @@ def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
 def test_only_keys_and_bodies_are_rewritten(path: Path) -> None:
     with Log(path) as log:
         rows = put(log, 3)
-        for change in ({"kind": "reward"}, {"time": 7.0}, {"problem": "other"}, {"decision": None}, {"seq": 0}):
+        for change in (
+            {"kind": "reward"},
+            {"time": 7.0},
+            {"problem": "other"},
+            {"decision": None},
+            {"seq": 0},
+        ):
             with pytest.raises(InputError, match="^seq: .*a row that is there, with its problem"):
                 log.rewrite([rows[1]._replace(**change), *made(log)])  # type: ignore[arg-type]
         assert (list(log.read()), log.last) == (rows, 3)
 
 
-def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(path: Path) -> None:
+def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA secure_delete = OFF")  # so that what is dropped stays in the file
+        connection.execute("CREATE TABLE old AS SELECT 'secret' || body FROM event")
+        connection.execute("DROP TABLE old")
+        raise sqlite3.OperationalError("no space to rebuild it")
+
     with Log(path) as log:
-        put(log, 50)
-        assert log._connection is not None
-        log._connection.execute("PRAGMA secure_delete = OFF")
-        log._connection.execute("UPDATE event SET body = '{\"secret\"}' || body WHERE seq = 50")
-        log._connection.execute("DELETE FROM event WHERE seq = 50")
-        log._connection.execute("INSERT INTO note VALUES ('rewriting')")
+        rows = put(log, 50)
+        with monkeypatch.context() as patch:
+            patch.setattr(table, "rebuild", failing)
+            with pytest.raises(
+                StoreError, match="rewritten, but their old text may still be in the file: .*no space"
+            ):
+                log.rewrite([rows[0]._replace(body="{}")])
+        assert next(log.read()).body == "{}"
     assert b"secret" in path.read_bytes()
-    with Log(path) as log:
-        assert log.last == 49
+    with monkeypatch.context() as patch:
+        patch.setattr(table, "rebuild", failing)
+        with pytest.warns(UserWarning, match="erased text may still be in the file: .*no space"):
+            Log(path).close()
+    assert [row.seq for row in contents(path)] == list(range(1, 51))
     assert b"secret" not in path.read_bytes()
 
 

@@ -1,10 +1,10 @@
 """A process that writes to a log, to be killed or starved: writer.py PATH what number.
 
-    threads    eight threads add and commit rows, and say so on the standard output once `commit` returned
-    commits    so many commits of one row, then it kills itself
-    hold       opens the log and waits for its standard input to end
-    starve     no file may grow beyond so many bytes; after the first error it may again
-    count      prints the number of rows and every key of the file
+threads    eight threads add and commit rows, and say so on the standard output once `commit` returned
+commits    so many commits of one row, then it kills itself
+hold       opens the log and waits for its standard input to end
+starve     no file may grow beyond so many bytes; after the first error it may again
+count      prints the number of rows and every key of the file
 """
 
 import os
