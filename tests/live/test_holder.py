@@ -81,7 +81,7 @@ def test_a_file_beside_it_that_says_nothing_does_no_harm(tmp_path: Path, said: s
     path = tmp_path / "walks.unfog"
     with holding(path):
         (tmp_path / "walks.unfog-holder").write_text(said)
-        with pytest.raises(Held, match="^walks.unfog is held by another process; close it there first$"):
+        with pytest.raises(Held, match=r"^walks.unfog is held by another process; close it there first$"):
             Log(path)
 
 
@@ -94,7 +94,7 @@ def test_a_dead_process_is_not_named(tmp_path: Path) -> None:
         ended = subprocess.Popen([sys.executable, "-c", ""])
         ended.wait()
         beside.write_text(json.dumps(said | {"pid": ended.pid}))
-        with pytest.raises(Held, match="^walks.unfog is held by another process"):
+        with pytest.raises(Held, match=r"^walks.unfog is held by another process"):
             Log(path)
 
 

@@ -54,7 +54,7 @@ def test_closing_commits_what_is_queued(path: Path) -> None:
     log.close()
     assert contents(path) == rows
     for use in (lambda: log.add(made(log)), lambda: log.find("walks", "k1"), lambda: log.read()):
-        with pytest.raises(StoreError, match="walks.unfog cannot be used: it is closed; open it again"):
+        with pytest.raises(StoreError, match=r"walks.unfog cannot be used: it is closed; open it again"):
             use()
 
 
@@ -154,7 +154,7 @@ def test_what_is_forgotten_is_said_to_be(path: Path) -> None:
 def test_the_same_key_twice_in_one_call_is_a_conflict(path: Path) -> None:
     with Log(path) as log:
         rows = [row._replace(key="same") for row in made(log, 2)]
-        with pytest.raises(Conflict, match="a key for each row"):
+        with pytest.raises(Conflict, match=r"a key for each row"):
             log.add(rows)
         log.add([rows[0], rows[1]._replace(problem="other")])
 
@@ -197,7 +197,7 @@ def test_settings_of_the_connection(path: Path) -> None:
     for sync, code in (("full", 2), ("normal", 1)):
         with Log(path, sync) as log:
             assert settings(log) == {"synchronous": code, **wanted}
-    with pytest.raises(InputError, match="^sync: 'off'; allowed: full, normal$"):
+    with pytest.raises(InputError, match=r"^sync: 'off'; allowed: full, normal$"):
         Log(path, "off")
 
 
@@ -271,7 +271,7 @@ def test_only_keys_and_bodies_are_rewritten(path: Path) -> None:
             {"decision": None},
             {"seq": 0},
         ):
-            with pytest.raises(InputError, match="^seq: .*a row that is there, with its problem"):
+            with pytest.raises(InputError, match=r"^seq: .*a row that is there, with its problem"):
                 log.rewrite([rows[1]._replace(**change), *made(log)])  # type: ignore[arg-type]
         assert (list(log.read()), log.last) == (rows, 3)
 
@@ -290,14 +290,14 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
         with monkeypatch.context() as patch:
             patch.setattr(table, "rebuild", failing)
             with pytest.raises(
-                StoreError, match="rewritten, but their old text may still be in the file: .*no space"
+                StoreError, match=r"rewritten, but their old text may still be in the file: .*no space"
             ):
                 log.rewrite([rows[0]._replace(body="{}")])
         assert next(log.read()).body == "{}"
     assert b"secret" in path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(table, "rebuild", failing)
-        with pytest.warns(UserWarning, match="erased text may still be in the file: .*no space"):
+        with pytest.warns(UserWarning, match=r"erased text may still be in the file: .*no space"):
             Log(path).close()
     assert [row.seq for row in contents(path)] == list(range(1, 51))
     assert b"secret" not in path.read_bytes()

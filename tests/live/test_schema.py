@@ -71,7 +71,7 @@ def test_places_where_no_store_can_be(tmp_path: Path) -> None:
     refused(tmp_path / "pipe", "cannot be opened: it is no ordinary file; allowed: a file$")
     refused(tmp_path / ("x" * 300), "cannot be opened: File name too long$")
     for name in ("", "a\0b", 7, None):
-        with pytest.raises(InputError, match="^path: .*; allowed: the name of a file$"):
+        with pytest.raises(InputError, match=r"^path: .*; allowed: the name of a file$"):
             Log(name)
 
 

@@ -51,7 +51,7 @@ class Log:
         self._wal_path = self.path.with_name(f"{self.path.name}-wal")
         self._which: opening.Identity | None = None
         self._wal: opening.Identity | None = None
-        self._closed = False
+        self._closed = self._rewriting = False
         self._holder = Holder(self.path)
         try:
             self._open()
@@ -233,9 +233,14 @@ class Log:
     def _change(self, statements: table.Statements) -> None:
         """The queue and these statements in one transaction, or an error."""
         connection, epoch, ticket = self._ready(), self.epoch, self.last
+        alone = ticket == self.committed
         self._flush(connection, statements)
         if epoch != self.epoch:
-            self._queue.settle(ticket + 1, epoch)
+            self._queue.settle(ticket, epoch)  # the rows show whether the transaction is there
+            if alone:
+                raise StoreError(
+                    f"{self.path.name}: {self._queue.why(epoch)}; it is not known whether it was done"
+                )
 
     def _flush(self, connection: sqlite3.Connection, statements: table.Statements | None = None) -> None:
         """One transaction for all that is queued. Whatever happens, afterwards memory and file agree."""
@@ -267,6 +272,7 @@ class Log:
                 # After a failed fsync the system may forget what it could not write: a copy made anew counts.
                 table.checkpoint(connection)
                 self._queue.load(*table.state(connection))
+                self._rewriting = table.is_rewriting(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -284,10 +290,11 @@ class Log:
 
     def _finish_rewriting(self) -> None:
         """A rewriting that was cut short is brought to its end; if it cannot be, that is said, not hidden."""
+        if not self._rewriting:
+            return
         try:
-            with self._using("a note") as connection:
-                if table.is_rewriting(connection):
-                    table.rebuild(connection)
+            with self._using("the file") as connection:
+                table.rebuild(connection)
         except StoreError as error:
             warnings.warn(f"erased text may still be in the file: {error}", stacklevel=3)
 

@@ -103,6 +103,10 @@ class Queue:
         """Whether the end of this epoch is not known yet."""
         return epoch in self._ended and self._ended[epoch][0] is None
 
+    def why(self, epoch: int) -> str:
+        """What ended an epoch."""
+        return self._ended[epoch][1]
+
     def settle(self, ticket: int, epoch: int) -> None:
         """Return where the row is kept, else say what became of it."""
         kept, why = self._ended.get(epoch, (0, "its epoch is long over"))

@@ -40,7 +40,8 @@ def write(
     connection.execute("BEGIN IMMEDIATE")
     if batch:
         connection.executemany(INSERT, list(numbered(batch, grown)))
-        connection.executemany(NAME, [(grown[name].number, name) for name in grown if name not in tails])
+    for name in list(grown)[len(tails) :]:
+        connection.execute(NAME, (grown[name].number, name))
     if statements is not None:
         statements(connection)
     connection.execute("COMMIT")
