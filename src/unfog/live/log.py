@@ -12,6 +12,7 @@ fate the file shows is answered by that; where the file cannot be read, the erro
 """
 
 import contextlib
+import ctypes
 import os
 import sqlite3
 import threading
@@ -20,17 +21,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 from unfog.inputs import one_of
 from unfog.live import opening, table
 from unfog.live.errors import StoreError, reason
 from unfog.live.holder import Holder
 from unfog.live.queue import Queue
-from unfog.live.schema import Row
+from unfog.live.schema import Row, Tail
 
 __all__ = ["Log", "Row"]
 
 CHUNK = 10_000  # rows read at a time, while others wait
+NOBODY = Tail(0, 0)  # a problem that has no rows
+_opened: "WeakSet[Log]" = WeakSet()
 
 
 class Log:
@@ -44,14 +48,17 @@ class Log:
         self._queue = Queue(self.path.name)
         self._commits = threading.Lock()  # whoever uses the connection has it
         self._connection: sqlite3.Connection | None = None
-        self._closed = False
+        self._wal_path = self.path.with_name(f"{self.path.name}-wal")
+        self._which: opening.Identity | None = None
+        self._wal: opening.Identity | None = None
+        self._closed = self._rewriting = False
         self._holder = Holder(self.path)
         try:
-            self._which = opening.found(self.path)
             self._open()
         except BaseException:
             self._holder.forget()
             raise
+        _opened.add(self)
         self._finish_rewriting()
 
     @property
@@ -116,13 +123,17 @@ class Log:
         """Committed rows in order, of one problem or of all; others may write while this goes on."""
         with self._using("the file"):
             upto = self.committed if upto is None else min(upto, self.committed)
-            known = problem is None or problem in self._queue.numbers
-        return self._stream(problem, after, upto) if known else iter(())
+        return self._stream(problem, after, upto)
 
     def _stream(self, problem: str | None, after: int, upto: int) -> Iterator[Row]:
         while after < upto:
             with self._using(f"rows after {after}") as connection:
-                rows = table.chunk(connection, self._queue.numbers, problem, after, upto, CHUNK)
+                tails = self._queue.tails
+                if problem is None or [problem] == list(tails):
+                    rows = table.chunk(connection, tails, after, upto, CHUNK)
+                else:
+                    tail = tails.get(problem, NOBODY)
+                    rows = table.chunk_of(connection, problem, tail, after, upto, CHUNK)
             if not rows:
                 return
             yield from rows
@@ -131,7 +142,8 @@ class Log:
     def find(self, problem: str, key: str) -> tuple[Row | None, int]:
         """The committed row with this key, and up to which row this was looked for."""
         with self._using(f"the row with the key {key!r}") as connection:
-            return table.keyed(connection, self._queue.numbers, problem, key), self.committed
+            tail = self._queue.tails.get(problem, NOBODY)
+            return table.keyed(connection, problem, tail, key), self.committed
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
         """The row with this key after `mark`, queued or committed; Stale where that is forgotten. No disk."""
@@ -140,7 +152,8 @@ class Log:
     def of(self, problem: str, decision: str) -> list[Row]:
         """All rows of one decision, queued ones included."""
         with self._using(f"the rows of decision {decision!r}") as connection:
-            rows = table.decided(connection, self._queue.numbers, problem, decision)
+            tail = self._queue.tails.get(problem, NOBODY)
+            rows = table.decided(connection, problem, tail, decision)
             queued = [row for row in self._queue.rows() if (row.problem, row.decision) == (problem, decision)]
             return rows + queued
 
@@ -169,10 +182,10 @@ class Log:
             self._change(lambda _: None)  # some of the rows may still be queued
             old = [row for row in rows if row.seq <= self.committed]
             with self._saying("rows could not be read"):
-                table.check_same(self._ready(), self._queue.numbers, old)
+                befores = table.befores(self._ready(), self._queue.tails, old)
             if len(old) < len(rows):
                 self._queue.add([row for row in rows if row.seq > self.committed], self.epoch)
-            self._change(lambda connection: table.rewrite(connection, old))
+            self._change(lambda connection: table.rewrite(connection, old, befores))
             self._queue.forget()
             with self._saying("the rows are rewritten, but their old text may still be in the file"):
                 table.rebuild(self._ready())
@@ -180,7 +193,7 @@ class Log:
     def close(self) -> None:
         """Commit what is queued and give the file back. To close it again does nothing."""
         with self._commits:
-            if self._closed or os.getpid() != self._holder.pid:
+            if self._closed:
                 return
             ticket, epoch = self.last, self.epoch
             try:
@@ -211,10 +224,7 @@ class Log:
     def _ready(self) -> sqlite3.Connection:
         """The connection, opened again where a failure closed it. The caller holds the lock."""
         if self._closed:
-            raise StoreError(f"{self.path.name} is closed; open it again")
-        if os.getpid() != self._holder.pid:
-            said = f"was opened by process {self._holder.pid}, which alone may use it"
-            raise StoreError(f"{self.path.name} {said}")
+            raise StoreError(f"{self.path.name} cannot be used: {self._queue.unusable}")
         if self._connection is None:
             self._queue.drop(self._queue.unusable)  # another process may have written meanwhile
             return self._open()
@@ -223,17 +233,22 @@ class Log:
     def _change(self, statements: table.Statements) -> None:
         """The queue and these statements in one transaction, or an error."""
         connection, epoch, ticket = self._ready(), self.epoch, self.last
+        alone = ticket == self.committed
         self._flush(connection, statements)
         if epoch != self.epoch:
-            self._queue.settle(ticket + 1, epoch)
+            self._queue.settle(ticket, epoch)  # the rows show whether the transaction is there
+            if alone:
+                raise StoreError(
+                    f"{self.path.name}: {self._queue.why(epoch)}; it is not known whether it was done"
+                )
 
     def _flush(self, connection: sqlite3.Connection, statements: table.Statements | None = None) -> None:
         """One transaction for all that is queued. Whatever happens, afterwards memory and file agree."""
         try:
             self._check_place()
             rows = self._queue.rows()
-            numbers = table.write(connection, self._queue.numbers, rows, statements)
-            self._queue.done(rows, numbers)
+            tails = table.write(connection, self._queue.tails, rows, statements)
+            self._queue.done(rows, tails)
         except (sqlite3.Error, OSError, StoreError) as error:
             self._fail(error)
         except BaseException as error:
@@ -250,32 +265,36 @@ class Log:
     def _open(self) -> sqlite3.Connection:
         """Open the file and take from it what is there."""
         try:
-            self._check_place()
+            if self._which is not None and self._which != opening.identity(self.path):
+                raise StoreError(f"{self.path} was moved or taken away while it was open")
             connection, self._which = opening.connection(self.path, self.sync, self._connect)
             try:
                 # After a failed fsync the system may forget what it could not write: a copy made anew counts.
                 table.checkpoint(connection)
                 self._queue.load(*table.state(connection))
+                self._rewriting = table.is_rewriting(connection)
             except BaseException:
                 connection.close()
                 raise
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self.path} cannot be opened: {reason(error)}") from error
-        self._connection = connection
+        self._connection, self._wal = connection, opening.identity(self._wal_path)
         self._holder.announce()
         return connection
 
     def _check_place(self) -> None:
         """A file that was moved away would take rows that nobody ever finds."""
-        if opening.identity(self.path) != self._which:
-            raise StoreError(f"{self.path} was moved or taken away while it was open")
+        for path, which in ((self.path, self._which), (self._wal_path, self._wal)):
+            if opening.identity(path) != which:
+                raise StoreError(f"{path} was moved or taken away while it was open")
 
     def _finish_rewriting(self) -> None:
         """A rewriting that was cut short is brought to its end; if it cannot be, that is said, not hidden."""
+        if not self._rewriting:
+            return
         try:
-            with self._using("a note") as connection:
-                if table.is_rewriting(connection):
-                    table.rebuild(connection)
+            with self._using("the file") as connection:
+                table.rebuild(connection)
         except StoreError as error:
             warnings.warn(f"erased text may still be in the file: {error}", stacklevel=3)
 
@@ -284,3 +303,25 @@ class Log:
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):  # what the file says is the truth
                 connection.close()
+
+    def _leave_to_parent(self) -> None:
+        """After a fork the child may not even close the connection: that would end the parent's log.
+
+        SQLite believes the lock to be the child's, and to close it would remove the write-ahead log under
+        the parent's feet. So the connection is kept from ever being collected.
+        """
+        if self._connection is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._connection, self._closed = None, True
+        self._commits = threading.Lock()  # the old ones may be held by threads that are not there
+        self._queue = Queue(self.path.name)
+        self._queue.drop(f"it was opened by process {self._holder.pid}, which alone may use it")
+
+
+def _leave_all() -> None:
+    for log in list(_opened):
+        log._leave_to_parent()
+
+
+if os.name == "posix":
+    os.register_at_fork(after_in_child=_leave_all)

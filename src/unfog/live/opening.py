@@ -45,7 +45,7 @@ def place(path: object) -> Path:
 def identity(path: Path) -> Identity | None:
     """Which file it is; None where there is none."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino

@@ -11,7 +11,7 @@ from math import isfinite
 from unfog.inputs import InputError
 from unfog.live.errors import StoreError
 from unfog.live.recent import Recent
-from unfog.live.schema import Row
+from unfog.live.schema import Row, Tail
 
 ENDED = 1000  # epochs whose end is remembered
 
@@ -23,7 +23,7 @@ class Queue:
         self.name = name
         self.last = self.committed = self.epoch = 0
         self.time = 0.0
-        self.numbers: Mapping[str, int] = {}  # of the problems that have committed rows, in order
+        self.tails: Mapping[str, Tail] = {}  # of the problems that have committed rows, in order
         self.unusable = ""  # why nothing can be added
         self._rows: list[Row] = []
         self._recent = Recent()
@@ -33,7 +33,7 @@ class Queue:
     def names(self) -> list[str]:
         """The problems, in the order of their first rows."""
         with self._lock:
-            return list(dict.fromkeys([*self.numbers, *(row.problem for row in self._rows)]))
+            return list(dict.fromkeys([*self.tails, *(row.problem for row in self._rows)]))
 
     def add(self, rows: Sequence[Row], epoch: int | None) -> int:
         """Queue rows that follow the last one; the number of the last of them."""
@@ -61,11 +61,11 @@ class Queue:
         with self._lock:
             return list(self._rows)
 
-    def done(self, rows: Sequence[Row], numbers: Mapping[str, int]) -> None:
+    def done(self, rows: Sequence[Row], tails: Mapping[str, Tail]) -> None:
         """These, the first that waited, are committed."""
         with self._lock:
             del self._rows[: len(rows)]
-            self.numbers = numbers
+            self.tails = tails
             self.committed = rows[-1].seq if rows else self.committed
 
     def drop(self, why: str) -> None:
@@ -78,10 +78,10 @@ class Queue:
             self.last = self.committed
             self._recent.start(self.committed)
 
-    def load(self, numbers: Mapping[str, int], last: int, time: float) -> None:
+    def load(self, tails: Mapping[str, Tail], last: int, time: float) -> None:
         """Take what the file says; epochs whose end was not known have it now."""
         with self._lock:
-            self.numbers, self.last, self.committed, self.time = numbers, last, last, time
+            self.tails, self.last, self.committed, self.time = tails, last, last, time
             self._recent.start(last)
             for epoch, (kept, why) in self._ended.items():
                 self._ended[epoch] = (last if kept is None else kept, why)
@@ -102,6 +102,10 @@ class Queue:
     def is_open(self, epoch: int) -> bool:
         """Whether the end of this epoch is not known yet."""
         return epoch in self._ended and self._ended[epoch][0] is None
+
+    def why(self, epoch: int) -> str:
+        """What ended an epoch."""
+        return self._ended[epoch][1]
 
     def settle(self, ticket: int, epoch: int) -> None:
         """Return where the row is kept, else say what became of it."""

@@ -10,7 +10,7 @@ looks finds the old file or the new one, whole. Snapshots are caches and do not 
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,8 @@ VERSION = 2
 TABLES = (
     "CREATE TABLE problem (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     "CREATE TABLE event (seq INTEGER PRIMARY KEY, problem INTEGER NOT NULL, kind TEXT NOT NULL, "
-    "decision TEXT, key TEXT, time REAL NOT NULL, body TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    "decision TEXT, key TEXT, time REAL NOT NULL, body TEXT NOT NULL,"
+    " before INTEGER NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE INDEX event_problem ON event (problem)",
     "CREATE UNIQUE INDEX event_key ON event (problem, key) WHERE key IS NOT NULL",
     "CREATE INDEX event_decision ON event (problem, decision) WHERE decision IS NOT NULL",
@@ -30,7 +31,8 @@ TABLES = (
     " blob BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (problem, seq))",
     "CREATE TABLE note (name TEXT PRIMARY KEY)",
 )
-INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+NAME = "INSERT INTO problem VALUES (?, ?)"
+INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Row(NamedTuple):
@@ -45,16 +47,30 @@ class Row(NamedTuple):
     body: str  # JSON text, as written
 
 
-def checksum(row: Row) -> int:
+class Tail(NamedTuple):
+    """A problem as the tables know it."""
+
+    number: int  # 1, 2, ... in the order of their first rows
+    last: int  # its last row
+
+
+def checksum(row: Row, before: int) -> int:
     """Of everything in a row: SQLite itself does not notice a changed byte in a text."""
     seq, problem, kind, decision, key, time, body = row
-    head = f"{seq:d} {float(time).hex()} {problem!r} {kind} {decision!r} {key!r} "
+    head = f"{before:d} {seq:d} {float(time).hex()} {problem!r} {kind} {decision!r} {key!r} "
     return zlib.crc32((head + body).encode())
 
 
-def values(row: Row, problem: int) -> tuple[int, int, str, str | None, str | None, float, str, int]:
-    """A row as it is stored."""
-    return (row.seq, problem, row.kind, row.decision, row.key, float(row.time), row.body, checksum(row))
+def numbered(rows: Iterable[Row], tails: dict[str, Tail]) -> Iterator[tuple[object, ...]]:
+    """Rows as they are stored, each with the number of the one before it in its problem; `tails` grow.
+
+    That number shows a row that an index has lost: the next one does not fit.
+    """
+    for row in rows:
+        number, before = tails.get(row.problem, Tail(len(tails) + 1, 0))
+        tails[row.problem] = Tail(number, row.seq)
+        kept = row.seq, number, row.kind, row.decision, row.key, float(row.time), row.body
+        yield *kept, before, checksum(row, before)
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:
@@ -115,19 +131,12 @@ def _copied(rows: Iterator[Row], copy: Path) -> None:
         connection.execute("PRAGMA journal_mode = OFF")  # whoever is interrupted starts again
         connection.execute("BEGIN EXCLUSIVE")
         _lay_out(connection)
-        numbers: dict[str, int] = {}
-        connection.executemany(INSERT, _numbered(rows, numbers))
-        connection.executemany(
-            "INSERT INTO problem VALUES (?, ?)", [(number, name) for name, number in numbers.items()]
-        )
+        tails: dict[str, Tail] = {}
+        connection.executemany(INSERT, numbered(rows, tails))
+        connection.executemany(NAME, [(tail.number, name) for name, tail in tails.items()])
         connection.execute("COMMIT")
     finally:
         connection.close()
-
-
-def _numbered(rows: Iterator[Row], numbers: dict[str, int]) -> Iterator[tuple[object, ...]]:
-    for row in rows:
-        yield values(row, numbers.setdefault(row.problem, len(numbers) + 1))
 
 
 def _synced(path: Path) -> None:

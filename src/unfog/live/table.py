@@ -7,98 +7,121 @@ from typing import Any, TypeAlias
 
 from unfog.inputs import InputError
 from unfog.live.errors import StoreError
-from unfog.live.schema import INSERT, Row, checksum, values
+from unfog.live.schema import INSERT, NAME, Row, Tail, checksum, numbered
 
 Statements: TypeAlias = Callable[[sqlite3.Connection], None]
 
-FIELDS = "kind, decision, key, time, body, checksum FROM event"
+FIELDS = "kind, decision, key, time, body, before, checksum FROM event"
 REWRITING = "rewriting"
 
 
-def state(connection: sqlite3.Connection) -> tuple[dict[str, int], int, float]:
-    """The problems' numbers in the order of their first rows, the last row and its time."""
-    names = {name: number for number, name in connection.execute("SELECT id, name FROM problem ORDER BY id")}
+def state(connection: sqlite3.Connection) -> tuple[dict[str, Tail], int, float]:
+    """The problems in the order of their first rows, the last row and its time."""
+    tails = {}
+    for number, name in connection.execute("SELECT id, name FROM problem ORDER BY id").fetchall():
+        said = "SELECT max(seq) FROM event INDEXED BY event_problem WHERE problem = ?"
+        (last,) = connection.execute(said, (number,)).fetchone()
+        tails[name] = Tail(number, last or 0)
     found = connection.execute("SELECT seq, time FROM event ORDER BY seq DESC LIMIT 1").fetchone()
-    return names, *(found or (0, 0.0))
+    seq, time = found or (0, 0.0)
+    if not isinstance(time, float) or seq != max((tail.last for tail in tails.values()), default=0):
+        raise sqlite3.DatabaseError(f"rows are missing after row {seq}, or their index is damaged")
+    return tails, seq, time
 
 
 def write(
     connection: sqlite3.Connection,
-    names: Mapping[str, int],
+    tails: Mapping[str, Tail],
     batch: Sequence[Row],
     statements: Statements | None = None,
-) -> dict[str, int]:
-    """Rows and statements in one transaction; the problems' numbers with those that are new."""
-    numbers = dict(names)
+) -> dict[str, Tail]:
+    """Rows and statements in one transaction; the problems as they are then."""
+    grown = dict(tails)
     connection.execute("BEGIN IMMEDIATE")
-    for row in batch:
-        if row.problem not in numbers:
-            numbers[row.problem] = len(numbers) + 1
-            connection.execute("INSERT INTO problem VALUES (?, ?)", (numbers[row.problem], row.problem))
     if batch:
-        connection.executemany(INSERT, [values(row, numbers[row.problem]) for row in batch])
+        connection.executemany(INSERT, list(numbered(batch, grown)))
+    for name in list(grown)[len(tails) :]:
+        connection.execute(NAME, (grown[name].number, name))
     if statements is not None:
         statements(connection)
     connection.execute("COMMIT")
-    return numbers
+    return grown
 
 
 def chunk(
-    connection: sqlite3.Connection,
-    names: Mapping[str, int],
-    problem: str | None,
-    after: int,
-    upto: int,
-    size: int,
+    connection: sqlite3.Connection, tails: Mapping[str, Tail], after: int, upto: int, size: int
 ) -> list[Row]:
-    """The next rows, each held against its checksum, and all of them against their numbers."""
-    if problem is None or len(names) == 1:
-        by_number = {number: name for name, number in names.items()}
-        said = f"SELECT seq, problem, {FIELDS} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
-        found = connection.execute(said, (after, upto, size)).fetchall()
-        rows = [_row(seq, by_number.get(number, ""), *rest) for seq, number, *rest in found]
-        if len(rows) < min(size, upto - after) or rows[-1].seq != after + len(rows):
-            raise sqlite3.DatabaseError(f"rows are missing after row {after}")
-        return rows
+    """The next rows of all problems, each held against its checksum, all of them against their numbers."""
+    names = {tail.number: name for name, tail in tails.items()}
+    said = f"SELECT seq, problem, {FIELDS} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+    found = connection.execute(said, (after, upto, size)).fetchall()
+    rows = [_row(seq, names.get(number, ""), *rest) for seq, number, *rest in found]
+    if len(rows) != min(size, upto - after) or rows[-1].seq != after + len(rows):
+        raise sqlite3.DatabaseError(f"rows are missing after row {after}")
+    return rows
+
+
+def chunk_of(
+    connection: sqlite3.Connection, problem: str, tail: Tail, after: int, upto: int, size: int
+) -> list[Row]:
+    """The next rows of one problem, each held against its checksum and the one before it."""
     said = f"SELECT seq, ?, {FIELDS} WHERE problem = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
-    return [_row(*row) for row in connection.execute(said, (problem, names[problem], after, upto, size))]
+    found = connection.execute(said, (problem, tail.number, after, upto, size)).fetchall()
+    rows = [_row(*row) for row in found]
+    last = after
+    for seq, before in ((row[0], row[7]) for row in found):
+        if before != last and not before < after == last:  # a row before `after` was not asked for
+            raise sqlite3.DatabaseError(f"rows are missing after row {last}")
+        last = seq
+    if len(found) < size and last < tail.last <= upto:
+        raise sqlite3.DatabaseError(f"rows are missing after row {last}")
+    return rows
 
 
 def _row(*fields: Any) -> Row:
     row = Row._make(fields[:7])
-    if checksum(row) != fields[7]:
+    try:
+        whole = checksum(row, fields[7]) == fields[8]
+    except (TypeError, ValueError):  # a page of zeros reads as a row of nothing
+        whole = False
+    if not whole:
         raise sqlite3.DatabaseError(f"row {row.seq} is damaged")
     return row
 
 
-def keyed(connection: sqlite3.Connection, names: Mapping[str, int], problem: str, key: str) -> Row | None:
+def keyed(connection: sqlite3.Connection, problem: str, tail: Tail, key: str) -> Row | None:
     """The row with this key."""
     said = f"SELECT seq, ?, {FIELDS} WHERE problem = ? AND key = ?"
-    found = connection.execute(said, (problem, names.get(problem), key)).fetchone()
+    found = connection.execute(said, (problem, tail.number, key)).fetchone()
     return None if found is None else _row(*found)
 
 
-def decided(
-    connection: sqlite3.Connection, names: Mapping[str, int], problem: str, decision: str
-) -> list[Row]:
+def decided(connection: sqlite3.Connection, problem: str, tail: Tail, decision: str) -> list[Row]:
     """The rows of one decision."""
     said = f"SELECT seq, ?, {FIELDS} WHERE problem = ? AND decision = ? ORDER BY seq"
-    return [_row(*row) for row in connection.execute(said, (problem, names.get(problem), decision))]
+    return [_row(*row) for row in connection.execute(said, (problem, tail.number, decision))]
 
 
-def check_same(connection: sqlite3.Connection, names: Mapping[str, int], rows: Sequence[Row]) -> None:
-    """Refuse rows that differ in more than their keys and bodies from those that are there."""
-    said = "SELECT 1 FROM event WHERE seq = ? AND problem = ? AND kind = ? AND decision IS ? AND time = ?"
+def befores(connection: sqlite3.Connection, tails: Mapping[str, Tail], rows: Sequence[Row]) -> list[int]:
+    """The rows before these in their problems; refused where they differ in more than keys and bodies."""
+    said = (
+        "SELECT before FROM event WHERE seq = ? AND problem = ? AND kind = ? AND decision IS ? AND time = ?"
+    )
+    found = []
     for row in rows:
-        told = (row.seq, names.get(row.problem), row.kind, row.decision, row.time)
-        if connection.execute(said, told).fetchone() is None:
+        number = tails[row.problem].number if row.problem in tails else None
+        there = connection.execute(said, (row.seq, number, row.kind, row.decision, row.time)).fetchone()
+        if there is None:
             raise InputError("seq", row.seq, "a row that is there, with its problem, kind, decision and time")
+        found.append(there[0])
+    return found
 
 
-def rewrite(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+def rewrite(connection: sqlite3.Connection, rows: Sequence[Row], befores: Sequence[int]) -> None:
     """Put these keys and bodies in the place of those that are there, and note that the rest is to come."""
     said = "UPDATE event SET key = ?, body = ?, checksum = ? WHERE seq = ?"
-    connection.executemany(said, [(row.key, row.body, checksum(row), row.seq) for row in rows])
+    pairs = zip(rows, befores, strict=True)
+    connection.executemany(said, [(row.key, row.body, checksum(row, at), row.seq) for row, at in pairs])
     connection.execute("INSERT OR REPLACE INTO note VALUES (?)", (REWRITING,))
 
 
@@ -125,7 +148,7 @@ def snapshot(connection: sqlite3.Connection, problem: str) -> tuple[int, str, by
     """The newest that is as it was written; it is a cache, so a damaged one is passed over."""
     said = "SELECT seq, fingerprint, blob, checksum FROM snapshot WHERE problem = ? ORDER BY seq DESC"
     for seq, fingerprint, blob, told in connection.execute(said, (problem,)):
-        if _sum(problem, seq, fingerprint, blob) == told:
+        if isinstance(blob, bytes) and _sum(problem, seq, fingerprint, blob) == told:
             return seq, fingerprint, blob
     return None
 

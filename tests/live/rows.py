@@ -1,0 +1,77 @@
+"""Rows to put into a log, and what a log is held against: a file of its own, beside the code that is tested."""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+from unfog.live.log import Log, Row
+
+WRITER = Path(__file__).with_name("writer.py")
+TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
+
+
+def made(log: Log, count: int = 1, problem: str = "walks", text: str = TEXT) -> list[Row]:
+    """Rows that follow the last one of a log, each with a decision and a key of its own."""
+    numbers = range(log.last + 1, log.last + 1 + count)
+    return [Row(n, problem, "decide", f"d{n}", f"k{n}", max(n / 8, log.time), text) for n in numbers]
+
+
+def put(log: Log, count: int = 1, problem: str = "walks") -> list[Row]:
+    """One commit of new rows."""
+    rows = made(log, count, problem)
+    log.commit(log.add(rows), log.epoch)
+    return rows
+
+
+def contents(path: Path) -> list[Row]:
+    """What a log has that is opened anew."""
+    with Log(path) as log:
+        return list(log.read())
+
+
+def settings(log: Log) -> dict[str, object]:
+    """What SQLite says of the connection that commits."""
+    assert log._connection is not None
+    names = ("synchronous", "journal_mode", "locking_mode", "secure_delete", "application_id", "user_version")
+    return {name: log._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
+
+
+def killed_store(folder: Path, commits: int) -> Path:
+    """A store whose holder was killed after so many commits: its last rows are in the write-ahead log."""
+    folder.mkdir()
+    path = folder / "walks.unfog"
+    with Log(path) as log:
+        put(log, 3)
+    command = [sys.executable, str(WRITER), str(path), "commits", str(commits)]
+    subprocess.run(command, check=False, capture_output=True, timeout=60)
+    assert path.with_name("walks.unfog-wal").stat().st_size > 0
+    return path
+
+
+def copied(path: Path, to: Path) -> Path:
+    """A store and what lies beside it, in a folder of its own."""
+    if to.exists():
+        shutil.rmtree(to)
+    shutil.copytree(path.parent, to)
+    return to / path.name
+
+
+def version_1(path: Path, rows: list[Row], journal: str = "wal") -> None:
+    """A file as version 1 wrote it."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute(f"PRAGMA journal_mode = {journal}")
+    connection.execute("BEGIN")
+    connection.execute(
+        "CREATE TABLE event (seq INTEGER PRIMARY KEY, problem TEXT NOT NULL, kind TEXT NOT NULL,"
+        " decision TEXT, key TEXT, time REAL NOT NULL, body TEXT NOT NULL)"
+    )
+    connection.execute("CREATE UNIQUE INDEX event_key ON event (problem, key) WHERE key IS NOT NULL")
+    connection.execute("CREATE TABLE snapshot (problem TEXT, seq INTEGER, fingerprint TEXT, blob BLOB)")
+    connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    connection.execute("INSERT INTO snapshot VALUES ('walks', 1, 'old', x'00')")
+    connection.execute("PRAGMA application_id = 0x756E666F")
+    connection.execute("PRAGMA user_version = 1")
+    connection.execute("COMMIT")
+    connection.close()
