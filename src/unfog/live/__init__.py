@@ -1,0 +1,1 @@
+"""Decisions for real: decide, reward, reveal."""
