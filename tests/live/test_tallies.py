@@ -65,7 +65,8 @@ def test_intervals_of_all_levels_are_counted() -> None:
 def test_rewards_of_0_or_1_are_sorted_by_what_was_said() -> None:
     found = tallies.none_yet(1, 1)
     for chance, reward in ((0.0, 0.0), (0.25, 1.0), (0.29, 0.0), (1.0, 1.0)):
-        found = tallies.rewarded(found, 0, reward, (chance, chance * (1 - chance)), binary=True)
+        before, found = found, tallies.rewarded(found, 0, reward, (chance, 0.1), binary=True)
+        assert before.bins[:, 0].sum() == found.bins[:, 0].sum() - 1  # what was before stays as it was
     np.testing.assert_allclose(found.bins[[0, 2, 9]], np.array([[1, 0, 0], [2, 0.54, 1], [1, 1, 1]]))
     assert found.bins[:, 0].sum() == 4
     assert found.inside.sum() == 0
