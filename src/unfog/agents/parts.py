@@ -206,6 +206,18 @@ class Expects(Protocol):
         """Mean and variance of each of its coordinates: (..., d) each."""
 
 
+@runtime_checkable
+class Foresees(Protocol):
+    """A denoiser that can say more of the next noisy context than `Expects` does, for those who ask for it.
+
+    What `expected` says is asked for in every round, and must be cheap.
+    """
+
+    @abstractmethod
+    def foreseen(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Mean and variance of each of its coordinates, by all that is known: (..., d) each."""
+
+
 class Hindsight(NamedTuple):
     """What all measurements, this round's included, say of the bias and so of every context up to now.
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 from unfog.agents.catalogue import AGENTS
 from unfog.lab.bounds import Growth, Panel, Study
 from unfog.lab.bounds_case import AT_RANDOM, BOUNDED
-from unfog.lab.figures import COLOURS, DASHES, STYLE
+from unfog.look import COLOURS, DASHES, STYLE
 from unfog.maths.arrays import Array
 from unfog.theory.bounds import Bound
 

@@ -14,31 +14,9 @@ from matplotlib.figure import Figure
 from unfog.agents.catalogue import AGENTS
 from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
+from unfog.look import COLOURS, DASHES, STYLE
 
-# Okabe and Ito's colours, with a dash of its own each: curves stay apart for colour-blind readers and in grey
-# print. The first agents of the catalogue have the same style in every figure.
-COLOURS = ["#0072B2", "#E69F00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F"]
-DASHES: list[Any] = [
-    "-",
-    (0, (5, 1.5)),
-    (0, (1, 1)),
-    (0, (6, 1.5, 1, 1.5)),
-    (0, (3, 1, 1, 1, 1, 1)),
-    (0, (10, 2)),
-    (0, (2, 2)),
-    (0, (8, 1, 2, 1)),
-]
 MOST_INSIDE = 8  # curves whose legend fits into the axes
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "font.family": "sans-serif",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "unfog",
-    "pdf.fonttype": 42,
-}
 _TITLE: dict[str, Any] = {"fontsize": 9, "loc": "left", "parse_math": False}
 FORMATS = ("svg", "pdf", "png")
 

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from unfog.lab.figures import COLOURS, DASHES, STYLE
 from unfog.lab.nuts import Comparison, Reference
 from unfog.lab.posterior import Check
+from unfog.look import COLOURS, DASHES, STYLE
 from unfog.maths.arrays import Array
 
 CLOUD = 2000  # draws of NUTS shown

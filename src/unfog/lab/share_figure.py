@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.lab.figures import COLOURS, DASHES, STYLE
+from unfog.look import COLOURS, DASHES, STYLE
 
 BESIDE = 2.0  # by which factor none at all stands to the left of the least share
 

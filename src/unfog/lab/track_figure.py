@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from unfog.lab.figures import COLOURS, STYLE
+from unfog.look import COLOURS, STYLE
 from unfog.maths.arrays import Array, Bools
 
 BLUE, ORANGE, BLACK, RED = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[6]

@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.lab.figures import STYLE
+from unfog.look import STYLE
 
 
 def figure(found: xr.DataArray, title: str = "") -> Figure:

@@ -22,8 +22,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege, is_news
+from unfog.agents.parts import Corrects, Denoiser, Expects, Foresees, Privilege, is_news
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, matvec, settled
 from unfog.model.knowledge import Knowledge
@@ -58,7 +59,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Incomplete(FromEither, Denoiser, Expects, Corrects):
+class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects):
     """Its setting: with `pairs` it is shown true contexts, as far as they are ever known."""
 
     name = "incomplete"
@@ -70,10 +71,10 @@ class Incomplete(FromEither, Denoiser, Expects, Corrects):
         """The covariances, and the prior of the bias as a precision."""
         xp = known.bias_cov.__array_namespace__()
         covs = known.bias_cov, known.context_cov + known.noise_cov, known.noise_cov
-        bias, alone, paired = (xp.linalg.inv(cov) for cov in covs)
+        precision, alone, paired = (xp.linalg.inv(cov) for cov in covs)
         variance = xp.linalg.diagonal(known.context_cov + known.noise_cov + known.bias_cov)
         told = known.context_mean, known.context_cov, known.noise_cov
-        return Parameters(*told, bias, alone, paired, variance)
+        return Parameters(*told, precision, alone, paired, variance)
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""
@@ -91,6 +92,13 @@ class Incomplete(FromEither, Denoiser, Expects, Corrects):
         To say more of the bias would cost an inverse for every trial.
         """
         return parameters.mean, parameters.variance
+
+    def foreseen(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
+        xp = parameters.mean.__array_namespace__()
+        cov = xp.linalg.inv(state.precision)
+        noisy_cov = parameters.context_cov + parameters.noise_cov
+        return bias.expected(parameters.mean, noisy_cov, matvec(cov, state.natural_mean), cov)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """The belief with this round's term; where the true context is shown at once, with what that says."""

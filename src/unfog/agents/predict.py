@@ -1,0 +1,66 @@
+"""What an agent says will come: the next reading, and the reward of a decision.
+
+Both are said before it comes, so that they can be held against what does: live/innovations.py asks whether
+readings are as the channel says, live/tallies.py how many rewards fall into their intervals.
+
+The reward of an arm is phi'theta plus noise. With theta and the context independent, as the agent has them,
+its variance is that of the noise, of x'theta, x = E[phi], and E[theta'Cov(phi)theta], which is what the
+hidden context adds. For rewards of 0 or 1 the score is taken for a Gaussian of that mean and variance, and
+the probability of 1 is the mean of its sigmoid, by Gauss and Hermite's rule.
+"""
+
+import numpy as np
+
+from unfog.agents import units
+from unfog.agents.assemble import Agent
+from unfog.agents.parts import Foresees
+from unfog.agents.round import Decision, Memory, Setup
+from unfog.maths.arrays import Array
+from unfog.maths.logistic import sigmoid
+
+NODES = 20
+
+
+def _rule() -> tuple[Array, Array]:
+    """Points and weights for a standard normal."""
+    points, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    return points, weights / weights.sum()
+
+
+POINTS, WEIGHTS = _rule()
+
+
+def reading(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:
+    """Mean and variance of each coordinate of the reading on which a decision was made: (..., d) each.
+
+    With the memory as it was at that decision, before `observe`. None of those that expect nothing.
+    """
+    if agent.expects is None:
+        return None
+    channel = units.of(memory.denoiser, decision.unit, decision.noisy)
+    if agent.timed is not None and decision.moment is not None:
+        channel = agent.timed.before(setup.denoiser, channel, decision.moment)
+    if isinstance(agent.denoiser, Foresees):
+        return agent.denoiser.foreseen(setup.denoiser, channel)
+    return agent.expects.expected(setup.denoiser, channel)
+
+
+def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:
+    """Mean and variance of the reward of a decision, (...,) each, before it is learnt from.
+
+    What is believed of theta and of the context is what was believed at the decision. Who asks for this and
+    then learns saves time with `decision.evidence.weighed()` in its place. None of learners for Gaussian
+    rewards that do not say how noisy they are. A chain is sure of its sample, and says too little variance.
+    """
+    evidence, binary = decision.evidence, agent.learner.rewards == "bernoulli"
+    hidden = evidence.context_variance()
+    noise = hidden if binary else agent.learner.noise(setup.learner, memory.learner, hidden)
+    if noise is None:
+        return None
+    mean, variance = evidence.expected_reward(noise)
+    if not binary:
+        return mean, variance
+    xp = mean.__array_namespace__()
+    points, weights = (xp.asarray(x, dtype=mean.dtype) for x in (POINTS, WEIGHTS))
+    chance = xp.vecdot(sigmoid(mean[..., None] + xp.sqrt(variance)[..., None] * points), weights)
+    return chance, chance * (1 - chance)

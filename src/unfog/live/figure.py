@@ -1,0 +1,129 @@
+"""Whether the thing works, at a glance: six panels of what live/diagnostics.py says. No statistics here."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unfog.look import COLOURS, STYLE
+from unfog.maths.arrays import Array
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, GREY, RED = COLOURS[0], COLOURS[7], COLOURS[6]
+MOST_NAMES = 8  # names that fit below a panel
+MOST_LETTERS = 36  # likewise, without turning them
+LONGEST = 12  # letters of a name
+_TITLE: dict[str, Any] = {"fontsize": 9, "loc": "left", "parse_math": False}
+
+
+def figure(data: "xr.Dataset", title: str = "") -> "Figure":
+    """The bias, readings, arms, rewards, coverage, and what is waited for."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        chart = Figure(figsize=(9.6, 5.4), layout="constrained")
+        panels = _bias, _readings, _covered, _shares, _rewards, _pending
+        for draw, axes in zip(panels, chart.subplots(2, 3).flat, strict=True):
+            draw(axes, data)
+        if title:
+            chart.suptitle(title, fontsize=10, x=0.01, ha="left", parse_math=False)
+        if data.attrs["alarm"]:
+            words = "\n".join(data.attrs["alarm"][:MOST_NAMES])
+            chart.supxlabel(words, fontsize=8, color=RED, x=0.01, ha="left", parse_math=False)
+    return chart
+
+
+def _bias(axes: "Axes", data: "xr.Dataset") -> None:
+    axes.set_title("bias as believed, with two deviations", **_TITLE)
+    if _empty(axes, data.bias.values, "no bias is learnt"):
+        return
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    _dots(axes, data.bias.values, 2 * data.bias_sd.values, data.coordinate.values)
+
+
+def _readings(axes: "Axes", data: "xr.Dataset") -> None:
+    axes.set_title("spread of readings against the channel's", **_TITLE)
+    if _empty(axes, data.z_mean_square.values, "no reading is expected"):
+        return
+    wrong = (data.e_value.values >= data.attrs["alarm_at"]) & (data.attrs["alarmed"] > 0)
+    axes.axhline(1, color=GREY, linewidth=0.8)
+    whole, lately = np.sqrt(data.z_mean_square.values), np.sqrt(data.z_mean_square_lately.values)
+    places = np.arange(len(whole))
+    for colour, here in ((BLUE, ~wrong), (RED, wrong)):
+        axes.plot(places[here], whole[here], "o", color=colour, markersize=5)
+        axes.plot(places[here], lately[here], "o", color=colour, markersize=5, markerfacecolor="white")
+    axes.set_ylim(0, max(2.0, 1.1 * float(np.nanmax([whole, lately]))))
+    axes.set_ylabel("ratio of deviations", fontsize=8)
+    axes.text(0.98, 0.97, "open: of late", transform=axes.transAxes, fontsize=7, ha="right", va="top")
+    _named(axes, data.coordinate.values)
+
+
+def _covered(axes: "Axes", data: "xr.Dataset") -> None:
+    """Of rewards of 0 or 1 their reliability instead."""
+    number = data.in_bin.values
+    binary = number.sum() > 0
+    axes.set_title("rewards of 1: said, and came" if binary else "rewards in their intervals", **_TITLE)
+    x, y = (data.said.values, data.came.values) if binary else (data.level.values, data.coverage.values)
+    if _empty(axes, y, "no reward yet"):
+        return
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
+    axes.scatter(x, y, s=8 + 60 * number / number.sum() if binary else 25, color=BLUE, zorder=3)
+    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+    axes.set_xlabel("probability said" if binary else "level", fontsize=8)
+    axes.set_ylabel("share", fontsize=8)
+
+
+def _shares(axes: "Axes", data: "xr.Dataset") -> None:
+    axes.set_title(f"arms of {data.attrs['decisions']:,} decisions", **_TITLE)
+    if _empty(axes, data.share.values, "no decision yet"):
+        return
+    axes.bar(np.arange(data.sizes["arm"]), data.share.values, color=BLUE, width=0.7)
+    axes.set_ylabel("share", fontsize=8)
+    _named(axes, data.arm.values)
+
+
+def _rewards(axes: "Axes", data: "xr.Dataset") -> None:
+    axes.set_title("mean reward, with two standard errors", **_TITLE)
+    if _empty(axes, data.reward_mean.values, "no reward yet"):
+        return
+    _dots(axes, data.reward_mean.values, 2 * data.reward_error.values, data.arm.values)
+
+
+def _pending(axes: "Axes", data: "xr.Dataset") -> None:
+    rate, number = data.attrs["join_rate"], data.attrs["pending"]
+    came = "" if np.isnan(rate) else f"; {100 * rate:.0f} % came in time"
+    axes.set_title(f"rewards: {number:,} to come{came}", **_TITLE)
+    axes.bar(np.arange(data.sizes["age"]), data.waiting.values, color=BLUE, width=0.7)
+    axes.set_ylim(0, max(1.0, 1.1 * float(data.waiting.values.max())))
+    axes.locator_params(axis="y", integer=True)
+    axes.set_ylabel("decisions", fontsize=8)
+    _named(axes, [age if age == "longer" else f"< {age}" for age in data.age.values])
+
+
+def _empty(axes: "Axes", values: Array, words: str) -> bool:
+    """Whether there is nothing to draw; then it says so."""
+    if not np.isnan(values).all():
+        return False
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=GREY)
+    axes.set_axis_off()
+    return True
+
+
+def _dots(axes: "Axes", values: Array, reach: Array, names: Any) -> None:
+    look: dict[str, Any] = {"fmt": "o", "color": BLUE, "markersize": 4, "capsize": 2.5, "linewidth": 1.2}
+    axes.errorbar(np.arange(len(values)), values, np.nan_to_num(reach), **look)
+    _named(axes, names)
+
+
+def _named(axes: "Axes", names: Any) -> None:
+    """Names below, as many as fit: every so many of them, and long ones cut."""
+    step = -(-len(names) // MOST_NAMES)
+    short = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in map(str, names)]
+    wide = max(map(len, short)) * len(short[::step]) > MOST_LETTERS
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if wide else {}
+    axes.set_xticks(np.arange(len(short))[::step], short[::step], fontsize=8, parse_math=False, **turned)
+    axes.set_xlim(-0.6, len(short) - 0.4)
