@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import inputs
-from unfog.inputs import LARGEST, InputError
+from unfog.inputs import LARGEST, InputError, shown
 from unfog.live import names
 from unfog.live.made import Made
 from unfog.maths.arrays import Array
@@ -35,13 +35,13 @@ class Ask(NamedTuple):
 def number(field: str, value: object, allowed: str = "a finite number") -> float:
     """A finite number that is no truth value and no text."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, repr(value), allowed)
+        raise InputError(field, shown(value), allowed)
     try:
         found = float(value)
     except OverflowError:
         raise InputError(field, value, allowed) from None
     if not -LARGEST <= found <= LARGEST:
-        raise InputError(field, repr(value), f"{allowed}, at most {LARGEST:g} in size")
+        raise InputError(field, shown(value), f"{allowed}, at most {LARGEST:g} in size")
     return found
 
 
@@ -74,7 +74,7 @@ def _row(field: str, value: Any, size: int) -> list[Any]:
     if isinstance(value, np.ndarray):
         value = value.reshape(-1).tolist() if value.shape in ((size,), (1, size)) else None
     if isinstance(value, str | bytes) or not isinstance(value, Sequence) or len(value) != size:
-        raise InputError(field, repr(value), allowed)
+        raise InputError(field, shown(value), allowed)
     return list(value)
 
 
@@ -95,9 +95,7 @@ def ask(
     if arms is not None:
         request["arms"] = _arms(arms)
     if at is not None:
-        request["at"] = (
-            at.timestamp() if isinstance(at, datetime) else number("at", at, "a number, or a datetime")
-        )
+        request["at"] = _time(at)
     if noise is not None:
         request["noise"] = inputs.covariance("noise", noise, len(made.terms.context)).tolist()
     if forced is not None:
@@ -105,6 +103,16 @@ def ask(
     if probability is not None:
         request["given"] = _probability(probability, forced)
     return read(made, request)
+
+
+def _time(at: object) -> float:
+    allowed = "a number, or a datetime"
+    try:
+        return at.timestamp() if isinstance(at, datetime) else number("at", at, allowed)
+    except (OverflowError, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("at", shown(at), allowed) from None
 
 
 def _arms(given: Any) -> Any:
@@ -117,7 +125,7 @@ def _probability(value: object, forced: object) -> float:
     allowed = "a number above 0 and at most 1, and only where an arm is forced"
     found = number("probability", value, allowed)
     if forced is None or not 0 < found <= 1:
-        raise InputError("probability", repr(value), allowed)
+        raise InputError("probability", shown(value), allowed)
     return found
 
 
