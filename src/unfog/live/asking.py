@@ -4,7 +4,7 @@ The request is logged as it was understood, so that a replay reads the same numb
 twice can be held against what was asked the first time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from unfog.live import names
 from unfog.live.made import Made
 from unfog.maths.arrays import Array
 
-MOST_ARMS = 10_000
+ASKED = ("context", "unit", "arms", "key", "at", "noise", "forced", "probability")
 
 
 class Ask(NamedTuple):
@@ -45,7 +45,7 @@ def number(field: str, value: object, allowed: str = "a finite number") -> float
     return found
 
 
-def context(
+def context_of(
     field: str, value: Any, coordinates: Sequence[str], whole: bool = True
 ) -> dict[str, float | None]:
     """A context by name: from a mapping, a sequence or an array; None for what was lost, or is not known.
@@ -80,7 +80,7 @@ def _row(field: str, value: Any, size: int) -> list[Any]:
 
 def ask(
     made: Made,
-    value: Any,
+    context: Any,
     unit: object = None,
     arms: Any = None,
     at: object = None,
@@ -89,7 +89,7 @@ def ask(
     probability: object = None,
 ) -> Ask:
     """The request, checked."""
-    request: dict[str, Any] = {"context": context("context", value, made.terms.context)}
+    request: dict[str, Any] = {"context": context_of("context", context, made.terms.context)}
     if unit is not None:
         request["unit"] = names.name("unit", unit)
     if arms is not None:
@@ -103,6 +103,22 @@ def ask(
     if probability is not None:
         request["given"] = _probability(probability, forced)
     return read(made, request)
+
+
+def several(field: str, asked: Any) -> list[dict[str, Any]]:
+    """Mappings of what a decision is asked for with."""
+    if isinstance(asked, str | bytes | Mapping) or not isinstance(asked, Iterable):
+        raise InputError(field, shown(asked), "a list of mappings, one for each decision")
+    found = list(asked)
+    for i, one in enumerate(found):
+        if not isinstance(one, Mapping):
+            raise InputError(f"{field}[{i}]", shown(one), f"a mapping with {', '.join(ASKED)}")
+        for name in one:
+            if name not in ASKED:
+                raise InputError(f"{field}[{i}].{name}", "no such field", ", ".join(ASKED))
+        if "context" not in one:
+            raise InputError(f"{field}[{i}].context", "missing", "the context of a decision")
+    return [dict(one) for one in found]
 
 
 def _time(at: object) -> float:
