@@ -66,18 +66,18 @@ class Problem:
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
 
-        Where one is refused, so are all; but for a key that was used for something else.
+        Where one is refused, so are all.
         """
-        wanted = asking.several("asked", asked)
-        made = self.store.made(self.name)
-        asks = [
-            asking.ask(made, **{name: value for name, value in one.items() if name != "key"})
-            for one in wanted
-        ]
+        wanted, made = asking.several("asked", asked), self.store.made(self.name)
+        keys = [one.pop("key", None) for one in wanted]
+        asks = [asking.ask(made, **one) for one in wanted]
         with self.store.together():
-            for ask in asks:
+            for key, ask in zip(keys, asks, strict=True):
                 self._refuse(self.store.state(self.name), ask)
-            return [self.decide(**one) for one in wanted]
+                if key is not None:
+                    turn = Turn(self.name, "decide", None, names.name("key", key), ask.request, _nothing)
+                    self.store.known(turn)
+            return [self.decide(**one, key=key) for one, key in zip(wanted, keys, strict=True)]
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
@@ -215,3 +215,7 @@ class Problem:
             return self._applied(state, "freeze", None, {"arm": arm, "outcome": "done"}, now)
 
         return self._report("freeze", None, None, {"arm": arm}, work)
+
+
+def _nothing(state: State, now: float) -> None:  # noqa: ARG001
+    """The work of who only asks."""
