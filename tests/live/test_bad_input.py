@@ -150,7 +150,6 @@ KINDS: list[dict[str, Any]] = [
 BROUGHT: dict[str, Any] = {"arms": {"a": [1.0, 0.0], "b": [0.0, 1.0]}}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_at_random(tmp_path: Path, kind: int) -> None:
     fuzz(tmp_path, kind, 500)
