@@ -20,7 +20,9 @@ FREE = ["alg1", "naive", "late", "alg2"]  # with whole contexts, a round's term 
 def reports(agent: str, seed: int) -> list[tuple[str, int, Any]]:
     """A reward for each decision, and a true context for each that learns from it."""
     dice = np.random.default_rng(seed)
-    found: list[tuple[str, int, Any]] = [("reward", i, float(x)) for i, x in enumerate(dice.normal(size=ROUNDS))]
+    found: list[tuple[str, int, Any]] = [
+        ("reward", i, float(x)) for i, x in enumerate(dice.normal(size=ROUNDS))
+    ]
     shown = range(ROUNDS) if agent in ("alg2", "late") else ()  # a hidden one weighs as is believed just then
     return found + [("reveal", i, dice.normal(size=2).tolist()) for i in shown]
 
@@ -84,11 +86,9 @@ def test_conflicts(tmp_path: Path, agent: str) -> None:
         live.reveal(made.id, [0.5, 1.5])
         live.reward(made.id, 1.0)
         before, events = live.fingerprint(), len(live.events())
-        for call in (
-            lambda: live.reward(made.id, 1.0 + 1e-12),
-            lambda: live.reveal(made.id, {"y": 1.0}),
-            lambda: live.reveal(made.id, [0.5, 1.6]),
-        ):
-            with pytest.raises(Conflict):
-                call()
+        with pytest.raises(Conflict, match="value"):
+            live.reward(made.id, 1.0 + 1e-12)
+        for context in ({"y": 1.0}, [0.5, 1.6]):
+            with pytest.raises(Conflict, match=r"context\.y"):
+                live.reveal(made.id, context)
         assert (live.fingerprint(), len(live.events())) == (before, events)

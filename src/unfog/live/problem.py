@@ -94,7 +94,9 @@ class Problem:
         """The rewards of several decisions, with one commit for all; where one is refused, so are all."""
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
-        paid = {names.name("decision", one): self.terms.check_reward("value", x) for one, x in rewards.items()}
+        paid = {
+            names.name("decision", one): self.terms.check_reward("value", x) for one, x in rewards.items()
+        }
         with self.store.together():
             state = self.store.state(self.name)
             for decision, value in paid.items():
@@ -217,5 +219,5 @@ class Problem:
         return self._report("freeze", None, None, {"arm": arm}, work)
 
 
-def _nothing(state: State, now: float) -> None:  # noqa: ARG001
+def _nothing(state: State, now: float) -> None:
     """The work of who only asks."""
