@@ -17,6 +17,7 @@ from unfog.agents.parts import (
     Corrects,
     Denoiser,
     Expects,
+    Foresees,
     Learner,
     LooksBack,
     Privileged,
@@ -120,6 +121,11 @@ class Agent:
     def expects(self) -> Expects | None:
         """Its denoiser, where that says what the next noisy context will be like."""
         return self.denoiser if isinstance(self.denoiser, Expects) else None
+
+    @cached_property
+    def foresees(self) -> Foresees | None:
+        """Its denoiser, where that can say more of it, at a price."""
+        return self.denoiser if isinstance(self.denoiser, Foresees) else None
 
     @cached_property
     def timed(self) -> Timed | None:

@@ -142,6 +142,7 @@ class _Reading(NamedTuple):
     unit: Ints | None
     far: Any  # (...,)  whether it had to be; None without a limit
     moment: Moment | None  # when it was taken, where that matters to the denoiser
+    law: tuple[Array, Array] | None = None  # mean and variance that were expected of it, where it is bounded
 
 
 def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
@@ -158,8 +159,9 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
         raise InputError("noise", "given for one reading", allowed)
     if agent.limit is None or agent.expects is None:
         return _Reading(parameters, channel, noisy, offer.unit, None, moment)
-    noisy, far = surprise.within(noisy, *agent.expects.expected(parameters, channel), agent.limit)
-    return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment)
+    law = agent.expects.expected(parameters, channel)
+    noisy, far = surprise.within(noisy, *law, agent.limit)
+    return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, law)
 
 
 def _denoised(

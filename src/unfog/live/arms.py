@@ -97,7 +97,7 @@ class Arms:
             arm, found, floor = self.frozen, {self.frozen: 1.0}, 0.0
         elif drawn is not None and drawn[0] < floor:
             arm = choice[min(int(drawn[1] * len(choice)), len(choice) - 1)]
-        chance = (1 - floor) * found.get(arm, 0.0) + floor / len(choice)
+        chance = floor / len(choice) + (1 - floor) * found.get(arm, 0.0)
         body: dict[str, Any] = {"arm": arm, "probability": chance, "shares": found}
         if self.frozen is not None:
             body["frozen"] = True
@@ -109,8 +109,10 @@ class Arms:
         """With which probability the agent takes each arm that might be chosen, from a decision's event."""
         choice = body.get("arms") or self.available_at(body["number"])
         floor = 0.0 if body.get("frozen") else self.made.terms.floor
-        shares = body["shares"]
-        return {name: (1 - floor) * shares.get(name, 0.0) + floor / len(choice) for name in choice}
+        found = dict.fromkeys(choice, floor / len(choice))
+        for name, share in body["shares"].items():
+            found[name] += (1 - floor) * share
+        return found
 
     def refuse(self, body: Mapping[str, Any]) -> None:
         """Complain of a change that cannot be."""

@@ -10,10 +10,11 @@ decision takes a few hundred bytes however many arms there are. Only learners th
 which cannot be made again.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
@@ -24,6 +25,9 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
+
+Law: TypeAlias = tuple[Array, Array]
+"""Mean and variance."""
 
 PROPENSITY_DRAWS = 200  # of an arm, where its probability is not known exactly
 
@@ -178,12 +182,30 @@ class Mind:
             place, seen.context, evidence, seen.noisy, None, None, seen.reward, term, seen.known, seen.moment
         )
 
-    def reward(self, unit: str, seen: Seen, arm: int, features: FeatureMap, value: float) -> Seen:
-        """Learn from a reward, or keep it for the true context that it awaits."""
-        decision = self.decision(seen, arm, features)
-        before = self.memory(unit)
+    def foreseen(self, denoised: Denoised) -> Law | None:
+        """What was expected of a reading: mean and variance, (1, d) each; None: nothing was."""
+        reading, agent = denoised.reading, self.agent
+        if agent.foresees is not None:
+            return agent.foresees.foreseen(reading.parameters, reading.channel)
+        if reading.law is not None or agent.expects is None:
+            return reading.law
+        return agent.expects.expected(reading.parameters, reading.channel)
+
+    def expected_reward(self, decision: Decision) -> Law | None:
+        """Mean and variance of a reward, (1,) each, before it is learnt from; None where nothing is said."""
+        law = predict.reward(self.agent, self.setup, self.memory(""), decision)
+        return None if law is None else (np.broadcast_to(law[0], (1,)), np.broadcast_to(law[1], (1,)))
+
+    def reward(
+        self, unit: str, seen: Seen, arm: int, features: FeatureMap, value: float
+    ) -> tuple[Seen, Law | None]:
+        """Learn from a reward, or keep it for the true context that it awaits; what was expected of it."""
+        decision, before = self.decision(seen, arm, features), self.memory(unit)
+        decision = decision._replace(evidence=decision.evidence.weighed())
+        law = self.expected_reward(decision)
         memory, after = rounds.reward(self.agent, self.setup, before, decision, np.asarray([value]))
-        return self._after(unit, memory, seen, after, learnt=memory.learner is not before.learner)
+        learnt = memory.learner is not before.learner
+        return self._after(unit, memory, seen, after, learnt=learnt), law
 
     def reveal(self, unit: str, seen: Seen, arm: int, features: FeatureMap, context: Array) -> Seen:
         """Take in a true context (1, d), not a number where it is not known."""

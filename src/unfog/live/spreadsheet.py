@@ -17,7 +17,7 @@ LEFT = ("late", "ignored")  # rewards that are no part of what was learnt
 
 
 def as_table(events: Iterable[Mapping[str, Any]], coordinates: Sequence[str]) -> Iterator[list[Any]]:
-    """A header, then a row for each decision: what was read, chosen, believed, earned, and the true context."""
+    """A header, then a row for each decision: what was read, chosen, believed, earned, and was true."""
     more = [f"{part}.{name}" for part in ("context", "denoised", "sd", "true") for name in coordinates]
     rows: dict[str, dict[str, Any]] = {}
     for event in events:

@@ -227,12 +227,7 @@ class Store:
         """Write events that were applied elsewhere; what is remembered is made anew from the log."""
         with self.lock:
             first = self.log.last + 1
-            rows = [
-                Row(
-                    first + i, name, one["kind"], one.get("decision"), one.get("key"), one["time"], _text(one)
-                )
-                for i, one in enumerate(events)
-            ]
+            rows = [_row(first + i, name, one) for i, one in enumerate(events)]
             epoch = self.log.epoch
             ticket = self.log.add(rows)
             self._states.pop(name, None)
