@@ -20,6 +20,7 @@ from unfog.agents.parts import (
     Learner,
     LooksBack,
     Privileged,
+    Readies,
     Rewinds,
     Smooths,
     TakesBack,
@@ -120,6 +121,11 @@ class Agent:
     def expects(self) -> Expects | None:
         """Its denoiser, where that says what the next noisy context will be like."""
         return self.denoiser if isinstance(self.denoiser, Expects) else None
+
+    @cached_property
+    def readies(self) -> Readies | None:
+        """Its denoiser, where that works something out once for a reading."""
+        return self.denoiser if isinstance(self.denoiser, Readies) else None
 
     @cached_property
     def timed(self) -> Timed | None:
