@@ -21,6 +21,7 @@ from unfog.agents.parts import (
     Learner,
     LooksBack,
     Privileged,
+    Readies,
     Rewinds,
     Smooths,
     TakesBack,
@@ -126,6 +127,11 @@ class Agent:
     def foresees(self) -> Foresees | None:
         """Its denoiser, where that can say more of it, at a price."""
         return self.denoiser if isinstance(self.denoiser, Foresees) else None
+
+    @cached_property
+    def readies(self) -> Readies | None:
+        """Its denoiser, where that works something out once for a reading."""
+        return self.denoiser if isinstance(self.denoiser, Readies) else None
 
     @cached_property
     def timed(self) -> Timed | None:

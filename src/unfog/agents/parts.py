@@ -218,6 +218,15 @@ class Foresees(Protocol):
         """Mean and variance of each of its coordinates, by all that is known: (..., d) each."""
 
 
+@runtime_checkable
+class Readies(Protocol):
+    """A denoiser with work that all it is asked before a reading is taken in has in common."""
+
+    @abstractmethod
+    def ready(self, parameters: Parameters, state: State) -> State:
+        """The state with that work done, for `expected` and `predict` alone."""
+
+
 class Hindsight(NamedTuple):
     """What all measurements, this round's included, say of the bias and so of every context up to now.
 

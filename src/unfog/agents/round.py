@@ -154,7 +154,9 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
     if agent.timed is not None:
         moment = agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
         channel = agent.timed.before(parameters, channel, moment)
-    elif offer.noise is not None:
+    if agent.readies is not None:
+        channel = agent.readies.ready(parameters, channel)
+    if agent.timed is None and offer.noise is not None:
         allowed = f"none: to the denoiser of {agent.name!r} all readings are alike"
         raise InputError("noise", "given for one reading", allowed)
     if agent.limit is None or agent.expects is None:

@@ -183,7 +183,8 @@ def _set_in(border: float, inner: Array, axes: int) -> Array:
     """With one more entry in front, along each of so many last axes; NumPy writes faster than it joins."""
     last = inner.ndim - axes
     found = np.full((*inner.shape[:last], *(n + 1 for n in inner.shape[last:])), border, inner.dtype)
-    found[(..., *[slice(1, None)] * axes)] = inner
+    inside: tuple[slice, ...] = (slice(1, None),) * axes
+    found[(..., *inside)] = inner
     return found
 
 

@@ -136,11 +136,12 @@ class Scaled(Learner):
         row, hidden = evidence.row()[..., None, :], evidence.context_variance()[..., None]
         xp, shape, reward = row.__array_namespace__(), state.shape[..., None], reward[..., None]
         relative = 1 + hidden / parameters
-        total = relative + state.beliefs.variance(row)
+        half = state.beliefs.half(row)
+        total = relative + state.beliefs.variance(row, half)
         square = (reward - xp.vecdot(row, state.beliefs.centre)) ** 2 / (2 * total)
         # Student's t at the reward, but for what all scales share.
         density = -0.5 * xp.log(total * state.rates) - (shape + 0.5) * xp.log1p(square / state.rates)
-        beliefs = state.beliefs.condition(row, reward, relative)
+        beliefs = state.beliefs.condition(row, reward, relative, half)
         return State(beliefs, state.shape + 0.5, state.rates + square, state.weights + density)
 
 
@@ -187,4 +188,6 @@ def _wide(values: Array, core: int) -> Array:
 def _pick(values: Array, scale: Any, core: int) -> Array:
     """Those of one scale: (..., scales, *core) -> (..., *core), for so many axes of the core."""
     batch, shape = values.shape[: values.ndim - core], values.shape[values.ndim - core :]
+    if batch[:-1] == scale.shape == (1,):  # one trial
+        return values[0][scale]
     return take(values.reshape(*batch, -1), scale).reshape(*scale.shape, *shape)
