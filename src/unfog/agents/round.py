@@ -81,6 +81,7 @@ class Decision(NamedTuple):
     term: Term | None = None  # what its reward says, or will say, of theta, where it can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
     moment: Moment | None = None  # when its reading was taken, for denoisers to which that matters
+    law: tuple[Array, Array] | None = None  # mean and variance that were expected of its reward, if bounded
 
 
 def begin(
@@ -324,7 +325,8 @@ def _reward_within_reach(
     mean, variance = evidence.expected_reward(noise)
     paid, far = surprise.within(paid, mean, variance, agent.limit)
     counts = surprise.counted(memory.surprises, rewards=far)
-    return memory._replace(surprises=counts), decision._replace(evidence=evidence, reward=paid), paid
+    decision = decision._replace(evidence=evidence, reward=paid, law=(mean, variance))
+    return memory._replace(surprises=counts), decision, paid
 
 
 def reveal(

@@ -191,21 +191,18 @@ class Mind:
             return reading.law
         return agent.expects.expected(reading.parameters, reading.channel)
 
-    def expected_reward(self, decision: Decision) -> Law | None:
-        """Mean and variance of a reward, (1,) each, before it is learnt from; None where nothing is said."""
-        law = predict.reward(self.agent, self.setup, self.memory(""), decision)
-        return None if law is None else (np.broadcast_to(law[0], (1,)), np.broadcast_to(law[1], (1,)))
-
     def reward(
         self, unit: str, seen: Seen, arm: int, features: FeatureMap, value: float
     ) -> tuple[Seen, Law | None]:
         """Learn from a reward, or keep it for the true context that it awaits; what was expected of it."""
         decision, before = self.decision(seen, arm, features), self.memory(unit)
-        decision = decision._replace(evidence=decision.evidence.weighed())
-        law = self.expected_reward(decision)
+        law = None
+        if self.agent.limit is None or self.agent.learner.rewards != "gaussian":  # else it comes by itself
+            decision = decision._replace(evidence=decision.evidence.weighed())
+            law = predict.reward(self.agent, self.setup, before, decision)
         memory, after = rounds.reward(self.agent, self.setup, before, decision, np.asarray([value]))
         learnt = memory.learner is not before.learner
-        return self._after(unit, memory, seen, after, learnt=learnt), law
+        return self._after(unit, memory, seen, after, learnt=learnt), after.law or law
 
     def reveal(self, unit: str, seen: Seen, arm: int, features: FeatureMap, context: Array) -> Seen:
         """Take in a true context (1, d), not a number where it is not known."""

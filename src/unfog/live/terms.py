@@ -66,8 +66,10 @@ class Terms(NamedTuple):
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise InputError(field, repr(value), "0 or 1" if self.rewards == "bernoulli" else "a number")
         low, high = self.reward_range or (-LARGEST, LARGEST)
-        doors.reward(field, np.asarray(float(value)), self.rewards, low, high)
-        return float(value)
+        paid = float(value)
+        if not low <= paid <= high or (self.rewards == "bernoulli" and paid not in (0.0, 1.0)):
+            doors.reward(field, np.asarray(paid), self.rewards, low, high)
+        return paid
 
 
 def _plain(value: Any) -> Any:

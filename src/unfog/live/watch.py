@@ -39,7 +39,7 @@ class Watch:
 
     def rewarded(self, place: int, value: float, law: tuple[Array, Array] | None) -> None:
         """A reward that is learnt, of which this mean and variance, (1,) each, were expected."""
-        said = None if law is None else (float(law[0][0]), float(law[1][0]))
+        said = None if law is None else (law[0].item(), law[1].item())
         self.tallies = tallies.rewarded(self.tallies, place, value, said, binary=self.binary)
 
     def revealed(self, noisy: Array, mean: Array, variance: Array, true: Array) -> None:
