@@ -78,7 +78,7 @@ def after(past: Innovations, noisy: Array, mean: Array, variance: Array) -> Inno
     readings, alarmed = past.readings + 1, past.alarmed
     started = _to_come(past.readings) - _to_come(readings)
     evidence = np.minimum((past.evidence + started) * ratio, MOST)
-    if evidence.max() > ALARM / 2:  # a mean is no larger than the largest
+    if not alarmed.all() and evidence.max() > ALARM / 2:  # a mean is no larger than the largest
         now = (alarmed == 0) & (_by_coordinate(evidence, readings).mean(-1) >= ALARM)
         alarmed = np.where(now, readings, alarmed)
     return Innovations(readings, past.total + moments, FADES * past.lately + moments, evidence, alarmed)

@@ -78,7 +78,7 @@ class State:
     def decide(self, ask: Ask, time: float) -> dict[str, Any]:
         """Decide: the body of the event, which has been applied."""
         self._again(ask.unit)
-        offer, features = self._offer(ask), self.arms.features_of(ask.vectors)
+        offer, features = self.offer(ask), self.arms.features_of(ask.vectors)
         number, body = self.number, {"number": self.number, **ask.request}
         kept: dict[str, Denoised] = {}
         shadows: dict[str, Any] = {}
@@ -119,7 +119,7 @@ class State:
             "sd": dict(zip(names, np.broadcast_to(sd, (1, len(names)))[0].tolist(), strict=True)),
         }
 
-    def _offer(self, ask: Ask) -> Offer:
+    def offer(self, ask: Ask) -> Offer:
         """What a round is offered."""
         at = None if ask.at is None else np.asarray([ask.at])
         mask = self.arms.mask(ask)
@@ -191,7 +191,7 @@ class State:
             return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
         self._again(ask.unit)
-        offer, features = self._offer(ask), self.arms.features_of(ask.vectors)
+        offer, features = self.offer(ask), self.arms.features_of(ask.vectors)
         kept = {}
         for name, mind in self.minds.items():
             mind.advance()
