@@ -1,4 +1,4 @@
-"""Files that were cut or changed: a prefix of what was committed, all of it, or an error; never anything else."""
+"""Files that were cut or changed: what was committed, or a prefix of it, or an error, never anything else."""
 
 import random
 from pathlib import Path

@@ -1,9 +1,9 @@
 """Acknowledged means on the disk: the two mutants (no fsync; acknowledge before the commit) must fail here.
 
-What is shown: SQLite is told to sync at each commit, `commit` waits for that, and the bytes that were synced by
-the time of an acknowledgement, with any part of those that were not, open as a store that has the row. Writes
-are seen where they leave the process, by a library between it and the system. What is not shown: that the
-system and the disk do what fsync promises, and writes that are torn within themselves.
+What is shown: SQLite is told to sync at each commit, `commit` waits for that, and the bytes that were synced
+by the time of an acknowledgement, with any part of those that were not, open as a store that has the row.
+Writes are seen where they leave the process, by a library between it and the system. What is not shown: that
+the system and the disk do what fsync promises, and writes that are torn within themselves.
 """
 
 import random

@@ -8,7 +8,6 @@ import pytest
 
 from tests.live.rows import contents, put, version_1
 from unfog.inputs import InputError
-from unfog.live import schema
 from unfog.live.errors import StoreError
 from unfog.live.log import Log, Row
 
@@ -40,7 +39,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("Dear diary, " * 1000)
     before = path.read_bytes()
-    refused(path, "cannot be opened: the file is no SQLite database .*; allowed: a store of unfog$")
+    refused(path, "cannot be opened: it is no store of unfog .SQLite says: file is not a database.$")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (before, ["notes.txt"])
 
 
@@ -125,7 +124,7 @@ def test_an_upgrade_that_fails_leaves_the_file_as_it_was(
     (tmp_path / "walks.unfog-upgrade").write_text("left by one that was killed")
     before = path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(schema.os, failing, fail)
+        patch.setattr(os, failing, fail)
         refused(path, "could not be brought from version 1 to version 2: .*; the file is as it was$")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (before, ["walks.unfog"])
     assert contents(path) == OLD

@@ -124,4 +124,4 @@ def _write_ahead(opened: sqlite3.Connection, path: Path) -> None:
 def _explained(error: sqlite3.Error, path: Path) -> StoreError:
     if is_busy(error):
         return refusal(path)
-    return StoreError(f"{path} cannot be opened: {reason(error)}; allowed: a store of unfog")
+    return StoreError(f"{path} cannot be opened: {reason(error)}")
