@@ -24,7 +24,8 @@ class InputError(ValueError):
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         """Say which field, which value, and what is allowed."""
-        super().__init__(" ".join(f"{field}: {_short(value)}; allowed: {allowed}".split()))
+        words = " ".join(f"{field}: {_short(value)}; allowed: {allowed}".split())
+        super().__init__(words.encode(errors="backslashreplace").decode())  # so that it can be written
         self.field, self.value, self.allowed = field, value, allowed
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
@@ -37,13 +38,21 @@ class InputError(ValueError):
         return cls(f"{table}.{error.field}", error.value, error.allowed)
 
 
+def shown(value: object) -> str:
+    """A value as Python writes it, where it can be written: a number of 5,000 digits cannot."""
+    try:
+        return repr(value)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return f"{type(value).__name__} that cannot be shown"
+
+
 def _short(value: object) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else shown(value)
     text = " ".join(text.split())
     return text if len(text) <= 160 else text[:157] + "..."
 
 
-def _numbers(field: str, value: object, allowed: str) -> Array:
+def numbers(field: str, value: object, allowed: str) -> Array:
     """An array of finite floats, from numbers only: no text, no booleans, nothing ragged."""
     try:
         raw = np.asarray(value)
@@ -67,7 +76,7 @@ def _has_bool(value: object) -> bool:
 def vector(field: str, value: object, size: int) -> Array:
     """A vector of `size` numbers; one number stands for all."""
     allowed = f"a number or a list of {size} numbers"
-    array = _numbers(field, value, allowed)
+    array = numbers(field, value, allowed)
     if array.ndim == 0:
         return np.full(size, float(array))
     if array.shape != (size,):
@@ -80,7 +89,7 @@ def covariance(field: str, value: object, size: int) -> Array:
     allowed = (
         f"a positive number, {size} positive numbers or a symmetric positive definite {size} x {size} matrix"
     )
-    array = _numbers(field, value, allowed)
+    array = numbers(field, value, allowed)
     if array.ndim == 0:
         array = np.full(size, float(array))
     if array.shape == (size,):
@@ -110,7 +119,7 @@ def _check_definite(field: str, value: object, matrix: Array, allowed: str) -> N
 
 def rows(field: str, value: object, width: int | None, allowed: str) -> Array:
     """One or more rows of finite numbers; without a width, rows may themselves be arrays of any shape."""
-    found = _numbers(field, value, allowed)
+    found = numbers(field, value, allowed)
     fits = found.ndim >= 2 if width is None else found.ndim == 2 and found.shape[1] == width
     if not fits or 0 in found.shape:
         raise InputError(field, f"{_short(value)} has shape {found.shape}", allowed)
@@ -119,7 +128,7 @@ def rows(field: str, value: object, width: int | None, allowed: str) -> Array:
 
 def positive(field: str, value: object) -> float:
     """A positive finite number."""
-    array = _numbers(field, value, "a positive number")
+    array = numbers(field, value, "a positive number")
     if array.ndim != 0 or not array > 0:
         raise InputError(field, value, "a positive number")
     return float(array)
@@ -127,7 +136,7 @@ def positive(field: str, value: object) -> float:
 
 def not_negative(field: str, value: object) -> float:
     """Zero or a positive finite number."""
-    array = _numbers(field, value, "zero or a positive number")
+    array = numbers(field, value, "zero or a positive number")
     if array.ndim != 0 or array < 0:
         raise InputError(field, value, "zero or a positive number")
     return float(array)
@@ -137,21 +146,21 @@ def count(field: str, value: object, least: int = 1, most: int = 10**9) -> int:
     """A whole number in a range."""
     allowed = f"a whole number, at least {least} and at most {most}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise InputError(field, repr(value), allowed)
+        raise InputError(field, shown(value), allowed)
     return int(value)
 
 
 def flag(field: str, value: object) -> bool:
     """True or false."""
     if not isinstance(value, bool):
-        raise InputError(field, repr(value), "True or False")
+        raise InputError(field, shown(value), "True or False")
     return value
 
 
 def one_of(field: str, value: object, names: Sequence[str]) -> str:
     """One of these names."""
     if not isinstance(value, str) or value not in names:
-        raise InputError(field, repr(value), ", ".join(names))
+        raise InputError(field, shown(value), ", ".join(names))
     return value
 
 

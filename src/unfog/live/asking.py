@@ -4,19 +4,19 @@ The request is logged as it was understood, so that a replay reads the same numb
 twice can be held against what was asked the first time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unfog import inputs
-from unfog.inputs import LARGEST, InputError
+from unfog.inputs import LARGEST, InputError, shown
 from unfog.live import names
 from unfog.live.made import Made
 from unfog.maths.arrays import Array
 
-MOST_ARMS = 10_000
+ASKED = ("context", "unit", "arms", "key", "at", "noise", "forced", "probability")
 
 
 class Ask(NamedTuple):
@@ -35,17 +35,17 @@ class Ask(NamedTuple):
 def number(field: str, value: object, allowed: str = "a finite number") -> float:
     """A finite number that is no truth value and no text."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, repr(value), allowed)
+        raise InputError(field, shown(value), allowed)
     try:
         found = float(value)
     except OverflowError:
         raise InputError(field, value, allowed) from None
     if not -LARGEST <= found <= LARGEST:
-        raise InputError(field, repr(value), f"{allowed}, at most {LARGEST:g} in size")
+        raise InputError(field, shown(value), f"{allowed}, at most {LARGEST:g} in size")
     return found
 
 
-def context(
+def context_of(
     field: str, value: Any, coordinates: Sequence[str], whole: bool = True
 ) -> dict[str, float | None]:
     """A context by name: from a mapping, a sequence or an array; None for what was lost, or is not known.
@@ -74,13 +74,13 @@ def _row(field: str, value: Any, size: int) -> list[Any]:
     if isinstance(value, np.ndarray):
         value = value.reshape(-1).tolist() if value.shape in ((size,), (1, size)) else None
     if isinstance(value, str | bytes) or not isinstance(value, Sequence) or len(value) != size:
-        raise InputError(field, repr(value), allowed)
+        raise InputError(field, shown(value), allowed)
     return list(value)
 
 
 def ask(
     made: Made,
-    value: Any,
+    context: Any,
     unit: object = None,
     arms: Any = None,
     at: object = None,
@@ -89,15 +89,13 @@ def ask(
     probability: object = None,
 ) -> Ask:
     """The request, checked."""
-    request: dict[str, Any] = {"context": context("context", value, made.terms.context)}
+    request: dict[str, Any] = {"context": context_of("context", context, made.terms.context)}
     if unit is not None:
         request["unit"] = names.name("unit", unit)
     if arms is not None:
         request["arms"] = _arms(arms)
     if at is not None:
-        request["at"] = (
-            at.timestamp() if isinstance(at, datetime) else number("at", at, "a number, or a datetime")
-        )
+        request["at"] = _time(at)
     if noise is not None:
         request["noise"] = inputs.covariance("noise", noise, len(made.terms.context)).tolist()
     if forced is not None:
@@ -105,6 +103,32 @@ def ask(
     if probability is not None:
         request["given"] = _probability(probability, forced)
     return read(made, request)
+
+
+def several(field: str, asked: Any) -> list[dict[str, Any]]:
+    """Mappings of what a decision is asked for with."""
+    if isinstance(asked, str | bytes | Mapping) or not isinstance(asked, Iterable):
+        raise InputError(field, shown(asked), "a list of mappings, one for each decision")
+    found = list(asked)
+    for i, one in enumerate(found):
+        if not isinstance(one, Mapping):
+            raise InputError(f"{field}[{i}]", shown(one), f"a mapping with {', '.join(ASKED)}")
+        for name in one:
+            if name not in ASKED:
+                raise InputError(f"{field}[{i}].{name}", "no such field", ", ".join(ASKED))
+        if "context" not in one:
+            raise InputError(f"{field}[{i}].context", "missing", "the context of a decision")
+    return [dict(one) for one in found]
+
+
+def _time(at: object) -> float:
+    allowed = "a number, or a datetime"
+    try:
+        return at.timestamp() if isinstance(at, datetime) else number("at", at, allowed)
+    except (OverflowError, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("at", shown(at), allowed) from None
 
 
 def _arms(given: Any) -> Any:
@@ -117,7 +141,7 @@ def _probability(value: object, forced: object) -> float:
     allowed = "a number above 0 and at most 1, and only where an arm is forced"
     found = number("probability", value, allowed)
     if forced is None or not 0 < found <= 1:
-        raise InputError("probability", repr(value), allowed)
+        raise InputError("probability", shown(value), allowed)
     return found
 
 

@@ -3,7 +3,7 @@
 import re
 from datetime import timedelta
 
-from unfog.inputs import InputError
+from unfog.inputs import InputError, shown
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 LONGEST = 100 * 365 * 86_400.0
@@ -17,7 +17,7 @@ def seconds(field: str, value: object) -> float | None:
         return None
     found = _read(value)
     if found is None or not 0 < found <= LONGEST:
-        raise InputError(field, repr(value), ALLOWED)
+        raise InputError(field, shown(value), ALLOWED)
     return found
 
 
@@ -25,6 +25,6 @@ def _read(value: object) -> float | None:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        return float(max(-LONGEST, min(value, 2 * LONGEST)))  # an integer may be too large for a float
     match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
     return None if match is None else float(match[1]) * SECONDS[match[2]]

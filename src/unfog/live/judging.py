@@ -109,7 +109,8 @@ def void(state: State, decision: str, rows: Rows) -> bool:
     found: Open | Past = state.open.get(decision) or Past(decision, rows())
     if found.voided:
         return False
-    if found.paid is not None:
+    waits = isinstance(found, Open) and state.awaits(found)
+    if found.paid is not None and not waits:
         raise Gone(
             "decision", repr(decision), "a decision without a reward: that of this one is learnt already"
         )

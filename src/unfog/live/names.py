@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
-from unfog.inputs import LARGEST, InputError
+from unfog.inputs import InputError, numbers, shown
 
 LONGEST = 200
 MOST_ARMS = 10_000
@@ -23,17 +21,17 @@ def name(field: str, value: object) -> str:
         or not value.isprintable()
         or not value.strip()
     ):
-        raise InputError(field, repr(value), allowed)
+        raise InputError(field, shown(value), allowed)
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InputError(field, repr(value), allowed) from None
+        raise InputError(field, shown(value), allowed) from None
     return value
 
 
 def _distinct(field: str, values: Iterable[object], most: int) -> list[str]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(field, repr(values), "a list of names")
+        raise InputError(field, shown(values), "a list of names")
     found = [name(f"{field}[{i}]", value) for i, value in enumerate(values)]
     if not 0 < len(found) <= most:
         raise InputError(field, f"{len(found)} names", f"1 to {most}")
@@ -61,17 +59,11 @@ def arms(field: str, value: Any, told: Mapping[str, Any]) -> dict[str, Any]:  # 
 def vector(field: str, value: Any) -> list[Any]:
     """The numbers of an arm: a list, or for matrices a list of rows."""
     allowed = "a list of finite numbers"
-    try:
-        raw = np.asarray(value)
-    except ValueError:
-        raise InputError(field, value, allowed) from None
-    if raw.dtype.kind not in "iuf" or raw.ndim not in (1, 2) or raw.size == 0:
+    found = numbers(field, value, allowed)
+    if found.ndim not in (1, 2) or found.size == 0:
         raise InputError(field, value, allowed)
-    numbers = raw.astype(np.float64)
-    if not (np.abs(numbers) <= LARGEST).all():
-        raise InputError(field, value, allowed)
-    found: list[Any] = numbers.tolist()
-    return found
+    listed: list[Any] = found.tolist()
+    return listed
 
 
 def is_row(agent: Agent) -> bool:

@@ -8,7 +8,7 @@ awaited, and only then is there an answer. A key that was used before gives the 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from unfog.inputs import InputError
+from unfog.inputs import InputError, shown
 from unfog.live import answers, asking, inside, judging, names
 from unfog.live.answers import Decision, Receipt
 from unfog.live.errors import Unknown
@@ -57,8 +57,7 @@ class Problem:
         ask = asking.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
 
         def work(state: State, now: float) -> Event:
-            state.arms.check(ask)
-            state.refuse_unit(ask.unit)
+            self._refuse(state, ask)
             state.close_past(now)
             name = state.id_of(state.number)
             return Event(name, state.decide(ask, now))
@@ -69,9 +68,20 @@ class Problem:
         return answers.decision(done.decision or "", done.body, chances)
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
-        """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all."""
+        """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
+
+        Where one is refused, so are all; but for a key that was used for something else.
+        """
+        wanted = asking.several("asked", asked)
+        made = self.store.made(self.name)
+        asks = [
+            asking.ask(made, **{name: value for name, value in one.items() if name != "key"})
+            for one in wanted
+        ]
         with self.store.together():
-            return [self.decide(**one) for one in asked]
+            for ask in asks:
+                self._refuse(self.store.state(self.name), ask)
+            return [self.decide(**one) for one in wanted]
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
@@ -85,16 +95,24 @@ class Problem:
         return self._report("reward", decision, key, {"value": paid}, work)
 
     def reward_many(self, rewards: Mapping[str, float]) -> dict[str, Receipt]:
-        """The rewards of several decisions, with one commit for all."""
+        """The rewards of several decisions, with one commit for all; where one is refused, so are all."""
+        if not isinstance(rewards, Mapping):
+            raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
+        paid = {
+            names.name("decision", one): self.terms.check_reward("value", x) for one, x in rewards.items()
+        }
         with self.store.together():
+            state = self.store.state(self.name)
+            for decision, value in paid.items():
+                judging.reward(state, decision, value, self._rows(decision))
             return {decision: self.reward(decision, value) for decision, value in rewards.items()}
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
-        given = asking.context("context", context, self.terms.context, whole=False)
+        given = asking.context_of("context", context, self.terms.context, whole=False)
         told = {name: value for name, value in given.items() if value is not None}
         if not told:
-            raise InputError("context", repr(context), "one coordinate at least")
+            raise InputError("context", shown(context), "one coordinate at least")
 
         def work(state: State, now: float) -> Event | None:
             body = judging.reveal(state, decision, told, now, self._rows(decision))
@@ -208,6 +226,12 @@ class Problem:
         done = self._act(kind, decision, key, request, work)
         return answers.receipt(done.seq, done.body["outcome"])
 
+    def _refuse(self, state: State, ask: asking.Ask) -> None:
+        """What cannot be decided now."""
+        state.arms.check(ask)
+        state.refuse_unit(ask.unit)
+        state.refuse_noise(ask)
+
     def _rows(self, decision: str) -> Callable[[], Sequence[Row]]:
         return lambda: self.store.log.of(self.name, decision)
 
@@ -227,7 +251,7 @@ class Problem:
     def _frozen(self, arm: str | None) -> Receipt:
         def work(state: State, now: float) -> Event:
             known = state.arms.available
-            if arm is not None and known and arm not in known:
+            if arm is not None and state.arms.vectors and arm not in known:
                 raise InputError("arm", repr(arm), ", ".join(known))
             return self._applied(state, "freeze", None, {"arm": arm, "outcome": "done"}, now)
 

@@ -7,10 +7,10 @@ written, or a replay would be another story: so the source of its module is reme
 import inspect
 import sys
 from hashlib import sha256
-from importlib import import_module
 from typing import Any
 
-from unfog.inputs import REFERENCE, InputError
+from unfog.agents.catalogue import AGENTS
+from unfog.inputs import REFERENCE, InputError, imported, shown
 
 
 def path_of(field: str, value: object) -> str:
@@ -21,7 +21,7 @@ def path_of(field: str, value: object) -> str:
     known = sys.modules.get(module)
     if module == "__main__" or known is None or vars(known).get(name) is not value:
         allowed = "a name, or something that can be imported: module:name"
-        raise InputError(field, repr(value), allowed)
+        raise InputError(field, shown(value), allowed)
     return f"{module}:{name}"
 
 
@@ -33,13 +33,14 @@ def _home(value: Any) -> tuple[str, str]:
         return "", ""
 
 
-def fingerprint(path: str) -> str | None:
+def fingerprint(field: str, path: str) -> str | None:
     """The SHA-256 of the source of a module:name; None for names of our own."""
-    if not REFERENCE.fullmatch(path):
+    home = path.partition(":")[0]
+    if not REFERENCE.fullmatch(path) or home in AGENTS:
         return None
-    module = import_module(path.partition(":")[0])
+    imported(field, path, "a name, or module:name of something that can be imported")
     try:
-        text = inspect.getsource(module)
+        text = inspect.getsource(sys.modules[home])
     except (OSError, TypeError):
         return "no source"
     return sha256(text.encode()).hexdigest()

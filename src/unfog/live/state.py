@@ -52,6 +52,7 @@ class State:
         sizes = len(made.terms.context), len(made.terms.arms)
         binary = made.terms.rewards == "bernoulli"
         self.watch = Watch(*sizes, expects=self.mind.agent.expects is not None, binary=binary)
+        self.unwritten = False  # whether something has changed, or begun to, that is not in the log yet
 
     @property
     def mind(self) -> Mind:
@@ -77,6 +78,7 @@ class State:
 
     def decide(self, ask: Ask, time: float) -> dict[str, Any]:
         """Decide: the body of the event, which has been applied."""
+        self.unwritten = True
         self._again(ask.unit)
         offer, features = self.offer(ask), self.arms.features_of(ask.vectors)
         number, body = self.number, {"number": self.number, **ask.request}
@@ -166,6 +168,7 @@ class State:
 
     def apply(self, kind: str, decision: str | None, body: Mapping[str, Any], time: float) -> None:
         """An event of the log."""
+        self.unwritten = True
         self.close_past(time)
         self.watch.counted(kind, body)
         if kind == "decide":
@@ -222,6 +225,8 @@ class State:
                 self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
         found.paid, found.settled = value, True
         self.waiting.pop(found.id, None)
+        if self.awaits(found) and found.id not in self.hidden:
+            self.overdue[found.id] = None  # its true context can come no more
 
     def _reveal(self, found: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] not in ("learnt", "noted") or "context" not in body:
@@ -282,7 +287,7 @@ class State:
             if within is None or self.open[name].time + within > time:
                 break
             names.append(name)
-        return found + [(name, {"what": "context"}) for name in names if self._awaits(self.open[name])]
+        return found + [(name, {"what": "context"}) for name in names if self.awaits(self.open[name])]
 
     def awaits_context(self, found: Open) -> bool:
         """Whether a reward would have to be kept until the true context is known."""
@@ -296,10 +301,17 @@ class State:
                 allowed = f"one unit: the learner of {mind.agent.name!r} denoises past rounds with one bias"
                 raise InputError("unit", repr(unit), allowed)
 
-    def _awaits(self, found: Open) -> bool:
+    def refuse_noise(self, ask: Ask) -> None:
+        """To most denoisers all readings are alike."""
+        for mind in self.minds.values():
+            if ask.noise is not None and mind.agent.timed is None:
+                allowed = f"none: to the denoiser of {mind.agent.name!r} all readings are alike"
+                raise InputError("noise", "given for one reading", allowed)
+
+    def awaits(self, found: Open) -> bool:
         """Whether a reward is kept that cannot be learnt from before the true context is known."""
         seen = found.seen.get(OBEYED)
-        waits = self.mind.agent.awaits_context and not found.dropped
+        waits = self.mind.agent.awaits_context and not found.dropped and not found.voided
         return waits and seen is not None and seen.reward is not None and seen.known is None
 
     def close_past(self, time: float) -> None:
@@ -311,7 +323,7 @@ class State:
             if found.time + within > time:
                 return
             del self.hidden[name]
-            if self._awaits(found):
+            if self.awaits(found):
                 self.overdue[name] = None
             self._close_if_done(found)
 
@@ -320,7 +332,7 @@ class State:
         known = len(found.shown) == len(self.terms.context)
         hidden = found.id in self.hidden and not known and not found.voided
         again = found.id in self.recent.get(found.unit, ()) and not found.voided
-        if found.settled and not hidden and not again and not self._awaits(found):
+        if found.settled and not hidden and not again and not self.awaits(found):
             for names in (self.open, self.hidden, self.overdue):
                 names.pop(found.id, None)
 

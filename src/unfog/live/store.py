@@ -8,7 +8,7 @@ it may hold what the file does not.
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,7 +16,7 @@ from typing import Any, Self
 from unfog.inputs import InputError
 from unfog.live import erase, names, snapshot, terms, transfer
 from unfog.live.clock import Clock
-from unfog.live.errors import Conflict, Unknown
+from unfog.live.errors import Conflict, Stale, Unknown
 from unfog.live.log import Log, Row
 from unfog.live.made import Made, needed
 from unfog.live.problem import Problem
@@ -123,13 +123,19 @@ class Store:
 
     def act(self, turn: Turn) -> Done:
         """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
+        while True:
+            with suppress(Stale):  # so many keys came meanwhile that the file must be asked once more
+                return self._acted(turn)
+
+    def _acted(self, turn: Turn) -> Done:
         known, mark = (None, 0) if turn.key is None else self.log.find(turn.problem, turn.key)
         with self.lock:
             if turn.key is not None and known is None:
                 known = self.log.recent(turn.problem, turn.key, mark)
             done = self._first(turn) if known is None else _again(turn, known)
-            epoch = self.log.epoch
-        if not self._together:
+            # Here, and not later: another thread may begin a batch as soon as the lock is free.
+            epoch, alone = self.log.epoch, not self._together
+        if alone:
             self.log.commit(done.seq, epoch)
             self._snapshot_if_due(turn.problem)
         return done
@@ -137,20 +143,21 @@ class Store:
     def _first(self, turn: Turn) -> Done:
         """Nothing was asked with this key before, or there is none."""
         state, now = self.state(turn.problem), self.now()
+        state.unwritten = False
         try:
             self.expire(turn.problem, state, now)
             event = turn.work(state, now)
-        except InputError:
-            raise  # at the door: nothing was changed
-        except BaseException:
-            self._states.pop(turn.problem, None)  # it may be half done: the log says what was
+            if event is None:
+                body = {**turn.request, "outcome": "known"}
+                if turn.key is None:
+                    return Done(self.log.last, turn.decision, body)
+                event = Event(turn.decision, body)  # so that the key is not used for something else
+                state.apply(turn.kind, turn.decision, body, now)
+            row = self._row(turn.problem, turn.kind, event.decision, turn.key, now, event.body)
+        except BaseException as error:
+            if state.unwritten or not isinstance(error, InputError):
+                self._states.pop(turn.problem, None)  # it may be half done: the log says what was
             raise
-        if event is None:
-            body = {**turn.request, "outcome": "known"}
-            if turn.key is None:
-                return Done(self.log.last, turn.decision, body)
-            event = Event(turn.decision, body)  # so that the key is not used for something else
-        row = self._row(turn.problem, turn.kind, event.decision, turn.key, now, event.body)
         return Done(row.seq, event.decision, event.body)
 
     def expire(self, name: str, state: State, now: float) -> None:
@@ -158,6 +165,7 @@ class Store:
         for decision, body in state.due(now):
             state.apply("expire", decision, body, now)
             self._row(name, "expire", decision, None, now, body)
+            state.unwritten = False
 
     def _row(
         self, name: str, kind: str, decision: str | None, key: str | None, now: float, body: dict[str, Any]
@@ -176,8 +184,8 @@ class Store:
                 yield
             finally:
                 self._together -= 1
-                ticket, epoch = self.log.last, self.log.epoch
-        if not self._together:
+                ticket, epoch, alone = self.log.last, self.log.epoch, not self._together
+        if alone:
             self.log.commit(ticket, epoch)
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
@@ -209,6 +217,7 @@ class Store:
             return {name: self._replayed(name, verify) for name in chosen}
 
     def _replayed(self, name: str, verify: bool) -> Replayed:
+        self.log.commit(self.log.last, self.log.epoch)  # what is remembered holds rows that are queued, too
         before = self.digest(name)
         if verify:
             erasures = [row.seq for row in self.log.read(name) if row.kind == "erase"]

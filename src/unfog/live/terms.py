@@ -63,26 +63,22 @@ class Terms(NamedTuple):
 
     def check_reward(self, field: str, value: object) -> float:
         """A reward that may be paid."""
+        allowed = "0 or 1" if self.rewards == "bernoulli" else "a number"
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise InputError(field, repr(value), "0 or 1" if self.rewards == "bernoulli" else "a number")
+            raise InputError(field, inputs.shown(value), allowed)
         low, high = self.reward_range or (-LARGEST, LARGEST)
-        paid = float(value)
+        try:
+            paid = float(value)
+        except OverflowError:
+            raise InputError(field, value, allowed) from None
         if not low <= paid <= high or (self.rewards == "bernoulli" and paid not in (0.0, 1.0)):
             doors.reward(field, np.asarray(paid), self.rewards, low, high)
         return paid
 
 
-def _plain(value: Any) -> Any:
-    """A number, or lists of numbers, as JSON has them."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-
-
 def _numbers(field: str, value: Any, told: Mapping[str, Any]) -> Any:  # noqa: ARG001
     """Checked once the size of theta is known: live/made.py."""
-    try:
-        return np.asarray(_plain(value), dtype=np.float64).tolist()
-    except (TypeError, ValueError):
-        raise InputError(field, value, "a number, a list or a matrix of numbers") from None
+    return inputs.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
 
 
 def _range(field: str, value: Any, told: Mapping[str, Any]) -> list[float] | None:
@@ -91,13 +87,10 @@ def _range(field: str, value: Any, told: Mapping[str, Any]) -> list[float] | Non
     allowed = "None, or two numbers: the least and the largest reward"
     if told["rewards"] == "bernoulli":
         raise InputError(field, value, "None: rewards are 0 or 1")
-    try:
-        low, high = (float(x) for x in value)
-    except (TypeError, ValueError):
-        raise InputError(field, value, allowed) from None
-    if not -LARGEST <= low < high <= LARGEST:
+    found = inputs.numbers(field, value, allowed)
+    if found.shape != (2,) or not found[0] < found[1]:
         raise InputError(field, value, allowed)
-    return [low, high]
+    return [float(x) for x in found]
 
 
 def _reward_var(field: str, value: Any, told: Mapping[str, Any]) -> float | None:
@@ -117,7 +110,7 @@ def _agent(field: str, value: Any, told: Mapping[str, Any]) -> str:  # noqa: ARG
 
 
 def _features(field: str, value: Any, told: Mapping[str, Any]) -> str:  # noqa: ARG001
-    return "product" if value == "linear" else path_of(field, value)
+    return "product" if isinstance(value, str) and value == "linear" else path_of(field, value)
 
 
 def _seed(field: str, value: Any, told: Mapping[str, Any]) -> int:  # noqa: ARG001
@@ -234,5 +227,5 @@ def _shown(value: Any) -> str:
 
 def _fingerprints(told: Mapping[str, Any]) -> dict[str, str]:
     """Of what is the caller's own."""
-    found = {name: fingerprint(told[name]) for name in ("features", "agent") if ":" in told[name]}
+    found = {name: fingerprint(name, told[name]) for name in ("features", "agent") if ":" in told[name]}
     return {name: value for name, value in found.items() if value is not None}
