@@ -17,6 +17,12 @@ than one: with R(t) the weight of those after the t-th reading,
 
     M <- (M + R(t - 1) - R(t)) ratio(z),   e-value = M + R(t),   R(t) = 1 / (2 + log2(1 + t)).
 
+Measured with `unfog`, d = 5, contexts of variance 1: noise of 1.1, told wrong by three either way, is seen
+within 300 readings in all of 400 worlds, mostly after 20 (three times) or 80 (a third); 1.5 % of 2,000 worlds
+as told raise the alarm within 1,000. Contexts hide small noise: told 0.5 and a third of that, 83 % within
+300; told 0.1 and three times, 41 %. Heavy tails with the variance told raise it too, in 48 % (three degrees
+of freedom) or 6 % (five) within 1,000; and denoisers that learn the noise themselves seldom do.
+
 One absurd reading multiplies an e-value by 18 at most, for `CAP`: by itself it does not raise the alarm. What
 was lost, not a number, is a ratio of one. J. Ville, *Étude critique de la notion de collectif*; G. Shafer,
 *Testing by betting*; A. Ramdas and others, *Game-theoretic statistics and safe anytime-valid inference*; the
