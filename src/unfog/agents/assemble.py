@@ -17,6 +17,7 @@ from unfog.agents.parts import (
     Corrects,
     Denoiser,
     Expects,
+    KnowsBias,
     Learner,
     LooksBack,
     Privileged,
@@ -25,6 +26,7 @@ from unfog.agents.parts import (
     Smooths,
     TakesBack,
     Timed,
+    Weighs,
 )
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, one_of
@@ -126,6 +128,16 @@ class Agent:
     def readies(self) -> Readies | None:
         """Its denoiser, where that works something out once for a reading."""
         return self.denoiser if isinstance(self.denoiser, Readies) else None
+
+    @cached_property
+    def knows_bias(self) -> KnowsBias | None:
+        """Its denoiser, where that says what it believes of the bias."""
+        return self.denoiser if isinstance(self.denoiser, KnowsBias) else None
+
+    @cached_property
+    def weighs(self) -> Weighs | None:
+        """Its denoiser, where that weighs hypotheses."""
+        return self.denoiser if isinstance(self.denoiser, Weighs) else None
 
     @cached_property
     def timed(self) -> Timed | None:
