@@ -2,7 +2,9 @@
 
 import random
 import sqlite3
+import threading
 import zlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,3 +97,155 @@ def test_arms_with_vectors_that_are_added(tmp_path: Path, agent: str) -> None:
 @pytest.mark.parametrize("agent", ["unfog", "alg1"])
 def test_no_channel(tmp_path: Path, agent: str) -> None:
     check(recovered(tmp_path, terms(agent, channel=None), 150, 3))
+
+
+def closed(folder: Path) -> tuple[Path, Player, str, int]:
+    """A store with two snapshots and another problem; its player, what is remembered, and of how much."""
+    player, path = Player(6), folder / "store" / "walks.unfog"
+    path.parent.mkdir()
+    with player.open(path) as store:
+        store.problem("naps", **terms("late")).decide([0.5, 1.0])
+        walks = store.problem("walks", **terms("late"))
+        player.play(walks, 60)
+        store.snapshot()
+        player.play(walks, 60)
+        found = walks.fingerprint(), len(walks.events())
+    return path, player, *found
+
+
+def changed(path: Path, blob: bytes | None = None, **columns: Any) -> None:
+    """The newest snapshot with other bytes or columns, and a checksum that fits them."""
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM snapshot WHERE problem = 'naps'")
+    said = "SELECT problem, seq, fingerprint, blob FROM snapshot ORDER BY seq DESC LIMIT 1"
+    problem, seq, fingerprint, whole = connection.execute(said).fetchone()
+    blob = whole if blob is None else blob
+    new = {"problem": problem, "seq": seq, "fingerprint": fingerprint} | columns
+    told = zlib.crc32(blob, zlib.crc32("{problem} {seq} {fingerprint}".format(**new).encode()))
+    connection.execute(
+        "UPDATE snapshot SET problem = ?, fingerprint = ?, blob = ?, checksum = ? WHERE seq = ?",
+        (new["problem"], new["fingerprint"], blob, told, seq),
+    )
+    connection.commit()
+    connection.close()
+
+
+def newest(path: Path) -> bytes:
+    connection = sqlite3.connect(path)
+    (blob,) = connection.execute(
+        "SELECT blob FROM snapshot WHERE problem = 'walks' ORDER BY seq DESC"
+    ).fetchone()
+    connection.close()
+    return bytes(blob)
+
+
+def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
+    """What is remembered of the problem by another start, and how many events it had to read for that."""
+    counts, folded = [], snapshot.folded
+
+    def counting(*given: Any) -> Any:
+        state, found = folded(*given)
+        counts.append(found.events)
+        return state, found
+
+    with monkeypatch.context() as patch, player.open(path) as store:
+        patch.setattr(snapshot, "folded", counting)
+        return store.problem("walks").fingerprint(), counts[0]
+
+
+def test_a_snapshot_spares_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, player, found, events = closed(tmp_path)
+    assert read_anew(path, player, monkeypatch) == (found, 0)
+
+
+@pytest.mark.parametrize("place", [0, 9, 40, 3000, -1])
+def test_a_snapshot_with_a_changed_byte_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    path, player, found, events = closed(tmp_path)
+    blob = bytearray(newest(path))
+    blob[place] ^= 1
+    changed(path, bytes(blob))
+    assert read_anew(path, player, monkeypatch) == (found, events)
+
+
+def test_a_snapshot_of_another_version_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, player, found, events = closed(tmp_path)
+    monkeypatch.setattr(snapshot, "__version__", "0.0.0")
+    assert read_anew(path, player, monkeypatch) == (found, events)
+
+
+def test_a_snapshot_of_another_problem_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, player, found, events = closed(tmp_path)
+    with player.open(path) as store:
+        store.problem("naps").decide([0.1, 0.2])
+        other = snapshot.written(store.state("naps"))
+        print_ = snapshot.fingerprint(store.made("naps"))
+    changed(path, other, fingerprint=print_)
+    assert read_anew(path, player, monkeypatch) == (found, events)
+
+
+def failure(call: Callable[[], object]) -> str:
+    """What a call says that fails; nothing, if it does not."""
+    try:
+        call()
+    except StoreError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_commit_that_fails_leaves_memory_as_the_log_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """Whichever statement it is: the caller is told, and the next answer is that of a store read anew."""
+    disk, player = Disk(), Player(8)
+    monkeypatch.setattr("unfog.live.store.Log", partial(Log, connect=disk.connect))
+    path = tmp_path / "store" / "walks.unfog"
+    path.parent.mkdir()
+    with player.open(path) as store:
+        walks = store.problem("walks", **terms("late"))
+        player.play(walks, 40)
+        refused = reached = 0
+        for statement in range(1, 12):
+            disk.fail([statement], late)
+            player.time += 1.0
+            said = failure(lambda key=f"k{statement}": walks.decide([0.3, 0.4], unit="ann", key=key))
+            refused, reached = refused + bool(said), reached + (disk.calls >= statement)
+            disk.fail(())
+            kept = [event["key"] for event in walks.events()].count(f"k{statement}")
+            assert kept == 1 if not said else kept <= ("nothing was changed" not in said)
+            other = player.again()
+            with other.open(copied(store, tmp_path / f"copy {statement}")) as copy:
+                assert copy.problem("walks").fingerprint() == walks.fingerprint()
+                again = copy.problem("walks").decide([1.0, -1.0], key=f"next {statement}")
+            assert walks.decide([1.0, -1.0], key=f"next {statement}") == again
+            walks.decide([0.3, 0.4], unit="ann", key=f"k{statement}")
+        assert store.replay(verify=True)["walks"].same
+    assert reached >= refused >= 3
+
+
+def test_a_call_is_answered_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, player = Disk(), Player(9)
+    monkeypatch.setattr("unfog.live.store.Log", partial(Log, connect=disk.connect))
+    reached, go_on, answered = threading.Event(), threading.Event(), list[Any]()
+
+    def at_commit(_: sqlite3.Connection) -> None:
+        reached.set()
+        assert go_on.wait(10)
+
+    with player.open(tmp_path / "walks.unfog") as store:
+        walks = store.problem("walks", **terms("unfog"))
+        disk.at_commit = at_commit
+        thread = threading.Thread(target=lambda: answered.append(walks.decide([0.1, 0.2])))
+        thread.start()
+        assert reached.wait(10)
+        thread.join(0.05)
+        assert answered == []
+        go_on.set()
+        thread.join(10)
+        assert len(answered) == 1
