@@ -92,7 +92,9 @@ def check_events(store: Store, acknowledged: list[list[Any]]) -> None:
 def check_answer(event: dict[str, Any] | None, verb: str, given: dict[str, Any], answer: list[Any]) -> None:
     """The event of a call says what was asked, and what was answered."""
     assert event is not None, (verb, given, answer)
-    asked = {name: given.get(name) for name in ("context", "unit", "value", "decision", "key") if name in given}
+    asked = {
+        name: given.get(name) for name in ("context", "unit", "value", "decision", "key") if name in given
+    }
     assert {name: event.get(name) for name in asked} == asked
     if verb == "decide":
         kept = [event[name] for name in ("decision", "arm", "probability", "denoised", "sd", "number")]
