@@ -162,6 +162,22 @@ def test_nothing_seen_yet_is_the_prior(name: str, in_blocks: bool) -> None:
     close(later.memory, Play(agent(FIXED[name]), NEW, in_blocks).memory)
 
 
+def again(later: Play, made: Decision) -> Decision:
+    """A decision of before, as live makes it again: of what was believed then, with the new arms closed."""
+    design = later.features.design(made.context)
+    if later.agent.awaits_context and made.known is not None:
+        design = later.features.at(made.known)
+    belief = grow.grown_belief(later.known, made.evidence.belief)
+    evidence = made.evidence.known_to_be(design)._replace(
+        features=later.features, belief=belief, context=made.evidence.context
+    )
+    if made.term is None:
+        return made._replace(evidence=evidence)
+    more = later.known.prior_mean.shape[-1] - made.term.row.shape[-1]
+    row = np.pad(made.term.row, ((0, 0), (0, more)))
+    return made._replace(evidence=evidence, term=made.term._replace(row=row))
+
+
 @SHAPES
 @pytest.mark.parametrize("name", FIXED)
 def test_rewards_of_decisions_from_before_are_learnt(name: str, in_blocks: bool) -> None:
@@ -173,7 +189,7 @@ def test_rewards_of_decisions_from_before_are_learnt(name: str, in_blocks: bool)
         waiting.append([play.decide(t) for t in range(3, 6)])
     later = few.grow(in_blocks)
     for t, made, right in zip(range(3, 6), *waiting, strict=True):
-        made = grow.grown_decision(few.agent, few.known, later.known, later.features, made)
+        made = again(later, made)
         later.pay(t, made)
         all_along.pay(t, right)
     close(later.memory, all_along.memory)
@@ -191,7 +207,7 @@ def test_contexts_of_decisions_from_before_are_taken_in(name: str, paid: bool, i
         waiting.append(play.pay(3, made) if paid else made)
     later = few.grow(in_blocks)
     made, right = waiting
-    made = grow.grown_decision(few.agent, few.known, later.known, later.features, made)
+    made = again(later, made)
     for play, decision in ((later, made), (all_along, right)):
         part = np.tile([0.3, np.nan, -1.0], (TRIALS, 1))
         for context in (part, np.tile([0.3, 2.0, -1.0], (TRIALS, 1))):

@@ -341,8 +341,11 @@ class State:
         before = self.made.knowledge(self.arms.features)
         self.arms.change(body, self.number)
         after = self.made.knowledge(self.arms.features)
-        for mind in self.minds.values():
+        for name, mind in self.minds.items():
             mind.grow(before, after)
+            for found in self.open.values():
+                if name in found.seen:
+                    found.seen[name] = mind.grown(found.seen[name])
 
 
 ABOUT_DECISIONS = {
