@@ -67,7 +67,7 @@ def _peers(live: Row) -> list[str]:
     failed = [item(f"`{row['peer']}`: {row['error']}") for row in live["peers"]["rows"] if row["error"]]
     return [
         said("""Beside it a step (choose, learn) of other libraries on the same number of features and arms,
-            from the same run. Theirs is in memory alone: no log, no id, no probability in most, no noise."""),
+            from the same run. Theirs is in memory alone: no log, no ids, and no noise."""),
         table(["row", "what is used", "µs a step", "× unfog.live"], cells, left=2),
         *failed,
     ]
