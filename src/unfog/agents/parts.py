@@ -227,6 +227,31 @@ class Readies(Protocol):
         """The state with that work done, for `expected` and `predict` alone."""
 
 
+@runtime_checkable
+class KnowsBias(Protocol):
+    """A denoiser that says what it believes of the channel's bias."""
+
+    @abstractmethod
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Mean (..., d) and covariance (..., d, d) of the bias of the round to come.
+
+        To denoisers of time, the bias as of the last reading: what it will be hangs on when the next comes.
+        """
+
+
+@runtime_checkable
+class Weighs(Protocol):
+    """A denoiser that weighs hypotheses about the channel against each other."""
+
+    @abstractmethod
+    def labels(self, parameters: Parameters) -> tuple[dict[str, float], ...]:
+        """What each hypothesis says, by name, in the order of their weights."""
+
+    @abstractmethod
+    def weights(self, parameters: Parameters, state: State) -> Array:
+        """How probable each one is, (..., n)."""
+
+
 class Hindsight(NamedTuple):
     """What all measurements, this round's included, say of the bias and so of every context up to now.
 

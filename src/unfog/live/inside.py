@@ -63,7 +63,7 @@ def _variances(theta: Any) -> Array:
 
 
 def bias(state: State, unit: str) -> tuple[Array, Array] | None:
-    """Mean and standard deviation of a unit's bias, (d,) each, in the caller's units; None: none is learnt."""
+    """Mean and deviation of a unit's bias, (d,) each, in the caller's units; None: there is none."""
     mind, units = state.mind, state.made.units
     if not isinstance(mind.agent.denoiser, KnowsBias):
         return None
@@ -83,7 +83,7 @@ def _weights(mind: Mind, unit: str) -> dict[str, float]:
     weights = denoiser.weights(mind.setup.denoiser, mind.memory(unit).denoiser).reshape(-1)
     names = [
         ", ".join(f"{name} {value:g}" for name, value in one.items())
-        for one in denoiser.hypotheses(mind.setup.denoiser)
+        for one in denoiser.labels(mind.setup.denoiser)
     ]
     return dict(zip(names, weights.tolist(), strict=True))
 

@@ -54,7 +54,7 @@ class Past:
         """What was revealed."""
         found: dict[str, float] = {}
         for kind, body in self.bodies:
-            if kind == "reveal":
+            if kind == "reveal" and body["outcome"] in ("learnt", "noted"):
                 found |= body["context"]
         return found
 

@@ -95,7 +95,7 @@ class Problem:
         return self._report("reward", decision, key, {"value": paid}, work)
 
     def reward_many(self, rewards: Mapping[str, float]) -> dict[str, Receipt]:
-        """The rewards of several decisions, with one commit for all; where one is refused, so are all."""
+        """The rewards of several decisions, with one commit; where one is refused, so are all."""
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
         paid = {

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from unfog.live.problem import Problem
 
 FIRST = ("decision", "number", "time", "unit", "arm", "probability", "reward", "outcome")
-LEFT = ("late", "ignored")  # rewards that are no part of what was learnt
+PAID = ("learnt", "kept", "waits")  # other rewards are no part of what is learnt
 
 
 def as_table(events: Iterable[Mapping[str, Any]], coordinates: Sequence[str]) -> Iterator[list[Any]]:
@@ -34,10 +34,8 @@ def _into(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
         parts = {f"{p}.{n}": x for p in ("context", "denoised", "sd") for n, x in event.get(p, {}).items()}
         rows[event["decision"]] = {name: event.get(name) for name in FIRST} | parts | {"outcome": "open"}
     elif kind == "reward":
-        if event["outcome"] != "known":
-            row |= {"outcome": event["outcome"]} | (
-                {} if event["outcome"] in LEFT else {"reward": event["value"]}
-            )
+        if event["outcome"] in PAID:
+            row |= {"outcome": event["outcome"], "reward": event["value"]}
     elif kind == "reveal":
         row |= {f"true.{name}": x for name, x in event.get("context", {}).items()}
     elif kind == "void":

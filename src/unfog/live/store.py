@@ -162,10 +162,11 @@ class Store:
 
     def expire(self, name: str, state: State, now: float) -> None:
         """Write down what has expired by now. The caller holds the lock."""
-        for decision, body in state.due(now):
-            state.apply("expire", decision, body, now)
-            self._row(name, "expire", decision, None, now, body)
-            state.unwritten = False
+        while due := state.due(now):  # again: a reward that the wait has made final may await a context
+            for decision, body in due:
+                state.apply("expire", decision, body, now)
+                self._row(name, "expire", decision, None, now, body)
+                state.unwritten = False
 
     def _row(
         self, name: str, kind: str, decision: str | None, key: str | None, now: float, body: dict[str, Any]

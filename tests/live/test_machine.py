@@ -1,0 +1,282 @@
+"""Anything in any order: the store against a bookkeeping that knows the table of delays alone."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.live.bookkeeping import Book, Entry
+from tests.live.ground import ARMS, COORDINATES, Hand, opened, problem, replayed, theta
+from unfog.inputs import InputError
+from unfog.live import Conflict, Decision, Problem, Receipt
+
+KINDS: dict[str, dict[str, Any]] = {
+    "at once": {"wait": 60, "reveal_within": 200},
+    "after wait": {"wait": 60, "learn": "after_wait", "combine": "sum", "reveal_within": 90},
+    "default": {"wait": 60, "default_reward": 0.0, "combine": "mean", "reveal_within": 30},
+    "no wait": {"agent": "naive", "combine": "first", "channel": None, "standardise": False},
+    "naive, default": {"agent": "naive", "channel": None, "wait": 40, "default_reward": -1.0},
+    "late": {"agent": "late", "wait": 60, "reveal_within": 100},
+    "late, short": {"agent": "late", "wait": 100, "learn": "after_wait", "reveal_within": 40},
+    "setting 2": {"agent": "alg2", "reveal_within": 90},
+    "setting 2, default": {"agent": "unfog-delayed", "wait": 60, "default_reward": 0.5, "reveal_within": 90},
+    "setting 2, short": {"agent": "unfog-delayed", "wait": 90, "learn": "after_wait", "reveal_within": 40},
+    "chain": {"agent": "alg1", "rewards": "bernoulli", "wait": 60},
+    "looks back": {"agent": "alg1-exact-smoothing", "wait": 60},
+    "vectors": {"features": "product", "arms": {"a": [1, 0], "b": [0, 1], "c": [1, 1]}, "wait": 60},
+}
+VALUES = [0.0, 1.0]
+KEYS = st.sampled_from([None, None, "k1", "k2", "k3"])
+NUMBERS = st.sampled_from([-1.5, 0.0, 0.25, 3.0])
+SOME = st.integers(0, 10_000)
+
+
+class Machine(RuleBasedStateMachine):
+    """One problem of one store, and its book."""
+
+    kind = "at once"
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.clock, self.keys = Hand(), dict[str, tuple[Any, Any]]()
+        self.terms = KINDS[self.kind]
+        self.arms, self.retired, self.frozen = list(ARMS), set[str](), ""
+        self.live = self.open()
+        told, agent = self.live.terms, self.live.store.state("p").mind.agent
+        rules = told.wait, told.default_reward, told.learn == "after_wait", told.combine, told.reveal_within
+        self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
+
+    def open(self) -> Problem:
+        return problem(opened(Path(self.folder.name), self.clock), **self.terms)
+
+    def teardown(self) -> None:
+        if "folder" in vars(self):
+            found = self.live.store.replay(verify=True)["p"]
+            assert found.same
+            assert found.decisions == found.verified == len(self.book.entries)
+            self.live.store.close()
+            self.folder.cleanup()
+
+    def call(self, asked: Any, key: str | None, verb: Any, expected: Any) -> Any:
+        """Call, and hold the outcome against what the book says, which is asked only if the key is new."""
+        if key in self.keys:
+            before, first = self.live.fingerprint(), self.keys[key]
+            if first[0] == asked:
+                assert verb() == first[1]
+            else:
+                with pytest.raises(Conflict, match="key"):
+                    verb()
+            assert self.live.fingerprint() == before
+            return None
+        self.book.touch(self.clock.time)
+        told = expected()
+        if isinstance(told, type):
+            for _ in range(2):  # the first may write down what has expired
+                with pytest.raises(told):
+                    verb()
+                before = self.live.fingerprint() if _ == 0 else before
+            assert self.live.fingerprint() == before
+            return None
+        found = verb()
+        if key is not None:
+            self.keys[key] = asked, found
+        return found
+
+    def report(self, kind: str, id_: str, key: str | None, verb: Any, expected: Any, *asked: Any) -> None:
+        found = self.call((kind, id_, *asked), key, lambda: verb(id_, *asked, key=key), expected)
+        if isinstance(found, Receipt):
+            told = self.said
+            assert found.outcome == told
+            if told != "known" or key is not None:
+                self.book.events.append((kind, id_, told))
+
+    def judged(self, verdict: Any) -> Any:
+        self.said = verdict
+        return verdict
+
+    @property
+    def available(self) -> list[str]:
+        return [one for one in self.arms if one not in self.retired]
+
+    @rule(
+        context=st.tuples(NUMBERS, NUMBERS),
+        lost=st.booleans(),
+        unit=st.sampled_from([None, "ann", "bob"]),
+        key=KEYS,
+        some=st.booleans(),
+        forced=st.booleans(),
+        n=SOME,
+    )
+    def decide(
+        self, context: Any, lost: bool, unit: str | None, key: str | None, some: bool, forced: bool, n: int
+    ) -> None:
+        if lost and self.terms.get("channel", "") is not None:
+            context = (context[0], None)
+        more: dict[str, Any] = {"unit": None if self.kind == "looks back" else unit}
+        if some and not self.frozen and self.available:
+            more["arms"] = self.available[n % len(self.available) :]
+        if forced and self.available:
+            more |= {"forced": self.available[-1], "probability": 0.25}
+        none = InputError if not self.available else ""
+        found = self.call(
+            ("decide", context, more), key, lambda: self.live.decide(context, key=key, **more), lambda: none
+        )
+        if isinstance(found, Decision) and found.id not in self.book.entries:
+            self.decided(found, context, more)
+
+    def decided(self, found: Decision, context: Any, more: dict[str, Any]) -> None:
+        choice = more.get("arms", self.available)
+        assert found.number == len(self.book.entries)
+        assert list(found.probabilities) == choice
+        assert sum(found.probabilities.values()) == pytest.approx(1)
+        if self.frozen:
+            assert found.probabilities[self.frozen] == 1
+        else:
+            assert min(found.probabilities.values()) >= 0.05 / len(choice) - 1e-15
+        expected = more.get("probability", found.probabilities[found.arm])
+        assert found.arm == more.get("forced", self.frozen or found.arm)
+        assert found.probability == expected
+        self.book.entries[found.id] = Entry(found.id, self.clock.time, found.arm, context)
+        self.book.events.append(("decide", found.id))
+
+    @precondition(lambda self: self.book.entries)
+    @rule(n=SOME, value=st.sampled_from(VALUES), key=KEYS)
+    def reward(self, n: int, value: float, key: str | None) -> None:
+        id_ = self.one(n)
+        self.report(
+            "reward", id_, key, self.live.reward, lambda: self.judged(self.book.reward(id_, value)), value
+        )
+
+    @precondition(lambda self: self.book.entries)
+    @rule(n=SOME, x=NUMBERS, y=NUMBERS, part=st.sampled_from(["xy", "xy", "x", "y"]), key=KEYS)
+    def reveal(self, n: int, x: float, y: float, part: str, key: str | None) -> None:
+        id_ = self.one(n)
+        told = {name: value for name, value in (("x", x), ("y", y)) if name in part}
+        told |= {name: self.book.entries[id_].told.get(name, told[name]) for name in told if n % 3}
+        verdict = lambda: self.judged(self.book.reveal(id_, told, self.clock.time))  # noqa: E731
+        self.report("reveal", id_, key, self.live.reveal, verdict, told)
+
+    @precondition(lambda self: self.book.entries)
+    @rule(n=SOME, key=KEYS)
+    def void(self, n: int, key: str | None) -> None:
+        id_ = self.one(n)
+        self.report("void", id_, key, self.live.void, lambda: self.judged(self.book.void(id_)))
+
+    def one(self, n: int) -> str:
+        return list(self.book.entries)[n % len(self.book.entries)]
+
+    @rule(seconds=st.sampled_from([0.5, 10, 30, 45, 120]))
+    def pass_time(self, seconds: float) -> None:
+        self.clock.time += seconds
+
+    @rule(n=SOME, change=st.sampled_from(["retire", "restore", "freeze", "thaw", "add"]))
+    def change_arms(self, n: int, change: str) -> None:
+        arm = f"new {n % 4}" if change == "add" else self.arms[n % len(self.arms)]
+        fine = {
+            "retire": arm not in self.retired and arm != self.frozen,
+            "restore": arm in self.retired,
+            "freeze": arm not in self.retired,
+            "thaw": True,
+            "add": arm not in self.arms,
+        }[change]
+        live = self.live
+        verbs: dict[str, Any] = {
+            "retire": lambda: live.retire_arm(arm),
+            "restore": lambda: live.restore_arm(arm),
+            "freeze": lambda: live.freeze(arm),
+            "thaw": live.thaw,
+            "add": lambda: live.add_arm(arm, [0.5, n % 3] if self.kind == "vectors" else None),
+        }
+        if change == "add" and self.kind != "vectors":
+            return
+        found = self.call(None, None, verbs[change], lambda: "done" if fine else InputError)
+        if found is None:
+            return
+        assert found.outcome == "done"
+        self.book.events.append(("freeze" if change in ("freeze", "thaw") else "arms", None, "done"))
+        self.retired = self.retired - {arm} if change == "restore" else self.retired
+        self.retired = self.retired | {arm} if change == "retire" else self.retired
+        self.frozen = arm if change == "freeze" else "" if change == "thaw" else self.frozen
+        self.arms += [arm] if change == "add" else []
+
+    @rule(
+        n=SOME,
+        what=st.sampled_from(["nan", "no id", "no arm", "no unit", "no coordinate", "empty", "half"]),
+    )
+    def nonsense(self, n: int, what: str) -> None:
+        id_ = self.one(n) if self.book.entries else "nobody"
+        verbs: dict[str, Any] = {
+            "nan": lambda: self.live.reward(id_, float("nan")),
+            "no id": lambda: self.live.reward("0-nobody", 1.0),
+            "no arm": lambda: self.live.decide([0, 0], arms=["nobody"]),
+            "no unit": lambda: self.live.decide([0, 0], unit=""),
+            "no coordinate": lambda: self.live.reveal(id_, {"z": 1.0}),
+            "empty": lambda: self.live.reveal(id_, {}),
+            "half": lambda: self.live.decide([0]),
+        }
+        if what in ("no id", "no arm"):  # known only to the state, after what has expired was written down
+            self.call(None, None, verbs[what], lambda: InputError)
+            return
+        before = self.live.fingerprint()
+        with pytest.raises(InputError):
+            verbs[what]()
+        assert self.live.fingerprint() == before
+
+    @rule(snapshot=st.booleans())
+    def reopen(self, snapshot: bool) -> None:
+        before = self.live.fingerprint()
+        self.live.store.close()
+        self.live = self.open()
+        if not snapshot:
+            self.live.store.log.discard("p")
+        assert self.live.fingerprint() == before
+
+    @invariant()
+    def as_in_the_book(self) -> None:
+        if "live" not in vars(self):
+            return
+        assert self.live.pending() == self.book.pending()
+        found = [_event(one) for one in self.live.events()[1:]]
+        assert found == self.book.events
+        assert self.live.store.state("p").mind.learnt == len(self.book.learnt())
+        assert self.live.fingerprint() == replayed(self.live.store)
+        if self.kind in ("no wait", "naive, default"):
+            self.as_in_the_textbook()
+
+    def as_in_the_textbook(self) -> None:
+        """An ordinary bandit's theta is a regression on what was learnt."""
+        mean, _ = theta(self.live.store)
+        for place, arm in enumerate(ARMS):
+            rows = [(1.0, *one.noisy) for one in self.book.learnt() if one.arm == arm]
+            paid = [one.paid for one in self.book.learnt() if one.arm == arm]
+            x = np.array(rows, dtype=float).reshape(-1, 1 + len(COORDINATES))
+            expected = np.linalg.solve(np.eye(3) + x.T @ x, x.T @ np.array(paid, dtype=float))
+            np.testing.assert_allclose(mean[3 * place : 3 * place + 3], expected, rtol=0, atol=1e-9)
+
+
+def _event(one: dict[str, Any]) -> tuple[Any, ...]:
+    if one["kind"] == "expire":
+        rest = (one["what"], one["value"]) if one["what"] == "reward" else (one["what"],)
+        return "expire", one["decision"], *rest
+    said = (one["outcome"],) if one["kind"] != "decide" else ()
+    return one["kind"], one["decision"], *said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_order(kind: str) -> None:
+    made = type("Machine", (Machine,), {"kind": kind})
+    run_state_machine_as_test(made, settings=settings(max_examples=8, stateful_step_count=25))
