@@ -19,11 +19,12 @@ def command(
     """Play a clinic of 20 patients with biased step counters, tell what happened, and draw it."""
     from unfog.cli.progress import bar
     from unfog.lab import demo, figures
+    from unfog.lab.demo_story import story
     from unfog.lab.demo_figure import figure
 
     with bar("clinic") as progress:
         found = demo.played(store, decisions=decisions, seed=seed, progress=progress)
-    typer.echo(demo.story(found))
+    typer.echo(story(found))
     paths = figures.save(figure(found), out, "live-demo")
     typer.echo(f"figure: {', '.join(map(str, paths))}")
     if store is not None:

@@ -137,7 +137,9 @@ def _percent(value: float | None) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+    """Lines that fit; a number stays with its per cent sign."""
+    lines = textwrap.wrap(text.replace(" %", "\xa0%"), WIDTH, subsequent_indent="  ")
+    return [line.replace("\xa0", " ") for line in lines]
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
