@@ -18,6 +18,7 @@ from unfog.agents.parts import (
     Denoiser,
     Expects,
     Foresees,
+    KnowsBias,
     Learner,
     LooksBack,
     Privileged,
@@ -26,6 +27,7 @@ from unfog.agents.parts import (
     Smooths,
     TakesBack,
     Timed,
+    Weighs,
 )
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, one_of
@@ -132,6 +134,16 @@ class Agent:
     def readies(self) -> Readies | None:
         """Its denoiser, where that works something out once for a reading."""
         return self.denoiser if isinstance(self.denoiser, Readies) else None
+
+    @cached_property
+    def knows_bias(self) -> KnowsBias | None:
+        """Its denoiser, where that says what it believes of the bias."""
+        return self.denoiser if isinstance(self.denoiser, KnowsBias) else None
+
+    @cached_property
+    def weighs(self) -> Weighs | None:
+        """Its denoiser, where that weighs hypotheses."""
+        return self.denoiser if isinstance(self.denoiser, Weighs) else None
 
     @cached_property
     def timed(self) -> Timed | None:

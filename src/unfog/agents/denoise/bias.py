@@ -100,6 +100,18 @@ def belief(sight: Sight, tally: Tally | Weighed) -> tuple[Array, Array]:
     return matvec(shrunk, matvec(sight.coordinates, tally.total)), shrunk @ sight.basis.mT
 
 
+def spread(mean: Array, cov: Array) -> tuple[Array, Array]:
+    """A belief (..., d) and (..., d, d), with a covariance of its own where trials shared one."""
+    xp = mean.__array_namespace__()
+    return mean, xp.broadcast_to(cov, (*mean.shape, mean.shape[-1]))
+
+
+def certain(mean: Array) -> tuple[Array, Array]:
+    """The belief (..., d) and (..., d, d) of who is told the bias."""
+    xp = mean.__array_namespace__()
+    return mean, xp.zeros((*mean.shape, mean.shape[-1]), dtype=mean.dtype)
+
+
 def expected(mean: Array, noisy_cov: Array, bias_mean: Array, bias_cov: Array) -> tuple[Array, Array]:
     """The mean mu_c + g of the next noisy context and its variances, of Sigma_c + Sigma_n + S: (..., d)."""
     xp = noisy_cov.__array_namespace__()

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.parts import Denoiser, Expects, Hindsight, Privilege, Readies, Rewinds
+from unfog.agents.denoise.bias import Tally, Weighed, belief, spread
+from unfog.agents.parts import Denoiser, Expects, Hindsight, KnowsBias, Privilege, Readies, Rewinds
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -30,7 +31,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(bias.FromEither, Denoiser, Expects, Readies, Rewinds):
+class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
     """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone."""
 
     name = "exact"
@@ -74,3 +75,7 @@ class Exact(bias.FromEither, Denoiser, Expects, Readies, Rewinds):
         """The mean of the context, were the bias zero."""
         xp = noisy.__array_namespace__()
         return posterior_mean(parameters.shrinkage, noisy, xp.zeros_like(parameters.mean))
+
+    def bias(self, parameters: Parameters, state: Tally | Weighed) -> tuple[Array, Array]:
+        """From all observations of it."""
+        return spread(*belief(parameters.sight, state))
