@@ -32,7 +32,7 @@ def _bias(axes: Axes, found: Played) -> None:
         axes.plot(days, mean, color=colour, linewidth=1.4, label=demo.unit(patient))
         axes.fill_between(days, mean - Z * sd, mean + Z * sd, color=colour, alpha=0.15, linewidth=0)
         axes.axhline(found.bias[patient, 0], color=colour, linestyle=(0, (2, 2)), linewidth=1)
-    axes.legend(fontsize=7, loc="lower right", ncols=2, frameon=True, framealpha=0.9, edgecolor="none")
+    _legend_above(axes)
     axes.set(xlabel="day", ylabel="steps")
     axes.set_title("bias of four step counters: believed (95 %), and true (dashed)", fontsize=9, loc="left")
 
@@ -41,15 +41,22 @@ def _rewards(axes: Axes, found: Played) -> None:
     """Running means of what decisions are worth in truth: of rewards as paid there would be noise alone."""
     ways = {name: worth(found.rows, send) for name, send in chances(found).items()}
     ways["the best there is"] = found.rows.worth.max(1)
-    size = min(5 * demo.A_DAY, max(demo.A_DAY, len(found.rows.sent) // 2))
+    number = np.arange(1, len(found.rows.sent) + 1)
     for colour, dash, (name, each) in zip(COLOURS, DASHES, ways.items(), strict=False):
-        mean = np.convolve(each, np.ones(size) / size, "valid")
-        days = np.arange(size, len(each) + 1) / demo.A_DAY
-        axes.plot(days, mean, color=colour, linestyle=dash, linewidth=1.4, label=name)
+        mean = each.cumsum() / number
+        later = slice(demo.A_DAY - 1, None)  # the first day's are too few to be a mean
+        axes.plot(number[later] / demo.A_DAY, mean[later], color=colour, linestyle=dash, label=name)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.legend(fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.38))
+    _legend_above(axes)
     axes.set(xlabel="day", ylabel="worth of a decision")
-    axes.set_title(f"true mean reward of the last {size:,} decisions", fontsize=9, loc="left")
+    axes.set_title("mean reward so far, in truth", fontsize=9, loc="left")
+
+
+def _legend_above(axes: Axes) -> None:
+    """In a row over the curves, which leave room for it."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.12 * (high - low))
+    axes.legend(fontsize=7, loc="upper center", ncols=4, columnspacing=1.2, handlelength=1.8)
 
 
 def _arms(axes: Axes, found: Played) -> None:

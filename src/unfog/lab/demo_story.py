@@ -107,8 +107,8 @@ def _rewards(found: Played) -> list[str]:
     return [
         f"{demo.AGENT} decided; {demo.RIVAL}, which takes readings for the truth, only watched:",
         *align(rows),
-        f"Over {demo.RIVAL}, {demo.AGENT} earned {more.mean:+.3f} ± {more.half_width:.3f} a decision by the log,"
-        f" in truth {more.truth:+.3f}.",
+        f"Over {demo.RIVAL}, {demo.AGENT} earned {more.mean:+.3f} ± {more.half_width:.3f} a decision"
+        f" by the log, {more.truth:+.3f} in truth.",
         f"(One decision in {1 / demo.FLOOR:.0f} was a coin's, for both; that is what lets the log compare.)",
     ]
 
