@@ -118,7 +118,7 @@ def big(folder: Path, features: str, events: int) -> dict[str, Any]:
     """Import into the log, fold, start from the log and from a snapshot."""
     path, _ = log_of(folder, features, events)
     with Log(path) as log:
-        rows = [row for row in log.read("bench")]
+        rows = list(log.read("bench"))
     return {
         "events": len(rows),
         **written(folder, rows),

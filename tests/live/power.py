@@ -31,11 +31,12 @@ def shim(folder: Path) -> Path:
     return library
 
 
-def traced(folder: Path, sync: str, number: int) -> list[Record]:
-    """What a process does that commits so many rows one by one, and acknowledges each."""
-    (folder / "store").mkdir()
+def traced(folder: Path, what: str, number: int) -> list[Record]:
+    """What a writer does to its files, and what it acknowledges."""
+    (folder / "store").mkdir(exist_ok=True)
+    (folder / "trace").unlink(missing_ok=True)
     said = {"LD_PRELOAD": str(shim(folder)), "UNFOG_TRACE": str(folder / "trace")}
-    command = [sys.executable, str(WRITER), str(folder / "store" / "walks.unfog"), sync, str(number)]
+    command = [sys.executable, str(WRITER), str(folder / "store" / "walks.unfog"), what, str(number)]
     subprocess.run(command, env=os.environ | said, check=False, stdout=subprocess.PIPE, timeout=60)
     return list(records((folder / "trace").read_bytes()))
 

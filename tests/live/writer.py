@@ -3,6 +3,7 @@
 - threads: eight threads add and commit rows, and say so on the standard output once `commit` returned
 - commits: so many commits of one row, then it kills itself
 - full, normal: the same in that mode, each commit acknowledged by its key on the standard output
+- found: every key that is in the file, acknowledged
 - hold: opens the log and waits for its standard input to end
 - starve: no file may grow beyond so many bytes; after the first error it may again
 - faults: the first, second, ... call to the disk fails (see shim.c); what the log says is held to its rows
@@ -55,6 +56,12 @@ def acknowledged(log: Log, number: int) -> None:
     for i in range(number):
         put(log, threading.Lock(), f"own-{i}")
         os.write(1, f"own-{i}\n".encode())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def found(log: Log, number: int) -> None:
+    for row in log.read():
+        os.write(1, f"{row.key}\n".encode())
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -121,6 +128,6 @@ def starve(log: Log, number: int) -> None:
 
 if __name__ == "__main__":
     what = {"threads": threads, "commits": commits, "hold": hold, "starve": starve, "faults": faults}
-    what |= {"full": acknowledged, "normal": acknowledged}
+    what |= {"full": acknowledged, "normal": acknowledged, "found": found}
     sync = "normal" if sys.argv[2] == "normal" else "full"
     what[sys.argv[2]](Log(sys.argv[1], sync), int(sys.argv[3]))

@@ -413,6 +413,18 @@ class TakesBack(Protocol):
 
 
 @runtime_checkable
+class Grows(Protocol):
+    """A learner whose theta may become longer: arms can be added."""
+
+    @abstractmethod
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """The state as if theta had been that long from the start, and no round had told of its new end.
+
+        `new` is `old` with a longer prior, the new end of which is independent of the rest: agents/grow.py.
+        """
+
+
+@runtime_checkable
 class Chain(Protocol):
     """A learner that takes steps before every decision, where its belief has no closed form."""
 

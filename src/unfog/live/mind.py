@@ -18,6 +18,7 @@ from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
+from unfog.agents.grow import grown
 from unfog.agents.parts import Moment, State, Term
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer
 from unfog.features import Context, FeatureMap
@@ -83,8 +84,6 @@ class Mind:
     def grow(self, before: Knowledge, after: Knowledge) -> None:
         """With room for features of arms that came later."""
         if before.prior_mean.shape != after.prior_mean.shape:
-            from unfog.agents.grow import grown
-
             memory = self.memory("")
             self.setup, memory = grown(self.agent, before, after, self.setup, memory)
             self.learner = memory.learner

@@ -82,7 +82,7 @@ def singular_root(cov: Array) -> Array:
     """A root of a covariance that may be singular, by its eigenvectors."""
     xp = cov.__array_namespace__()
     values, vectors = xp.linalg.eigh(cov)
-    root: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))
+    root: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :]
     return root
 
 

@@ -34,9 +34,9 @@ from typing import Any, NamedTuple
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.parts import Learner
+from unfog.agents.parts import Grows, Learner
 from unfog.inputs import InputError
-from unfog.maths import blocks, gaussian
+from unfog.maths import blocks, gaussian, growth
 from unfog.maths.arrays import Array, pick, take
 from unfog.maths.blocks import Belief
 from unfog.maths.gaussian import Gaussian
@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaled(Learner):
+class Scaled(Grows, Learner):
     """Its settings: the number of `scales` and their `ratio`, the `trust` and the `doubt` in what is told.
 
     `larger` is the part of the doubt that is for larger scales; `mixed` makes the belief that of all scales.
@@ -105,6 +105,10 @@ class Scaled(Learner):
         shape = xp.ones_like(told) * (self.trust / 2)
         weights = xp.asarray(self._weights(), dtype=known.prior_cov.dtype)
         return State(beliefs, shape, shape * told + xp.zeros_like(weights), weights)
+
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """With the prior of what is new, at every scale."""
+        return state._replace(beliefs=growth.grown(state.beliefs, self.start(new, None).beliefs))
 
     def _weights(self) -> list[float]:
         """The logarithms of the scales' probabilities to begin with."""
