@@ -1,7 +1,8 @@
 """`unfog live decide`: one decision, or a batch of them."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from unfog.cli.live.common import CONTEXT, Key, Name, StoreFile, Sync, opened, parsed, read_file, say, text_of
 
 if TYPE_CHECKING:
-    from unfog.live import Decision
+    from unfog.live import Decision, Problem
 
 EXAMPLE = (
     f"Examples: unfog live decide walks.unfog walks --context '{CONTEXT}' --unit ann   |"
@@ -61,12 +62,27 @@ def command(
         raise InputError(
             "context", "with --batch" if batch else "not given", "--context alone, or --batch alone"
         )
-    asked = list(_requests(batch)) if batch is not None else [_request(*options)]
+    asked = _requests(batch) if batch is not None else {0: _request(*options)}
     with opened(store, sync) as found:
         problem = found.problem(name)
-        answers = problem.decide_many(asked) if batch is not None else [problem.decide(**asked[0])]
+        answers = _several(problem, asked) if batch is not None else [problem.decide(**asked[0])]
     for answer in answers:
         say(facts(answer))
+
+
+def _several(problem: "Problem", asked: Mapping[int, Any]) -> list["Decision"]:
+    """A batch; complaints name the line."""
+    from unfog.inputs import InputError
+
+    try:
+        return problem.decide_many(asked.values())
+    except InputError as error:
+        place = re.match(r"asked\[(\d+)\]\.?", error.field)
+        if place is None:
+            raise
+        line = f"line {list(asked)[int(place[1])]}"
+        said = [part for part in (line, error.field[place.end() :]) if part]
+        raise type(error)(", ".join(said), error.value, error.allowed) from None
 
 
 def facts(answer: "Decision") -> dict[str, Any]:
@@ -124,16 +140,18 @@ def _time(field: str, value: Any) -> Any:
     return found
 
 
-def _requests(source: str) -> Iterator[dict[str, Any]]:
-    """One a line."""
+def _requests(source: str) -> dict[int, Any]:
+    """By the line they stand in."""
     from unfog.inputs import InputError
 
     text = text_of("batch", "-") if source == "-" else read_file("batch", Path(source))
     example = json.dumps({"context": json.loads(CONTEXT), "unit": "ann"})
+    found = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        found = parsed(f"line {number}", line, example)
-        if not isinstance(found, dict):
+        one = parsed(f"line {number}", line, example)
+        if not isinstance(one, dict):
             raise InputError(f"line {number}", line, f"a JSON object such as {example}")
-        yield {**found, "at": _time(f"line {number}, at", found["at"])} if "at" in found else found
+        found[number] = {**one, "at": _time(f"line {number}, at", one["at"])} if "at" in one else one
+    return found

@@ -60,7 +60,7 @@ def _bias(facts: Mapping[str, Any]) -> list[str]:
     found, belief = facts["diagnostics"], facts["belief"]
     if "bias" not in belief:
         return []
-    whose = f"unit {belief['unit']}" if belief["unit"] else "a unit of which nothing was read"
+    whose = f"unit {belief['unit']}" if belief["unit"] else "a new unit"
     if belief["units"] <= 1 and not belief["unit"]:
         whose = "the sensor"
     rows = [["coordinate", "bias", "sd", "readings", "off by", "denoised", "true ones"]]
@@ -86,11 +86,10 @@ def _readings(facts: Mapping[str, Any]) -> list[str]:
     said = [f"ALARM: {one}" for one in found["alarm"]]
     if not said and facts["channel"] and found["decisions"]:
         said = ["readings are as the channel says"]
-    shares = [
-        f"{_percent(float(level))}: {_percent(x)}" for level, x in found["coverage"].items() if x is not None
-    ]
-    if shares:
-        said.append(f"rewards in their intervals, of {found['judged']:,}: {', '.join(shares)}")
+    held = {float(level): x for level, x in found["coverage"].items() if x is not None}
+    if held:
+        levels, shares = (", ".join(f"{100 * x:.0f}" for x in part) for part in (held, held.values()))
+        said.append(f"intervals of {levels} % held {shares} % of {found['judged']:,} rewards")
     return [line for one in said for line in _wrapped(one)]
 
 
