@@ -196,8 +196,9 @@ class Clinic:
         self._follow()
         beliefs = [self.problem.belief(unit(patient)) for patient in range(PATIENTS)]
         believed, sd = (np.array([one[name].values for one in beliefs]) for name in ("bias", "bias_sd"))
-        patient, *numbers, worth = zip(*self.rows, strict=True)
-        rows = Rows(np.array(patient), *np.array(numbers, dtype=np.float64), np.array(worth))
+        columns = [np.array(column, dtype=np.float64) for column in zip(*self.rows, strict=True)]
+        patient, sent, probability, send, rival, paid, worth = columns
+        rows = Rows(patient.astype(int), sent, probability, send, rival, paid, worth)
         return Played(
             self.seed,
             self.bias,

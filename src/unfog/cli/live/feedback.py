@@ -15,13 +15,14 @@ def reward(
     store: StoreFile,
     name: Name,
     decision: Decided,
-    value: Annotated[float, typer.Argument(metavar="VALUE", help="What it earned.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="What it earned.")],
     key: Key = None,
     sync: Sync = "full",
 ) -> None:
     """Report what a decision earned; the receipt says whether it was learnt, kept or too late."""
+    paid = parsed("value", value, "1.0")
     with opened(store, sync) as found:
-        receipt = found.problem(name).reward(decision, value, key=key)
+        receipt = found.problem(name).reward(decision, paid, key=key)
     say_receipt(receipt)
 
 
