@@ -4,7 +4,8 @@ The request is logged as it was understood, so that a replay reads the same numb
 twice can be held against what was asked the first time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -107,6 +108,15 @@ def ask(
     if probability is not None:
         request["given"] = _probability(probability, forced)
     return read(made, request)
+
+
+@contextmanager
+def in_place(field: str) -> Iterator[None]:
+    """Complaints say which of several requests they are of."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error).prefixed(field, error) from None
 
 
 def several(field: str, asked: Any) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from unfog.inputs import InputError
+from unfog.live.asking import in_place
 
 if TYPE_CHECKING:
     from unfog.live.problem import Problem
@@ -48,7 +49,7 @@ def _into(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
 
 
 def from_table(problem: "Problem", table: IO[str]) -> int:
-    """Decisions that were made elsewhere, a row each: how many.
+    """Decisions that were made elsewhere, a row each: how many. Where a row is refused, so are all.
 
     Columns: `context.<name>` or `<name>` for every coordinate, empty where it was lost; `arm`; and as far as
     they are known `reward`, `probability`, `unit`, `key`, `at`, `true.<name>`.
@@ -60,6 +61,11 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
         raise InputError("arm", "no such column", ", ".join(columns) or "columns with names")
     rows = [_row(problem, places, row, number) for number, row in enumerate(reader, 2)]
     with problem.store.together():
+        for number, (asked, reward, _) in enumerate(rows, 2):
+            with in_place(f"row {number}"):
+                problem.refuse(**asked)
+                if reward is not None:
+                    problem.terms.check_reward("reward", reward)
         for asked, reward, true in rows:
             made = problem.decide(**asked)
             if reward is not None:
