@@ -240,7 +240,7 @@ def test_who_awaits_contexts_may_have_them_before_or_after(first: str, in_blocks
         made = play.decide(3)
         waiting.append(play.reveal(made, context) if first == "context" else play.pay(3, made))
     later = few.grow(in_blocks)
-    waiting[0] = grow.grown_decision(mine, few.known, later.known, later.features, waiting[0])
+    waiting[0] = again(later, waiting[0])
     for play, decision in zip((later, all_along), waiting, strict=True):
         if first == "context":
             play.pay(3, decision)
