@@ -35,15 +35,19 @@ class Ask(NamedTuple):
 
 def number(field: str, value: object, allowed: str = "a finite number") -> float:
     """A finite number that is no truth value and no text."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, shown(value), allowed)
-    try:
-        found = float(value)
-    except OverflowError:
-        raise InputError(field, value, allowed) from None
+    found = value if type(value) is float else _float(field, value, allowed)
     if not -LARGEST <= found <= LARGEST:
         raise InputError(field, shown(value), f"{allowed}, at most {LARGEST:g} in size")
     return found
+
+
+def _float(field: str, value: object, allowed: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(field, shown(value), allowed)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(field, value, allowed) from None
 
 
 def context_of(
