@@ -105,11 +105,18 @@ def test_the_picture_has_four_panels(found: demo.Played) -> None:
         "what a suggestion is worth more than waiting",
         "",
     ]
-    named = [text.get_text() for text in panels[1].get_legend().get_texts()]
-    assert named == ["late", "naive", "a coin", "the best there is"]
+    legend = panels[1].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "late",
+        "naive",
+        "a coin",
+        "the best there is",
+    ]
     last = panels[1].get_lines()[0].get_ydata()
     assert np.asarray(last)[-1] == pytest.approx(values(found)["late"].truth)
-    assert sum(bar.get_height() for bar in panels[3].patches) == found.diagnostics.attrs["pending"]
+    heights = [bar.get_path().get_extents(bar.get_patch_transform()).height for bar in panels[3].patches]
+    assert sum(heights) == found.diagnostics.attrs["pending"]
 
 
 def test_what_cannot_be_played_is_refused(store: Path, found: demo.Played) -> None:
