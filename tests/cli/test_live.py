@@ -489,3 +489,17 @@ def test_a_shell_script_gets_through() -> None:
     ]
     assert done.stderr.count("\n") == 1
     assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_the_demo_tells_and_draws(capsys: Capture) -> None:
+    code, out, err = unfog(capsys, "demo", "--decisions", "120", "--seed", "1", "--store", "clinic.unfog")
+    assert (code, err) == (0, "")
+    assert out.startswith("A clinic of 20 patients: 120 decisions in 2 days, seed 1,")
+    assert "figure: figures/live-demo.svg, figures/live-demo.pdf, figures/live-demo.png" in out
+    assert Path("figures/live-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert answer(capsys, "show", "clinic.unfog", "--json")["clinic"]["decisions"] == 120
+    assert answer(capsys, "replay", "clinic.unfog", "--verify")["same"]
+    said = refusal(capsys, "demo", "--store", "clinic.unfog")
+    assert said == "store: clinic.unfog is there already; allowed: a new file"
+    assert refusal(capsys, "demo", "--decisions", "3").startswith("decisions: 3; allowed: a whole number")
