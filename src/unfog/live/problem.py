@@ -64,8 +64,9 @@ class Problem:
 
         done = self._act("decide", None, key, ask.request, work)
         with self.store.lock:
-            chances = self.store.state(self.name).arms.probabilities(done.body)
-        return answers.decision(done.decision or "", done.body, chances)
+            arms = self.store.state(self.name).arms
+            chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
+        return answers.decision(done.decision or "", done.body, chances, shadows)
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.

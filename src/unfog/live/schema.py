@@ -52,6 +52,7 @@ class Tail(NamedTuple):
 
     number: int  # 1, 2, ... in the order of their first rows
     last: int  # its last row
+    time: float = 0.0  # of that
 
 
 def checksum(row: Row, before: int) -> int:
@@ -67,8 +68,8 @@ def numbered(rows: Iterable[Row], tails: dict[str, Tail]) -> Iterator[tuple[obje
     That number shows a row that an index has lost: the next one does not fit.
     """
     for row in rows:
-        number, before = tails.get(row.problem, Tail(len(tails) + 1, 0))
-        tails[row.problem] = Tail(number, row.seq)
+        number, before, _ = tails.get(row.problem, Tail(len(tails) + 1, 0))
+        tails[row.problem] = Tail(number, row.seq, row.time)
         kept = row.seq, number, row.kind, row.decision, row.key, float(row.time), row.body
         yield *kept, before, checksum(row, before)
 

@@ -93,10 +93,10 @@ class State:
             kept[name] = Denoised(considered.reading, view.context, belief)
             chosen = self.arms.mixed(ask, place, shares, self._floor(name))
             if name == OBEYED:
-                body |= chosen
+                body |= self.arms.obeyed(ask, chosen)
                 body |= self._believed(kept[name])
             else:
-                shadows[name] = {"arm": chosen["arm"], "probability": chosen["probability"]}
+                shadows[name] = {part: chosen[part] for part in ("arm", "probability", "shares")}
         if shadows:
             body["shadow"] = shadows
         self._enter(ask, body, kept, time)
