@@ -150,7 +150,8 @@ def test_settings_must_be_hashable() -> None:
 
 def test_what_lacks_a_method_is_told_which() -> None:
     told = refused(chooser=Short())
-    assert told.startswith("mine.chooser: Short has no probabilities; allowed: an instance of a frozen")
+    lacks = "choose_with_probabilities, probabilities"
+    assert told.startswith(f"mine.chooser: Short has no {lacks}; allowed: an instance of a frozen")
     assert "inherits Chooser of agents/parts.py" in told
 
 

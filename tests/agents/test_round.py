@@ -650,3 +650,27 @@ def test_a_noise_of_its_own_is_refused_where_it_would_be_ignored(name: str) -> N
     why = f"^noise: given for one reading; allowed: none: to the denoiser of '{name}' all readings are alike$"
     with pytest.raises(InputError, match=why):
         rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+
+
+@EVERY_ROW
+def test_decisions_with_probabilities_are_decisions(agent: Agent) -> None:
+    """To the bit, and what is observed of a decision is what is observed of its offer."""
+    truth, played = make_world()
+    setup, memory = begin(agent, truth)
+    width = agent.chooser.normals(KNOWN)
+    for number, r in enumerate(played[:3]):
+        offer = Offer(r.noisy, time=np.asarray(number))
+        normals = np.tile(r.normals, 8)[:, :width]
+        draws = np.random.default_rng(number).standard_normal((5, TRIALS, width))
+        told = agent, setup, memory, truth.features, offer
+        considered = rounds.consider(*told)
+        arm, chances = agent.chooser.choose_with_probabilities(considered.view, normals, draws)
+        made = rounds.taken(agent, setup, truth.features, considered, arm)
+        right = rounds.decide(*told, normals)
+        assert same_bits(made[:2], right[:2])
+        np.testing.assert_array_equal(chances, rounds.probabilities(*told, draws))
+        seen = rounds.observed(agent, setup, memory, made)
+        assert same_bits(seen, rounds.observe(agent, setup, memory, offer))
+        memory, decision = rounds.reward(agent, setup, seen, made, r.reward)
+        if agent.sees_context:
+            memory, _ = rounds.reveal(agent, setup, memory, decision, r.context)

@@ -16,6 +16,8 @@ from unfog.lab.spec import build_problem, parse
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))]
 
+SHOWN = {"docs/live.md": "same=True"}  # what a page prints in the end, where that is no table with intervals
+
 
 def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.S | re.M)
@@ -29,7 +31,7 @@ def test_python_runs(page: str, tmp_path: Path) -> None:
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert "±" in done.stdout
+    assert SHOWN.get(page, "±") in done.stdout
 
 
 @pytest.mark.slow

@@ -14,8 +14,9 @@ def opened(path: Path) -> list[Row] | None:
         with Log(path, "normal") as log:
             return list(log.read())
     except StoreError as error:
-        assert path.name in str(error)
-        return None
+        named = path.name in str(error)
+    assert named
+    return None
 
 
 def cut(path: Path, ending: str, at: Iterable[int], to: Path) -> list[list[Row] | None]:

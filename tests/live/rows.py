@@ -1,4 +1,4 @@
-"""Rows to put into a log, and what a log is held against: a file of its own, beside the code that is tested."""
+"""Rows to put into a log, stores that were killed, copied or written long ago, and what they hold."""
 
 import shutil
 import sqlite3
@@ -27,15 +27,15 @@ def put(log: Log, count: int = 1, problem: str = "walks") -> list[Row]:
 
 def contents(path: Path) -> list[Row]:
     """What a log has that is opened anew."""
-    with Log(path) as log:
+    with Log(path, "normal") as log:
         return list(log.read())
 
 
 def settings(log: Log) -> dict[str, object]:
     """What SQLite says of the connection that commits."""
-    assert log._connection is not None
+    assert log._file.connection is not None
     names = ("synchronous", "journal_mode", "locking_mode", "secure_delete", "application_id", "user_version")
-    return {name: log._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
+    return {name: log._file.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
 
 
 def killed_store(folder: Path, commits: int) -> Path:

@@ -83,7 +83,12 @@ CASES: list[tuple[str, str, Any, Any]] = [
     ("shadow", "agent.no_such_module:agent", ("no_such_module:agent",), {}),
     ("decide_many", "asked", (5,), {}),
     ("decide_many", "asked[0].arm", ([{"context": [1, 2], "arm": "a"}],), {}),
-    ("decide_many", "key", ([{"context": [1, 2], "key": "new"}, {"context": [1, 2], "key": "used"}],), {}),
+    (
+        "decide_many",
+        "asked[1].key",
+        ([{"context": [1, 2], "key": "new"}, {"context": [1, 2], "key": "used"}],),
+        {},
+    ),
     ("reward_many", "rewards", ([1.0],), {}),
 ]
 

@@ -1,6 +1,7 @@
-"""Files that were cut or changed: a prefix of what was committed, all of it, or an error; never anything else."""
+"""Files that were cut or changed: what was committed, or a prefix of it, or an error, never anything else."""
 
 import random
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_a_changed_bit_is_noticed(tmp_path: Path) -> None:
         rows = [row for i in range(60) for row in put(log, 1, f"p{i % 3}")]
     parted = {f"p{i}": rows[i::3] for i in range(3)}
     chance, noticed = random.Random(3), 0
-    for _ in range(250):
+    for _ in range(400):
         copy = copied(path, tmp_path / "copy")
         damaged(copy, chance, "")
         assert by_problem(copy) in (None, parted)
@@ -110,3 +111,50 @@ def test_damage_that_is_met_while_reading_names_the_file(tmp_path: Path) -> None
         ):
             list(log.read())
         put(log)
+
+
+def changed(path: Path, *statements: str) -> None:
+    """What damage may do to the tables, behind the log's back."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def test_rows_that_are_missing_are_missed(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    with Log(path) as log:
+        for i in range(20):
+            put(log, 1, f"p{i % 2}")
+    changed(path, "DELETE FROM event WHERE seq = 9")
+    with Log(path) as log:
+        for problem in (None, "p0"):
+            with pytest.raises(StoreError, match=r"could not be read: .*rows are missing after row"):
+                list(log.read(problem))
+        assert len(list(log.read("p1"))) == 10
+
+
+def test_last_rows_that_only_an_index_knows_are_missed(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    with Log(path) as log:
+        put(log, 20)
+    changed(
+        path,
+        "CREATE TABLE less AS SELECT * FROM event WHERE seq <= 12",
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'less')"
+        " WHERE name = 'event'",
+    )
+    with pytest.raises(
+        StoreError, match=r"cannot be opened: .*rows are missing after row 12, or their index"
+    ):
+        Log(path)
+
+
+def test_damage_that_sqlite_cannot_even_quote(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    with Log(path) as log:
+        put(log)
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE note", b"CREATE \xd5ABLE note"))
+    with pytest.raises(StoreError, match=r"walks.unfog cannot be opened: "):
+        Log(path)

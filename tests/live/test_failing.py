@@ -42,7 +42,7 @@ def tried(path: Path, do: Callable[[Log], None], first: int, times: int, late: b
     """One call on a disk that fails `times` times from its first-th statement on; whether it got so far."""
     disk = Disk()
     path.unlink(missing_ok=True)
-    with Log(path, connect=disk.connect) as log:
+    with Log(path, "normal", connect=disk.connect) as log:
         old = put(log, 3)
         new, said = expected(do, old, log), ""
         disk.fail(range(first, first + times), late)
@@ -67,7 +67,9 @@ def tried(path: Path, do: Callable[[Log], None], first: int, times: int, late: b
 @pytest.mark.parametrize("do", [commit, keep, rewrite])
 def test_every_statement_fails_in_turn(tmp_path: Path, do: Callable[[Log], None], late: bool) -> None:
     path, first = tmp_path / "walks.unfog", 1
-    while all([tried(path, do, first, times, late) for times in (1, 2, 5, 14, 100)]):
+    while tried(path, do, first, 1, late):
+        for times in (2, 5, 14, 100):
+            tried(path, do, first, times, late)
         first += 1
     assert first > 3
 
@@ -117,9 +119,7 @@ def test_a_row_of_an_epoch_that_has_ended_is_not_taken_for_another(tmp_path: Pat
         with pytest.raises(StoreError, match=r"row 4 was not kept: the disk failed .*; nothing was changed$"):
             log.commit(4, epoch)
         assert (log.last, log.committed, log.epoch) == (2, 2, epoch + 1)
-        with pytest.raises(
-            StoreError, match=r"rows before these were not kept; nothing was changed; ask again$"
-        ):
+        with pytest.raises(StoreError, match=r"rows before these were not kept; nothing was changed"):
             log.add(made(log), epoch)
         put(log, 3)
         with pytest.raises(StoreError, match=r"row 3 was not kept"):
@@ -186,8 +186,8 @@ def test_threads_on_a_disk_that_fails_now_and_then(tmp_path: Path) -> None:
 def test_a_full_disk(tmp_path: Path) -> None:
     with Log(tmp_path / "walks.unfog") as log:
         rows = put(log, 3)
-        assert log._connection is not None
-        log._connection.execute("PRAGMA max_page_count = 20")
+        assert log._file.connection is not None
+        log._file.connection.execute("PRAGMA max_page_count = 20")
         with pytest.raises(
             StoreError, match=r"row 503 was not kept: the disk is full \(.*\); nothing was changed$"
         ):

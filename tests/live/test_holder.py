@@ -70,8 +70,8 @@ def test_the_same_process_is_refused_and_keeps_its_lock(tmp_path: Path) -> None:
 
 def test_a_log_that_nobody_closed_holds_nothing_once_it_is_gone(tmp_path: Path) -> None:
     log = Log(tmp_path / "walks.unfog")
-    assert log._connection is not None
-    log._connection.close()
+    assert log._file.connection is not None
+    log._file.connection.close()
     del log
     put_and_close(tmp_path / "walks.unfog")
 
@@ -98,7 +98,13 @@ def test_a_dead_process_is_not_named(tmp_path: Path) -> None:
             Log(path)
 
 
-MINE = "import sys; from unfog.live.log import Log; a = Log(sys.argv[1]); print('mine', flush=True); sys.stdin.read()"
+MINE = """
+import sys
+from unfog.live.log import Log
+log = Log(sys.argv[1])
+print("mine", flush=True)
+sys.stdin.read()
+"""
 
 
 def test_of_many_that_open_at_once_one_holds_it(tmp_path: Path) -> None:

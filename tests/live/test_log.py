@@ -1,4 +1,4 @@
-"""The log's contract, on real files: rows in order, queued and committed, found by key, read, kept, rewritten."""
+"""The log's contract, on real files: rows queued, committed, found by key, read, kept and rewritten."""
 
 import os
 import sqlite3
@@ -167,12 +167,12 @@ def test_snapshots_two_newest(path: Path) -> None:
             log.keep("walks", seq, f"f{seq}", bytes([seq]) * 1000)
         log.keep("other", 2, "f", b"")
         assert log.snapshot("walks") == (9, "f9", bytes([9]) * 1000)
-        assert log._connection is not None
-        kept = log._connection.execute("SELECT seq FROM snapshot WHERE problem = 'walks' ORDER BY seq")
+        assert log._file.connection is not None
+        kept = log._file.connection.execute("SELECT seq FROM snapshot WHERE problem = 'walks' ORDER BY seq")
         assert kept.fetchall() == [(7,), (9,)]
     with Log(path) as log:
-        assert log._connection is not None
-        log._connection.execute("UPDATE snapshot SET blob = x'09' WHERE seq = 9")
+        assert log._file.connection is not None
+        log._file.connection.execute("UPDATE snapshot SET blob = x'09' WHERE seq = 9")
         assert log.snapshot("walks") == (7, "f7", bytes([7]) * 1000)
         log.discard("walks")
         assert (log.snapshot("walks"), log.snapshot("other")) == (None, (2, "f", b""))
@@ -226,12 +226,12 @@ def test_eight_threads_are_durable_in_order_and_once(path: Path) -> None:
 
 
 def test_one_transaction_serves_all_who_wait(path: Path) -> None:
-    """While one thread is in its commit the rows of the others queue up, and the next commit takes them all."""
+    """While one thread is in its commit the rows of others queue up, and the next commit takes them all."""
     with Log(path) as log:
         tickets = [log.add(made(log)) for _ in range(50)]
         commits: list[str] = []
-        assert log._connection is not None
-        log._connection.set_trace_callback(commits.append)
+        assert log._file.connection is not None
+        log._file.connection.set_trace_callback(commits.append)
         for ticket in tickets:
             log.commit(ticket, log.epoch)
         assert commits.count("COMMIT") == 1
@@ -272,7 +272,7 @@ def test_only_keys_and_bodies_are_rewritten(path: Path) -> None:
             {"seq": 0},
         ):
             with pytest.raises(InputError, match=r"^seq: .*a row that is there, with its problem"):
-                log.rewrite([rows[1]._replace(**change), *made(log)])  # type: ignore[arg-type]
+                log.rewrite([rows[1]._replace(**change), *made(log)])
         assert (list(log.read()), log.last) == (rows, 3)
 
 

@@ -1,9 +1,9 @@
 """Acknowledged means on the disk: the two mutants (no fsync; acknowledge before the commit) must fail here.
 
-What is shown: SQLite is told to sync at each commit, `commit` waits for that, and the bytes that were synced by
-the time of an acknowledgement, with any part of those that were not, open as a store that has the row. Writes
-are seen where they leave the process, by a library between it and the system. What is not shown: that the
-system and the disk do what fsync promises, and writes that are torn within themselves.
+What is shown: SQLite is told to sync at each commit, `commit` waits for that, and the bytes that were synced
+by the time of an acknowledgement, with any part of those that were not, open as a store that has the row.
+Writes are seen where they leave the process, by a library between it and the system. What is not shown: that
+the system and the disk do what fsync promises, and writes that are torn within themselves.
 """
 
 import random
@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from tests.live.faults import Disk
-from tests.live.power import images, restored, traced
+from tests.live.power import Record, images, restored, traced
 from tests.live.rows import made
 from unfog.live.errors import StoreError
 from unfog.live.log import Log
 
 
-def lost(folder: Path, sync: str) -> tuple[int, int]:
+def lost(folder: Path, done: list[Record]) -> tuple[int, int]:
     """Of all moments at which the power may go: how many there were, and at how many a row was lost."""
     moments = missing = 0
-    for acknowledged, files in images(traced(folder, sync, 12), random.Random(1)):
+    for acknowledged, files in images(done, random.Random(1)):
         try:
             with Log(restored(files, folder / "cut"), "normal") as log:
                 keys = [row.key for row in log.read()]
@@ -37,7 +37,7 @@ def lost(folder: Path, sync: str) -> tuple[int, int]:
 
 @pytest.mark.slow
 def test_no_acknowledged_row_is_lost_when_the_power_goes(tmp_path: Path) -> None:
-    moments, missing = lost(tmp_path, "full")
+    moments, missing = lost(tmp_path, traced(tmp_path, "full", 12))
     assert moments > 200
     assert missing == 0
 
@@ -45,7 +45,16 @@ def test_no_acknowledged_row_is_lost_when_the_power_goes(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_the_test_above_sees_what_is_not_synced(tmp_path: Path) -> None:
     """In normal mode, which does not promise it, rows are lost."""
-    assert lost(tmp_path, "normal")[1] > 20
+    assert lost(tmp_path, traced(tmp_path, "normal", 12))[1] > 20
+
+
+@pytest.mark.slow
+def test_what_a_killed_process_left_is_on_the_disk_before_it_is_answered(tmp_path: Path) -> None:
+    """Rows that were written but not synced can be read by the next process: it syncs them before it does."""
+    written = [record for record in traced(tmp_path, "normal", 6) if record.kind != "A"]
+    done = written + traced(tmp_path, "found", 0)
+    assert [record.data for record in done if record.kind == "A"][5:] == [b"own-5\n"]
+    assert lost(tmp_path, done)[1] == 0
 
 
 def test_commit_returns_after_a_commit_that_syncs(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.live.rows import contents, put, version_1
 from unfog.inputs import InputError
-from unfog.live import schema
 from unfog.live.errors import StoreError
 from unfog.live.log import Log, Row
+from unfog.live.opening import plain
 
 OLD = [
     Row(1, "walks", "problem", None, None, 1.5, '{"arms": ["send", "wait"]}'),
@@ -40,7 +40,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("Dear diary, " * 1000)
     before = path.read_bytes()
-    refused(path, "cannot be opened: the file is no SQLite database .*; allowed: a store of unfog$")
+    refused(path, "cannot be opened: it is no store of unfog .SQLite says: file is not a database.$")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (before, ["notes.txt"])
 
 
@@ -125,7 +125,7 @@ def test_an_upgrade_that_fails_leaves_the_file_as_it_was(
     (tmp_path / "walks.unfog-upgrade").write_text("left by one that was killed")
     before = path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(schema.os, failing, fail)
+        patch.setattr(os, failing, fail)
         refused(path, "could not be brought from version 1 to version 2: .*; the file is as it was$")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (before, ["walks.unfog"])
     assert contents(path) == OLD
@@ -140,3 +140,22 @@ def test_a_damaged_version_1_is_refused_and_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     refused(path, "could not be brought from version 1 to version 2: the file is damaged")
     assert path.read_bytes() == before
+
+
+def test_a_file_that_takes_the_place_of_another_while_it_is_opened(tmp_path: Path) -> None:
+    """As when another process upgrades it: the lock on the old file is worth nothing."""
+    path, other = tmp_path / "walks.unfog", tmp_path / "other.unfog"
+    version_1(path, OLD)
+    with Log(other) as log:
+        rows = put(log, 9)
+
+    def connect(place: Path) -> sqlite3.Connection:
+        connection = plain(place)
+        if other.exists():
+            other.replace(path)
+        return connection
+
+    with Log(path, connect=connect) as log:
+        assert list(log.read()) == rows
+        rows += put(log)
+    assert contents(path) == rows

@@ -207,3 +207,16 @@ def test_compiled_it_is_the_same(means: Array, covs: Array) -> None:
         assert isinstance(ours, jax.Array)
         assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-12)
+
+
+def test_one_row_is_conditioned_on_as_many_are(means: Array, covs: Array, rng: np.random.Generator) -> None:
+    """To the bit: for one row the other blocks are copied, and for many nothing is added to them."""
+    belief, made = blocks.from_moments(means, covs), Seen(rng, 5)
+    for row, value, variance in zip(made.rows, made.values, made.variances, strict=True):
+        after = belief.condition(row, value, variance)
+        for place in np.ndindex(*SHAPE):
+            alone = blocks.Blocks(belief.mean[place][None], belief.root[place][None])
+            found = alone.condition(row[place][None], value[place][None], variance[place][None])
+            np.testing.assert_array_equal(found.mean[0], after.mean[place])
+            np.testing.assert_array_equal(found.root[0], after.root[place])
+        belief = after

@@ -190,3 +190,11 @@ def test_a_prior_of_condition_1e12_is_conditioned_accurately(rng: np.random.Gene
     assert relative(belief.mean, right_mean) < 1e-9
     assert relative(gaussian.covariance(belief), right_cov) < 1e-9
     assert np.linalg.svd(belief.root)[1].min() > 0
+
+
+def test_roots_of_several_covariances_at_once(rng: np.random.Generator) -> None:
+    """A singular one among them."""
+    covs = np.stack([spd(rng, 3), spd(rng, 3), np.diag([2.0, 0.0, 1.0])])
+    roots = gaussian.singular_root(covs)
+    assert np.allclose(roots @ roots.mT, covs, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(roots[1], gaussian.singular_root(covs[1]))

@@ -17,13 +17,17 @@ from unfog.agents.parts import (
     Corrects,
     Denoiser,
     Expects,
+    Foresees,
+    KnowsBias,
     Learner,
     LooksBack,
     Privileged,
+    Readies,
     Rewinds,
     Smooths,
     TakesBack,
     Timed,
+    Weighs,
 )
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, one_of
@@ -120,6 +124,26 @@ class Agent:
     def expects(self) -> Expects | None:
         """Its denoiser, where that says what the next noisy context will be like."""
         return self.denoiser if isinstance(self.denoiser, Expects) else None
+
+    @cached_property
+    def foresees(self) -> Foresees | None:
+        """Its denoiser, where that can say more of it, at a price."""
+        return self.denoiser if isinstance(self.denoiser, Foresees) else None
+
+    @cached_property
+    def readies(self) -> Readies | None:
+        """Its denoiser, where that works something out once for a reading."""
+        return self.denoiser if isinstance(self.denoiser, Readies) else None
+
+    @cached_property
+    def knows_bias(self) -> KnowsBias | None:
+        """Its denoiser, where that says what it believes of the bias."""
+        return self.denoiser if isinstance(self.denoiser, KnowsBias) else None
+
+    @cached_property
+    def weighs(self) -> Weighs | None:
+        """Its denoiser, where that weighs hypotheses."""
+        return self.denoiser if isinstance(self.denoiser, Weighs) else None
 
     @cached_property
     def timed(self) -> Timed | None:

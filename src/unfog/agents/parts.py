@@ -218,6 +218,40 @@ class Foresees(Protocol):
         """Mean and variance of each of its coordinates, by all that is known: (..., d) each."""
 
 
+@runtime_checkable
+class Readies(Protocol):
+    """A denoiser with work that all it is asked before a reading is taken in has in common."""
+
+    @abstractmethod
+    def ready(self, parameters: Parameters, state: State) -> State:
+        """The state with that work done, for `expected` and `predict` alone."""
+
+
+@runtime_checkable
+class KnowsBias(Protocol):
+    """A denoiser that says what it believes of the channel's bias."""
+
+    @abstractmethod
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Mean (..., d) and covariance (..., d, d) of the bias of the round to come.
+
+        To denoisers of time, the bias as of the last reading: what it will be hangs on when the next comes.
+        """
+
+
+@runtime_checkable
+class Weighs(Protocol):
+    """A denoiser that weighs hypotheses about the channel against each other."""
+
+    @abstractmethod
+    def labels(self, parameters: Parameters) -> tuple[dict[str, float], ...]:
+        """What each hypothesis says, by name, in the order of their weights."""
+
+    @abstractmethod
+    def weights(self, parameters: Parameters, state: State) -> Array:
+        """How probable each one is, (..., n)."""
+
+
 class Hindsight(NamedTuple):
     """What all measurements, this round's included, say of the bias and so of every context up to now.
 
@@ -376,6 +410,18 @@ class TakesBack(Protocol):
         self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
         """The state with one round's term replaced by another, or with a new one: both as `fit` had them."""
+
+
+@runtime_checkable
+class Grows(Protocol):
+    """A learner whose theta may become longer: arms can be added."""
+
+    @abstractmethod
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """The state as if theta had been that long from the start, and no round had told of its new end.
+
+        `new` is `old` with a longer prior, the new end of which is independent of the rest: agents/grow.py.
+        """
 
 
 @runtime_checkable

@@ -13,7 +13,6 @@ import numpy as np
 
 from unfog.agents import units
 from unfog.agents.assemble import Agent
-from unfog.agents.parts import Foresees
 from unfog.agents.round import Decision, Memory, Setup
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import sigmoid
@@ -40,8 +39,8 @@ def reading(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
     channel = units.of(memory.denoiser, decision.unit, decision.noisy)
     if agent.timed is not None and decision.moment is not None:
         channel = agent.timed.before(setup.denoiser, channel, decision.moment)
-    if isinstance(agent.denoiser, Foresees):
-        return agent.denoiser.foreseen(setup.denoiser, channel)
+    if agent.foresees is not None:
+        return agent.foresees.foreseen(setup.denoiser, channel)
     return agent.expects.expected(setup.denoiser, channel)
 
 

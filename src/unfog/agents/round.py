@@ -81,6 +81,7 @@ class Decision(NamedTuple):
     term: Term | None = None  # what its reward says, or will say, of theta, where it can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
     moment: Moment | None = None  # when its reading was taken, for denoisers to which that matters
+    law: tuple[Array, Array] | None = None  # mean and variance that were expected of its reward, if bounded
 
 
 def begin(
@@ -142,6 +143,7 @@ class _Reading(NamedTuple):
     unit: Ints | None
     far: Any  # (...,)  whether it had to be; None without a limit
     moment: Moment | None  # when it was taken, where that matters to the denoiser
+    law: tuple[Array, Array] | None = None  # mean and variance that were expected of it, where it is bounded
 
 
 def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
@@ -153,13 +155,16 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
     if agent.timed is not None:
         moment = agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
         channel = agent.timed.before(parameters, channel, moment)
-    elif offer.noise is not None:
+    if agent.readies is not None:
+        channel = agent.readies.ready(parameters, channel)
+    if agent.timed is None and offer.noise is not None:
         allowed = f"none: to the denoiser of {agent.name!r} all readings are alike"
         raise InputError("noise", "given for one reading", allowed)
     if agent.limit is None or agent.expects is None:
         return _Reading(parameters, channel, noisy, offer.unit, None, moment)
-    noisy, far = surprise.within(noisy, *agent.expects.expected(parameters, channel), agent.limit)
-    return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment)
+    law = agent.expects.expected(parameters, channel)
+    noisy, far = surprise.within(noisy, *law, agent.limit)
+    return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, law)
 
 
 def _denoised(
@@ -320,7 +325,8 @@ def _reward_within_reach(
     mean, variance = evidence.expected_reward(noise)
     paid, far = surprise.within(paid, mean, variance, agent.limit)
     counts = surprise.counted(memory.surprises, rewards=far)
-    return memory._replace(surprises=counts), decision._replace(evidence=evidence, reward=paid), paid
+    decision = decision._replace(evidence=evidence, reward=paid, law=(mean, variance))
+    return memory._replace(surprises=counts), decision, paid
 
 
 def reveal(

@@ -5,7 +5,7 @@ map for MovieLens. E[phi] has [1, v] in the arm's block and Cov(phi) the covaria
 score is theta_a'[1, v] with theta_a the arm's block of theta, so all arms cost K (d + 1).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -183,7 +183,8 @@ def _set_in(border: float, inner: Array, axes: int) -> Array:
     """With one more entry in front, along each of so many last axes; NumPy writes faster than it joins."""
     last = inner.ndim - axes
     found = np.full((*inner.shape[:last], *(n + 1 for n in inner.shape[last:])), border, inner.dtype)
-    found[(..., *[slice(1, None)] * axes)] = inner
+    inside: Any = (..., *[slice(1, None)] * axes)
+    found[inside] = inner
     return found
 
 

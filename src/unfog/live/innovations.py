@@ -17,6 +17,12 @@ than one: with R(t) the weight of those after the t-th reading,
 
     M <- (M + R(t - 1) - R(t)) ratio(z),   e-value = M + R(t),   R(t) = 1 / (2 + log2(1 + t)).
 
+Measured with `unfog`, d = 5, contexts of variance 1: noise of 1.1, told wrong by three either way, is seen
+within 300 readings in all of 400 worlds, mostly after 20 (three times) or 80 (a third); 1.5 % of 2,000 worlds
+as told raise the alarm within 1,000. Contexts hide small noise: told 0.5 and a third of that, 83 % within
+300; told 0.1 and three times, 41 %. Heavy tails with the variance told raise it too, in 48 % (three degrees
+of freedom) or 6 % (five) within 1,000; and denoisers that learn the noise themselves seldom do.
+
 One absurd reading multiplies an e-value by 18 at most, for `CAP`: by itself it does not raise the alarm. What
 was lost, not a number, is a ratio of one. J. Ville, *Étude critique de la notion de collectif*; G. Shafer,
 *Testing by betting*; A. Ramdas and others, *Game-theoretic statistics and safe anytime-valid inference*; the
@@ -35,6 +41,7 @@ SCALES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)  # of the mean square of z
 CAP = 3.0
 LEVEL = 0.025
 ALARM = 1 / LEVEL
+MOST = 1e300  # an e-value beyond this says no more
 LIMIT = 6.0  # deviations that count in moments, as in agents/surprise.py
 FADES = 0.98  # of one reading to the next, in moments of late: those of some 50 readings
 
@@ -55,29 +62,31 @@ class Innovations(NamedTuple):
     readings: int
     total: Array  # (3, ..., d)  sums of 1, z and z^2 where the coordinate was not lost
     lately: Array  # (3, ..., d)  the same, of late
-    evidence: Array  # (..., d, scales)  log M
+    evidence: Array  # (..., d, scales)  M, at most `MOST`
     alarmed: Ints  # (...,)  after how many readings the alarm was first raised; 0: never
 
 
 def none_yet(dim: int, batch: tuple[int, ...] = ()) -> Innovations:
     """Before the first reading of so many coordinates."""
-    nothing, evidence = np.zeros((3, *batch, dim)), np.full((*batch, dim, len(SCALES)), -np.inf)
+    nothing, evidence = np.zeros((3, *batch, dim)), np.zeros((*batch, dim, len(SCALES)))
     return Innovations(0, nothing, nothing, evidence, np.zeros(batch, dtype=np.intp))
 
 
 def after(past: Innovations, noisy: Array, mean: Array, variance: Array) -> Innovations:
     """With one more reading (..., d), of which mean and variance were expected, (..., d) each."""
-    z = (noisy - mean) / np.sqrt(variance)
-    there, z = z == z, np.minimum(np.maximum(z, -LIMIT), LIMIT)  # not a number is not even itself
-    square = z * z
-    ratio = np.minimum(square, CAP**2)[..., None] * _SLOPES + _HEIGHTS
-    moments = np.array((there, z, square))
-    if not there.all():
-        ratio, moments = np.where(there[..., None], ratio, 0.0), np.where(there, moments, 0.0)
+    moments = np.ones_like(past.total)
+    z = np.divide(noisy - mean, np.sqrt(variance), out=moments[1])
+    np.minimum(np.maximum(z, -LIMIT, out=z), LIMIT, out=z)
+    square = np.multiply(z, z, out=moments[2])
+    ratio = np.exp(np.minimum(square, CAP**2)[..., None] * _SLOPES + _HEIGHTS)
+    if np.isnan(square).any():
+        there = square == square  # not a number is not even itself
+        ratio, moments = np.where(there[..., None], ratio, 1.0), np.where(there, moments, 0.0)
     readings, alarmed = past.readings + 1, past.alarmed
-    evidence = np.logaddexp(past.evidence, log(_to_come(past.readings) - _to_come(readings))) + ratio
-    if evidence.max() > log(ALARM) - 1:  # a mean is no larger than the largest
-        now = (alarmed == 0) & (_together(_by_coordinate(evidence, readings)) >= log(ALARM))
+    started = _to_come(past.readings) - _to_come(readings)
+    evidence = np.minimum((past.evidence + started) * ratio, MOST)
+    if not alarmed.all() and evidence.max() > ALARM / 2:  # a mean is no larger than the largest
+        now = (alarmed == 0) & (_by_coordinate(evidence, readings).mean(-1) >= ALARM)
         alarmed = np.where(now, readings, alarmed)
     return Innovations(readings, past.total + moments, FADES * past.lately + moments, evidence, alarmed)
 
@@ -88,14 +97,8 @@ def _to_come(readings: int) -> float:
 
 
 def _by_coordinate(evidence: Array, readings: int) -> Array:
-    """The logarithms of the e-values of all coordinates, (..., d)."""
-    started = np.logaddexp.reduce(evidence, -1) - log(len(SCALES))
-    return np.logaddexp(started, log(_to_come(readings)))
-
-
-def _together(each: Array) -> Array:
-    """The logarithm of their mean, (...,)."""
-    return np.logaddexp.reduce(each, -1) - log(each.shape[-1])
+    """The e-values of all coordinates, (..., d)."""
+    return evidence.mean(-1) + _to_come(readings)
 
 
 class Moments(NamedTuple):
@@ -114,9 +117,8 @@ def moments(sums: Array) -> Moments:
 
 def e_values(found: Innovations) -> tuple[Array, Array]:
     """Of every coordinate, (..., d), and of all together, (...,), as they are now."""
-    each, largest = _by_coordinate(found.evidence, found.readings), log(np.finfo(np.float64).max)
-    values, value = (np.exp(np.minimum(x, largest)) for x in (each, _together(each)))
-    return values, value
+    each = _by_coordinate(found.evidence, found.readings)
+    return each, each.mean(-1)
 
 
 def sentences(found: Innovations, names: Sequence[str]) -> list[str]:

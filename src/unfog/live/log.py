@@ -12,7 +12,6 @@ fate the file shows is answered by that; where the file cannot be read, the erro
 """
 
 import contextlib
-import ctypes
 import os
 import sqlite3
 import threading
@@ -25,8 +24,8 @@ from weakref import WeakSet
 
 from unfog.inputs import one_of
 from unfog.live import opening, table
-from unfog.live.errors import StoreError, reason
-from unfog.live.holder import Holder
+from unfog.live.errors import FAILURES, StoreError, reason
+from unfog.live.file import File
 from unfog.live.queue import Queue
 from unfog.live.schema import Row, Tail
 
@@ -44,22 +43,18 @@ class Log:
         """Open the file, or create it. `sync`: "full" outlives a power cut, "normal" a killed process."""
         self.sync = one_of("sync", sync, opening.SYNC)
         self.path: Path = opening.place(path)
-        self._connect = connect
         self._queue = Queue(self.path.name)
         self._commits = threading.Lock()  # whoever uses the connection has it
-        self._connection: sqlite3.Connection | None = None
-        self._wal_path = self.path.with_name(f"{self.path.name}-wal")
-        self._which: opening.Identity | None = None
-        self._wal: opening.Identity | None = None
-        self._closed = self._rewriting = False
-        self._holder = Holder(self.path)
+        self._closed = False
+        self._file = File(self.path, self.sync, connect)
         try:
-            self._open()
+            rewriting = self._open()
         except BaseException:
-            self._holder.forget()
+            self._file.close()
             raise
         _opened.add(self)
-        self._finish_rewriting()
+        if rewriting:
+            self._finish_rewriting()
 
     @property
     def last(self) -> int:
@@ -93,8 +88,8 @@ class Log:
 
     def announce(self, url: str | None) -> None:
         """Tell those who are refused where this store can be reached."""
-        self._holder.url = url
-        self._holder.announce()
+        self._file.holder.url = url
+        self._file.holder.announce()
 
     def names(self) -> list[str]:
         """The problems, in the order of their first rows, queued ones included."""
@@ -197,16 +192,13 @@ class Log:
                 return
             ticket, epoch = self.last, self.epoch
             try:
-                if self._connection is not None and ticket > self.committed:
-                    self._flush(self._connection)
+                if self._file.connection is not None and ticket > self.committed:
+                    self._flush(self._file.connection)
                 self._queue.settle(ticket, epoch)
             finally:
                 self._closed = True
                 self._queue.drop("it is closed; open it again")
-                if self._connection is not None:
-                    self._holder.release()  # while the lock is still ours
-                self._holder.forget()
-                self._let_go()
+                self._file.close()
 
     @contextlib.contextmanager
     def _using(self, what: str) -> Iterator[sqlite3.Connection]:
@@ -218,17 +210,18 @@ class Log:
     def _saying(self, what: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise StoreError(f"{self.path}: {what}: {reason(error)}") from error
 
     def _ready(self) -> sqlite3.Connection:
         """The connection, opened again where a failure closed it. The caller holds the lock."""
         if self._closed:
             raise StoreError(f"{self.path.name} cannot be used: {self._queue.unusable}")
-        if self._connection is None:
+        if self._file.connection is None:
             self._queue.drop(self._queue.unusable)  # another process may have written meanwhile
-            return self._open()
-        return self._connection
+            self._open()
+        assert self._file.connection is not None
+        return self._file.connection
 
     def _change(self, statements: table.Statements) -> None:
         """The queue and these statements in one transaction, or an error."""
@@ -238,18 +231,17 @@ class Log:
         if epoch != self.epoch:
             self._queue.settle(ticket, epoch)  # the rows show whether the transaction is there
             if alone:
-                raise StoreError(
-                    f"{self.path.name}: {self._queue.why(epoch)}; it is not known whether it was done"
-                )
+                said = f"it is not known whether it was done: {self._queue.why(epoch)}"
+                raise StoreError(f"{self.path.name}: {said}")
 
     def _flush(self, connection: sqlite3.Connection, statements: table.Statements | None = None) -> None:
         """One transaction for all that is queued. Whatever happens, afterwards memory and file agree."""
         try:
-            self._check_place()
+            self._file.check_place()
             rows = self._queue.rows()
             tails = table.write(connection, self._queue.tails, rows, statements)
             self._queue.done(rows, tails)
-        except (sqlite3.Error, OSError, StoreError) as error:
+        except (*FAILURES, OSError, StoreError) as error:
             self._fail(error)
         except BaseException as error:
             self._fail(error)
@@ -258,64 +250,31 @@ class Log:
     def _fail(self, error: BaseException) -> None:
         """Drop what is queued and see what the file says."""
         self._queue.drop(reason(error))
-        self._let_go()
+        self._file.close_connection()
         with contextlib.suppress(StoreError):  # then every use tries again, and says why it cannot
             self._open()
 
-    def _open(self) -> sqlite3.Connection:
-        """Open the file and take from it what is there."""
-        try:
-            if self._which is not None and self._which != opening.identity(self.path):
-                raise StoreError(f"{self.path} was moved or taken away while it was open")
-            connection, self._which = opening.connection(self.path, self.sync, self._connect)
-            try:
-                # After a failed fsync the system may forget what it could not write: a copy made anew counts.
-                table.checkpoint(connection)
-                self._queue.load(*table.state(connection))
-                self._rewriting = table.is_rewriting(connection)
-            except BaseException:
-                connection.close()
-                raise
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"{self.path} cannot be opened: {reason(error)}") from error
-        self._connection, self._wal = connection, opening.identity(self._wal_path)
-        self._holder.announce()
-        return connection
-
-    def _check_place(self) -> None:
-        """A file that was moved away would take rows that nobody ever finds."""
-        for path, which in ((self.path, self._which), (self._wal_path, self._wal)):
-            if opening.identity(path) != which:
-                raise StoreError(f"{path} was moved or taken away while it was open")
+    def _open(self) -> bool:
+        """Open the file and take from it what is there; whether a rewriting was cut short."""
+        tails, last, time, rewriting = self._file.open()
+        self._queue.load(tails, last, time)
+        return rewriting
 
     def _finish_rewriting(self) -> None:
-        """A rewriting that was cut short is brought to its end; if it cannot be, that is said, not hidden."""
-        if not self._rewriting:
-            return
+        """Rebuild the file where that is still to come; if it cannot be, that is said, not hidden."""
         try:
             with self._using("the file") as connection:
                 table.rebuild(connection)
         except StoreError as error:
             warnings.warn(f"erased text may still be in the file: {error}", stacklevel=3)
 
-    def _let_go(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(sqlite3.Error):  # what the file says is the truth
-                connection.close()
-
     def _leave_to_parent(self) -> None:
-        """After a fork the child may not even close the connection: that would end the parent's log.
-
-        SQLite believes the lock to be the child's, and to close it would remove the write-ahead log under
-        the parent's feet. So the connection is kept from ever being collected.
-        """
-        if self._connection is not None:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-        self._connection, self._closed = None, True
-        self._commits = threading.Lock()  # the old ones may be held by threads that are not there
+        """After a fork, be closed in the child, with locks that no thread holds."""
+        self._closed = True
+        self._commits = threading.Lock()
         self._queue = Queue(self.path.name)
-        self._queue.drop(f"it was opened by process {self._holder.pid}, which alone may use it")
+        self._queue.drop(f"it was opened by process {self._file.holder.pid}, which alone may use it")
+        self._file.leave_to_parent()
 
 
 def _leave_all() -> None:

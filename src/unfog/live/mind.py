@@ -10,13 +10,15 @@ decision takes a few hundred bytes however many arms there are. Only learners th
 which cannot be made again.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
+from unfog.agents.grow import grown, grown_belief
 from unfog.agents.parts import Moment, State, Term
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer
 from unfog.features import Context, FeatureMap
@@ -24,6 +26,9 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
+
+Law: TypeAlias = tuple[Array, Array]
+"""Mean and variance."""
 
 PROPENSITY_DRAWS = 200  # of an arm, where its probability is not known exactly
 
@@ -79,12 +84,14 @@ class Mind:
     def grow(self, before: Knowledge, after: Knowledge) -> None:
         """With room for features of arms that came later."""
         if before.prior_mean.shape != after.prior_mean.shape:
-            from unfog.agents.grow import grown
-
             memory = self.memory("")
             self.setup, memory = grown(self.agent, before, after, self.setup, memory)
             self.learner = memory.learner
         self.known, self.width = after, self.agent.chooser.normals(after)
+
+    def grown(self, seen: Seen) -> Seen:
+        """A decision of before arms came; learners that look back have kept a belief with it."""
+        return seen if seen.belief is None else seen._replace(belief=grown_belief(self.known, seen.belief))
 
     def memory(self, unit: str) -> Memory:
         """What the round is to know of this unit."""
@@ -178,12 +185,27 @@ class Mind:
             place, seen.context, evidence, seen.noisy, None, None, seen.reward, term, seen.known, seen.moment
         )
 
-    def reward(self, unit: str, seen: Seen, arm: int, features: FeatureMap, value: float) -> Seen:
-        """Learn from a reward, or keep it for the true context that it awaits."""
-        decision = self.decision(seen, arm, features)
-        before = self.memory(unit)
+    def foreseen(self, denoised: Denoised) -> Law | None:
+        """What was expected of a reading: mean and variance, (1, d) each; None: nothing was."""
+        reading, agent = denoised.reading, self.agent
+        if agent.foresees is not None:
+            return agent.foresees.foreseen(reading.parameters, reading.channel)
+        if reading.law is not None or agent.expects is None:
+            return reading.law
+        return agent.expects.expected(reading.parameters, reading.channel)
+
+    def reward(
+        self, unit: str, seen: Seen, arm: int, features: FeatureMap, value: float
+    ) -> tuple[Seen, Law | None]:
+        """Learn from a reward, or keep it for the true context that it awaits; what was expected of it."""
+        decision, before = self.decision(seen, arm, features), self.memory(unit)
+        law = None
+        if self.agent.limit is None or self.agent.learner.rewards != "gaussian":  # else it comes by itself
+            decision = decision._replace(evidence=decision.evidence.weighed())
+            law = predict.reward(self.agent, self.setup, before, decision)
         memory, after = rounds.reward(self.agent, self.setup, before, decision, np.asarray([value]))
-        return self._after(unit, memory, seen, after, learnt=memory.learner is not before.learner)
+        learnt = memory.learner is not before.learner
+        return self._after(unit, memory, seen, after, learnt=learnt), after.law or law
 
     def reveal(self, unit: str, seen: Seen, arm: int, features: FeatureMap, context: Array) -> Seen:
         """Take in a true context (1, d), not a number where it is not known."""

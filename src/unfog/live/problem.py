@@ -9,14 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from unfog.inputs import InputError, shown
-from unfog.live import answers, asking, judging, names
+from unfog.live import answers, asking, inside, judging, names
 from unfog.live.answers import Decision, Receipt
+from unfog.live.errors import Unknown
 from unfog.live.log import Row
 from unfog.live.state import State
 from unfog.live.terms import Terms
 from unfog.live.turn import Done, Event, Turn, Work
 
 if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
     from unfog.live.store import Store
 
 
@@ -60,24 +64,31 @@ class Problem:
 
         done = self._act("decide", None, key, ask.request, work)
         with self.store.lock:
-            chances = self.store.state(self.name).arms.probabilities(done.body)
-        return answers.decision(done.decision or "", done.body, chances)
+            arms = self.store.state(self.name).arms
+            chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
+        return answers.decision(done.decision or "", done.body, chances, shadows)
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
 
         Where one is refused, so are all.
         """
-        wanted, made = asking.several("asked", asked), self.store.made(self.name)
-        keys = [one.pop("key", None) for one in wanted]
-        asks = [asking.ask(made, **one) for one in wanted]
+        wanted = asking.several("asked", asked)
         with self.store.together():
-            for key, ask in zip(keys, asks, strict=True):
-                self._refuse(self.store.state(self.name), ask)
-                if key is not None:
-                    turn = Turn(self.name, "decide", None, names.name("key", key), ask.request, _nothing)
-                    self.store.known(turn)
-            return [self.decide(**one, key=key) for one, key in zip(wanted, keys, strict=True)]
+            for i, one in enumerate(wanted):
+                with asking.in_place(f"asked[{i}]"):
+                    self.refuse(**one)
+            return [self.decide(**one) for one in wanted]
+
+    def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> None:
+        """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
+        ask = asking.ask(self.store.made(self.name), context, **asked)
+        with self.store.lock:
+            self._refuse(self.store.state(self.name), ask)
+            if key is not None:
+                self.store.known(
+                    Turn(self.name, "decide", None, names.name("key", key), ask.request, _nothing)
+                )
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
@@ -91,7 +102,7 @@ class Problem:
         return self._report("reward", decision, key, {"value": paid}, work)
 
     def reward_many(self, rewards: Mapping[str, float]) -> dict[str, Receipt]:
-        """The rewards of several decisions, with one commit for all; where one is refused, so are all."""
+        """The rewards of several decisions, with one commit; where one is refused, so are all."""
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
         paid = {
@@ -165,6 +176,41 @@ class Problem:
         """Decisions whose reward may still come, oldest first."""
         with self.store.lock:
             return [found.id for found in self.store.state(self.name).open.values() if not found.settled]
+
+    def belief(self, unit: str | None = None) -> "xr.Dataset":
+        """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
+        with self.store.lock:
+            return inside.belief(self.store.state(self.name), self._unit(unit))
+
+    def expected(
+        self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
+    ) -> "xr.Dataset":
+        """What each arm would be expected to earn in this context; nothing is decided or learnt."""
+        ask = asking.ask(self.store.made(self.name), context, unit, arms, at, noise)
+        with self.store.lock:
+            state = self.store.state(self.name)
+            state.arms.check(ask)
+            return inside.expected(state, ask)
+
+    def diagnostics(self) -> "xr.Dataset":
+        """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+        with self.store.lock:
+            return inside.diagnosed(self.store.state(self.name), self.store.now())
+
+    def figure(self) -> "Figure":
+        """The same as a picture."""
+        from unfog.live.figure import figure
+
+        return figure(self.diagnostics(), self.name)
+
+    def _unit(self, unit: str | None) -> str:
+        """A unit that something was read of; unless named the only one, or no one's."""
+        known = list(self.store.state(self.name).mind.channels)
+        if unit is None:
+            return known[0] if len(known) == 1 else ""
+        if names.name("unit", unit) not in known:
+            raise Unknown("unit", repr(unit), "a unit that decisions were made for")
+        return unit
 
     def fingerprint(self) -> str:
         """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""

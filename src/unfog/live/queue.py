@@ -22,7 +22,8 @@ class Queue:
     def __init__(self, name: str) -> None:
         self.name = name
         self.last = self.committed = self.epoch = 0
-        self.time = 0.0
+        self.time = 0.0  # the latest of all rows
+        self._times: dict[str, float] = {}  # of the last row of each problem
         self.tails: Mapping[str, Tail] = {}  # of the problems that have committed rows, in order
         self.unusable = ""  # why nothing can be added
         self._rows: list[Row] = []
@@ -44,11 +45,12 @@ class Queue:
                 raise StoreError(
                     f"{self.name}: rows before these were not kept; nothing was changed; ask again"
                 )
-            check(rows, self.last, self.time)
+            times = check(rows, self.last, self._times)
             self._recent.check(rows)
             self._rows.extend(rows)
             self._recent.add(rows, self.committed)
-            self.last, self.time = rows[-1].seq, rows[-1].time
+            self._times |= times
+            self.last, self.time = rows[-1].seq, max(self.time, *times.values())
             return self.last
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
@@ -82,6 +84,7 @@ class Queue:
         """Take what the file says; epochs whose end was not known have it now."""
         with self._lock:
             self.tails, self.last, self.committed, self.time = tails, last, last, time
+            self._times = {name: tail.time for name, tail in tails.items()}
             self._recent.start(last)
             for epoch, (kept, why) in self._ended.items():
                 self._ended[epoch] = (last if kept is None else kept, why)
@@ -119,19 +122,25 @@ class Queue:
             raise StoreError(f"{self.name}: row {ticket} was not kept: {why}; nothing was changed")
 
 
-def check(rows: Sequence[Row], last: int, time: float) -> None:
-    """Rows that follow the last one, without a hole, not back in time, of text that can be written."""
+def check(rows: Sequence[Row], last: int, times: Mapping[str, float]) -> dict[str, float]:
+    """Refuse rows that do not follow the last, go back in the time of their problem, or cannot be written.
+
+    The times of the last row of each of their problems.
+    """
     if not rows:
         raise InputError("rows", "none", "at least one row")
+    found: dict[str, float] = {}
     for row in rows:
         if row.seq != last + 1:
             raise InputError("seq", row.seq, f"{last + 1}, which follows the last row")
-        if not isfinite(row.time) or row.time < time:
-            raise InputError("time", row.time, f"at least {time}, the time of the last row")
+        before = found.get(row.problem, times.get(row.problem, 0.0))
+        if not isfinite(row.time) or row.time < before:
+            raise InputError("time", row.time, f"at least {before}, the time of the problem's last row")
         for text in (row.problem, row.kind, row.decision or "", row.key or "", row.body):
             if not text.isascii():
                 _check_text(text)
-        last, time = row.seq, row.time
+        last, found[row.problem] = row.seq, row.time
+    return found
 
 
 def _check_text(text: str) -> None:

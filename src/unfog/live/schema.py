@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from unfog.live.errors import StoreError, reason
+from unfog.live.errors import FAILURES, StoreError, reason
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
 VERSION = 2
@@ -52,6 +52,7 @@ class Tail(NamedTuple):
 
     number: int  # 1, 2, ... in the order of their first rows
     last: int  # its last row
+    time: float = 0.0  # of that
 
 
 def checksum(row: Row, before: int) -> int:
@@ -67,8 +68,8 @@ def numbered(rows: Iterable[Row], tails: dict[str, Tail]) -> Iterator[tuple[obje
     That number shows a row that an index has lost: the next one does not fit.
     """
     for row in rows:
-        number, before = tails.get(row.problem, Tail(len(tails) + 1, 0))
-        tails[row.problem] = Tail(number, row.seq)
+        number, before, _ = tails.get(row.problem, Tail(len(tails) + 1, 0))
+        tails[row.problem] = Tail(number, row.seq, row.time)
         kept = row.seq, number, row.kind, row.decision, row.key, float(row.time), row.body
         yield *kept, before, checksum(row, before)
 
@@ -119,7 +120,7 @@ def upgrade(connection: sqlite3.Connection, path: Path, found: int) -> None:
         _synced(copy)
         os.replace(copy, path)
         _synced(path.parent)
-    except (sqlite3.Error, OSError) as error:
+    except (*FAILURES, OSError) as error:
         copy.unlink(missing_ok=True)
         said = f"could not be brought from version {found} to version {VERSION}"
         raise StoreError(f"{path} {said}: {reason(error)}; the file is as it was") from error

@@ -53,6 +53,7 @@ def content(state: State) -> dict[str, Any]:
         "hidden": list(state.hidden),
         "overdue": list(state.overdue),
         "recent": state.recent,
+        "watch": state.watch.content(),
     }
 
 
@@ -100,4 +101,5 @@ def _filled(state: State, told: Mapping[str, Any]) -> State:
         dict.fromkeys(told[n]) for n in ("waiting", "hidden", "overdue")
     )
     state.recent = told["recent"]
+    state.watch.fill(told["watch"])
     return state

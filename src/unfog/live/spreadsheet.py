@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from unfog.inputs import InputError
+from unfog.live.asking import in_place
 
 if TYPE_CHECKING:
     from unfog.live.problem import Problem
 
 FIRST = ("decision", "number", "time", "unit", "arm", "probability", "reward", "outcome")
-LEFT = ("late", "ignored")  # rewards that are no part of what was learnt
+PAID = ("learnt", "kept", "waits")  # other rewards are no part of what is learnt
 
 
 def as_table(events: Iterable[Mapping[str, Any]], coordinates: Sequence[str]) -> Iterator[list[Any]]:
-    """A header, then a row for each decision: what was read, chosen, believed, earned, and the true context."""
+    """A header, then a row for each decision: what was read, chosen, believed, earned, and was true."""
     more = [f"{part}.{name}" for part in ("context", "denoised", "sd", "true") for name in coordinates]
     rows: dict[str, dict[str, Any]] = {}
     for event in events:
@@ -34,10 +35,8 @@ def _into(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
         parts = {f"{p}.{n}": x for p in ("context", "denoised", "sd") for n, x in event.get(p, {}).items()}
         rows[event["decision"]] = {name: event.get(name) for name in FIRST} | parts | {"outcome": "open"}
     elif kind == "reward":
-        if event["outcome"] != "known":
-            row |= {"outcome": event["outcome"]} | (
-                {} if event["outcome"] in LEFT else {"reward": event["value"]}
-            )
+        if event["outcome"] in PAID:
+            row |= {"outcome": event["outcome"], "reward": event["value"]}
     elif kind == "reveal":
         row |= {f"true.{name}": x for name, x in event.get("context", {}).items()}
     elif kind == "void":
@@ -50,7 +49,7 @@ def _into(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
 
 
 def from_table(problem: "Problem", table: IO[str]) -> int:
-    """Decisions that were made elsewhere, a row each: how many.
+    """Decisions that were made elsewhere, a row each: how many. Where a row is refused, so are all.
 
     Columns: `context.<name>` or `<name>` for every coordinate, empty where it was lost; `arm`; and as far as
     they are known `reward`, `probability`, `unit`, `key`, `at`, `true.<name>`.
@@ -62,6 +61,11 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
         raise InputError("arm", "no such column", ", ".join(columns) or "columns with names")
     rows = [_row(problem, places, row, number) for number, row in enumerate(reader, 2)]
     with problem.store.together():
+        for number, (asked, reward, _) in enumerate(rows, 2):
+            with in_place(f"row {number}"):
+                problem.refuse(**asked)
+                if reward is not None:
+                    problem.terms.check_reward("reward", reward)
         for asked, reward, true in rows:
             made = problem.decide(**asked)
             if reward is not None:

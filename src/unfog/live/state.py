@@ -23,8 +23,9 @@ from unfog.inputs import InputError
 from unfog.live.arms import Arms
 from unfog.live.asking import Ask, read
 from unfog.live.made import Made
-from unfog.live.mind import Mind
+from unfog.live.mind import Mind, Seen
 from unfog.live.opened import Open, combined
+from unfog.live.watch import Watch
 from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
 
@@ -48,6 +49,9 @@ class State:
         self.overdue: dict[str, None] = {}  # those whose reward awaits a context that is too late
         self.recent: dict[str, list[str]] = {}  # of each unit, for agents that learn from a round again
         self._drawn = np.zeros(2)
+        sizes = len(made.terms.context), len(made.terms.arms)
+        binary = made.terms.rewards == "bernoulli"
+        self.watch = Watch(*sizes, expects=self.mind.agent.expects is not None, binary=binary)
         self.unwritten = False  # whether something has changed, or begun to, that is not in the log yet
 
     @property
@@ -76,7 +80,7 @@ class State:
         """Decide: the body of the event, which has been applied."""
         self.unwritten = True
         self._again(ask.unit)
-        offer, features = self._offer(ask), self.arms.features_of(ask.vectors)
+        offer, features = self.offer(ask), self.arms.features_of(ask.vectors)
         number, body = self.number, {"number": self.number, **ask.request}
         kept: dict[str, Denoised] = {}
         shadows: dict[str, Any] = {}
@@ -89,10 +93,10 @@ class State:
             kept[name] = Denoised(considered.reading, view.context, belief)
             chosen = self.arms.mixed(ask, place, shares, self._floor(name))
             if name == OBEYED:
-                body |= chosen
+                body |= self.arms.obeyed(ask, chosen)
                 body |= self._believed(kept[name])
             else:
-                shadows[name] = {"arm": chosen["arm"], "probability": chosen["probability"]}
+                shadows[name] = {part: chosen[part] for part in ("arm", "probability", "shares")}
         if shadows:
             body["shadow"] = shadows
         self._enter(ask, body, kept, time)
@@ -108,16 +112,15 @@ class State:
 
     def _believed(self, denoised: Denoised) -> dict[str, Any]:
         """The context as it is believed to be, in the caller's units."""
-        units, names = self.made.units, self.terms.context
-        cov = denoised.context.cov
-        sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1)) * units.scale
-        mean = units.outside(denoised.context.mean[0])
+        units, names, (mean, cov) = self.made.units, self.terms.context, denoised.context
+        one = cov if cov.ndim == 2 else cov[0]
+        sd, mean = np.sqrt(one.diagonal()) * units.scale, units.outside(mean[0])
         return {
             "denoised": dict(zip(names, mean.tolist(), strict=True)),
-            "sd": dict(zip(names, np.broadcast_to(sd, (1, len(names)))[0].tolist(), strict=True)),
+            "sd": dict(zip(names, sd.tolist(), strict=True)),
         }
 
-    def _offer(self, ask: Ask) -> Offer:
+    def offer(self, ask: Ask) -> Offer:
         """What a round is offered."""
         at = None if ask.at is None else np.asarray([ask.at])
         mask = self.arms.mask(ask)
@@ -125,6 +128,9 @@ class State:
 
     def _enter(self, ask: Ask, body: Mapping[str, Any], kept: dict[str, Denoised], time: float) -> None:
         """A decision becomes open, and the channels learn from its noisy context."""
+        law = self.mind.foreseen(kept[OBEYED])
+        noisy = ask.noisy if ask.mask is None else np.where(ask.mask > 0, ask.noisy, np.nan)
+        self.watch.decided(self.arms.place.get(body["arm"], 0), noisy, law)
         seen = {name: self.minds[name].observe(ask.unit, denoised) for name, denoised in kept.items()}
         name = self.id_of(self.number)
         vector = None if ask.vectors is None else ask.vectors[body["arm"]]
@@ -163,10 +169,13 @@ class State:
         """An event of the log."""
         self.unwritten = True
         self.close_past(time)
+        self.watch.counted(kind, body)
         if kind == "decide":
             self._follow(body, time)
         elif kind in ABOUT_DECISIONS:
             found = self.open.get(decision or "")
+            if found is None and kind == "reveal" and "then" in body:
+                self._looked_back(body)
             if found is not None:
                 ABOUT_DECISIONS[kind](self, found, body)
                 self._close_if_done(found)
@@ -184,7 +193,7 @@ class State:
             return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
         self._again(ask.unit)
-        offer, features = self._offer(ask), self.arms.features_of(ask.vectors)
+        offer, features = self.offer(ask), self.arms.features_of(ask.vectors)
         kept = {}
         for name, mind in self.minds.items():
             mind.advance()
@@ -210,7 +219,9 @@ class State:
         features = self.arms.features_of(found.brought)
         for name, seen in found.seen.items():
             mind = self.minds[name]
-            found.seen[name] = mind.reward(found.unit, seen, found.place, features, value)
+            found.seen[name], law = mind.reward(found.unit, seen, found.place, features, value)
+            if name == OBEYED:
+                self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
         found.paid, found.settled = value, True
         self.waiting.pop(found.id, None)
         if self.awaits(found) and found.id not in self.hidden:
@@ -219,13 +230,29 @@ class State:
     def _reveal(self, found: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] not in ("learnt", "noted") or "context" not in body:
             return
-        found.shown |= {name: x for name, x in body["context"].items() if x is not None}
+        news = {name: x for name, x in body["context"].items() if name not in found.shown}
+        found.shown |= news
+        self._held_against(found.seen[OBEYED], self.whole(news))
         whole = self.whole(found.shown)
         features = self.arms.features_of(found.brought)
         for name, seen in found.seen.items():
             mind = self.minds[name]
             if mind.agent.revises is not None or (mind.agent.awaits_context and not np.isnan(whole).any()):
                 found.seen[name] = mind.reveal(found.unit, seen, found.place, features, whole)
+
+    def _looked_back(self, body: Mapping[str, Any]) -> None:
+        """A true context of a decision that is closed: nothing is learnt, but what was believed is judged."""
+        units, then, names = self.made.units, body["then"], self.terms.context
+        mean = units.inside(np.array([then["denoised"][name] for name in names]))
+        sd = np.array([then["sd"][name] for name in names]) / units.scale
+        noisy = np.array([np.nan if then["noisy"][name] is None else then["noisy"][name] for name in names])
+        self.watch.revealed(units.read(noisy), mean, sd**2, self.whole(body["context"])[0])
+
+    def _held_against(self, seen: Seen, true: Array) -> None:
+        """What was read and believed, against what is true."""
+        mean, cov = seen.context
+        variance = np.diagonal(np.broadcast_to(cov, (1, *cov.shape[-2:])), axis1=-2, axis2=-1)
+        self.watch.revealed(seen.noisy[0], mean[0], variance[0], true[0])
 
     def whole(self, shown: Mapping[str, float]) -> Array:
         """A true context in the agents' units, (1, d): not a number where it is not known."""
@@ -313,8 +340,11 @@ class State:
         before = self.made.knowledge(self.arms.features)
         self.arms.change(body, self.number)
         after = self.made.knowledge(self.arms.features)
-        for mind in self.minds.values():
+        for name, mind in self.minds.items():
             mind.grow(before, after)
+            for found in self.open.values():
+                if name in found.seen:
+                    found.seen[name] = mind.grown(found.seen[name])
 
 
 ABOUT_DECISIONS = {

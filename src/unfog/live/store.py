@@ -25,6 +25,7 @@ from unfog.live.state import State
 from unfog.live.turn import Done, Event, Turn
 
 SNAPSHOT_EVERY = 10_000  # events
+TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
 
 
 class Store:
@@ -180,7 +181,7 @@ class Store:
     def _row(
         self, name: str, kind: str, decision: str | None, key: str | None, now: float, body: dict[str, Any]
     ) -> Row:
-        row = Row(self.log.last + 1, name, kind, decision, key, now, json.dumps(body, allow_nan=False))
+        row = Row(self.log.last + 1, name, kind, decision, key, now, TEXT(body))
         self.log.add([row], self._epoch)
         self._since[name] = self._since.get(name, 0) + 1
         return row
@@ -246,12 +247,7 @@ class Store:
         """Write events that were applied elsewhere; what is remembered is made anew from the log."""
         with self.lock:
             first = self.log.last + 1
-            rows = [
-                Row(
-                    first + i, name, one["kind"], one.get("decision"), one.get("key"), one["time"], _text(one)
-                )
-                for i, one in enumerate(events)
-            ]
+            rows = [_row(first + i, name, one) for i, one in enumerate(events)]
             epoch = self.log.epoch
             ticket = self.log.add(rows)
             self._states.pop(name, None)

@@ -3,10 +3,9 @@
 import sqlite3
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from unfog.inputs import InputError
-from unfog.live.errors import StoreError
 from unfog.live.schema import INSERT, NAME, Row, Tail, checksum, numbered
 
 Statements: TypeAlias = Callable[[sqlite3.Connection], None]
@@ -15,18 +14,30 @@ FIELDS = "kind, decision, key, time, body, before, checksum FROM event"
 REWRITING = "rewriting"
 
 
-def state(connection: sqlite3.Connection) -> tuple[dict[str, Tail], int, float]:
-    """The problems in the order of their first rows, the last row and its time."""
+class Contents(NamedTuple):
+    """What is known of a file when it is opened."""
+
+    tails: dict[str, Tail]  # its problems, in the order of their first rows
+    last: int  # its last row
+    time: float  # the latest of all rows
+    rewriting: bool  # a rewriting was cut short before the file was rebuilt
+
+
+def contents(connection: sqlite3.Connection) -> Contents:
+    """What the file holds."""
     tails = {}
     for number, name in connection.execute("SELECT id, name FROM problem ORDER BY id").fetchall():
         said = "SELECT max(seq) FROM event INDEXED BY event_problem WHERE problem = ?"
         (last,) = connection.execute(said, (number,)).fetchone()
-        tails[name] = Tail(number, last or 0)
-    found = connection.execute("SELECT seq, time FROM event ORDER BY seq DESC LIMIT 1").fetchone()
-    seq, time = found or (0, 0.0)
-    if not isinstance(time, float) or seq != max((tail.last for tail in tails.values()), default=0):
+        when = connection.execute("SELECT time FROM event WHERE seq = ?", (last or 0,)).fetchone()
+        tails[name] = Tail(number, last or 0, *(when or (0.0,)))
+    (seq,) = connection.execute("SELECT max(seq) FROM event").fetchone()
+    seq, times = seq or 0, [tail.time for tail in tails.values()]
+    floats = all(isinstance(time, float) for time in times)
+    if not floats or seq != max((tail.last for tail in tails.values()), default=0):
         raise sqlite3.DatabaseError(f"rows are missing after row {seq}, or their index is damaged")
-    return tails, seq, time
+    noted = connection.execute("SELECT 1 FROM note WHERE name = ?", (REWRITING,)).fetchone()
+    return Contents(tails, seq, max(times, default=0.0), noted is not None)
 
 
 def write(
@@ -37,6 +48,10 @@ def write(
 ) -> dict[str, Tail]:
     """Rows and statements in one transaction; the problems as they are then."""
     grown = dict(tails)
+    if len(batch) == 1 and batch[0].problem in tails and statements is None:
+        (row,) = numbered(batch, grown)
+        connection.execute(INSERT, row)  # a statement by itself is a transaction, and takes less time
+        return grown
     connection.execute("BEGIN IMMEDIATE")
     if batch:
         connection.executemany(INSERT, list(numbered(batch, grown)))
@@ -132,16 +147,11 @@ def rebuild(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM note WHERE name = ?", (REWRITING,))
 
 
-def is_rewriting(connection: sqlite3.Connection) -> bool:
-    """Whether a rewriting was cut short before the file was rebuilt."""
-    return connection.execute("SELECT 1 FROM note WHERE name = ?", (REWRITING,)).fetchone() is not None
-
-
 def checkpoint(connection: sqlite3.Connection) -> None:
     """Bring the write-ahead log into the file, and cut it to nothing."""
     (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
-        raise StoreError("the write-ahead log could not be brought into the file")
+        raise sqlite3.OperationalError("the write-ahead log could not be brought into the file")
 
 
 def snapshot(connection: sqlite3.Connection, problem: str) -> tuple[int, str, bytes] | None:

@@ -68,11 +68,12 @@ class Terms(NamedTuple):
             raise InputError(field, inputs.shown(value), allowed)
         low, high = self.reward_range or (-LARGEST, LARGEST)
         try:
-            found = float(value)
+            paid = float(value)
         except OverflowError:
             raise InputError(field, value, allowed) from None
-        doors.reward(field, np.asarray(found), self.rewards, low, high)
-        return found
+        if not low <= paid <= high or (self.rewards == "bernoulli" and paid not in (0.0, 1.0)):
+            doors.reward(field, np.asarray(paid), self.rewards, low, high)
+        return paid
 
 
 def _numbers(field: str, value: Any, told: Mapping[str, Any]) -> Any:  # noqa: ARG001

@@ -70,7 +70,7 @@ def taken_in(store: "Store", events: Iterable[dict[str, Any]], name: str | None 
 
 
 def _after_known(events: Events, there: Iterator[Row]) -> tuple[Events, float]:
-    """The events after those that are there already, which must be the same; and when the last of these was."""
+    """The events after those that are there already, which must be the same; and when the last was."""
     last = 0.0
     for row in there:
         event = next(events, None)

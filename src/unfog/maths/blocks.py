@@ -7,6 +7,8 @@ All blocks are updated alike; where the row is zero nothing changes.
 
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian, square
 
@@ -26,21 +28,43 @@ class Blocks(NamedTuple):
         """A draw of w from standard normals (..., B k)."""
         return _flat(self.mean + matvec(square(self.root), _cut(normals, self.root)))
 
-    def variance(self, row: Array) -> Array:
-        """The variance of row'w: row (..., B k) -> (...,)."""
-        return (matvec(self.root.mT, _cut(row, self.root)) ** 2).sum((-2, -1))
+    def half(self, row: Array) -> Array:
+        """root'row, which `variance` and `condition` begin with: row (..., B k) -> (..., B, n)."""
+        return matvec(self.root.mT, _cut(row, self.root))
 
-    def condition(self, row: Array, value: Array, variance: Array) -> "Blocks":
+    def variance(self, row: Array, half: Array | None = None) -> Array:
+        """The variance of row'w: row (..., B k) -> (...,); `half` where it is worked out already."""
+        half = self.half(row) if half is None else half
+        return (half**2).sum((-2, -1))
+
+    def condition(self, row: Array, value: Array, variance: Array, half: Array | None = None) -> "Blocks":
         """The belief after seeing value = row'w + N(0, variance); the row (..., B k) is within one block."""
         xp = row.__array_namespace__()
+        half = self.half(row) if half is None else half
         row = _cut(row, self.root)
-        half = matvec(self.root.mT, row)
         total = (half**2).sum((-2, -1)) + variance
+        surprise = (value - (row * self.mean).sum((-2, -1))) / total
+        slope = total + xp.sqrt(variance * total)
+        if self._is_one(row, surprise):
+            return self._moved(row, half, surprise, slope)
         gain = matvec(self.root, half)
-        surprise = value - (row * self.mean).sum((-2, -1))
-        mean = self.mean + gain * (surprise / total)[..., None, None]
-        scaled = half / (total + xp.sqrt(variance * total))[..., None, None]
+        mean = self.mean + gain * surprise[..., None, None]
+        scaled = half / slope[..., None, None]
         return Blocks(mean, self.root - gain[..., None] * scaled[..., None, :])
+
+    def _is_one(self, row: Array, surprise: Array) -> bool:
+        """Whether there is one row, on NumPy, for a belief that has all batch axes: it can be looked into."""
+        axes = self.mean.shape[:-2] == self.root.shape[:-3] == surprise.shape
+        return axes and row.size == row.shape[-2] * row.shape[-1] and row.__array_namespace__() is np
+
+    def _moved(self, row: Array, half: Array, surprise: Array, slope: Array) -> "Blocks":
+        """`condition` for one row: but for its block all is copied, which is faster than adding nothing."""
+        block = int((row.reshape(-1) != 0).argmax()) // row.shape[-1]
+        half, root, mean = half[..., block, :], self.root.copy(), self.mean.copy()
+        gain = matvec(root[..., block, :, :], half)
+        mean[..., block, :] += gain * surprise[..., None]
+        root[..., block, :, :] -= gain[..., None] * (half / slope[..., None])[..., None, :]
+        return Blocks(mean, root)
 
 
 Belief: TypeAlias = Gaussian | Blocks

@@ -36,14 +36,19 @@ class Gaussian(NamedTuple):
         """A draw of w from standard normals (..., m)."""
         return self.mean + matvec(square(self.root), normals)
 
-    def variance(self, row: Array) -> Array:
-        """The variance of row'w: row (..., m) -> (...,)."""
-        return (matvec(self.root.mT, row) ** 2).sum(-1)
+    def half(self, row: Array) -> Array:
+        """root'row, which `variance` and `condition` begin with: row (..., m) -> (..., n)."""
+        return matvec(self.root.mT, row)
 
-    def condition(self, row: Array, value: Array, variance: Array) -> "Gaussian":
+    def variance(self, row: Array, half: Array | None = None) -> Array:
+        """The variance of row'w: row (..., m) -> (...,); `half` where it is worked out already."""
+        half = self.half(row) if half is None else half
+        return (half**2).sum(-1)
+
+    def condition(self, row: Array, value: Array, variance: Array, half: Array | None = None) -> "Gaussian":
         """The belief after seeing value = row'w + N(0, variance); row (..., m), value and variance (...,)."""
         xp = row.__array_namespace__()
-        half = matvec(self.root.mT, row)
+        half = self.half(row) if half is None else half
         total = xp.vecdot(half, half) + variance
         gain = matvec(self.root, half)
         surprise = value - xp.vecdot(row, self.mean)
@@ -77,7 +82,7 @@ def singular_root(cov: Array) -> Array:
     """A root of a covariance that may be singular, by its eigenvectors."""
     xp = cov.__array_namespace__()
     values, vectors = xp.linalg.eigh(cov)
-    root: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))
+    root: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :]
     return root
 
 

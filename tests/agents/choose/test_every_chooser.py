@@ -307,3 +307,21 @@ def test_both_engines_play_them_alike() -> None:
     np.testing.assert_allclose(found.values["regret"], right.values["regret"], rtol=1e-9, atol=1e-9)
     own = simulate(problem, names[:1], engine="jax", precision="float64", **small)  # no normals at all
     assert np.isfinite(own.values["regret"]).all()
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
+@every
+def test_both_at_once_are_both(
+    chooser: Chooser, masked: bool, case: Case, known: Knowledge, rng: np.random.Generator
+) -> None:
+    """To the bit, for a batch and for a round alone."""
+    width = chooser.normals(known)
+    normals, draws = rng.standard_normal((T, width)), rng.standard_normal((7, T, width))
+    masks = random_masks(rng, T) if masked else None
+    arm, chances = chooser.choose_with_probabilities(case.view(arms=masks), normals, draws)
+    np.testing.assert_array_equal(arm, chooser.choose(case.view(arms=masks), normals))
+    np.testing.assert_array_equal(chances, chooser.probabilities(case.view(arms=masks), draws))
+    one = case.one(3, arms=None if masks is None else masks[3])
+    arm, chances = chooser.choose_with_probabilities(one, normals[3], draws[:, 3])
+    assert arm == chooser.choose(one, normals[3])
+    np.testing.assert_array_equal(chances, chooser.probabilities(one, draws[:, 3]))

@@ -159,3 +159,36 @@ def test_what_theta_is_worth_is_bounded_by_the_slope_of_the_leader(
         assert worth <= level * slope[leader] + K * slope.max() * excess + 6 * error
         steeper = slope[on_a_grid(mean, slope, np.linspace(0.01, 30, 500))]
         assert (np.diff(steeper) >= -1e-12).all()
+
+
+def by_pairs(mean: Array, slope: Array, level: float, tail: float, arms: Any = None) -> Array:
+    """Probabilities from the levels at which `leads` says that each arm leads."""
+    low, high = leads(mean, slope, arms)
+    share = [np.maximum((level / np.maximum(z, level)) ** tail, 0) for z in (low, high)]
+    found: Array = np.maximum(share[0] - share[1], 0)
+    return found / found.sum()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_one_decision_needs_no_pairs(rng: np.random.Generator, masked: bool) -> None:
+    chooser, several = RandUcb(level=0.6, tail=2.5), 0
+    for number in [1, 2, 3, 7, 40] * 60:
+        slope = rng.gamma(1.0, size=number)
+        mean = rng.normal(size=number) * rng.random() - slope**2 / 2  # many lead, one after the other
+        if number == 7:  # arms that are equal, parallel, or meet in one point
+            mean, slope = np.round(mean), np.round(slope)
+        arms = (rng.random(number) < 0.6) | (np.arange(number) == rng.integers(number)) if masked else None
+        found = chooser._one(mean, slope, arms)
+        right = by_pairs(mean, slope, 0.6, 2.5, arms)
+        np.testing.assert_allclose(found / found.sum(), right, rtol=1e-10, atol=1e-14)
+        several += int(np.count_nonzero(found) > 2)
+    assert several > 60
+
+
+def test_the_envelope_is_that_of_the_level_integrated_over(rng: np.random.Generator) -> None:
+    """Against counting who leads at the quantiles of the level: right to one part in ten thousand."""
+    levels = pareto(3.0, scale=0.8).isf((np.arange(100_000) + 0.5) / 100_000)
+    for _ in range(5):
+        mean, slope = rng.normal(size=40), rng.gamma(2.0, size=40)
+        counted = np.bincount(on_a_grid(mean, slope, levels), minlength=40) / levels.size
+        np.testing.assert_allclose(RandUcb(level=0.8, tail=3.0)._one(mean, slope, None), counted, atol=5e-5)

@@ -1,16 +1,23 @@
 """Thompson sampling: the arm for a given draw, and the frequencies of arms over many."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
 from tests.agents.choose.cases import Case, K, M
 from tests.problems import feature_moments, quadratic_phi, spd
-from unfog.agents.choose import Thompson
-from unfog.agents.parts import View
+from unfog.agents.choose import Thompson, thompson
+from unfog.agents.parts import Chooser, View
 from unfog.features import Context
+from unfog.features.matrix import matrix
+from unfog.features.per_arm import per_arm
+from unfog.features.product import product
 from unfog.features.quadratic import quadratic
+from unfog.features.quadrature import quadrature
 from unfog.maths import gaussian
+from unfog.maths.blocks import Blocks
 from unfog.model.knowledge import Knowledge
 
 
@@ -73,3 +80,46 @@ def test_thompson_states_the_share_of_draws(case: Case, rng: np.random.Generator
     best = [int((mean + rows @ root @ z).argmax()) for z in draws]
     odds = Thompson().probabilities(case.one(1), draws)
     assert odds.tolist() == pytest.approx([best.count(arm) / 30 for arm in range(K)])
+
+
+MAPS = "product", "quadratic", "per arm", "per arm, in blocks", "matrix", "quadrature"
+
+
+def maps(rng: np.random.Generator, trials: tuple[int, ...]) -> dict[str, Any]:
+    """Every map, with beliefs about a theta of its size."""
+    actions = rng.normal(size=(*trials, 5, 3))
+    table = rng.normal(size=(*trials, 5, 4, 3))
+    found: dict[str, Any] = {
+        "product": product(actions),
+        "quadratic": quadratic(actions),
+        "per arm": per_arm(actions),
+        "per arm, in blocks": per_arm(actions),
+        "matrix": matrix(table),
+        "quadrature": quadrature(lambda a, c: np.concat([np.tanh(a * c), a + 0 * c], -1), 3)(actions),
+    }
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", ["product", "quadratic", "per arm", "per arm, in blocks", "matrix", "quadrature"]
+)
+@pytest.mark.parametrize("trials", [(), (1,), (6,)], ids=str)
+def test_draws_side_by_side_are_draws_one_by_one(
+    name: str, trials: tuple[int, ...], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features, context = maps(rng, trials)[name], Context(rng.normal(size=(*trials, 3)), spd(rng, 3))
+    m = features.size
+    belief: Any = gaussian.Gaussian(rng.normal(size=(*trials, m)), rng.normal(size=(*trials, m, m)))
+    if name.endswith("blocks"):
+        belief = Blocks(rng.normal(size=(*trials, 5, 4)), rng.normal(size=(*trials, 5, 4, 4)))
+    masks: Any = rng.random((*trials, 5)) < 0.7
+    masks[..., 2] = True
+    view = View(context, features.design(context), belief, None, masks)
+    for shape in {(40, *trials, m), (40, m)}:
+        draws = rng.standard_normal(shape)
+        right = Chooser.probabilities(Thompson(), view, draws)
+        assert np.count_nonzero(right) > 1
+        np.testing.assert_array_equal(Thompson().probabilities(view, draws), right)
+        monkeypatch.setattr(thompson, "ROOM", 200)
+        np.testing.assert_array_equal(Thompson().probabilities(view, draws), right)
+        monkeypatch.undo()

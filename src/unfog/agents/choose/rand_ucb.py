@@ -95,15 +95,17 @@ class RandUcb(Chooser):
             low, high = leads(mean, slope, arms)
             first, last = ((self.level / xp.maximum(z, self.level)) ** self.tail for z in (low, high))
             share = xp.maximum(first - last, 0.0)
-        found: Array = share / share.sum(-1)[..., None] + xp.zeros((*draws.shape[1:-1], 1), dtype=draws.dtype)
-        return found
+        found: Array = share / share.sum(-1)[..., None]
+        batch = draws.shape[1:-1]
+        return found if found.shape[:-1] == batch else found + xp.zeros((*batch, 1), dtype=draws.dtype)
 
     def _one(self, mean: Array, slope: Array, arms: Array | None) -> Array:
-        """The probability of the levels at which each arm leads, of a single decision: one with no pairs."""
-        led, low = envelope(mean.reshape(-1), slope.reshape(-1), self.level, arms)
-        above = (self.level / np.asarray([*low, np.inf])) ** self.tail
-        share = np.zeros_like(mean)
-        share.reshape(-1)[led] = above[:-1] - above[1:]
+        """The probability of the levels at which each arm leads, (..., K), of one decision: without pairs."""
+        share, last = np.zeros_like(mean), 0.0
+        places, flat = envelope(mean.reshape(-1), slope.reshape(-1), self.level, arms), share.reshape(-1)
+        for arm, low in reversed(places):
+            above = (self.level / low) ** self.tail
+            flat[arm], last = above - last, above
         return share
 
     def lines(self, view: View) -> tuple[Array, Array]:
@@ -119,36 +121,34 @@ class RandUcb(Chooser):
         return mean, xp.sqrt(variance * (1 + self.growth * xp.log1p(neglect)))
 
 
-def envelope(
-    mean: Array, slope: Array, least: float, arms: Array | None = None
-) -> tuple[list[int], list[float]]:
+def envelope(mean: Array, slope: Array, least: float, arms: Array | None = None) -> list[tuple[int, float]]:
     """Which arms lead at levels from the least on, in their order, and from which level each one does.
 
-    As `leads`, for one decision (K,) and without the pairs. Arms in the order of their bounds at the least
-    level can lead later only if they are steeper than all before them. Those are few, and each of them ends
-    the lead of the last one, or of several, where it meets it.
+    As `leads`, for one decision (K,) on NumPy, and without the pairs. In the order of their bounds at the
+    least level, arms can lead later only if they are steeper than all before them. Those are few, and each of
+    them ends the lead of the last one, or of several, where it meets it.
     """
-    open_ = np.arange(mean.size) if arms is None else np.flatnonzero(arms)
-    mean, slope = mean[open_], slope[open_]
-    order = np.lexsort((-mean, -slope, -(mean + least * slope)))
-    rising = slope[order]
-    steepest = np.maximum.accumulate(rising)
-    order = order[np.concatenate([[True], rising[1:] > steepest[:-1]])]
-    led, low = list[int](), list[float]()
-    lines = list(zip(mean[order].tolist(), slope[order].tolist(), strict=True))
-    for place, (height, rise) in enumerate(lines):
+    bounds = mean + least * slope
+    if arms is not None:
+        bounds = np.where(arms.reshape(-1), bounds, -np.inf)
+    order = (-bounds).argsort(kind="stable")
+    rises = slope[order]
+    later = order[1:][(rises[1:] > np.maximum.accumulate(rises)[:-1]) & (bounds[order[1:]] > -np.inf)]
+    first = order.item(0)
+    led, low, lines = [first], [least], [(mean.item(first), slope.item(first))]
+    for arm, height, rise in zip(later.tolist(), mean[later].tolist(), slope[later].tolist(), strict=True):
         start = least
         while led:
-            top, tilt = lines[led[-1]]
-            start = max((top - height) / (rise - tilt), least)
+            start = (lines[-1][0] - height) / (rise - lines[-1][1])
             if start > low[-1]:
                 break
-            led.pop()
-            low.pop()
             start = least
-        led.append(place)
+            for last in (led, low, lines):
+                last.pop()
+        led.append(arm)
         low.append(start)
-    return open_[order[led]].tolist(), low
+        lines.append((height, rise))
+    return list(zip(led, low, strict=True))
 
 
 def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Array]:

@@ -23,11 +23,13 @@ without true contexts so does a season.
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from unfog import inputs
 from unfog.agents.denoise import empirical
-from unfog.agents.denoise.bias import FromEither
+from unfog.agents.denoise.bias import FromEither, spread
 from unfog.agents.denoise.hypotheses import Hypothesis, family
-from unfog.agents.parts import Denoiser, Expects, Privilege
+from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Weighs
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths import bank
@@ -71,7 +73,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adaptive(FromEither, Denoiser, Expects):
+class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
     """Its settings: the hypotheses, `distrust`, `unrest`, the rate of `switch`; `pairs` as for `exact`.
 
     There are so many `sizes`, neighbours a factor `spacing` apart, about that told; and besides none so many
@@ -136,6 +138,18 @@ class Adaptive(FromEither, Denoiser, Expects):
         found: Array = state.weights.__array_namespace__().exp(state.weights)
         return found
 
+    def labels(self, parameters: Parameters) -> tuple[dict[str, float], ...]:
+        """The size of the noise, the step of the bias, degrees of freedom, whether the sample is believed."""
+        every = self.hypotheses(parameters.sample is not None)
+        return tuple(
+            {"size": h.size, "step": h.step, "tails": h.tails or np.inf, "sample": float(h.sample)}
+            for h in every
+        )
+
+    def weights(self, parameters: Parameters, state: State) -> Array:
+        """How probable each hypothesis is: (..., H)."""
+        return self.probabilities(state)
+
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The families of hypotheses: those with Gaussian noise, and those with heavy tails; the sample."""
         xp, every = known.noise_cov.__array_namespace__(), self._priors(known.sample is not None)
@@ -199,6 +213,23 @@ class Adaptive(FromEither, Denoiser, Expects):
         beliefs = tuple(bank.moved(*one) for one in each)
         weights = bank.switched(seen.weights, parameters.prior, self.switch)
         return State(beliefs, weights, () if seen.sampled is None else seen.sampled[1])
+
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Of the mixture over the hypotheses."""
+        return _bias(state)
+
+
+def _bias(state: State) -> tuple[Array, Array]:
+    """Mean and covariance of the bias, hypotheses summed out."""
+    xp = state.weights.__array_namespace__()
+    each = [spread(*one) for one in state.beliefs]
+    if state.sample:
+        mean, cov = spread(*state.sample)
+        each.append((mean[..., None, :], cov[..., None, :, :]))
+    batch = np.broadcast_shapes(*(mean.shape[:-2] for mean, _ in each))
+    means = [xp.broadcast_to(mean, (*batch, *mean.shape[-2:])) for mean, _ in each]
+    covs = [xp.broadcast_to(cov, (*batch, *cov.shape[-3:])) for _, cov in each]
+    return moments(xp.exp(state.weights), xp.concat(means, axis=-2), xp.concat(covs, axis=-3))
 
 
 def _seen(parameters: Parameters, state: State, noisy: Array, centre: Array, hidden: Array) -> Seen:

@@ -57,6 +57,15 @@ class Tally(NamedTuple):
     total: Array  # (..., d)  their sum
 
 
+class Weighed(NamedTuple):
+    """A tally with what it says of the bias worked out."""
+
+    seen: Array  # (...,)
+    total: Array  # (..., d)
+    mean: Array  # (..., d)     g
+    cov: Array  # (..., d, d)  S
+
+
 def sight(known: Knowledge, cov: Array) -> Sight:
     """The diagonal coordinates of observations with noise of this covariance."""
     xp = cov.__array_namespace__()
@@ -73,15 +82,34 @@ def nothing_seen(sight: Sight) -> Tally:
     return Tally(xp.zeros_like(sight.rates[0]), xp.zeros_like(sight.rates))
 
 
-def add(tally: Tally, observation: Array) -> Tally:
+def add(tally: Tally | Weighed, observation: Array) -> Tally:
     """The tally after one more observation (..., d)."""
     return Tally(tally.seen + 1, tally.total + observation)
 
 
-def belief(sight: Sight, tally: Tally) -> tuple[Array, Array]:
+def weighed(sight: Sight, tally: Tally) -> Weighed:
+    """Worked out once, for all who ask before the next observation."""
+    return Weighed(*tally, *belief(sight, tally))
+
+
+def belief(sight: Sight, tally: Tally | Weighed) -> tuple[Array, Array]:
     """The mean g (..., d) and covariance S (..., d, d) of the bias."""
+    if isinstance(tally, Weighed):
+        return tally.mean, tally.cov
     shrunk = sight.basis / (1 + tally.seen[..., None] * sight.rates)[..., None, :]
     return matvec(shrunk, matvec(sight.coordinates, tally.total)), shrunk @ sight.basis.mT
+
+
+def spread(mean: Array, cov: Array) -> tuple[Array, Array]:
+    """A belief (..., d) and (..., d, d), with a covariance of its own where trials shared one."""
+    xp = mean.__array_namespace__()
+    return mean, xp.broadcast_to(cov, (*mean.shape, mean.shape[-1]))
+
+
+def certain(mean: Array) -> tuple[Array, Array]:
+    """The belief (..., d) and (..., d, d) of who is told the bias."""
+    xp = mean.__array_namespace__()
+    return mean, xp.zeros((*mean.shape, mean.shape[-1]), dtype=mean.dtype)
 
 
 def expected(mean: Array, noisy_cov: Array, bias_mean: Array, bias_cov: Array) -> tuple[Array, Array]:

@@ -36,6 +36,7 @@ class Clockwork(NamedTuple):
     white: Array  # (d, d)  root of the white part's covariance; where there is none, all but zero
     scale: Array  # (d,)    deviations of the context, as told
     since: Array  # ()      the time of the start; not a number where that is the first reading's
+    is_bias: Array  # (k,)    1 where a part is the bias, 0 elsewhere
 
 
 class _Wheel(NamedTuple):
@@ -47,6 +48,7 @@ class _Wheel(NamedTuple):
     in_context: bool
     frequency: float = 0.0
     phase: float = 0.0
+    is_bias: bool = False
 
 
 def clockwork(known: Knowledge) -> Clockwork:
@@ -68,19 +70,17 @@ def clockwork(known: Knowledge) -> Clockwork:
         diagonal_matrix(EXACT * scale) if tempo.white is None else singular_root(tempo.white),
         scale,
         np.asarray(np.nan if tempo.since is None else tempo.since),
+        np.array([float(w.is_bias) for w in wheels]),
     )
 
 
 def _wheels(tempo: Tempo) -> list[_Wheel]:
     found = []
-    for part, in_context in (
-        (tempo.fast, True),
-        (tempo.level, True),
-        (tempo.error, False),
-        (tempo.bias, False),
-    ):
+    for name, in_context in (("fast", True), ("level", True), ("error", False), ("bias", False)):
+        part = tempo._asdict()[name]
         if part is not None:
-            found.append(_Wheel(singular_root(part.cov), _step(part), part.time, in_context))
+            told = singular_root(part.cov), _step(part), part.time, in_context
+            found.append(_Wheel(*told, is_bias=name == "bias"))
     for period, cov in zip(tempo.periods, () if tempo.cycles is None else tempo.cycles, strict=True):
         for phase in (0.0, np.pi / 2):
             found.append(_Wheel(singular_root(cov), None, np.inf, True, 2 * np.pi / period, phase))
@@ -164,6 +164,14 @@ def read(clock: Clockwork, belief: Belief, at: Array) -> tuple[Belief, Belief]:
     state = Belief(belief.mean[..., :n], belief.root[..., :n, :])
     context, reading = (Belief(matvec(x, state.mean), x @ state.root) for x in rows(clock, at))
     return context, reading
+
+
+def bias(clock: Clockwork, belief: Belief) -> Belief:
+    """What is believed of the bias."""
+    xp, d = belief.mean.__array_namespace__(), clock.mean.shape[0]
+    blocks = clock.is_bias[:, None] * xp.eye(d, dtype=clock.mean.dtype)[:, None, :]
+    chosen = blocks.reshape(d, -1)
+    return Belief(matvec(chosen, belief.mean), chosen @ belief.root)
 
 
 def rows(clock: Clockwork, at: Array) -> tuple[Array, Array]:

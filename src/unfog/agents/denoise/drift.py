@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from unfog import inputs
 from unfog.agents.denoise import bias
-from unfog.agents.parts import Denoiser, Expects, Privilege
+from unfog.agents.denoise.bias import spread
+from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -39,7 +40,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drift(bias.FromEither, Denoiser, Expects):
+class Drift(bias.FromEither, Denoiser, Expects, KnowsBias):
     """Its settings: the variance of a `step` relative to the prior's; `pairs` as for `exact`."""
 
     step: float = 1e-3
@@ -81,6 +82,10 @@ class Drift(bias.FromEither, Denoiser, Expects):
         variance = state.variance / (1 + state.variance * sight.rates)
         news = matvec(sight.coordinates, observation) - sight.rates * state.mean
         return State(state.mean + variance * news, variance + self.step)
+
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """After its last step."""
+        return spread(*_bias(parameters, state))
 
 
 def _bias(parameters: Parameters, state: State) -> tuple[Array, Array]:

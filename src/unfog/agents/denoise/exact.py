@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.parts import Denoiser, Expects, Hindsight, Privilege, Rewinds
+from unfog.agents.denoise.bias import Tally, Weighed, belief, spread
+from unfog.agents.parts import Denoiser, Expects, Hindsight, KnowsBias, Privilege, Readies, Rewinds
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
@@ -30,7 +31,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(bias.FromEither, Denoiser, Expects, Rewinds):
+class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
     """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone."""
 
     name = "exact"
@@ -45,7 +46,11 @@ class Exact(bias.FromEither, Denoiser, Expects, Rewinds):
         """Nothing observed yet."""
         return bias.nothing_seen(parameters.sight)
 
-    def predict(self, parameters: Parameters, state: bias.Tally, noisy: Array) -> Context:
+    def ready(self, parameters: Parameters, state: bias.Tally) -> bias.Weighed:
+        """With the belief about the bias, which what is expected and what is predicted both need."""
+        return bias.weighed(parameters.sight, state)
+
+    def predict(self, parameters: Parameters, state: bias.Tally | bias.Weighed, noisy: Array) -> Context:
         """The posterior of this round's context."""
         xp = noisy.__array_namespace__()
         bias_mean, bias_cov = bias.belief(parameters.sight, state)
@@ -53,7 +58,7 @@ class Exact(bias.FromEither, Denoiser, Expects, Rewinds):
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
         return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
 
-    def expected(self, parameters: Parameters, state: bias.Tally) -> tuple[Array, Array]:
+    def expected(self, parameters: Parameters, state: bias.Tally | bias.Weighed) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
         return bias.expected(parameters.mean, parameters.noisy_cov, *bias.belief(parameters.sight, state))
 
@@ -61,7 +66,7 @@ class Exact(bias.FromEither, Denoiser, Expects, Rewinds):
         """One more observation of the bias."""
         return bias.add(state, self.observation(parameters.mean, noisy, context))
 
-    def hindsight(self, parameters: Parameters, state: bias.Tally, noisy: Array) -> Hindsight:
+    def hindsight(self, parameters: Parameters, state: bias.Tally | bias.Weighed, noisy: Array) -> Hindsight:
         """What all measurements say of the bias; for evidence from noisy contexts, which this round's is."""
         tally = bias.add(state, noisy - parameters.mean)
         return Hindsight(parameters.shrinkage, *bias.belief(parameters.sight, tally))
@@ -70,3 +75,7 @@ class Exact(bias.FromEither, Denoiser, Expects, Rewinds):
         """The mean of the context, were the bias zero."""
         xp = noisy.__array_namespace__()
         return posterior_mean(parameters.shrinkage, noisy, xp.zeros_like(parameters.mean))
+
+    def bias(self, parameters: Parameters, state: Tally | Weighed) -> tuple[Array, Array]:
+        """From all observations of it."""
+        return spread(*belief(parameters.sight, state))

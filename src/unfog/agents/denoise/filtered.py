@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Denoiser, Expects, Parameters
+from unfog.agents.denoise.bias import FromEither, spread
+from unfog.agents.parts import Denoiser, Expects, KnowsBias, Parameters
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filtered(FromEither, Denoiser, Expects):
+class Filtered(FromEither, Denoiser, Expects, KnowsBias):
     """What such denoisers share; their parameters have a `channel`. The setting `pairs` is as for `exact`."""
 
     @abstractmethod
@@ -69,6 +69,10 @@ class Filtered(FromEither, Denoiser, Expects):
         gain = gain_of(state.cov, state.cov + channel.noise_cov)
         mean = state.mean + matvec(gain, noisy - context - state.mean)
         return State(mean, symmetric(state.cov - gain @ state.cov))
+
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """The Gaussian that is kept."""
+        return spread(state.mean, state.cov)
 
 
 def gain_of(part: Array, whole: Array) -> Array:

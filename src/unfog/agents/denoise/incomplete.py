@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Corrects, Denoiser, Expects, Foresees, Privilege, is_news
+from unfog.agents.denoise.bias import FromEither, spread
+from unfog.agents.parts import Corrects, Denoiser, Expects, Foresees, KnowsBias, Privilege, is_news
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, matvec, settled
 from unfog.model.knowledge import Knowledge
@@ -59,7 +59,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects):
+class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
     """Its setting: with `pairs` it is shown true contexts, as far as they are ever known."""
 
     name = "incomplete"
@@ -113,6 +113,16 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects):
         state = state.plus(new.less(old))
         found = where_asked(before, after, known, lambda: _context(state, new, known))
         return state, found
+
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """From the terms of all rounds."""
+        return _moments(state)
+
+
+def _moments(state: State) -> tuple[Array, Array]:
+    """Mean and covariance of the bias."""
+    cov = state.precision.__array_namespace__().linalg.inv(state.precision)
+    return spread(matvec(cov, state.natural_mean), cov)
 
 
 def where_asked(before: Array, after: Array, known: Context, posterior: Callable[[], Context]) -> Context:

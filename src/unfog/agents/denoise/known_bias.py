@@ -8,7 +8,8 @@ denoisers that declare themselves `Privileged` alone.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.parts import Denoiser, Expects, Privilege, Privileged
+from unfog.agents.denoise.bias import certain
+from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Privileged
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
@@ -24,7 +25,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownBias(Denoiser, Expects, Privileged):
+class KnownBias(Denoiser, Expects, KnowsBias, Privileged):
     """It has no settings, and remembers nothing: there is nothing to learn about the channel."""
 
     name = "known_bias"
@@ -50,3 +51,7 @@ class KnownBias(Denoiser, Expects, Privileged):
     def expected(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """mu_c + gamma, and the diagonal of Sigma_c + Sigma_n."""
         return parameters.shrinkage.mean + parameters.bias, parameters.variance
+
+    def bias(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
+        """As told, for certain."""
+        return certain(parameters.bias)

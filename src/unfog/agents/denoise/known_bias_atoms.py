@@ -12,7 +12,8 @@ a sample. The channel is the one that agents are told, as for `known_bias`.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.parts import Denoiser, Expects, Privilege, Privileged
+from unfog.agents.denoise.bias import certain
+from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Privileged
 from unfog.features import Context
 from unfog.maths import atoms
 from unfog.maths.arrays import Array
@@ -31,7 +32,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownBiasAtoms(Denoiser, Expects, Privileged):
+class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
     """It has no settings, and remembers nothing: there is nothing to learn about the channel."""
 
     name = "known_bias_atoms"
@@ -59,3 +60,7 @@ class KnownBiasAtoms(Denoiser, Expects, Privileged):
     def expected(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """The mean of all atoms and gamma; their variance and that of the noise."""
         return parameters.mean + parameters.bias, parameters.variance
+
+    def bias(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
+        """As told, for certain."""
+        return certain(parameters.bias)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.denoise import bias
-from unfog.agents.parts import Denoiser, Privilege
+from unfog.agents.denoise.bias import Tally, belief, spread
+from unfog.agents.parts import Denoiser, KnowsBias, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
@@ -28,7 +29,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlugIn(bias.FromEither, Denoiser):
+class PlugIn(bias.FromEither, Denoiser, KnowsBias):
     """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone."""
 
     name = "plugin"
@@ -52,3 +53,7 @@ class PlugIn(bias.FromEither, Denoiser):
     def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, context: Array) -> bias.Tally:
         """One more observation of the bias."""
         return bias.add(state, self.observation(parameters.shrinkage.mean, noisy, context))
+
+    def bias(self, parameters: Parameters, state: Tally) -> tuple[Array, Array]:
+        """From all observations of it."""
+        return spread(*belief(parameters.sight, state))

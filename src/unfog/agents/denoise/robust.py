@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from unfog import inputs
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Denoiser, Expects, Privilege
+from unfog.agents.denoise.bias import FromEither, spread
+from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths import student
@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Robust(FromEither, Denoiser, Expects):
+class Robust(FromEither, Denoiser, Expects, KnowsBias):
     """Its settings: the noise's degrees of freedom `nu`, the bias's `step`; `pairs` as for `exact`."""
 
     nu: float = 10.0
@@ -93,6 +93,10 @@ class Robust(FromEither, Denoiser, Expects):
             found = _seen(parameters, state, noisy)
         moved, cov = student.moments(found, state.cov)
         return State(state.mean + moved, cov + self.step * parameters.bias_cov)
+
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """After its last step."""
+        return spread(state.mean, state.cov)
 
 
 def _seen(parameters: Parameters, state: State, noisy: Array) -> student.Mixture:

@@ -26,6 +26,7 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.denoise import clockwork, recent, truths
+from unfog.agents.denoise.bias import spread
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.recent import Kept, Marked
 from unfog.agents.denoise.truths import NEVER, State, is_last, when
@@ -34,6 +35,7 @@ from unfog.agents.parts import (
     Corrects,
     Denoiser,
     Expects,
+    KnowsBias,
     Moment,
     Privilege,
     Smooths,
@@ -61,7 +63,7 @@ class Ready(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
+class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises):
     """Its settings: with `pairs` it is shown true contexts as they come; how many readings a `window` has.
 
     What a true context is worth is what it would say of a context so much time `ahead`. With a `lag` a round
@@ -149,6 +151,11 @@ class Temporal(Denoiser, Expects, Corrects, Timed, Smooths, Appraises):
         filtered = recent.read if context is None else recent.after
         belief, window = filtered(parameters, kept.belief, kept), ready.state.window
         return State(belief, ready.at, ready.number, recent.with_one(window, kept), ready.state.stale)
+
+    def bias(self, parameters: Clockwork, state: State) -> tuple[Array, Array]:
+        """At the last reading."""
+        found = clockwork.bias(parameters, state.belief)
+        return spread(found.mean, found.cov())
 
     def correct(
         self, parameters: Clockwork, state: State, noisy: Array, before: Array, after: Array

@@ -28,7 +28,18 @@ from unfog.agents.denoise import factors, likelihoods, temporal, truths
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.factors import Factors
 from unfog.agents.denoise.temporal import Temporal
-from unfog.agents.parts import Appraises, Corrects, Denoiser, Expects, Moment, Privilege, Timed, is_news
+from unfog.agents.parts import (
+    Appraises,
+    Corrects,
+    Denoiser,
+    Expects,
+    KnowsBias,
+    Moment,
+    Privilege,
+    Timed,
+    Weighs,
+    is_news,
+)
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths import bank
@@ -48,6 +59,7 @@ class Parameters(NamedTuple):
     clock: Clockwork  # with an axis of hypotheses in front of start, steps and white
     prior: Array  # (H,)  probabilities
     sizes: Array  # (H,)
+    speeds: Array  # (H,)
 
 
 class State(NamedTuple):
@@ -65,7 +77,7 @@ class Ready(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TemporalBank(Denoiser, Expects, Corrects, Timed, Appraises):
+class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Weighs):
     """Its settings: the hypotheses, `distrust` of what is told, the rate of `switch`; others as `temporal`.
 
     There are so many `sizes`, neighbours a factor `spacing` apart, about that told, and so many `speeds`, a
@@ -121,13 +133,28 @@ class TemporalBank(Denoiser, Expects, Corrects, Timed, Appraises):
         found: Array = state.weights.__array_namespace__().exp(state.weights)
         return found
 
+    def labels(self, parameters: Parameters) -> tuple[dict[str, float], ...]:
+        """The size of errors and the speed of the bias, in those told."""
+        both = zip(parameters.sizes.tolist(), parameters.speeds.tolist(), strict=True)
+        return tuple({"size": size, "speed": speed} for size, speed in both)
+
+    def weights(self, parameters: Parameters, state: State) -> Array:
+        """How probable each hypothesis is: (..., H)."""
+        return self.probabilities(state)
+
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Of the mixture, at the last reading."""
+        weights = self.probabilities(state)
+        return moments(weights, *self.filter.bias(parameters.clock, state.filters))
+
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The parts and how they move under every hypothesis."""
         tempo = known.tempo or untimed(known.context_cov, known.noise_cov, known.bias_cov)
         every = self.hypotheses(tempo)
         clock = factors.stacked(known, tempo, list(every))
         xp = known.context_cov.__array_namespace__()
-        return Parameters(clock, xp.asarray([*every.values()]), xp.asarray([one.size for one in every]))
+        sizes, speeds = (xp.asarray(x) for x in zip(*every, strict=True))
+        return Parameters(clock, xp.asarray([*every.values()]), sizes, speeds)
 
     def start(self, parameters: Parameters) -> State:
         """Before the first reading, with an empty window."""

@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 from unfog import inputs
 from unfog.agents.denoise import incomplete
-from unfog.agents.denoise.bias import FromEither
-from unfog.agents.parts import Corrects, Denoiser, Expects, Privilege
+from unfog.agents.denoise.bias import FromEither, spread
+from unfog.agents.parts import Corrects, Denoiser, Expects, KnowsBias, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, diagonal_matrix, matvec, settled, stretch
 from unfog.model.knowledge import Knowledge
@@ -83,7 +83,7 @@ class Channel(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnknownNoise(FromEither, Denoiser, Expects, Corrects):
+class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
     """Its settings: how many residuals the told covariance is worth (degrees of freedom d + 1 + trust).
 
     With `pairs` it is shown true contexts, as far as they are ever known.
@@ -157,6 +157,10 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects):
 
         found = incomplete.where_asked(before, after, context, posterior)
         return _replaced(parameters, state, noisy, before, after), found
+
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """With the noise that fits best."""
+        return spread(*channel(parameters, state)[1:])
 
 
 def channel(parameters: Parameters, state: State) -> Channel:

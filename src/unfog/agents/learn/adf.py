@@ -18,9 +18,9 @@ import numpy as np
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.history import PROBIT
-from unfog.agents.parts import Learner
+from unfog.agents.parts import Grows, Learner
 from unfog.features.lift import quadratic_form
-from unfog.maths import gaussian
+from unfog.maths import gaussian, growth
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import whole
 from unfog.maths.gaussian import Gaussian
@@ -33,7 +33,7 @@ NEWTON = 7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adf(Learner):
+class Adf(Grows, Learner):
     """Its setting: `marginal` averages the context out of the likelihood."""
 
     marginal: bool = False
@@ -58,6 +58,11 @@ class Adf(Learner):
     def start(self, known: Knowledge, rounds: int | None) -> Gaussian:
         """The prior."""
         return gaussian.from_moments(known.prior_mean, whole(known.prior_cov))
+
+    def grow(self, old: Knowledge, new: Knowledge, state: Gaussian) -> Gaussian:
+        """With the prior of what is new."""
+        fresh = self.start(new, None)
+        return Gaussian(growth.longer(state.mean, fresh.mean, -1), growth.larger(state.root, fresh.root))
 
     def belief(self, parameters: tuple[()], state: Gaussian) -> Gaussian:
         """The state itself."""

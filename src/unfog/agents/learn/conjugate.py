@@ -9,15 +9,15 @@ contexts stay hidden and phi(a, c) where they are revealed. A prior of independe
 from dataclasses import dataclass
 
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Learner, State
-from unfog.maths import blocks, gaussian
+from unfog.agents.parts import Grows, Learner, State
+from unfog.maths import blocks, gaussian, growth
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conjugate(Learner):
+class Conjugate(Grows, Learner):
     """It has no settings."""
 
     name = "conjugate"
@@ -32,6 +32,10 @@ class Conjugate(Learner):
         """The prior."""
         form = blocks if known.prior_cov.ndim == 3 else gaussian
         return form.from_moments(known.prior_mean, known.prior_cov)
+
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """With the prior of what is new."""
+        return growth.grown(state, self.start(new, None))
 
     def belief(self, parameters: Array, state: State) -> Belief:
         """The posterior, which is the state itself."""

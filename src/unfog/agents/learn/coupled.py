@@ -40,12 +40,12 @@ from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.learn.lifted import FromNoisy
-from unfog.agents.parts import Hindsight
+from unfog.agents.parts import Grows, Hindsight
 from unfog.features import Context, FeatureMap
 from unfog.features.lift import Liftable
 from unfog.features.slope import Sloped
 from unfog.inputs import InputError
-from unfog.maths import blocks, gaussian
+from unfog.maths import blocks, gaussian, growth
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
 from unfog.model.knowledge import Knowledge
@@ -68,7 +68,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coupled(FromNoisy):
+class Coupled(Grows, FromNoisy):
     """Its setting: the share of theta's hanging on the bias that is settled each round, `fade`."""
 
     fade: float = 0.03
@@ -98,6 +98,10 @@ class Coupled(FromNoisy):
         mean = xp.concat([prior.mean[None], xp.zeros((d, *prior.mean.shape), dtype=prior.root.dtype)])
         nothing = xp.zeros((d, d), dtype=prior.root.dtype)
         return State(type(prior)(mean, prior.root[None]), nothing, nothing[0])
+
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """With the prior of what is new, which does not hang on the bias."""
+        return state._replace(theta=growth.grown(state.theta, self.start(new, None).theta))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """As rewards alone have it: what noisy contexts say of the bias the denoiser knows."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.evidence import Evidence
+from unfog.maths import growth
 from unfog.maths.arrays import Array, matvec
 from unfog.model.knowledge import Knowledge
 
@@ -56,6 +57,14 @@ def _put(past: History, old: Array, new: Array, axis: int) -> Array:
     batch = new.shape[: new.ndim - old.ndim] if new.ndim > old.ndim else ()
     longer: Array = xp.concat([xp.broadcast_to(old, (*batch, *old.shape)), new], axis=axis)
     return longer
+
+
+def longer(past: History, size: int) -> History:
+    """With so many features, of which the last are zero in all rounds."""
+    rows = growth.longer(past.rows, np.zeros((size, past.rows.shape[-1])), -2)
+    if past.spreads is None:
+        return past._replace(rows=rows)
+    return past._replace(rows=rows, spreads=growth.larger(past.spreads, np.zeros((size, size))))
 
 
 class Logits(NamedTuple):

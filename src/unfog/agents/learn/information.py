@@ -26,6 +26,7 @@ from functools import partial
 from typing import NamedTuple
 
 from unfog.agents.parts import Term
+from unfog.maths import growth
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
 from unfog.maths.gaussian import Gaussian
@@ -68,6 +69,22 @@ def start(known: Knowledge) -> State:
     natural_mean = matvec(precision, _cut(known.prior_cov, known.prior_mean))
     sums = [Sum(x, xp.zeros_like(x)) for x in (precision, natural_mean)]
     return State(sums[0], sums[1], _factorised(precision))
+
+
+def grown(prior_cov: Array, state: State, fresh: State) -> State:
+    """With the prior of what is new at the end of theta, of a fresh state of the longer one."""
+    if prior_cov.ndim == 3:
+        precision = _longer(state.precision, fresh.precision, -3)
+        natural_mean = _longer(state.natural_mean, fresh.natural_mean, -2)
+        return State(precision, natural_mean, growth.longer(state.root, fresh.root, -3))
+    precision = Sum(*map(growth.larger, state.precision, fresh.precision))
+    natural_mean = _longer(state.natural_mean, fresh.natural_mean, -1)
+    return State(precision, natural_mean, growth.larger(state.root, fresh.root))
+
+
+def _longer(old: Sum, fresh: Sum, axis: int) -> Sum:
+    """With the end of a longer sum."""
+    return Sum(*(growth.longer(x, y, axis) for x, y in zip(old, fresh, strict=True)))
 
 
 def belief(prior_cov: Array, state: State) -> Belief:

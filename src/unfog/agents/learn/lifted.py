@@ -18,10 +18,11 @@ import numpy as np
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.parts import Denoiser, Learner, LooksBack
+from unfog.agents.parts import Denoiser, Grows, Learner, LooksBack
 from unfog.features import FeatureMap
 from unfog.features.lift import Liftable
 from unfog.inputs import InputError
+from unfog.maths import growth
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
 from unfog.maths.gaussian import Gaussian, certain
@@ -66,7 +67,7 @@ class FromNoisy(Learner, LooksBack):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lifted(FromNoisy):
+class Lifted(Grows, FromNoisy):
     """A learner but for `look_back`; `hetero` weighs each reward by what is not known of its context."""
 
     hetero: bool = True
@@ -90,6 +91,18 @@ class Lifted(FromNoisy):
     def start(self, known: Knowledge, rounds: int | None) -> Sums:
         """Nothing yet, in the least shape that all others come from: the size of z is the map's to say."""
         return Sums(np.zeros((1, 1)), np.zeros(1))
+
+    def grow(self, old: Knowledge, new: Knowledge, state: Sums) -> Sums:
+        """No lifted row has anything where arms are new."""
+        if state.natural_mean.shape == (1,):
+            return state  # nothing yet
+        if old.prior_cov.ndim == 3:
+            number, size = len(new.prior_cov), state.moment.shape[-1]
+            moment = growth.longer(state.moment, np.zeros((number, size, size)), -3)
+            return Sums(moment, growth.longer(state.natural_mean, np.zeros((number, size)), -2))
+        size = state.moment.shape[-1] * new.prior_mean.shape[-1] // old.prior_mean.shape[-1]
+        moment = growth.larger(state.moment, np.zeros((size, size)))
+        return Sums(moment, growth.longer(state.natural_mean, np.zeros(size), -1))
 
     def belief(self, parameters: Any, state: Sums) -> Belief:
         """Sums are no belief until a bias is given: they stand for one where it is asked if all is finite."""

@@ -9,7 +9,8 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.learn import history
 from unfog.agents.learn.history import History
 from unfog.agents.learn.posterior import Prior, prior
-from unfog.agents.parts import Chain, Learner
+from unfog.agents.parts import Chain, Grows, Learner
+from unfog.maths import growth
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, certain
 from unfog.model.knowledge import Knowledge
@@ -25,7 +26,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refit(Learner, Chain):
+class Refit(Grows, Learner, Chain):
     """A learner but for its steps; its own fields are its settings."""
 
     rewards = "bernoulli"
@@ -43,6 +44,11 @@ class Refit(Learner, Chain):
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """At the prior mean, with nothing to remember."""
         return State(history.blank(known, rounds, self.averages_context), np.asarray(known.prior_mean))
+
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """Past rounds are zero in what is new, and the steps go on from its prior mean."""
+        past = history.longer(state.past, new.prior_mean.shape[-1])
+        return State(past, growth.longer(state.theta, np.asarray(new.prior_mean), -1))
 
     def belief(self, parameters: Prior, state: State) -> Gaussian:
         """A sampler is certain of its current sample."""

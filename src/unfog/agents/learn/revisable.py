@@ -19,7 +19,7 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.learn import information
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.learn.information import State
-from unfog.agents.parts import Learner, TakesBack, Term
+from unfog.agents.parts import Grows, Learner, TakesBack, Term
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
@@ -33,7 +33,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Revisable(Learner, TakesBack):
+class Revisable(Grows, Learner, TakesBack):
     """Its setting: `hetero` counts what is not known of the context as noise of the reward."""
 
     hetero: bool = True
@@ -54,6 +54,10 @@ class Revisable(Learner, TakesBack):
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior."""
         return information.start(known)
+
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """With the prior of what is new."""
+        return information.grown(old.prior_cov, state, self.start(new, None))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """The posterior."""

@@ -34,9 +34,9 @@ from typing import Any, NamedTuple
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.parts import Learner
+from unfog.agents.parts import Grows, Learner
 from unfog.inputs import InputError
-from unfog.maths import blocks, gaussian
+from unfog.maths import blocks, gaussian, growth
 from unfog.maths.arrays import Array, pick, take
 from unfog.maths.blocks import Belief
 from unfog.maths.gaussian import Gaussian
@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaled(Learner):
+class Scaled(Grows, Learner):
     """Its settings: the number of `scales` and their `ratio`, the `trust` and the `doubt` in what is told.
 
     `larger` is the part of the doubt that is for larger scales; `mixed` makes the belief that of all scales.
@@ -106,6 +106,10 @@ class Scaled(Learner):
         weights = xp.asarray(self._weights(), dtype=known.prior_cov.dtype)
         return State(beliefs, shape, shape * told + xp.zeros_like(weights), weights)
 
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """With the prior of what is new, at every scale."""
+        return state._replace(beliefs=growth.grown(state.beliefs, self.start(new, None).beliefs))
+
     def _weights(self) -> list[float]:
         """The logarithms of the scales' probabilities to begin with."""
         if self.scales == 1:
@@ -136,11 +140,12 @@ class Scaled(Learner):
         row, hidden = evidence.row()[..., None, :], evidence.context_variance()[..., None]
         xp, shape, reward = row.__array_namespace__(), state.shape[..., None], reward[..., None]
         relative = 1 + hidden / parameters
-        total = relative + state.beliefs.variance(row)
+        half = state.beliefs.half(row)
+        total = relative + state.beliefs.variance(row, half)
         square = (reward - xp.vecdot(row, state.beliefs.centre)) ** 2 / (2 * total)
         # Student's t at the reward, but for what all scales share.
         density = -0.5 * xp.log(total * state.rates) - (shape + 0.5) * xp.log1p(square / state.rates)
-        beliefs = state.beliefs.condition(row, reward, relative)
+        beliefs = state.beliefs.condition(row, reward, relative, half)
         return State(beliefs, state.shape + 0.5, state.rates + square, state.weights + density)
 
 
@@ -187,4 +192,6 @@ def _wide(values: Array, core: int) -> Array:
 def _pick(values: Array, scale: Any, core: int) -> Array:
     """Those of one scale: (..., scales, *core) -> (..., *core), for so many axes of the core."""
     batch, shape = values.shape[: values.ndim - core], values.shape[values.ndim - core :]
+    if batch[:-1] == scale.shape == (1,):  # one trial
+        return values[0][scale]
     return take(values.reshape(*batch, -1), scale).reshape(*scale.shape, *shape)

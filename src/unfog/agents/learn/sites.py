@@ -29,7 +29,7 @@ from unfog.agents.learn import information
 from unfog.agents.learn.adf import measurement
 from unfog.agents.learn.history import PROBIT
 from unfog.agents.learn.information import State, measured, whitened, whitened_mean
-from unfog.agents.parts import Learner, TakesBack, Term
+from unfog.agents.parts import Grows, Learner, TakesBack, Term
 from unfog.maths.arrays import Array, Bools
 from unfog.maths.blocks import Belief
 from unfog.maths.trees import either
@@ -37,7 +37,7 @@ from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sites(Learner, TakesBack):
+class Sites(Grows, Learner, TakesBack):
     """Its setting: `marginal` averages the context out of the likelihood, as long as it is hidden."""
 
     marginal: bool = True
@@ -63,6 +63,10 @@ class Sites(Learner, TakesBack):
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior."""
         return information.start(known)
+
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """With the prior of what is new."""
+        return information.grown(old.prior_cov, state, self.start(new, None))
 
     def belief(self, parameters: Array, state: State) -> Belief:
         """The prior and all sites."""

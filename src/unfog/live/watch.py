@@ -1,0 +1,61 @@
+"""What is watched while decisions are made: is the channel as told, do rewards fall where they were expected?
+
+Of the agent that is obeyed. All of it is folded from events as beliefs are, so that a replay watches again.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from unfog.live import innovations, tallies
+from unfog.live.innovations import Innovations
+from unfog.live.tallies import Tallies
+from unfog.maths.arrays import Array
+
+ANY = "any"  # stands for all arms where they come with each decision
+
+
+class Watch:
+    """Counts, coverage, and the alarm."""
+
+    def __init__(self, dim: int, arms: int, expects: bool, binary: bool) -> None:
+        """Before anything happened."""
+        self.tallies: Tallies = tallies.none_yet(dim, max(arms, 1))
+        self.readings: Innovations | None = innovations.none_yet(dim) if expects else None
+        self.binary = binary
+
+    def content(self) -> tuple[Any, ...]:
+        """All of it, in nested values."""
+        return self.tallies, self.readings
+
+    def fill(self, content: tuple[Any, ...]) -> None:
+        """As it was."""
+        self.tallies, self.readings = content
+
+    def decided(self, place: int, noisy: Array, law: tuple[Array, Array] | None) -> None:
+        """A decision, on a reading (1, d) of which this mean and variance were expected, (1, d) each."""
+        self.tallies = tallies.decided(self.tallies, place)
+        if self.readings is not None and law is not None:
+            self.readings = innovations.after(self.readings, noisy[0], law[0].reshape(-1), law[1].reshape(-1))
+
+    def rewarded(self, place: int, value: float, law: tuple[Array, Array] | None) -> None:
+        """A reward that is learnt, of which this mean and variance, (1,) each, were expected."""
+        said = None if law is None else (law[0].item(), law[1].item())
+        self.tallies = tallies.rewarded(self.tallies, place, value, said, binary=self.binary)
+
+    def revealed(self, noisy: Array, mean: Array, variance: Array, true: Array) -> None:
+        """What became known of a true context: (d,) each, not a number where nothing did."""
+        self.tallies = tallies.revealed(self.tallies, noisy, mean, variance, true)
+
+    def counted(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Of an event, what is only counted."""
+        outcome = body.get("outcome")
+        if kind == "reward" and outcome == "late":
+            self.tallies = tallies.happened(self.tallies, "late")
+        elif kind == "reveal" and outcome == "late":
+            self.tallies = tallies.happened(self.tallies, "late_contexts")
+        elif kind == "void" and outcome == "void":
+            self.tallies = tallies.happened(self.tallies, "voided")
+        elif kind == "expire" and body["what"] == "context":
+            self.tallies = tallies.happened(self.tallies, "dropped")
+        elif kind == "expire" and body["value"] is None:
+            self.tallies = tallies.happened(self.tallies, "expired")

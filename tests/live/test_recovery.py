@@ -1,0 +1,251 @@
+"""What is believed after a start is what was believed before: from the log, from a snapshot, to the bit."""
+
+import random
+import sqlite3
+import threading
+import zlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import unfog
+from tests.live.faults import Disk
+from tests.live.played import VECTORS, Player, copied, terms
+from unfog.live import snapshot
+from unfog.live.errors import StoreError
+from unfog.live.log import Log
+
+ROWS = [name for name, row in unfog.AGENTS.items() if row.privileged is None]
+BINARY = ["alg1", "alg1-pg", "alg1-laplace", "unfog", "unfog-delayed", "late", "temporal"]
+MORE = ["unfog-thompson", "unfog-toptwo", "unfog-ids", "alg1-exact-smoothing", "alg1-exact-joint"]
+
+ONE_UNIT = ["coupled", "alg1-exact-smoothing", "alg1-exact-joint"]  # these denoise past rounds with one bias
+
+
+def recovered(folder: Path, given: dict[str, Any], calls: int, copies: int, **how: Any) -> Player:
+    """A problem that is played, closed and opened, and whose files are copied now and then: each copy is
+    played on as the store itself is, and must come to the same answers and the same state.
+    """
+    player, points = Player(3, given["agent"] not in ONE_UNIT, **how), random.Random(4)
+    path = folder / "store" / "walks.unfog"
+    path.parent.mkdir(parents=True)
+    store = player.open(path)
+    store.problem("walks", **given)
+    left, others = calls, []
+    for part in range(copies):
+        now = min(left, points.randrange(2 * calls // (copies + 1)))
+        player.play(store.problem("walks"), now)
+        left -= now
+        if part % 3 == 1:
+            store.close()
+            store = player.open(path)
+        elif part % 3 == 2:
+            store.snapshot()
+            player.play(store.problem("walks"), min(left, 7))
+            left -= min(left, 7)
+        others.append((copied(store, folder / f"copy {part}"), player.again(), left))
+    player.play(store.problem("walks"), left)
+    found = store.problem("walks").fingerprint()
+    for replayed in (store.replay()["walks"], store.replay(verify=True)["walks"]):
+        assert replayed.same
+    assert store.problem("walks").fingerprint() == found
+    store.close()
+    for path_, other, rest in others:
+        with other.open(path_) as again:
+            other.play(again.problem("walks"), rest)
+            assert other.answers == player.answers
+            assert again.problem("walks").fingerprint() == found
+    return player
+
+
+def check(player: Player, **least: int) -> None:
+    """Enough of everything happened."""
+    wanted = {"decide": 20, "reward": 8, "reveal": 3, "void": 1, "retire_arm": 1, "restore_arm": 1} | least
+    assert all(player.done[verb] >= number for verb, number in wanted.items()), player.done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", [*ROWS, *MORE])
+def test_every_row(tmp_path: Path, agent: str) -> None:
+    check(recovered(tmp_path, terms(agent), 150, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", BINARY)
+def test_rewards_of_0_or_1(tmp_path: Path, agent: str) -> None:
+    """Chains go on where they were."""
+    check(recovered(tmp_path, terms(agent, "bernoulli"), 120, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["unfog", "late", "alg2", "coupled", "temporal"])
+def test_rewards_that_are_kept_until_the_wait_is_over(tmp_path: Path, agent: str) -> None:
+    given = terms(agent, wait=20, reveal_within=60, default_reward=0.25, combine="mean")
+    check(recovered(tmp_path, given, 150, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["unfog", "late", "naive"])
+def test_arms_with_vectors_that_are_added(tmp_path: Path, agent: str) -> None:
+    given = terms(agent, arms=VECTORS, features="product")
+    check(recovered(tmp_path, given, 150, 3, grows=True), add_arm=1)
+
+
+@pytest.mark.parametrize("agent", ["unfog", "alg1"])
+def test_no_channel(tmp_path: Path, agent: str) -> None:
+    check(recovered(tmp_path, terms(agent, channel=None), 150, 3))
+
+
+def closed(folder: Path) -> tuple[Path, Player, str, int]:
+    """A store with two snapshots and another problem; its player, what is remembered, and of how much."""
+    player, path = Player(6), folder / "store" / "walks.unfog"
+    path.parent.mkdir()
+    with player.open(path) as store:
+        store.problem("naps", **terms("late")).decide([0.5, 1.0])
+        walks = store.problem("walks", **terms("late"))
+        player.play(walks, 60)
+        store.snapshot()
+        player.play(walks, 60)
+        found = walks.fingerprint(), len(walks.events())
+    return path, player, *found
+
+
+def changed(path: Path, blob: bytes | None = None, **columns: Any) -> None:
+    """The newest snapshot with other bytes or columns, and a checksum that fits them."""
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM snapshot WHERE problem = 'naps'")
+    said = "SELECT problem, seq, fingerprint, blob FROM snapshot ORDER BY seq DESC LIMIT 1"
+    problem, seq, fingerprint, whole = connection.execute(said).fetchone()
+    blob = whole if blob is None else blob
+    new = {"problem": problem, "seq": seq, "fingerprint": fingerprint} | columns
+    told = zlib.crc32(blob, zlib.crc32("{problem} {seq} {fingerprint}".format(**new).encode()))
+    connection.execute(
+        "UPDATE snapshot SET problem = ?, fingerprint = ?, blob = ?, checksum = ? WHERE seq = ?",
+        (new["problem"], new["fingerprint"], blob, told, seq),
+    )
+    connection.commit()
+    connection.close()
+
+
+def newest(path: Path) -> bytes:
+    connection = sqlite3.connect(path)
+    (blob,) = connection.execute(
+        "SELECT blob FROM snapshot WHERE problem = 'walks' ORDER BY seq DESC"
+    ).fetchone()
+    connection.close()
+    return bytes(blob)
+
+
+def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
+    """What is remembered of the problem by another start, and how many events it had to read for that."""
+    counts, folded = [], snapshot.folded
+
+    def counting(*given: Any) -> Any:
+        state, found = folded(*given)
+        counts.append(found.events)
+        return state, found
+
+    with monkeypatch.context() as patch, player.open(path) as store:
+        patch.setattr(snapshot, "folded", counting)
+        return store.problem("walks").fingerprint(), counts[0]
+
+
+def test_a_snapshot_spares_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, player, found, events = closed(tmp_path)
+    assert read_anew(path, player, monkeypatch) == (found, 0)
+
+
+@pytest.mark.parametrize("place", [0, 9, 40, 3000, -1])
+def test_a_snapshot_with_a_changed_byte_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    path, player, found, events = closed(tmp_path)
+    blob = bytearray(newest(path))
+    blob[place] ^= 1
+    changed(path, bytes(blob))
+    assert read_anew(path, player, monkeypatch) == (found, events)
+
+
+def test_a_snapshot_of_another_version_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, player, found, events = closed(tmp_path)
+    monkeypatch.setattr(snapshot, "__version__", "0.0.0")
+    assert read_anew(path, player, monkeypatch) == (found, events)
+
+
+def test_a_snapshot_of_another_problem_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, player, found, events = closed(tmp_path)
+    with player.open(path) as store:
+        store.problem("naps").decide([0.1, 0.2])
+        other = snapshot.written(store.state("naps"))
+        print_ = snapshot.fingerprint(store.made("naps"))
+    changed(path, other, fingerprint=print_)
+    assert read_anew(path, player, monkeypatch) == (found, events)
+
+
+def failure(call: Callable[[], object]) -> str:
+    """What a call says that fails; nothing, if it does not."""
+    try:
+        call()
+    except StoreError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_commit_that_fails_leaves_memory_as_the_log_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """Whichever statement it is: the caller is told, and the next answer is that of a store read anew."""
+    disk, player = Disk(), Player(8)
+    monkeypatch.setattr("unfog.live.store.Log", partial(Log, connect=disk.connect))
+    path = tmp_path / "store" / "walks.unfog"
+    path.parent.mkdir()
+    with player.open(path) as store:
+        walks = store.problem("walks", **terms("late"))
+        player.play(walks, 40)
+        refused = reached = 0
+        for statement in range(1, 12):
+            disk.fail([statement], late)
+            player.time += 1.0
+            said = failure(lambda key=f"k{statement}": walks.decide([0.3, 0.4], unit="ann", key=key))
+            refused, reached = refused + bool(said), reached + (disk.calls >= statement)
+            disk.fail(())
+            kept = [event["key"] for event in walks.events()].count(f"k{statement}")
+            assert kept == 1 if not said else kept <= ("nothing was changed" not in said)
+            other = player.again()
+            with other.open(copied(store, tmp_path / f"copy {statement}")) as copy:
+                assert copy.problem("walks").fingerprint() == walks.fingerprint()
+                again = copy.problem("walks").decide([1.0, -1.0], key=f"next {statement}")
+            assert walks.decide([1.0, -1.0], key=f"next {statement}") == again
+            walks.decide([0.3, 0.4], unit="ann", key=f"k{statement}")
+        assert store.replay(verify=True)["walks"].same
+    assert reached >= refused >= 3
+
+
+def test_a_call_is_answered_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, player = Disk(), Player(9)
+    monkeypatch.setattr("unfog.live.store.Log", partial(Log, connect=disk.connect))
+    reached, go_on, answered = threading.Event(), threading.Event(), list[Any]()
+
+    def at_commit(_: sqlite3.Connection) -> None:
+        reached.set()
+        assert go_on.wait(10)
+
+    with player.open(tmp_path / "walks.unfog") as store:
+        walks = store.problem("walks", **terms("unfog"))
+        disk.at_commit = at_commit
+        thread = threading.Thread(target=lambda: answered.append(walks.decide([0.1, 0.2])))
+        thread.start()
+        assert reached.wait(10)
+        thread.join(0.05)
+        assert answered == []
+        go_on.set()
+        thread.join(10)
+        assert len(answered) == 1
