@@ -226,6 +226,11 @@ class Problem:
         done = self._act(kind, decision, key, request, work)
         return answers.receipt(done.seq, done.body["outcome"])
 
+    def check(self, asked: Mapping[str, Any]) -> None:
+        """Complain of what could not be decided now; nothing is decided. The caller holds the lock."""
+        ask = asking.ask(self.store.made(self.name), **asked)
+        self._refuse(self.store.state(self.name), ask)
+
     def _refuse(self, state: State, ask: asking.Ask) -> None:
         """What cannot be decided now."""
         state.arms.check(ask)

@@ -22,7 +22,8 @@ class Queue:
     def __init__(self, name: str) -> None:
         self.name = name
         self.last = self.committed = self.epoch = 0
-        self.time = 0.0
+        self.time = 0.0  # the latest
+        self._times: dict[str, float] = {}  # of the last row of each problem
         self.tails: Mapping[str, Tail] = {}  # of the problems that have committed rows, in order
         self.unusable = ""  # why nothing can be added
         self._rows: list[Row] = []
@@ -44,11 +45,12 @@ class Queue:
                 raise StoreError(
                     f"{self.name}: rows before these were not kept; nothing was changed; ask again"
                 )
-            check(rows, self.last, self.time)
+            times = check(rows, self.last, self._times)
             self._recent.check(rows)
             self._rows.extend(rows)
             self._recent.add(rows, self.committed)
-            self.last, self.time = rows[-1].seq, rows[-1].time
+            self._times |= times
+            self.last, self.time = rows[-1].seq, max(self.time, *times.values())
             return self.last
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
@@ -78,10 +80,11 @@ class Queue:
             self.last = self.committed
             self._recent.start(self.committed)
 
-    def load(self, tails: Mapping[str, Tail], last: int, time: float) -> None:
+    def load(self, tails: Mapping[str, Tail], last: int, times: Mapping[str, float]) -> None:
         """Take what the file says; epochs whose end was not known have it now."""
         with self._lock:
-            self.tails, self.last, self.committed, self.time = tails, last, last, time
+            self.tails, self.last, self.committed = tails, last, last
+            self._times, self.time = dict(times), max(times.values(), default=0.0)
             self._recent.start(last)
             for epoch, (kept, why) in self._ended.items():
                 self._ended[epoch] = (last if kept is None else kept, why)
@@ -119,11 +122,17 @@ class Queue:
             raise StoreError(f"{self.name}: row {ticket} was not kept: {why}; nothing was changed")
 
 
-def check(rows: Sequence[Row], last: int, time: float) -> None:
-    """Rows that follow the last one, without a hole, not back in time, of text that can be written."""
+def check(rows: Sequence[Row], last: int, times: Mapping[str, float]) -> dict[str, float]:
+    """Rows that follow the last one, without a hole, not back in time, of text that can be written.
+
+    Back in time is said of one problem: what was exported elsewhere, long ago, may come in at any time. The
+    times of the last rows.
+    """
     if not rows:
         raise InputError("rows", "none", "at least one row")
+    found: dict[str, float] = {}
     for row in rows:
+        time = found.get(row.problem, times.get(row.problem, 0.0))
         if row.seq != last + 1:
             raise InputError("seq", row.seq, f"{last + 1}, which follows the last row")
         if not isfinite(row.time) or row.time < time:
@@ -131,7 +140,8 @@ def check(rows: Sequence[Row], last: int, time: float) -> None:
         for text in (row.problem, row.kind, row.decision or "", row.key or "", row.body):
             if not text.isascii():
                 _check_text(text)
-        last, time = row.seq, row.time
+        last, found[row.problem] = row.seq, row.time
+    return found
 
 
 def _check_text(text: str) -> None:

@@ -43,7 +43,7 @@ class Row(NamedTuple):
     kind: str  # problem, arms, decide, reward, reveal, void, expire, freeze, shadow, erase, ...
     decision: str | None
     key: str | None  # the caller's idempotency key, unique within a problem
-    time: float  # of the store's clock, seconds since 1970, never decreasing
+    time: float  # of the store's clock, seconds since 1970, never decreasing within a problem
     body: str  # JSON text, as written
 
 

@@ -19,23 +19,25 @@ class Contents(NamedTuple):
 
     tails: dict[str, Tail]  # its problems, in the order of their first rows
     last: int  # its last row
-    time: float  # and the time of that
+    times: dict[str, float]  # of the last row of each problem
     rewriting: bool  # a rewriting was cut short before the file was rebuilt
 
 
 def contents(connection: sqlite3.Connection) -> Contents:
     """What the file holds."""
-    tails = {}
+    tails, times = dict[str, Tail](), dict[str, float]()
     for number, name in connection.execute("SELECT id, name FROM problem ORDER BY id").fetchall():
         said = "SELECT max(seq) FROM event INDEXED BY event_problem WHERE problem = ?"
         (last,) = connection.execute(said, (number,)).fetchone()
         tails[name] = Tail(number, last or 0)
-    found = connection.execute("SELECT seq, time FROM event ORDER BY seq DESC LIMIT 1").fetchone()
-    seq, time = found or (0, 0.0)
-    if not isinstance(time, float) or seq != max((tail.last for tail in tails.values()), default=0):
+        found = connection.execute("SELECT time FROM event WHERE seq = ?", (last,)).fetchone()
+        times[name] = found[0] if found else None
+    (seq,) = connection.execute("SELECT max(seq) FROM event").fetchone()
+    whole = all(isinstance(time, float) for time in times.values())
+    if not whole or (seq or 0) != max((tail.last for tail in tails.values()), default=0):
         raise sqlite3.DatabaseError(f"rows are missing after row {seq}, or their index is damaged")
     noted = connection.execute("SELECT 1 FROM note WHERE name = ?", (REWRITING,)).fetchone()
-    return Contents(tails, seq, time, noted is not None)
+    return Contents(tails, seq or 0, times, noted is not None)
 
 
 def write(
