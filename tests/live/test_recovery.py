@@ -154,7 +154,7 @@ def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tu
 
 
 def test_a_snapshot_spares_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, player, found, events = closed(tmp_path)
+    path, player, found, _ = closed(tmp_path)
     assert read_anew(path, player, monkeypatch) == (found, 0)
 
 

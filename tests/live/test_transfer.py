@@ -193,7 +193,7 @@ def tried(folder: Path, agent: str, every: int, **more: Any) -> None:
             try:
                 store.take_in([*lines[:place], json.dumps(event)], copy)
             except InputError as error:
-                assert str(error).startswith(f"line {place + 1}")
+                assert str(error).startswith(f"line {place + 1}")  # noqa: PT017
                 assert (store.names(), store.log.last) == before
             else:
                 taken |= {name} - {"uid"} if event["kind"] != "problem" else set()

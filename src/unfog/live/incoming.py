@@ -9,7 +9,7 @@ from typing import Any
 
 from unfog.inputs import InputError, shown
 from unfog.live import asking, names, terms
-from unfog.live.asking import number
+from unfog.live.asking import Ask, number
 from unfog.live.state import REQUEST, State
 
 Body = Mapping[str, Any]
@@ -97,19 +97,34 @@ def _known(state: State, decision: object) -> None:
 
 
 def _decide(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    ask = _asked(state, body)
+    _chosen(state, ask, body)
+    _context("denoised", body["denoised"], state)
+    _context("sd", body["sd"], state)
+    if body.get("frozen", True) is not True:
+        raise InputError("frozen", shown(body["frozen"]), "true, or nothing")
+    for name, other in _mapping("shadow", body.get("shadow", {})).items():
+        _fields(_mapping(f"shadow.{name}", other), ("arm", "probability"), ())
+
+
+def _asked(state: State, body: Body) -> Ask:
+    """What was asked for, as it might have been then."""
     asked = {name: body[name] for name in REQUEST if name in body}
-    given = {"probability" if name == "given" else name: value for name, value in asked.items()}
-    ask = asking.ask(state.made, **given)
+    ask = asking.ask(
+        state.made, **{"probability" if name == "given" else name: value for name, value in asked.items()}
+    )
     for name, value in asked.items():
-        if (
-            name not in ask.request
-            or ask.request[name] != value
-            or type(ask.request[name]) is not type(value)
-        ):
+        known = ask.request.get(name)
+        if known is None or known != value or type(known) is not type(value):
             raise InputError(name, shown(value), "as it is logged")
     state.arms.check(ask)
     state.refuse_unit(ask.unit)
     state.refuse_noise(ask)
+    return ask
+
+
+def _chosen(state: State, ask: Ask, body: Body) -> None:
+    """The arm and its probability."""
     forced, choice = body.get("forced"), state.arms.choice(ask)
     if body["arm"] not in choice if forced is None else body["arm"] != forced:
         raise InputError("arm", shown(body["arm"]), ", ".join(choice) if forced is None else forced)
@@ -117,18 +132,13 @@ def _decide(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
         _share("probability", body["probability"])
     elif body["probability"] != body.get("given") or type(body["probability"]) is bool:
         raise InputError("probability", shown(body["probability"]), "that which was given, if any was")
+    arms = state.arms.place if ask.vectors is None else ask.vectors
     for name, share in _mapping("shares", body["shares"]).items():
-        if name not in (state.arms.place if ask.vectors is None else ask.vectors):
+        if name not in arms:
             raise InputError(f"shares.{name}", "no such arm", ", ".join(choice))
         _share(f"shares.{name}", share)
     if abs(sum(body["shares"].values()) - 1) > 1e-6:
         raise InputError("shares", shown(body["shares"]), "shares that sum to 1")
-    _context("denoised", body["denoised"], state)
-    _context("sd", body["sd"], state)
-    if body.get("frozen", True) is not True:
-        raise InputError("frozen", shown(body["frozen"]), "true, or nothing")
-    for name, other in _mapping("shadow", body.get("shadow", {})).items():
-        _fields(_mapping(f"shadow.{name}", other), ("arm", "probability"), ())
 
 
 def _mapping(field: str, value: object) -> Mapping[str, Any]:
