@@ -3,7 +3,8 @@
     python benchmarks/page.py    # docs/benchmarks.md and docs/images/benchmarks.png
 
 Reads benchmarks/results/cpu.json, which `compare.py` writes, and benchmarks/results/gpu.json, which `gpu.py`
-writes, where there is one. Every number of the page comes from there.
+writes, and benchmarks/results/live.json, which `live.py` writes, where there are such. Every number of the
+page comes from there.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.live_page import live_section
 from benchmarks.picture import picture
 from benchmarks.wording import (
     KINDS,
@@ -279,9 +281,10 @@ def gpu_notes(gpu: Row) -> list[str]:
     return ["\n".join(map(item, notes))] if notes else []
 
 
-def page(cpu: Row, gpu: Row | None) -> str:
+def page(cpu: Row, gpu: Row | None, live_rows: Row | None = None) -> str:
     """All of it."""
-    sections = [heading(cpu), peers_section(cpu), engines_section(cpu), agents_section(cpu)]
+    sections = [heading(cpu), peers_section(cpu), live_section(live_rows), engines_section(cpu)]
+    sections.append(agents_section(cpu))
     sections += [growth_section(cpu), gpu_section(cpu, gpu)]
     return "\n\n".join(part for section in sections for part in section) + "\n"
 
@@ -292,12 +295,14 @@ def main() -> None:
     )
     parser.add_argument("--cpu", type=Path, default=RESULTS / "cpu.json")
     parser.add_argument("--gpu", type=Path, default=RESULTS / "gpu.json", help="left out where it is missing")
+    parser.add_argument("--live", type=Path, default=RESULTS / "live.json", help="likewise")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="the folder that is written to")
     given = parser.parse_args()
     cpu = json.loads(given.cpu.read_text())
     gpu = json.loads(given.gpu.read_text()) if given.gpu.exists() else None
+    live_rows = json.loads(given.live.read_text()) if given.live.exists() else None
     (given.docs / "images").mkdir(parents=True, exist_ok=True)
-    (given.docs / "benchmarks.md").write_text(page(cpu, gpu))
+    (given.docs / "benchmarks.md").write_text(page(cpu, gpu, live_rows))
     picture(cpu, gpu).savefig(given.docs / "images" / "benchmarks.png", dpi=200)
 
 

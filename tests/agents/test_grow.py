@@ -33,6 +33,7 @@ from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.features.per_arm import PerArm
 from unfog.inputs import InputError
 from unfog.maths import blocks
+from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 
 D, OLD, NEW, TRIALS, ROUNDS, MIDDLE = 3, 4, 6, 3, 12, 6
@@ -72,7 +73,8 @@ def knowledge(arms: int, in_blocks: bool) -> Knowledge:
 
 def agent(learner: Learner, late: bool = False) -> Agent:
     denoiser = Incomplete(pairs=True) if late else Exact()
-    return Agent("mine", denoiser, learner, RandUcb(level=0.5, tail=2.5, growth=0.0))
+    chooser = RandUcb(level=0.5, tail=2.5, growth=0.0)
+    return Agent("mine", denoiser, learner, chooser, limit=1.0 if late else None)
 
 
 class Play:
@@ -112,6 +114,10 @@ class Play:
         if self.agent.learner.rewards == "bernoulli":
             reward = (reward > 1).astype(float)
         self.memory, decision = rounds.reward(self.agent, self.setup, self.memory, made, reward)
+        return decision
+
+    def reveal(self, made: Decision, context: Array) -> Decision:
+        self.memory, decision = rounds.reveal(self.agent, self.setup, self.memory, made, context)
         return decision
 
     def rounds(self, span: range) -> Iterator[Decision]:
@@ -162,6 +168,22 @@ def test_nothing_seen_yet_is_the_prior(name: str, in_blocks: bool) -> None:
     close(later.memory, Play(agent(FIXED[name]), NEW, in_blocks).memory)
 
 
+def again(later: Play, made: Decision) -> Decision:
+    """A decision of before, as live makes it again: of what was believed then, with the new arms closed."""
+    design = later.features.design(made.context)
+    if later.agent.awaits_context and made.known is not None:
+        design = later.features.at(made.known)
+    belief = grow.grown_belief(later.known, made.evidence.belief)
+    evidence = made.evidence.known_to_be(design)._replace(
+        features=later.features, belief=belief, context=made.evidence.context
+    )
+    if made.term is None:
+        return made._replace(evidence=evidence)
+    more = later.known.prior_mean.shape[-1] - made.term.row.shape[-1]
+    row = np.pad(made.term.row, ((0, 0), (0, more)))
+    return made._replace(evidence=evidence, term=made.term._replace(row=row))
+
+
 @SHAPES
 @pytest.mark.parametrize("name", FIXED)
 def test_rewards_of_decisions_from_before_are_learnt(name: str, in_blocks: bool) -> None:
@@ -173,7 +195,7 @@ def test_rewards_of_decisions_from_before_are_learnt(name: str, in_blocks: bool)
         waiting.append([play.decide(t) for t in range(3, 6)])
     later = few.grow(in_blocks)
     for t, made, right in zip(range(3, 6), *waiting, strict=True):
-        made = grow.grown_decision(few.agent, few.known, later.known, later.features, made)
+        made = again(later, made)
         later.pay(t, made)
         all_along.pay(t, right)
     close(later.memory, all_along.memory)
@@ -181,23 +203,49 @@ def test_rewards_of_decisions_from_before_are_learnt(name: str, in_blocks: bool)
 
 @SHAPES
 @pytest.mark.parametrize("paid", [False, True])
+@pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", ["revisable", "sites"])
-def test_contexts_of_decisions_from_before_are_taken_in(name: str, paid: bool, in_blocks: bool) -> None:
+def test_contexts_of_decisions_from_before_are_taken_in(
+    name: str, when: str, paid: bool, in_blocks: bool
+) -> None:
+    """A part of the context becomes known before or after arms are added, the rest later."""
     few, all_along = (Play(agent(FIXED[name], late=True), arms, in_blocks) for arms in (OLD, NEW))
+    part, whole = (np.tile([0.3, second, -1.0], (TRIALS, 1)) for second in (np.nan, 2.0))
     waiting = []
     for play in (few, all_along):
         list(play.rounds(range(3)))
         made = play.decide(3)
-        waiting.append(play.pay(3, made) if paid else made)
+        made = play.pay(3, made) if paid else made
+        waiting.append(play.reveal(made, part) if when == "before" else made)
     later = few.grow(in_blocks)
     made, right = waiting
-    made = grow.grown_decision(few.agent, few.known, later.known, later.features, made)
+    made = again(later, made)
     for play, decision in ((later, made), (all_along, right)):
         part = np.tile([0.3, np.nan, -1.0], (TRIALS, 1))
         for context in (part, np.tile([0.3, 2.0, -1.0], (TRIALS, 1))):
             play.memory, decision = rounds.reveal(play.agent, play.setup, play.memory, decision, context)
         if not paid:
             play.pay(3, decision)
+    close(later.memory, all_along.memory)
+
+
+@SHAPES
+@pytest.mark.parametrize("first", ["context", "reward"])
+def test_who_awaits_contexts_may_have_them_before_or_after(first: str, in_blocks: bool) -> None:
+    mine = Agent("mine", Exact(pairs=True), Scaled(), RandUcb(growth=0.0))
+    few, all_along = (Play(mine, arms, in_blocks) for arms in (OLD, NEW))
+    context = np.tile([0.3, 2.0, -1.0], (TRIALS, 1))
+    waiting = []
+    for play in (few, all_along):
+        made = play.decide(3)
+        waiting.append(play.reveal(made, context) if first == "context" else play.pay(3, made))
+    later = few.grow(in_blocks)
+    waiting[0] = again(later, waiting[0])
+    for play, decision in zip((later, all_along), waiting, strict=True):
+        if first == "context":
+            play.pay(3, decision)
+        else:
+            play.reveal(decision, context)
     close(later.memory, all_along.memory)
 
 

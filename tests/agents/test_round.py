@@ -663,7 +663,9 @@ def test_decisions_with_probabilities_are_decisions(agent: Agent) -> None:
         normals = np.tile(r.normals, 8)[:, :width]
         draws = np.random.default_rng(number).standard_normal((5, TRIALS, width))
         told = agent, setup, memory, truth.features, offer
-        made, chances = rounds.decide_with_probabilities(*told, normals, draws)
+        considered = rounds.consider(*told)
+        arm, chances = agent.chooser.choose_with_probabilities(considered.view, normals, draws)
+        made = rounds.taken(agent, setup, truth.features, considered, arm)
         right = rounds.decide(*told, normals)
         assert same_bits(made[:2], right[:2])
         np.testing.assert_array_equal(chances, rounds.probabilities(*told, draws))

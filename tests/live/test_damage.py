@@ -75,7 +75,7 @@ def test_a_changed_bit_is_noticed(tmp_path: Path) -> None:
         rows = [row for i in range(60) for row in put(log, 1, f"p{i % 3}")]
     parted = {f"p{i}": rows[i::3] for i in range(3)}
     chance, noticed = random.Random(3), 0
-    for _ in range(250):
+    for _ in range(400):
         copy = copied(path, tmp_path / "copy")
         damaged(copy, chance, "")
         assert by_problem(copy) in (None, parted)
@@ -148,4 +148,13 @@ def test_last_rows_that_only_an_index_knows_are_missed(tmp_path: Path) -> None:
     with pytest.raises(
         StoreError, match=r"cannot be opened: .*rows are missing after row 12, or their index"
     ):
+        Log(path)
+
+
+def test_damage_that_sqlite_cannot_even_quote(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    with Log(path) as log:
+        put(log)
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE note", b"CREATE \xd5ABLE note"))
+    with pytest.raises(StoreError, match=r"walks.unfog cannot be opened: "):
         Log(path)

@@ -1,18 +1,18 @@
 """Anything in any order: the store against a bookkeeping that knows the table of delays alone."""
 
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -41,6 +41,8 @@ VALUES = [0.0, 1.0]
 KEYS = st.sampled_from([None, None, "k1", "k2", "k3"])
 NUMBERS = st.sampled_from([-1.5, 0.0, 0.25, 3.0])
 SOME = st.integers(0, 10_000)
+LATER = st.sampled_from([0.0, 0.0, 0.0, 0.5, 10, 45, 120])
+REPORTS = st.sampled_from(["reward", "reward", "reward", "reward", "void", "xy", "xy", "xy", "x", "y"])
 
 
 class Machine(RuleBasedStateMachine):
@@ -58,6 +60,8 @@ class Machine(RuleBasedStateMachine):
         told, agent = self.live.terms, self.live.store.state("p").mind.agent
         rules = told.wait, told.default_reward, told.learn == "after_wait", told.combine, told.reveal_within
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
+        for x in (0.5, 2.0):
+            self.decided(self.live.decide((x, 1.0)), (x, 1.0), {})
 
     def open(self) -> Problem:
         return problem(opened(Path(self.folder.name), self.clock), **self.terms)
@@ -95,7 +99,7 @@ class Machine(RuleBasedStateMachine):
             self.keys[key] = asked, found
         return found
 
-    def report(self, kind: str, id_: str, key: str | None, verb: Any, expected: Any, *asked: Any) -> None:
+    def told(self, kind: str, id_: str, key: str | None, verb: Any, expected: Any, *asked: Any) -> None:
         found = self.call((kind, id_, *asked), key, lambda: verb(id_, *asked, key=key), expected)
         if isinstance(found, Receipt):
             told = self.said
@@ -152,35 +156,42 @@ class Machine(RuleBasedStateMachine):
         self.book.entries[found.id] = Entry(found.id, self.clock.time, found.arm, context)
         self.book.events.append(("decide", found.id))
 
-    @precondition(lambda self: self.book.entries)
-    @rule(n=SOME, value=st.sampled_from(VALUES), key=KEYS)
+    @rule(what=REPORTS, n=SOME, value=st.sampled_from(VALUES), key=KEYS, x=NUMBERS, later=LATER)
+    def report(self, what: str, n: int, value: float, key: str | None, x: float, later: float) -> None:
+        self.clock.time += later
+        if what == "reward":
+            self.reward(n, value, key)
+        elif what == "void":
+            self.void(n, key)
+        else:
+            self.reveal(n, x, value, what, key)
+
+    @rule(what=REPORTS, n=SOME, value=st.sampled_from(VALUES), later=LATER)
+    def repeat(self, what: str, n: int, value: float, later: float) -> None:
+        """The same decision twice, without a key: known, combined or in conflict."""
+        self.report(what, n, value, None, 0.25, later)
+        self.report(what, n, value if n % 2 else 1.0 - value, None, 0.25, 0.0)
+
     def reward(self, n: int, value: float, key: str | None) -> None:
         id_ = self.one(n)
-        self.report(
+        value = value if self.kind == "chain" else 0.5 + 0.75 * value  # no two sums of such are the same
+        self.told(
             "reward", id_, key, self.live.reward, lambda: self.judged(self.book.reward(id_, value)), value
         )
 
-    @precondition(lambda self: self.book.entries)
-    @rule(n=SOME, x=NUMBERS, y=NUMBERS, part=st.sampled_from(["xy", "xy", "x", "y"]), key=KEYS)
     def reveal(self, n: int, x: float, y: float, part: str, key: str | None) -> None:
         id_ = self.one(n)
         told = {name: value for name, value in (("x", x), ("y", y)) if name in part}
         told |= {name: self.book.entries[id_].told.get(name, told[name]) for name in told if n % 3}
         verdict = lambda: self.judged(self.book.reveal(id_, told, self.clock.time))  # noqa: E731
-        self.report("reveal", id_, key, self.live.reveal, verdict, told)
+        self.told("reveal", id_, key, self.live.reveal, verdict, told)
 
-    @precondition(lambda self: self.book.entries)
-    @rule(n=SOME, key=KEYS)
     def void(self, n: int, key: str | None) -> None:
         id_ = self.one(n)
-        self.report("void", id_, key, self.live.void, lambda: self.judged(self.book.void(id_)))
+        self.told("void", id_, key, self.live.void, lambda: self.judged(self.book.void(id_)))
 
     def one(self, n: int) -> str:
-        return list(self.book.entries)[n % len(self.book.entries)]
-
-    @rule(seconds=st.sampled_from([0.5, 10, 30, 45, 120]))
-    def pass_time(self, seconds: float) -> None:
-        self.clock.time += seconds
+        return list(self.book.entries)[-1 - n % len(self.book.entries)]
 
     @rule(n=SOME, change=st.sampled_from(["retire", "restore", "freeze", "thaw", "add"]))
     def change_arms(self, n: int, change: str) -> None:
@@ -217,7 +228,7 @@ class Machine(RuleBasedStateMachine):
         what=st.sampled_from(["nan", "no id", "no arm", "no unit", "no coordinate", "empty", "half"]),
     )
     def nonsense(self, n: int, what: str) -> None:
-        id_ = self.one(n) if self.book.entries else "nobody"
+        id_ = self.one(n)
         verbs: dict[str, Any] = {
             "nan": lambda: self.live.reward(id_, float("nan")),
             "no id": lambda: self.live.reward("0-nobody", 1.0),
@@ -252,7 +263,8 @@ class Machine(RuleBasedStateMachine):
         found = [_event(one) for one in self.live.events()[1:]]
         assert found == self.book.events
         assert self.live.store.state("p").mind.learnt == len(self.book.learnt())
-        assert self.live.fingerprint() == replayed(self.live.store)
+        if len(self.book.events) % 4 == 0:
+            assert self.live.fingerprint() == replayed(self.live.store)
         if self.kind in ("no wait", "naive, default"):
             self.as_in_the_textbook()
 
@@ -275,8 +287,12 @@ def _event(one: dict[str, Any]) -> tuple[Any, ...]:
     return one["kind"], one["decision"], *said
 
 
+def play(kind: str, examples: int) -> None:
+    made = seed(zlib.crc32(kind.encode()))(type("Machine", (Machine,), {"kind": kind}))
+    run_state_machine_as_test(made, settings=settings(max_examples=examples, stateful_step_count=30))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_order(kind: str) -> None:
-    made = type("Machine", (Machine,), {"kind": kind})
-    run_state_machine_as_test(made, settings=settings(max_examples=8, stateful_step_count=25))
+    play(kind, 12)

@@ -11,8 +11,7 @@ import numpy as np
 
 from unfog.agents.assemble import Agent
 from unfog.agents.parts import Grows
-from unfog.agents.round import Decision, Memory, Setup
-from unfog.features import FeatureMap
+from unfog.agents.round import Memory, Setup
 from unfog.inputs import InputError
 from unfog.maths import blocks, gaussian, growth
 from unfog.maths.arrays import Array
@@ -34,29 +33,14 @@ def grown(agent: Agent, old: Knowledge, new: Knowledge, setup: Setup, memory: Me
     return setup._replace(learner=agent.learner.setup(new)), memory._replace(learner=state)
 
 
-def grown_decision(
-    agent: Agent, old: Knowledge, new: Knowledge, features: FeatureMap, decision: Decision
-) -> Decision:
-    """A decision of before that is still waited for, as if it had been made with the new arms closed.
-
-    `features` are those with the new arms.
-    """
-    _able(agent)
-    check(old, new)
-    evidence, term, design = decision.evidence, decision.term, features.design(decision.context)
-    if agent.awaits_context and decision.known is not None:
-        design = features.at(decision.known)
+def grown_belief(new: Knowledge, belief: Belief) -> Belief:
+    """A belief about theta of before, with the prior of what has come since; as it is if that is nothing."""
+    if belief.centre.shape[-1] == new.prior_mean.shape[-1]:
+        return belief
     prior: Belief = gaussian.from_moments(new.prior_mean, blocks.whole(new.prior_cov))
-    if isinstance(evidence.belief, Blocks):
+    if isinstance(belief, Blocks):
         prior = blocks.from_moments(new.prior_mean, new.prior_cov)
-    evidence = evidence._replace(
-        features=features,
-        design=design,
-        belief=growth.grown(evidence.belief, prior),
-        chosen=None if evidence.chosen is None else _padded(evidence.chosen, old, new),
-    )
-    term = None if term is None else term._replace(row=_padded(term.row, old, new))
-    return decision._replace(evidence=evidence, term=term)
+    return growth.grown(belief, prior)
 
 
 def _able(agent: Agent) -> Grows:
@@ -65,11 +49,6 @@ def _able(agent: Agent) -> Grows:
         what = f"the learner {learner.name!r} of {agent.name!r}"
         raise InputError("arms", what, "no more arms, or a learner to which arms can be added (Grows)")
     return learner
-
-
-def _padded(row: Array, old: Knowledge, new: Knowledge) -> Array:
-    """A row of before, with zeros for the new arms."""
-    return growth.longer(row, np.zeros(new.prior_mean.shape[-1]), -1)
 
 
 def check(old: Knowledge, new: Knowledge) -> None:

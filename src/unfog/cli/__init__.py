@@ -17,21 +17,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         sys.exit(0)
-    except ModuleNotFoundError as error:
-        from unfog.extras import hint
-
-        message = hint(error)
+    except Exception as error:
+        message, code = _complaint(error)
         if message is None:
             raise
-        _leave(message, BAD_INPUT)
-    except OSError as error:
-        _leave(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
-    except ValueError as error:
-        from unfog.inputs import InputError
+        _leave(message, code)
 
-        if not isinstance(error, InputError):
-            raise
-        _leave(str(error), BAD_INPUT)
+
+def _complaint(error: Exception) -> tuple[str | None, int]:
+    """What to say of an error, and with which code to leave; None: it is a bug, to be seen whole."""
+    if isinstance(error, ModuleNotFoundError):
+        from unfog.extras import hint
+
+        return hint(error), BAD_INPUT
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'}: {error.strerror or error}", FAILED
+    from unfog.inputs import InputError
+    from unfog.live.errors import StoreError
+
+    if isinstance(error, InputError):
+        return str(error), BAD_INPUT
+    return (str(error), FAILED) if isinstance(error, StoreError) else (None, FAILED)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

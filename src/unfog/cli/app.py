@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from unfog.cli import bounds, check, data, plot, reproduce, run, show
+from unfog.cli import bounds, check, data, live, plot, reproduce, run, show
 from unfog.cli import list as list_command
 from unfog.version import __version__
 
@@ -41,3 +41,4 @@ app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)
 app.command("bounds", epilog=bounds.EXAMPLE)(bounds.command)
 app.add_typer(check.app, name="check")
 app.add_typer(data.app, name="data")
+app.add_typer(live.app, name="live")

@@ -4,7 +4,8 @@ The request is logged as it was understood, so that a replay reads the same numb
 twice can be held against what was asked the first time.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -34,15 +35,19 @@ class Ask(NamedTuple):
 
 def number(field: str, value: object, allowed: str = "a finite number") -> float:
     """A finite number that is no truth value and no text."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, shown(value), allowed)
-    try:
-        found = float(value)
-    except OverflowError:
-        raise InputError(field, value, allowed) from None
+    found = value if type(value) is float else _float(field, value, allowed)
     if not -LARGEST <= found <= LARGEST:
         raise InputError(field, shown(value), f"{allowed}, at most {LARGEST:g} in size")
     return found
+
+
+def _float(field: str, value: object, allowed: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(field, shown(value), allowed)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(field, value, allowed) from None
 
 
 def context_of(
@@ -103,6 +108,15 @@ def ask(
     if probability is not None:
         request["given"] = _probability(probability, forced)
     return read(made, request)
+
+
+@contextmanager
+def in_place(field: str) -> Iterator[None]:
+    """Complaints say which of several requests they are of."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error).prefixed(field, error) from None
 
 
 def several(field: str, asked: Any) -> list[dict[str, Any]]:

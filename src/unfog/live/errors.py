@@ -17,6 +17,9 @@ SENTENCES = {
     sqlite3.SQLITE_NOMEM: "there is not enough memory",
 }
 
+# What SQLite may raise: of a damaged file it quotes bytes that are no text, and its quoting then fails.
+FAILURES = (sqlite3.Error, UnicodeError)
+
 
 class StoreError(Exception):
     """The store could not do it: disk, damage, held, closed. The message is one sentence."""
@@ -52,12 +55,14 @@ def reason(error: BaseException) -> str:
         code = vars(error).get("sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
         said = f"SQLite says: {error}"
         return f"{SENTENCES[code]} ({said})" if code in SENTENCES else said
+    if isinstance(error, UnicodeError):
+        return "the file is damaged (what should be text is not)"
     if isinstance(error, Exception):
         return f"{type(error).__name__}: {error}"
     return "it was interrupted"
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: BaseException) -> bool:
     """Whether somebody else has the lock."""
     code = vars(error).get("sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from unfog.live import opening, table
-from unfog.live.errors import StoreError, reason
+from unfog.live.errors import FAILURES, StoreError, reason
 from unfog.live.holder import Holder
 
 
@@ -36,7 +36,7 @@ class File:
             except BaseException:
                 connection.close()
                 raise
-        except (sqlite3.Error, OSError) as error:
+        except (*FAILURES, OSError) as error:
             raise StoreError(f"{self.path} cannot be opened: {reason(error)}") from error
         self.connection, self._log = connection, opening.identity(self._log_path)
         self.holder.announce()
@@ -52,7 +52,7 @@ class File:
         """Let the connection go, and with it the lock, but not the place among this process's stores."""
         connection, self.connection = self.connection, None
         if connection is not None:
-            with contextlib.suppress(sqlite3.Error):  # what the file says is the truth
+            with contextlib.suppress(*FAILURES):  # what the file says is the truth
                 connection.close()
 
     def close(self) -> None:

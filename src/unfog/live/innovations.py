@@ -74,12 +74,13 @@ def none_yet(dim: int, batch: tuple[int, ...] = ()) -> Innovations:
 
 def after(past: Innovations, noisy: Array, mean: Array, variance: Array) -> Innovations:
     """With one more reading (..., d), of which mean and variance were expected, (..., d) each."""
-    z = (noisy - mean) / np.sqrt(variance)
-    there, z = z == z, np.minimum(np.maximum(z, -LIMIT), LIMIT)  # not a number is not even itself
-    square = z * z
+    moments = np.ones_like(past.total)
+    z = np.divide(noisy - mean, np.sqrt(variance), out=moments[1])
+    np.minimum(np.maximum(z, -LIMIT, out=z), LIMIT, out=z)
+    square = np.multiply(z, z, out=moments[2])
     ratio = np.exp(np.minimum(square, CAP**2)[..., None] * _SLOPES + _HEIGHTS)
-    moments = np.array((there, z, square))
-    if not there.all():
+    if np.isnan(square).any():
+        there = square == square  # not a number is not even itself
         ratio, moments = np.where(there[..., None], ratio, 1.0), np.where(there, moments, 0.0)
     readings, alarmed = past.readings + 1, past.alarmed
     started = _to_come(past.readings) - _to_come(readings)

@@ -24,7 +24,7 @@ from weakref import WeakSet
 
 from unfog.inputs import one_of
 from unfog.live import opening, table
-from unfog.live.errors import StoreError, reason
+from unfog.live.errors import FAILURES, StoreError, reason
 from unfog.live.file import File
 from unfog.live.queue import Queue
 from unfog.live.schema import Row, Tail
@@ -210,7 +210,7 @@ class Log:
     def _saying(self, what: str) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise StoreError(f"{self.path}: {what}: {reason(error)}") from error
 
     def _ready(self) -> sqlite3.Connection:
@@ -241,7 +241,7 @@ class Log:
             rows = self._queue.rows()
             tails = table.write(connection, self._queue.tails, rows, statements)
             self._queue.done(rows, tails)
-        except (sqlite3.Error, OSError, StoreError) as error:
+        except (*FAILURES, OSError, StoreError) as error:
             self._fail(error)
         except BaseException as error:
             self._fail(error)

@@ -18,7 +18,7 @@ from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
-from unfog.agents.grow import grown
+from unfog.agents.grow import grown, grown_belief
 from unfog.agents.parts import Moment, State, Term
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer
 from unfog.features import Context, FeatureMap
@@ -88,6 +88,10 @@ class Mind:
             self.setup, memory = grown(self.agent, before, after, self.setup, memory)
             self.learner = memory.learner
         self.known, self.width = after, self.agent.chooser.normals(after)
+
+    def grown(self, seen: Seen) -> Seen:
+        """A decision of before arms came; learners that look back have kept a belief with it."""
+        return seen if seen.belief is None else seen._replace(belief=grown_belief(self.known, seen.belief))
 
     def memory(self, unit: str) -> Memory:
         """What the round is to know of this unit."""

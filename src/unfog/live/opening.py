@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from unfog.inputs import InputError
 from unfog.live import schema
-from unfog.live.errors import StoreError, is_busy, reason
+from unfog.live.errors import FAILURES, StoreError, is_busy, reason
 from unfog.live.holder import refusal
 
 Connect: TypeAlias = Callable[[Path], sqlite3.Connection]
@@ -78,7 +78,7 @@ def connection(path: Path, sync: str, connect: Connect) -> tuple[sqlite3.Connect
             if _locked(opened, path, which) and _current(opened, path):
                 _set_up(opened, path, sync)
                 return opened, which
-        except sqlite3.Error as error:
+        except FAILURES as error:
             opened.close()
             raise _explained(error, path) from error
         except BaseException:
@@ -121,7 +121,7 @@ def _write_ahead(opened: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"{path} cannot be opened: its file system has no write-ahead log (mode {mode})")
 
 
-def _explained(error: sqlite3.Error, path: Path) -> StoreError:
+def _explained(error: BaseException, path: Path) -> StoreError:
     if is_busy(error):
         return refusal(path)
     return StoreError(f"{path} cannot be opened: {reason(error)}")

@@ -73,15 +73,19 @@ class Problem:
         Where one is refused, so are all; but for a key that was used for something else.
         """
         wanted = asking.several("asked", asked)
-        made = self.store.made(self.name)
-        asks = [
-            asking.ask(made, **{name: value for name, value in one.items() if name != "key"})
-            for one in wanted
-        ]
         with self.store.together():
-            for ask in asks:
-                self._refuse(self.store.state(self.name), ask)
+            for i, one in enumerate(wanted):
+                with asking.in_place(f"asked[{i}]"):
+                    self.refuse(**one)
             return [self.decide(**one) for one in wanted]
+
+    def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> None:
+        """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
+        if key is not None:
+            names.name("key", key)
+        ask = asking.ask(self.store.made(self.name), context, **asked)
+        with self.store.lock:
+            self._refuse(self.store.state(self.name), ask)
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
@@ -225,11 +229,6 @@ class Problem:
             names.name("decision", decision)
         done = self._act(kind, decision, key, request, work)
         return answers.receipt(done.seq, done.body["outcome"])
-
-    def check(self, asked: Mapping[str, Any]) -> None:
-        """Complain of what could not be decided now; nothing is decided. The caller holds the lock."""
-        ask = asking.ask(self.store.made(self.name), **asked)
-        self._refuse(self.store.state(self.name), ask)
 
     def _refuse(self, state: State, ask: asking.Ask) -> None:
         """What cannot be decided now."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from unfog.live.errors import StoreError, reason
+from unfog.live.errors import FAILURES, StoreError, reason
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
 VERSION = 2
@@ -119,7 +119,7 @@ def upgrade(connection: sqlite3.Connection, path: Path, found: int) -> None:
         _synced(copy)
         os.replace(copy, path)
         _synced(path.parent)
-    except (sqlite3.Error, OSError) as error:
+    except (*FAILURES, OSError) as error:
         copy.unlink(missing_ok=True)
         said = f"could not be brought from version {found} to version {VERSION}"
         raise StoreError(f"{path} {said}: {reason(error)}; the file is as it was") from error

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from unfog.inputs import InputError
-from unfog.live import asking, names
+from unfog.live.asking import context_of, in_place
 
 if TYPE_CHECKING:
     from unfog.live.problem import Problem
@@ -49,7 +49,7 @@ def _into(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
 
 
 def from_table(problem: "Problem", table: IO[str]) -> int:
-    """Decisions that were made elsewhere, a row each: how many.
+    """Decisions that were made elsewhere, a row each: how many. Where a row is refused, so are all.
 
     Columns: `context.<name>` or `<name>` for every coordinate, empty where it was lost; `arm`; and as far as
     they are known `reward`, `probability`, `unit`, `key`, `at`, `true.<name>`.
@@ -61,8 +61,12 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
         raise InputError("arm", "no such column", ", ".join(columns) or "columns with names")
     rows = [_row(problem, places, row, number) for number, row in enumerate(reader, 2)]
     with problem.store.together():
-        for number, row in enumerate(rows, 2):
-            _refuse(problem, number, *row)
+        for number, (asked, reward, true) in enumerate(rows, 2):
+            with in_place(f"row {number}"):
+                problem.refuse(**asked)
+                context_of("true", true, problem.terms.context, whole=False)
+                if reward is not None:
+                    problem.terms.check_reward("reward", reward)
         for asked, reward, true in rows:
             made = problem.decide(**asked)
             if reward is not None:
@@ -70,21 +74,6 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
             if true:
                 problem.reveal(made.id, true)
     return len(rows)
-
-
-def _refuse(
-    problem: "Problem", number: int, asked: Mapping[str, Any], reward: float | None, true: Mapping[str, float]
-) -> None:
-    """Complain of a row before any is written."""
-    try:
-        problem.check({name: value for name, value in asked.items() if name != "key"})
-        if asked.get("key"):
-            names.name("key", asked["key"])
-        if reward is not None:
-            problem.terms.check_reward("reward", reward)
-        asking.context_of("true", true, problem.terms.context, whole=False)
-    except InputError as error:
-        raise InputError(f"row {number}, {error.field}", error.value, error.allowed) from None
 
 
 def _column(columns: Sequence[str], name: str) -> str:

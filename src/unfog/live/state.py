@@ -112,13 +112,12 @@ class State:
 
     def _believed(self, denoised: Denoised) -> dict[str, Any]:
         """The context as it is believed to be, in the caller's units."""
-        units, names = self.made.units, self.terms.context
-        cov = denoised.context.cov
-        sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1)) * units.scale
-        mean = units.outside(denoised.context.mean[0])
+        units, names, (mean, cov) = self.made.units, self.terms.context, denoised.context
+        one = cov if cov.ndim == 2 else cov[0]
+        sd, mean = np.sqrt(one.diagonal()) * units.scale, units.outside(mean[0])
         return {
             "denoised": dict(zip(names, mean.tolist(), strict=True)),
-            "sd": dict(zip(names, np.broadcast_to(sd, (1, len(names)))[0].tolist(), strict=True)),
+            "sd": dict(zip(names, sd.tolist(), strict=True)),
         }
 
     def offer(self, ask: Ask) -> Offer:
@@ -341,8 +340,11 @@ class State:
         before = self.made.knowledge(self.arms.features)
         self.arms.change(body, self.number)
         after = self.made.knowledge(self.arms.features)
-        for mind in self.minds.values():
+        for name, mind in self.minds.items():
             mind.grow(before, after)
+            for found in self.open.values():
+                if name in found.seen:
+                    found.seen[name] = mind.grown(found.seen[name])
 
 
 ABOUT_DECISIONS = {

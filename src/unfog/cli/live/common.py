@@ -1,0 +1,125 @@
+"""What the commands of `unfog live` share: a store that is there, JSON in and out, files by rename."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from unfog.live import Receipt, Store
+
+CONTEXT = '{"steps": 1648, "sleep": null}'
+
+StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="The file of the store.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the problem.")]
+Decided = Annotated[str, typer.Argument(metavar="ID", help="The id that `unfog live decide` gave.")]
+Key = Annotated[
+    str | None, typer.Option(help="A key of your own: asked again with it, the answer is the same.")
+]
+Sync = Annotated[
+    str,
+    typer.Option(help="full: what is answered outlives a power cut; normal: it outlives a killed process."),
+]
+
+
+@contextmanager
+def opened(path: Path, sync: str = "full", *, create: bool = False) -> Iterator["Store"]:
+    """The store, closed at the end; one that is not there is made only where that is meant."""
+    from unfog import live
+    from unfog.inputs import InputError
+
+    if not create and not path.exists():
+        raise InputError("store", f"there is no {path}", "a store that is there; `unfog live make` makes one")
+    with live.open(path, sync=sync) as store:
+        yield store
+
+
+def check_known(store: "Store", name: str) -> None:
+    """Refuse the name of a problem that there is not; its code need not be there, to read its log."""
+    from unfog.live import Unknown
+
+    if name not in store.names():
+        raise Unknown("name", repr(name), ", ".join(store.names()) or "none: the store is empty")
+
+
+def text_of(field: str, word: str) -> str:
+    """A word of the command line, or all of stdin for a dash."""
+    from unfog.inputs import InputError
+
+    try:
+        return sys.stdin.read() if word == "-" else word
+    except ValueError as error:
+        raise InputError(field, f"stdin cannot be read ({error})", "text in UTF-8") from None
+
+
+def parsed(field: str, text: str, example: str) -> Any:
+    """What a text says in JSON: no NaN, no name twice."""
+    from unfog.inputs import InputError
+
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError) as error:
+        raise InputError(field, text.strip() or "nothing", f"JSON such as {example} ({error})") from None
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def read_file(field: str, path: Path) -> str:
+    """The text of a file."""
+    from unfog.inputs import InputError
+
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise InputError(
+            field, f"{path} cannot be read ({said})", "a file that can be read, in UTF-8"
+        ) from None
+
+
+def say(answer: Mapping[str, Any]) -> None:
+    """One JSON object on one line."""
+    typer.echo(json.dumps(answer, allow_nan=False))
+
+
+def say_receipt(receipt: "Receipt", **more: str) -> None:
+    """What became of something reported."""
+    say({**more, **receipt._asdict()})
+
+
+def write(path: Path, texts: Iterable[str], store: "Store") -> None:
+    """A file that appears whole or not at all; it must not take the place of the store."""
+    refuse_store("out", path, store)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            file.writelines(texts)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def refuse_store(field: str, path: Path, store: "Store") -> None:
+    """Complain of a file to be written that is the store, or lies beside it as a part of it."""
+    from unfog.inputs import InputError
+
+    own = [store.path.name, *(f"{store.path.name}-{part}" for part in ("wal", "shm", "holder", "journal"))]
+    found = path.expanduser().resolve()
+    if found.parent == store.path.parent and found.name in own:
+        raise InputError(field, str(path), "another file: this one is the store's")

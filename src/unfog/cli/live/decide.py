@@ -1,0 +1,157 @@
+"""`unfog live decide`: one decision, or a batch of them."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unfog.cli.live.common import CONTEXT, Key, Name, StoreFile, Sync, opened, parsed, read_file, say, text_of
+
+if TYPE_CHECKING:
+    from unfog.live import Decision, Problem
+
+EXAMPLE = (
+    f"Examples: unfog live decide walks.unfog walks --context '{CONTEXT}' --unit ann   |"
+    "   unfog live decide walks.unfog walks --batch asked.ndjson"
+)
+TIME = "a number, or a date and time with its offset: 2026-11-15T09:00:00+01:00"
+
+
+def command(
+    store: StoreFile,
+    name: Name,
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="JSON|-", help="The reading, by name; null where it was lost. - for stdin."),
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="Whose reading it is.")] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option(metavar="A,B|JSON", help="Arms that may be chosen this time; in JSON with vectors."),
+    ] = None,
+    key: Key = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help=f"When the reading was taken: {TIME}.")
+    ] = None,
+    forced: Annotated[
+        str | None, typer.Option(metavar="ARM", help="An arm that somebody else chose.")
+    ] = None,
+    probability: Annotated[float | None, typer.Option(help="With this probability.")] = None,
+    noise: Annotated[
+        str | None, typer.Option(metavar="JSON", help="The noise covariance of this reading alone.")
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-",
+            help="NDJSON, a request a line with these options as fields; answers in the same order, and one"
+            " commit for all.",
+        ),
+    ] = None,
+    sync: Sync = "full",
+) -> None:
+    """Choose an arm for a noisy context: id, arm, probability, what is believed of the context."""
+    from unfog.inputs import InputError
+
+    options = (context, unit, arms, key, at, forced, probability, noise)
+    if (batch is None) == (context is None) or (batch is not None and any(x is not None for x in options)):
+        raise InputError(
+            "context", "with --batch" if batch else "not given", "--context alone, or --batch alone"
+        )
+    asked = _requests(batch) if batch is not None else {0: _request(*options)}
+    with opened(store, sync) as found:
+        problem = found.problem(name)
+        answers = _several(problem, asked) if batch is not None else [problem.decide(**asked[0])]
+    for answer in answers:
+        say(facts(answer))
+
+
+def _several(problem: "Problem", asked: Mapping[int, Any]) -> list["Decision"]:
+    """A batch; complaints name the line."""
+    from unfog.inputs import InputError
+
+    try:
+        return problem.decide_many(asked.values())
+    except InputError as error:
+        place = re.match(r"asked\[(\d+)\]\.?", error.field)
+        if place is None:
+            raise
+        line = f"line {list(asked)[int(place[1])]}"
+        said = [part for part in (line, error.field[place.end() :]) if part]
+        raise type(error)(", ".join(said), error.value, error.allowed) from None
+
+
+def facts(answer: "Decision") -> dict[str, Any]:
+    """A decision; shadows only where there are any."""
+    found = answer._asdict()
+    return found if answer.shadow else {name: found[name] for name in found if name != "shadow"}
+
+
+def _request(
+    context: str | None,
+    unit: str | None,
+    arms: str | None,
+    key: str | None,
+    at: str | None,
+    forced: str | None,
+    probability: float | None,
+    noise: str | None,
+) -> dict[str, Any]:
+    """What `decide` is asked, from words."""
+    return {
+        "context": parsed("context", text_of("context", context or ""), CONTEXT),
+        "unit": unit,
+        "arms": None if arms is None else _arms(arms),
+        "key": key,
+        "at": None if at is None else _time("at", at),
+        "noise": None if noise is None else parsed("noise", noise, "[[1.0, 0.0], [0.0, 4.0]]"),
+        "forced": forced,
+        "probability": probability,
+    }
+
+
+def _arms(text: str) -> Any:
+    """Names between commas, or JSON."""
+    if text.lstrip()[:1] in ("[", "{"):
+        return parsed("arms", text, '["send", "wait"]')
+    return [one.strip() for one in text.split(",")]
+
+
+def _time(field: str, value: Any) -> Any:
+    """A number, or a date and time; in JSON what is no text is as it is."""
+    from unfog.inputs import InputError
+
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        raise InputError(field, value, TIME) from None
+    if found.tzinfo is None:
+        raise InputError(field, f"{value} has no offset", TIME)
+    return found
+
+
+def _requests(source: str) -> dict[int, Any]:
+    """By the line they stand in."""
+    from unfog.inputs import InputError
+
+    text = text_of("batch", "-") if source == "-" else read_file("batch", Path(source))
+    example = json.dumps({"context": json.loads(CONTEXT), "unit": "ann"})
+    found = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        one = parsed(f"line {number}", line, example)
+        if not isinstance(one, dict):
+            raise InputError(f"line {number}", line, f"a JSON object such as {example}")
+        found[number] = {**one, "at": _time(f"line {number}, at", one["at"])} if "at" in one else one
+    return found

@@ -1,0 +1,31 @@
+"""`unfog live demo`: a simulated clinic."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "Examples: unfog live demo   |   unfog live demo --decisions 600 --seed 3 --store clinic.unfog"
+
+
+def command(
+    store: Annotated[
+        Path | None, typer.Option(help="Keep the store in this new file, to look at with the other commands.")
+    ] = None,
+    decisions: Annotated[int, typer.Option(help="How many; 60 are a day.")] = 2400,
+    seed: Annotated[int, typer.Option(help="Seed of patients, sensors and rewards.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("figures"),
+) -> None:
+    """Play a clinic of 20 patients with biased step counters, tell what happened, and draw it."""
+    from unfog.cli.progress import bar
+    from unfog.lab import demo, figures
+    from unfog.lab.demo_figure import figure
+    from unfog.lab.demo_story import story
+
+    with bar("clinic") as progress:
+        found = demo.played(store, decisions=decisions, seed=seed, progress=progress)
+    typer.echo(story(found))
+    paths = figures.save(figure(found), out, "live-demo")
+    typer.echo(f"figure: {', '.join(map(str, paths))}")
+    if store is not None:
+        typer.echo(f"store: {store} (look inside with `unfog live show {store} {demo.NAME}`)")

@@ -1,0 +1,121 @@
+"""`unfog live show`: the problems of a store, or all that there is to know of one."""
+
+import json as jsonlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unfog.cli.live.common import CONTEXT, StoreFile, check_known, opened, parsed, refuse_store, text_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from unfog.live import Problem, Store
+
+EXAMPLE = (
+    "Examples: unfog live show walks.unfog   |   unfog live show walks.unfog walks --unit ann --json   |"
+    f"   unfog live show walks.unfog walks --context '{CONTEXT}' --figure walks.png"
+)
+FORMATS = ("png", "svg", "pdf")
+
+
+def command(
+    store: StoreFile,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One problem; a list of all without.")
+    ] = None,
+    unit: Annotated[str | None, typer.Option(help="Whose bias to show, and whose context it is.")] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(metavar="JSON|-", help="What each arm would be expected to earn in this context."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON and nothing else.")] = False,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it, too: FILE.png, FILE.svg or FILE.pdf.")
+    ] = None,
+) -> None:
+    """Show what a problem believes, how its arms do, and whether its readings are as the channel says."""
+    from unfog.cli.live import summary
+    from unfog.inputs import InputError
+
+    if name is None and (unit is not None or context is not None or figure is not None):
+        raise InputError("name", "not given", "the name of a problem, for --unit, --context and --figure")
+    if figure is not None and figure.suffix[1:] not in FORMATS:
+        raise InputError("figure", str(figure), ", ".join(f"FILE.{kind}" for kind in FORMATS))
+    noisy = None if context is None else parsed("context", text_of("context", context), CONTEXT)
+    with opened(store) as found:
+        if name is None:
+            facts = {one: listed(found, one) for one in found.names()}
+            typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else summary.of_all(str(store), facts))
+            return
+        check_known(found, name)
+        whole = told(found.problem(name), unit, noisy)
+        if figure is not None:
+            _draw(found.problem(name), figure)
+            whole["figure"] = str(figure)
+    typer.echo(jsonlib.dumps(whole, allow_nan=False) if json else summary.of_one(whole))
+
+
+def listed(store: "Store", name: str) -> dict[str, Any]:
+    """A problem in a few words."""
+    problem = store.problem(name)
+    state, attrs = store.state(name), problem.diagnostics().attrs
+    return {
+        "agent": problem.terms.agent,
+        "context": list(problem.terms.context),
+        "arms": list(state.arms.available),
+        "decisions": attrs["decisions"],
+        "rewards": attrs["rewards"],
+        "pending": attrs["pending"],
+    }
+
+
+def told(problem: "Problem", unit: str | None, noisy: Any) -> dict[str, Any]:
+    """All there is to know of a problem, as JSON has it."""
+    state = problem.store.state(problem.name)
+    found: dict[str, Any] = {
+        "problem": problem.name,
+        "seed": problem.terms.seed,
+        "channel": problem.terms.channel is not None,
+        "frozen": state.arms.frozen,
+        "retired": [arm for arm, active in state.arms.active.items() if not active],
+        "shadows": [name for name in state.minds if name],
+        "diagnostics": plain(problem.diagnostics()),
+        "belief": plain(problem.belief(unit)),
+    }
+    if noisy is not None:
+        found["expected"] = plain(problem.expected(noisy, unit=unit))
+    return found
+
+
+def plain(data: "xr.Dataset") -> dict[str, Any]:
+    """A data set in nested mappings by the names of its coordinates; not a number is null."""
+    values = {
+        str(name): _by_name(data, data[name].dims, data[name].values.tolist()) for name in data.data_vars
+    }
+    return {**{str(name): _value(value) for name, value in data.attrs.items()}, **values}
+
+
+def _by_name(data: "xr.Dataset", dims: Any, values: Any) -> Any:
+    if not dims:
+        return _value(values)
+    first = dims[0]
+    keys = data[first].values.tolist() if first in data.coords else range(len(values))
+    return {str(key): _by_name(data, dims[1:], value) for key, value in zip(keys, values, strict=True)}
+
+
+def _value(value: Any) -> Any:
+    """Plain, and null where it is not a number or has no end."""
+    if isinstance(value, list | tuple):
+        return [_value(one) for one in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    return value
+
+
+def _draw(problem: "Problem", path: Path) -> None:
+    from unfog.lab.figures import save
+
+    refuse_store("figure", path, problem.store)
+    save(problem.figure(), path.parent, path.stem, (path.suffix[1:],))

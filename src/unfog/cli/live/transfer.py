@@ -1,0 +1,133 @@
+"""`unfog live export` and `import`: a problem's whole log as NDJSON, or its decisions as a table."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unfog.cli.live.common import Name, StoreFile, Sync, check_known, opened, say, write
+
+if TYPE_CHECKING:
+    from unfog.live import Store
+
+EXPORT = (
+    "Examples: unfog live export walks.unfog walks > walks.ndjson   |"
+    "   unfog live export walks.unfog walks --csv --out walks.csv"
+)
+IMPORT = (
+    "Examples: unfog live import copy.unfog walks.ndjson   |"
+    "   unfog live import walks.unfog past.csv --name walks"
+)
+
+
+def export(
+    store: StoreFile,
+    name: Name,
+    out: Annotated[Path | None, typer.Option(help="A file, instead of stdout.")] = None,
+    table: Annotated[
+        bool, typer.Option("--csv", help="A table with a row for each decision, instead of the log.")
+    ] = False,
+) -> None:
+    """Write out the log of a problem, from which `unfog live import` makes the same problem again."""
+    with opened(store) as found:
+        check_known(found, name)
+        texts = _table(found, name) if table else found.export(name)
+        if out is not None:
+            write(out, texts, found)
+            return
+        for text in texts:
+            typer.echo(text, nl=False)
+
+
+def _table(store: "Store", name: str) -> Iterator[str]:
+    from unfog.live.spreadsheet import as_table
+
+    context = next(iter(store.events(name)))["context"]
+    for row in as_table(store.events(name), context):
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(row)
+        yield line.getvalue()
+
+
+def take_in(
+    store: StoreFile,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="An export; or a table FILE.csv. - for NDJSON on stdin.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="Under this name; for a table the problem that it goes into.")
+    ] = None,
+    sync: Sync = "full",
+) -> None:
+    """Take in an export, into a store that is made if need be; or decisions of others from a table."""
+    with _reading(file) as lines:
+        if file.endswith(".csv"):
+            _from_table(store, file, lines, name, sync)
+        else:
+            _from_log(store, file, lines, name, sync)
+
+
+def _reading(file: str) -> Any:
+    from unfog.inputs import InputError
+
+    if file == "-":
+        return nullcontext(sys.stdin)
+    try:
+        return open(file, encoding="utf-8", newline="")
+    except OSError as error:
+        raise InputError(
+            "file", f"{file} cannot be read ({error.strerror})", "a file that can be read"
+        ) from None
+
+
+def _from_table(path: Path, file: str, lines: IO[str], name: str | None, sync: str) -> None:
+    """Decisions of others into a problem that is there."""
+    from unfog.inputs import InputError
+    from unfog.live.spreadsheet import from_table
+
+    if name is None:
+        raise InputError("name", "not given", "--name and the problem that the table goes into")
+    with opened(path, sync) as found:
+        number = _decoded(file, lambda: from_table(found.problem(name), lines))
+    say({"problem": name, "decisions": number})
+
+
+def _from_log(path: Path, file: str, lines: Iterable[str], name: str | None, sync: str) -> None:
+    """An export; its first line is looked at before a store is made for it."""
+    rest = iter(lines)
+    first = _decoded(file, lambda: next(rest, ""))
+    own = _name_in(first)
+    with opened(path, sync, create=True) as found:
+        number = _decoded(file, lambda: found.take_in(chain([first], rest), name))
+    words = "taken in" if number else "all of it was there already"
+    say({"problem": own if name is None else name, "events": number, "words": words})
+
+
+def _decoded(file: str, work: Any) -> Any:
+    from unfog.inputs import InputError
+
+    try:
+        return work()
+    except UnicodeDecodeError as error:
+        raise InputError("file", f"{file} cannot be read ({error})", "a file in UTF-8") from None
+
+
+def _name_in(line: str) -> str:
+    """The name of the problem that an export is of."""
+    from unfog.inputs import InputError
+
+    try:
+        found = json.loads(line)
+        if found["kind"] == "problem" and isinstance(found["problem"], str):
+            return str(found["problem"])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        pass
+    allowed = "the export of a problem, whose first line says its terms"
+    raise InputError("line 1", line[:60].strip() or "nothing", allowed)

@@ -1,0 +1,505 @@
+"""`unfog live` as a shell script meets it: JSON in, JSON out, exit codes, and one-line complaints."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unfog import live
+from unfog.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+TERMS = """\
+context = ["steps", "sleep"]
+arms = ["send", "wait"]
+agent = "late"
+seed = 7
+wait = "30m"
+
+[channel]
+context_mean = [6000, 7]
+context_cov = [4e6, 1]
+noise_cov = [1e6, 0.25]
+bias_cov = [4e6, 0.1]
+bias = 0
+"""
+HERE = ("walks.unfog", "walks")
+MADE = ["make", "decide", "reward", "reveal", "void", "arms", "freeze", "thaw", "shadow"]
+COMMANDS = [*MADE, "show", "log", "replay", "export", "import", "erase", "demo"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("walks.toml").write_text(TERMS)
+
+
+def unfog(capsys: Capture, *words: str) -> tuple[int, str, str]:
+    """Run a command of live; its exit code, stdout and stderr."""
+    with pytest.raises(SystemExit) as ended:
+        main(("live", *words))
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def answer(capsys: Capture, *words: str) -> Any:
+    """The one JSON object that a command prints, which nothing else goes with."""
+    code, out, err = unfog(capsys, *words)
+    assert (code, err) == (0, "")
+    assert out.count("\n") == 1
+    return json.loads(out, parse_constant=pytest.fail)
+
+
+def lines(capsys: Capture, *words: str) -> list[Any]:
+    """NDJSON."""
+    code, out, err = unfog(capsys, *words)
+    assert (code, err) == (0, "")
+    return [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
+
+
+def refusal(capsys: Capture, *words: str, code: int = 2) -> str:
+    """The one line with which a command refuses."""
+    found, out, err = unfog(capsys, *words)
+    assert (found, out, err.count("\n")) == (code, "", 1)
+    return err.removeprefix("unfog: ").strip()
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """On stdin."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+@pytest.fixture
+def walks(capsys: Capture) -> str:
+    """The problem made, and the id of a first decision for ann."""
+    answer(capsys, "make", *HERE, "--terms", "walks.toml")
+    made = answer(capsys, "decide", *HERE, "--context", '{"steps": 1648, "sleep": null}', "--unit", "ann")
+    return str(made["id"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, capsys: Capture) -> None:
+    code, out, _ = unfog(capsys, command, "--help")
+    assert code == 0
+    assert f"unfog live {command}" in " ".join(out.split("Example")[1].split())
+
+
+def test_the_group_lists_its_commands(capsys: Capture) -> None:
+    _, out, _ = unfog(capsys, "--help")
+    table = out.split("Commands:")[1].split("Example")[0].splitlines()
+    assert [line.split()[0] for line in table if line.strip()] == COMMANDS
+
+
+def test_make_says_what_was_made(capsys: Capture) -> None:
+    made = answer(capsys, "make", *HERE, "--terms", "walks.toml")
+    assert made == {
+        "store": "walks.unfog",
+        "problem": "walks",
+        "made": True,
+        "words": "made",
+        "context": ["steps", "sleep"],
+        "arms": ["send", "wait"],
+        "agent": "late",
+        "seed": 7,
+        "note": None,
+    }
+    again = answer(capsys, "make", *HERE, "--terms", "walks.toml")
+    assert again == {**made, "made": False, "words": "it is there, with these terms: nothing was changed"}
+    Path("other.toml").write_text(TERMS.replace("30m", "1h"))
+    said = refusal(capsys, "make", *HERE, "--terms", "other.toml")
+    assert said == "wait: 1h; allowed: as it was when the problem was made: 1800.0"
+
+
+def test_without_a_channel_it_says_what_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed(monkeypatch, '{"context": ["x"], "arms": {"a": [1], "b": [0.5]}, "features": "product"}')
+    made = answer(capsys, "make", "s.unfog", "p", "--terms", "-")
+    assert made["arms"] == {"a": [1.0], "b": [0.5]}
+    assert made["note"].startswith("No channel is told, so readings are taken for the truth")
+    Path("terms.json").write_text('{"context": ["x"]}')
+    assert "arms" in refusal(capsys, "make", "s.unfog", "q", "--terms", "terms.json")
+
+
+BAD_TERMS = {
+    "unknown field": ('context = ["x"]\narmz = ["a"]', "armz: no such field; allowed: context, arms"),
+    "not TOML": ("context = [", "terms: bad.toml is not TOML"),
+    "bad channel": (TERMS.replace("noise_cov = [1e6, 0.25]", "noise_cov = [-1, 1]"), "noise_cov"),
+    "unknown agent": (TERMS.replace("late", "lat"), "agent: no agent is called 'lat'"),
+    "told the truth": (TERMS.replace("late", "oracle"), "agent: 'oracle' is told the bias"),
+    "empty": ("", "context: not given; allowed: a list of names"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TERMS)
+def test_bad_terms_leave_no_store_behind(case: str, capsys: Capture) -> None:
+    text, said = BAD_TERMS[case]
+    Path("bad.toml").write_text(text)
+    assert said in refusal(capsys, "make", *HERE, "--terms", "bad.toml")
+    assert sorted(path.name for path in Path().iterdir()) == ["bad.toml", "walks.toml"]
+
+
+def test_terms_must_be_readable(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = refusal(capsys, "make", *HERE, "--terms", "none.toml")
+    assert said.startswith("terms: none.toml cannot be read (No such file or directory); allowed: a file")
+    for text in ("", "[1]", "{", '{"context": NaN}', '{"context": ["x"], "context": ["y"]}', "[" * 9000):
+        typed(monkeypatch, text)
+        assert refusal(capsys, "make", *HERE, "--terms", "-").startswith("terms: ")
+
+
+def test_decide_answers_with_one_object(capsys: Capture, monkeypatch: pytest.MonkeyPatch, walks: str) -> None:
+    answer(capsys, "shadow", *HERE, "naive")
+    typed(monkeypatch, '{"steps": 5000, "sleep": 8}')
+    made = answer(capsys, "decide", *HERE, "--context", "-", "--unit", "ann", "--key", "k")
+    order = ["id", "arm", "probability", "probabilities", "denoised", "sd", "number", "shadow"]
+    assert list(made) == order
+    assert made["number"] == 1
+    assert made["probability"] == made["probabilities"][made["arm"]]
+    assert set(made["shadow"]) == {"naive"}
+    assert made["sd"]["steps"] < 2000
+    words = "decide", *HERE, "--context", "[5000, 8]", "--unit", "ann", "--key", "k"
+    assert answer(capsys, *words) == made
+    assert refusal(capsys, *words[:4], "[5000, 9]", *words[5:]).startswith("key: 'k'; allowed: a new key")
+    assert walks != made["id"]
+
+
+def test_options_reach_the_decision(capsys: Capture, walks: str) -> None:
+    asked = {
+        "--context": "[7000, 6]",
+        "--arms": "send, wait",
+        "--forced": "wait",
+        "--probability": "0.25",
+        "--at": "2026-11-15T09:00:00+01:00",
+    }
+    made = answer(capsys, "decide", *HERE, *(word for pair in asked.items() for word in pair))
+    assert (made["arm"], made["probability"]) == ("wait", 0.25)
+    event = lines(capsys, "log", *HERE, "--since", "2")[0]
+    assert event["arms"] == ["send", "wait"]
+    assert event["at"] == 1794729600.0
+    only = answer(capsys, "decide", *HERE, "--context", "[7000, 6]", "--arms", '["wait"]', "--at", "-3.5")
+    assert (only["arm"], only["probability"]) == ("wait", 1.0)
+    assert lines(capsys, "log", *HERE, "--since", "3")[0]["at"] == -3.5
+    assert walks
+
+
+def test_a_reading_may_have_a_noise_of_its_own(capsys: Capture) -> None:
+    Path("walks.toml").write_text(TERMS.replace("late", "temporal"))
+    answer(capsys, "make", *HERE, "--terms", "walks.toml")
+    faint, loud = (
+        answer(capsys, "decide", *HERE, "--context", "[1000, 7]", "--unit", unit, "--noise", noise)
+        for unit, noise in (("ann", "[1, 0.25]"), ("bob", "[[1e9, 0], [0, 0.25]]"))
+    )
+    assert faint["sd"]["steps"] < loud["sd"]["steps"]
+
+
+BAD_ASKS = {
+    "no context": ([], "context: not given; allowed: --context alone, or --batch alone"),
+    "both": (["--context", "[1, 2]", "--batch", "x"], "context: with --batch; allowed"),
+    "no JSON": (["--context", "steps=1"], "context: steps=1; allowed: JSON such as"),
+    "NaN": (["--context", "[NaN, 2]"], "NaN is no number of JSON"),
+    "coordinate": (
+        ["--context", '{"steps": 1, "slep": 2}'],
+        "context.slep: no such coordinate; allowed: steps",
+    ),
+    "missing": (["--context", '{"steps": 1}'], "context.sleep: missing"),
+    "text": (["--context", '["1", 2]'], "context.steps: '1'; allowed: a finite number"),
+    "arm": (["--context", "[1, 2]", "--arms", "send,call"], "arms: 'call'; allowed: send, wait"),
+    "forced": (["--context", "[1, 2]", "--forced", "call"], "forced: 'call'; allowed: send, wait"),
+    "unforced": (["--context", "[1, 2]", "--probability", "0.5"], "probability: 0.5; allowed"),
+    "no offset": (["--context", "[1, 2]", "--at", "2026-11-15T09:00:00"], "has no offset; allowed: a number"),
+    "no time": (["--context", "[1, 2]", "--at", "noon"], "at: noon; allowed: a number, or a date"),
+    "noise": (["--context", "[1, 2]", "--noise", "-1"], "noise: -1"),
+    "sync": (["--context", "[1, 2]", "--sync", "half"], "sync: 'half'; allowed: full, normal"),
+    "option": (["--context", "[1, 2]", "--units", "ann"], "--units"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ASKS)
+def test_what_cannot_be_decided_is_refused_by_name(case: str, capsys: Capture, walks: str) -> None:
+    words, said = BAD_ASKS[case]
+    assert said in refusal(capsys, "decide", *HERE, *words)
+    assert len(lines(capsys, "log", *HERE)) == 2
+    assert walks
+
+
+def test_a_batch_is_answered_in_order(capsys: Capture, monkeypatch: pytest.MonkeyPatch, walks: str) -> None:
+    asked: list[dict[str, Any]] = [
+        {"context": [5000 + i, 7], "unit": f"u{i}", "key": f"k{i}"} for i in range(5)
+    ]
+    asked[2] |= {"forced": "wait", "at": "2026-11-15T09:00:00Z"}
+    Path("asked.ndjson").write_text("\n\n".join(map(json.dumps, asked)))
+    made = lines(capsys, "decide", *HERE, "--batch", "asked.ndjson")
+    assert [one["number"] for one in made] == [1, 2, 3, 4, 5]
+    assert made[2]["arm"] == "wait"
+    events = lines(capsys, "log", *HERE, "--since", "2")
+    assert [event["unit"] for event in events] == ["u0", "u1", "u2", "u3", "u4"]
+    typed(monkeypatch, Path("asked.ndjson").read_text())
+    assert lines(capsys, "decide", *HERE, "--batch", "-") == made
+    assert walks
+
+
+def test_a_batch_is_refused_whole_by_its_line(capsys: Capture, walks: str) -> None:
+    good = '{"context": [5000, 7]}\n\n'
+    for bad, said in {
+        '{"context": [5000, "7"]}': "line 3, context.sleep: '7'; allowed: a finite number",
+        '{"context": [5000, 7], "arms": ["call"]}': "line 3, arms: 'call'; allowed: send, wait",
+        '{"context": [5000, 7], "units": "u"}': "line 3, units: no such field",
+        '{"context": [5000, 7], "key": ""}': "line 3, key: ''",
+        '{"context": [5000, 7], "at": "noon"}': "line 3, at: noon",
+        "[5000, 7]": "line 3: [5000, 7]; allowed: a JSON object",
+        "{": "line 3: {; allowed: JSON",
+    }.items():
+        Path("asked.ndjson").write_text(good + bad)
+        assert refusal(capsys, "decide", *HERE, "--batch", "asked.ndjson").startswith(said)
+    assert len(lines(capsys, "log", *HERE)) == 2
+    assert walks
+
+
+def test_rewards_and_true_contexts_get_receipts(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, walks: str
+) -> None:
+    assert answer(capsys, "reward", *HERE, walks, "-1.5", "--key", "r") == {
+        "seq": 3,
+        "outcome": "learnt",
+        "words": "learnt",
+    }
+    assert answer(capsys, "reward", *HERE, walks, "-1.5", "--key", "r")["seq"] == 3
+    typed(monkeypatch, '{"steps": 7065}')
+    assert answer(capsys, "reveal", *HERE, walks, "-")["outcome"] == "learnt"
+    assert lines(capsys, "log", *HERE, "--since", "3")[0]["context"] == {"steps": 7065.0}
+    assert answer(capsys, "reveal", *HERE, walks, '{"steps": 7065}')["outcome"] == "known"
+    said = refusal(capsys, "void", *HERE, walks)
+    assert said.startswith(f"decision: '{walks}'; allowed: a decision without a reward")
+    other = answer(capsys, "decide", *HERE, "--context", "[1000, 7]")["id"]
+    void = answer(capsys, "void", *HERE, other)
+    assert (void["outcome"], void["words"]) == ("void", "void: nothing will be learnt from this decision")
+
+
+def test_reports_that_make_no_sense_are_refused(capsys: Capture, walks: str) -> None:
+    assert refusal(capsys, "reward", *HERE, "9-none", "1").startswith(
+        "decision: '9-none'; allowed: the id of"
+    )
+    assert refusal(capsys, "reward", *HERE, walks, "much").startswith(
+        "value: much; allowed: JSON such as 1.0"
+    )
+    for value in ("nan", "inf", "-inf", "1e300"):
+        assert "value" in refusal(capsys, "reward", *HERE, walks, value)
+    assert refusal(capsys, "reveal", *HERE, walks, "{}").startswith("context: {}; allowed: one coordinate")
+    assert refusal(capsys, "reveal", *HERE, walks, "7065 steps").startswith(
+        "context: 7065 steps; allowed: JSON"
+    )
+    assert len(lines(capsys, "log", *HERE)) == 2
+
+
+def test_arms_come_and_go(capsys: Capture, walks: str) -> None:
+    done = lines(capsys, "arms", *HERE, "--add", "call", "--retire", "send")
+    assert [(one.get("add"), one.get("retire"), one["outcome"]) for one in done] == [
+        ("call", None, "done"),
+        (None, "send", "done"),
+    ]
+    assert refusal(capsys, "decide", *HERE, "--context", "[1, 2]", "--arms", "send").startswith(
+        "arms: 'send'"
+    )
+    shown = unfog(capsys, "show", *HERE)[1]
+    assert "send (retired)" in shown
+    answer(capsys, "arms", *HERE, "--restore", "send")
+    answer(capsys, "freeze", *HERE, "wait")
+    assert answer(capsys, "decide", *HERE, "--context", "[1, 2]")["probabilities"]["wait"] == 1.0
+    assert "frozen: wait is taken" in unfog(capsys, "show", *HERE)[1]
+    answer(capsys, "thaw", *HERE)
+    assert answer(capsys, "decide", *HERE, "--context", "[1, 2]")["probabilities"]["wait"] < 1.0
+    assert refusal(capsys, "arms", *HERE) == "arms: nothing to do; allowed: --add, --retire or --restore"
+    assert refusal(capsys, "arms", *HERE, "--add", "send").startswith("add: 'send'; allowed: a new name")
+    assert refusal(capsys, "freeze", *HERE, "fly").startswith("arm: 'fly'; allowed: ")
+    assert refusal(capsys, "shadow", *HERE, "oracle").startswith("agent: 'oracle' is told the bias")
+    assert walks
+
+
+def test_an_arm_comes_with_its_vector(capsys: Capture) -> None:
+    Path("t.json").write_text('{"context": ["x"], "arms": {"a": [1]}, "features": "product"}')
+    answer(capsys, "make", "s.unfog", "p", "--terms", "t.json")
+    answer(capsys, "arms", "s.unfog", "p", "--add", "b=[0.5]")
+    assert lines(capsys, "log", "s.unfog", "p")[1]["add"] == {"b": [0.5]}
+    assert refusal(capsys, "arms", "s.unfog", "p", "--add", "c=half").startswith("add: half; allowed: JSON")
+    assert refusal(capsys, "arms", "s.unfog", "p", "--add", "c").startswith("arms.c: a name alone")
+
+
+def test_the_log_can_be_read_from_somewhere(capsys: Capture, walks: str) -> None:
+    answer(capsys, "reward", *HERE, walks, "1")
+    everything = lines(capsys, "log", *HERE)
+    assert [event["kind"] for event in everything] == ["problem", "decide", "reward"]
+    assert lines(capsys, "log", *HERE, "--since", "1", "--limit", "1") == everything[1:2]
+    assert lines(capsys, "log", *HERE, "--limit", "0") == []
+    assert refusal(capsys, "log", "walks.unfog", "runs") == "name: 'runs'; allowed: walks"
+
+
+def test_a_replay_agrees_or_fails(capsys: Capture, monkeypatch: pytest.MonkeyPatch, walks: str) -> None:
+    found = answer(capsys, "replay", "walks.unfog", "--verify")
+    assert found == {
+        "problem": "walks",
+        "events": 2,
+        "decisions": 1,
+        "verified": 1,
+        "same": True,
+        "words": "equal to the bit",
+    }
+    assert answer(capsys, "replay", *HERE)["verified"] == 0
+    assert refusal(capsys, "replay", "walks.unfog", "runs").startswith("name: 'runs'")
+    monkeypatch.setattr(
+        live.Store, "digest", lambda self, name: self.log.path.name + name
+    )  # what is remembered is another
+    code, out, _ = unfog(capsys, "replay", *HERE)
+    assert code == 1
+    assert json.loads(out)["words"] == "what is remembered is not what the log says"
+    assert walks
+
+
+def test_an_export_comes_in_again(capsys: Capture, monkeypatch: pytest.MonkeyPatch, walks: str) -> None:
+    answer(capsys, "reward", *HERE, walks, "1")
+    _, text, _ = unfog(capsys, "export", *HERE)
+    assert unfog(capsys, "export", *HERE, "--out", "walks.ndjson") == (0, "", "")
+    assert Path("walks.ndjson").read_text() == text
+    assert answer(capsys, "import", "copy.unfog", "walks.ndjson") == {
+        "problem": "walks",
+        "events": 3,
+        "words": "taken in",
+    }
+    assert answer(capsys, "import", "copy.unfog", "walks.ndjson")["words"] == "all of it was there already"
+    typed(monkeypatch, text)
+    assert answer(capsys, "import", "runs.unfog", "-", "--name", "runs")["problem"] == "runs"
+    assert list(answer(capsys, "show", "runs.unfog", "--json")) == ["runs"]
+    assert unfog(capsys, "export", "copy.unfog", "walks")[1] == text
+
+
+def test_what_is_no_export_makes_no_store(capsys: Capture, walks: str) -> None:
+    for text in ("", "{}", '{"kind": "decide"}', "steps,arm\n1,send\n", "[" * 5000):
+        Path("no.ndjson").write_text(text)
+        assert refusal(capsys, "import", "new.unfog", "no.ndjson").startswith("line 1: ")
+    Path("no.ndjson").write_bytes(b"\xff\xfe")
+    assert refusal(capsys, "import", "new.unfog", "no.ndjson").startswith("file: no.ndjson cannot be read")
+    assert refusal(capsys, "import", "new.unfog", "none").startswith(
+        "file: none cannot be read (No such file"
+    )
+    assert not Path("new.unfog").exists()
+    said = refusal(capsys, "export", *HERE, "--out", "walks.unfog")
+    assert said == "out: walks.unfog; allowed: another file: this one is the store's"
+    assert answer(capsys, "replay", *HERE)["same"]
+    assert walks
+
+
+def test_tables_go_out_and_come_in(capsys: Capture, walks: str) -> None:
+    answer(capsys, "reward", *HERE, walks, "1")
+    _, text, _ = unfog(capsys, "export", *HERE, "--csv")
+    head, row = text.splitlines()
+    assert head.startswith("decision,number,time,unit,arm,probability,reward,outcome,context.steps")
+    assert row.split(",")[:2] == [walks, "0"]
+    Path("past.csv").write_text("steps,sleep,arm,reward,probability\n4000,,send,0.5,0.5\n7000,7,wait,0,0.5\n")
+    assert answer(capsys, "import", "walks.unfog", "past.csv", "--name", "walks") == {
+        "problem": "walks",
+        "decisions": 2,
+    }
+    assert [event["kind"] for event in lines(capsys, "log", *HERE, "--since", "3")] == [
+        "decide",
+        "reward",
+    ] * 2
+    assert refusal(capsys, "import", "walks.unfog", "past.csv").startswith("name: not given; allowed: --name")
+    assert refusal(capsys, "import", "new.unfog", "past.csv", "--name", "w").startswith(
+        "store: there is no new"
+    )
+    before = len(lines(capsys, "log", *HERE))
+    for last, said in {"7000,7,fly,0,": "row 3.forced: 'fly'", "x,7,send,0,": "row 3, steps: x"}.items():
+        Path("past.csv").write_text(f"steps,sleep,arm,reward,probability\n4000,,send,0.5,0.5\n{last}\n")
+        assert refusal(capsys, "import", "walks.unfog", "past.csv", "--name", "walks").startswith(said)
+    assert len(lines(capsys, "log", *HERE)) == before
+
+
+def test_a_unit_is_erased_only_if_it_is_meant(capsys: Capture, walks: str) -> None:
+    words = "erase", "walks.unfog", "--unit", "ann"
+    assert refusal(capsys, *words) == "yes: not given; allowed: --yes: what is erased cannot be brought back"
+    assert answer(capsys, *words, "--yes") == {"unit": "ann", "decisions": {"walks": 1}, "words": "erased"}
+    assert '"ann"' not in unfog(capsys, "log", *HERE)[1]
+    assert refusal(capsys, *words, "--yes").startswith("unit: 'ann'; allowed: a unit that")
+    assert walks
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("decide", *HERE, "--context", "[1, 2]"),
+        ("reward", *HERE, "0-x", "1"),
+        ("show", "walks.unfog"),
+        ("log", *HERE),
+        ("replay", "walks.unfog"),
+        ("export", *HERE),
+        ("erase", "walks.unfog", "--unit", "ann", "--yes"),
+        ("thaw", *HERE),
+    ],
+)
+def test_a_store_that_is_not_there_is_not_made(words: tuple[str, ...], capsys: Capture) -> None:
+    said = refusal(capsys, *words)
+    assert (
+        said == "store: there is no walks.unfog; allowed: a store that is there; `unfog live make` makes one"
+    )
+    assert [path.name for path in Path().iterdir()] == ["walks.toml"]
+
+
+def test_a_store_that_cannot_be_used_is_a_failure(capsys: Capture, walks: str) -> None:
+    with live.open("walks.unfog"):
+        said = refusal(capsys, "show", "walks.unfog", code=1)
+    assert said == "walks.unfog is held by this process already; close it first"
+    code = "import sys, unfog.live; s = unfog.live.open('walks.unfog'); print(); sys.stdin.read()"
+    other = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ}
+    )
+    assert other.stdout is not None
+    other.stdout.readline()
+    said = refusal(capsys, "reward", *HERE, walks, "1", code=1)
+    other.communicate()
+    assert said.startswith(f"walks.unfog is held by process {other.pid} (")
+    Path("text.unfog").write_text("no store at all, but a text that is long enough to be looked at" * 20)
+    assert "it is no store of unfog" in refusal(capsys, "show", "text.unfog", code=1)
+    assert "it is a folder" in refusal(capsys, "show", ".", code=1)
+
+
+@pytest.mark.slow
+def test_a_shell_script_gets_through() -> None:
+    """The real command, from a real shell."""
+    script = """
+    set -e
+    unfog() { "$PYTHON" -c "from unfog.cli import main; main()" "$@"; }
+    field() { "$PYTHON" -c "import json, sys; print(json.load(sys.stdin)['$1'])"; }
+    unfog live make s.unfog walks --terms walks.toml > made.json
+    id=$(unfog live decide s.unfog walks --context '{"steps": 1648, "sleep": null}' --unit ann | field id)
+    unfog live reward s.unfog walks "$id" -0.5 | field outcome
+    unfog live show s.unfog walks | head -n 1
+    unfog live replay s.unfog --verify | field words
+    unfog live reward s.unfog walks "$id" 2 || echo "left with $?"
+    """
+    environment = {**os.environ, "PYTHON": sys.executable}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
+    assert done.stdout.splitlines() == [
+        "learnt",
+        "walks: agent late, 1 decisions, seed 7",
+        "equal to the bit",
+        "left with 2",
+    ]
+    assert done.stderr.count("\n") == 1
+    assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_the_demo_tells_and_draws(capsys: Capture) -> None:
+    code, out, err = unfog(capsys, "demo", "--decisions", "120", "--seed", "1", "--store", "clinic.unfog")
+    assert (code, err) == (0, "")
+    assert out.startswith("A clinic of 20 patients: 120 decisions in 2 days, seed 1,")
+    assert "figure: figures/live-demo.svg, figures/live-demo.pdf, figures/live-demo.png" in out
+    assert Path("figures/live-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert answer(capsys, "show", "clinic.unfog", "--json")["clinic"]["decisions"] == 120
+    assert answer(capsys, "replay", "clinic.unfog", "--verify")["same"]
+    said = refusal(capsys, "demo", "--store", "clinic.unfog")
+    assert said == "store: clinic.unfog is there already; allowed: a new file"
+    assert refusal(capsys, "demo", "--decisions", "3").startswith("decisions: 3; allowed: a whole number")

@@ -1,0 +1,194 @@
+"""What is refused, repeated or fails in the middle leaves memory and log as one."""
+
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.live.ground import Hand, opened, problem, replayed
+from unfog.features import per_arm
+from unfog.inputs import InputError
+from unfog.live import Gone, Store
+from unfog.live.errors import Stale
+
+
+def same(store: Store) -> bool:
+    return store.problem("p").fingerprint() == replayed(store)
+
+
+def test_noise_that_no_denoiser_can_use_draws_no_numbers(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        live = problem(store)
+        before = live.fingerprint()
+        with pytest.raises(InputError, match="noise"):
+            live.decide([0, 0], noise=1.0)
+        assert live.fingerprint() == before
+
+
+@pytest.mark.parametrize("error", [InputError("mine", 1, "2"), RuntimeError("mine"), KeyboardInterrupt()])
+def test_a_feature_map_that_fails_in_the_middle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """By then random numbers are drawn, whatever it raises."""
+    failing: list[BaseException] = []
+
+    def build(actions: Any) -> Any:
+        made = per_arm(actions)
+
+        class Own(type(made)):  # type: ignore[misc]
+            def design(self, context: Any) -> Any:
+                if failing:
+                    raise failing.pop()
+                return super().design(context)
+
+        return Own(*made)
+
+    module = ModuleType("own_map")
+    vars(module)["build"] = build
+    monkeypatch.setitem(sys.modules, "own_map", module)
+    with opened(tmp_path) as store:
+        live = problem(store, features="own_map:build", arms={"a": [0, 0], "b": [0, 0]})
+        other = problem(store, "other")
+        live.reward(live.decide([0, 1]).id, 1.0)
+        before = live.fingerprint(), other.fingerprint(), len(live.events())
+        failing.append(error)
+        with pytest.raises(type(error)):
+            live.decide([1, 1])
+        assert (live.fingerprint(), other.fingerprint(), len(live.events())) == before
+        live.reward(live.decide([0, 1]).id, 1.0)
+        other.decide([0, 1])
+        assert all(found.same for found in store.replay(verify=True).values())
+
+
+def test_an_event_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as store:
+        live = problem(store)
+        made, before = live.decide([0, 1]), live.fingerprint()
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "_row", lambda *_: float("no"))
+            with pytest.raises(ValueError, match="could not convert"):
+                live.reward(made.id, 1.0)
+        assert live.fingerprint() == before
+
+
+def test_known_again_with_a_key_once_the_window_is_over(tmp_path: Path) -> None:
+    """The event changes nothing but what time has: the same as in a replay."""
+    clock = Hand()
+    with opened(tmp_path, clock) as store:
+        live = problem(store, agent="late", reveal_within=50)
+        made = live.decide([0, 1])
+        live.reward(made.id, 1.0)
+        clock.time += 60
+        assert live.reward(made.id, 1.0, key="again").outcome == "known"
+        assert same(store)
+
+
+def test_a_refusal_that_writes_down_what_has_expired(tmp_path: Path) -> None:
+    clock = Hand()
+    with opened(tmp_path, clock) as store:
+        live = problem(store, wait=10, default_reward=0.0)
+        live.decide([0, 1])
+        clock.time += 20
+        with pytest.raises(InputError, match="decision"):
+            live.reward("0-nobody", 1.0)
+        assert store.replay()["p"].same
+        assert live.pending() == []
+        assert [one["kind"] for one in live.events()] == ["problem", "decide", "expire"]
+
+
+@pytest.mark.parametrize(
+    "bad", [5, {"context": [0]}, {"context": [0, 0], "arm": "a"}, {"context": [0, 0], "arms": ["z"]}, {}]
+)
+def test_of_a_batch_all_or_none(tmp_path: Path, bad: Any) -> None:
+    with opened(tmp_path) as store:
+        live = problem(store)
+        before = live.fingerprint(), len(live.events())
+        with pytest.raises(InputError):
+            live.decide_many([{"context": [0, 0]}, bad])
+        assert (live.fingerprint(), len(live.events())) == before
+        one, other = live.decide_many([{"context": [0, 0]}, {"context": [1, 0]}])
+        before = live.fingerprint(), len(live.events())
+        for rewards in ({one.id: 1.0, "0-nobody": 1.0}, {one.id: 1.0, other.id: "1"}, [1.0]):
+            with pytest.raises(InputError):
+                live.reward_many(rewards)  # type: ignore[arg-type]
+        assert (live.fingerprint(), len(live.events())) == before
+
+
+def test_beside_a_batch_of_another_thread_nothing_is_acknowledged_early(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        live = problem(store)
+        live.decide([0, 0])
+        begun, ended = threading.Event(), threading.Event()
+
+        def batch() -> None:
+            with store.together():
+                begun.set()
+                ended.wait()
+
+        other, lock = threading.Thread(target=batch), store.lock
+
+        class Lock:
+            """Given back by us, it goes to a batch of another thread before we do anything else."""
+
+            def __enter__(self) -> None:
+                lock.acquire()
+
+            def __exit__(self, *_: object) -> None:
+                lock.release()
+                if threading.current_thread() is threading.main_thread() and not begun.is_set():
+                    other.start()
+                    begun.wait()
+
+        vars(store)["lock"] = Lock()
+        try:
+            assert live.freeze("a").seq <= store.log.committed
+        finally:
+            vars(store)["lock"] = lock
+            ended.set()
+            other.join()
+
+
+def test_so_many_keys_that_the_file_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as store:
+        live, recent, asked = problem(store), store.log.recent, []
+
+        def forgetful(*told: Any) -> Any:
+            asked.append(told)
+            if len(asked) == 1:
+                raise Stale("k")
+            return recent(*told)
+
+        monkeypatch.setattr(store.log, "recent", forgetful)
+        assert live.decide([0, 0], key="k") == live.decide([0, 0], key="k")
+        assert len(asked) == 2
+
+
+def test_no_arm_is_frozen_that_there_is_not(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        live = problem(store)
+        for arm in ("a", "b", "c"):
+            live.retire_arm(arm)
+        with pytest.raises(InputError, match="arm"):
+            live.freeze("nobody")
+
+
+def test_in_setting_2_a_reward_after_the_window_is_dropped(tmp_path: Path) -> None:
+    clock = Hand()
+    with opened(tmp_path, clock) as store:
+        live = problem(store, agent="alg2", reveal_within=50)
+        late, void = live.decide([0, 1]), live.decide([0, 2])
+        clock.time += 10
+        assert live.reward(void.id, 1.0).outcome == "waits"
+        assert live.void(void.id).outcome == "void"
+        with pytest.raises(Gone):
+            live.reveal(void.id, [0, 2])
+        clock.time += 50
+        assert live.reward(late.id, 1.0).outcome == "waits"
+        live.decide([0, 1])
+        dropped = [one["decision"] for one in live.events() if one["kind"] == "expire"]
+        assert dropped == [late.id]
+        assert late.id not in store.state("p").open
+        assert same(store)
