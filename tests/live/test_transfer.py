@@ -204,7 +204,7 @@ def tried(folder: Path, agent: str, every: int, **more: Any) -> None:
     assert taken & NEVER == set()
 
 
-FINE = [("then", ...), ("noise", ...), ("value", -1)]
+FINE = [("then", ...), ("noise", ...), ("value", -1), ("value", None)]
 NEVER = {"number", "context", "arm", "probability", "shares", "denoised", "sd", "outcome", "value", "what"}
 NEVER |= {"unheard of", "kind", "agent", "add", "retire", "restore", "then", "decisions", "noise"}
 
