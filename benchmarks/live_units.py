@@ -28,6 +28,7 @@ from unfog.simulate import simulate
 SEED = 20_261_116
 UNITS = 20
 BIASES = (0.0625, 0.25, 1.0, 4.0)  # variances; that of a context's coordinate is 1
+SAID = "| {agent} | {bias_sd:g} | {one:.1f} | {each:.1f} | {saved:.1f} ± {half:.1f} | {better_in:.0%} |"
 AGENTS = ("unfog", "alg1", "adaptive")
 
 
@@ -73,8 +74,7 @@ def main() -> None:
     for agent in AGENTS:
         for bias in BIASES:
             rows.append(found := row(agent, bias, told.rounds, told.trials))
-            said = "| {agent} | {bias_sd:g} | {one:.1f} | {each:.1f} | {saved:.1f} ± {half:.1f} | {better_in:.0%} |"
-            print(said.format(**found), flush=True)
+            print(SAID.format(**found), flush=True)
     if told.out is not None:
         told.out.write_text(
             json.dumps({"rounds": told.rounds, "trials": told.trials, "rows": rows}, indent=1)
