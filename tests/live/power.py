@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 WRITER = Path(__file__).with_name("writer.py")
 
 
@@ -25,7 +27,8 @@ def shim(folder: Path) -> Path:
     """The library that stands between a process and the disk; it takes a C compiler."""
     library = folder / "shim.so"
     compiler = shutil.which("cc")
-    assert compiler is not None, "this test takes a C compiler, called cc"
+    if compiler is None:
+        pytest.skip("takes a C compiler, called cc")
     source = Path(__file__).with_name("shim.c")
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
     return library

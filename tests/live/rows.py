@@ -27,7 +27,7 @@ def put(log: Log, count: int = 1, problem: str = "walks") -> list[Row]:
 
 def contents(path: Path) -> list[Row]:
     """What a log has that is opened anew."""
-    with Log(path) as log:
+    with Log(path, "normal") as log:
         return list(log.read())
 
 

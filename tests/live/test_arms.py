@@ -229,6 +229,38 @@ def test_code_of_ones_own_must_stay_as_it_was(tmp_path: Path, monkeypatch: pytes
         assert store.problem("walks").fingerprint() == found
 
 
+def test_a_shadow_of_ones_own_must_stay_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "own_shadow.py"
+    source.write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    player = Player(2, grows=False)
+    with player.open(tmp_path / "walks.unfog") as store:
+        walks = plain(store)
+        walks.shadow("own_shadow:mine")
+        player.play(walks, 20)
+        found = walks.fingerprint()
+        lines = [*store.export("walks")]
+    with player.open(tmp_path / "walks.unfog") as store:
+        assert store.problem("walks").fingerprint() == found
+        assert store.replay(verify=True)["walks"].same
+        assert store.take_in(lines, "copy") == len(lines)
+    source.write_text(OWN + "\n# changed\n")
+    forget(source)
+    with player.open(tmp_path / "walks.unfog") as store:
+        walks = store.problem("walks")
+        for call in (
+            lambda: walks.decide([0.1, 0.2]),
+            walks.fingerprint,
+            lambda: store.take_in(lines, "more"),
+        ):
+            with pytest.raises(InputError, match=r"shadow: own_shadow:mine has changed"):
+                call()
+    source.write_text(OWN)
+    forget(source)
+    with player.open(tmp_path / "walks.unfog") as store:
+        assert store.problem("walks").fingerprint() == found
+
+
 def forget(source: Path) -> None:
     """As another process would find it."""
     sys.modules.pop(source.stem, None)

@@ -42,7 +42,7 @@ def tried(path: Path, do: Callable[[Log], None], first: int, times: int, late: b
     """One call on a disk that fails `times` times from its first-th statement on; whether it got so far."""
     disk = Disk()
     path.unlink(missing_ok=True)
-    with Log(path, connect=disk.connect) as log:
+    with Log(path, "normal", connect=disk.connect) as log:
         old = put(log, 3)
         new, said = expected(do, old, log), ""
         disk.fail(range(first, first + times), late)

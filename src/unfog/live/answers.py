@@ -42,7 +42,9 @@ class Receipt(NamedTuple):
         return self.outcome == "learnt"
 
 
-def decision(id_: str, body: Mapping[str, Any], probabilities: dict[str, float]) -> Decision:
+def decision(
+    id_: str, body: Mapping[str, Any], probabilities: dict[str, float], shadows: dict[str, dict[str, Any]]
+) -> Decision:
     """From the event of a decision."""
     return Decision(
         id_,
@@ -52,7 +54,7 @@ def decision(id_: str, body: Mapping[str, Any], probabilities: dict[str, float])
         body["denoised"],
         body["sd"],
         body["number"],
-        body.get("shadow", {}),
+        shadows,
     )
 
 

@@ -30,7 +30,8 @@ class Arms:
         """Those the problem was made with."""
         self.made, self.vectors = made, dict(made.terms.arms)
         self.features = made.first()
-        self.place = {name: i for i, name in enumerate(self.vectors)}
+        self.order = list(self.vectors)
+        self.place = {name: i for i, name in enumerate(self.order)}
         self.active = dict.fromkeys(self.vectors, True)
         self.frozen: str | None = None
         self.eras: list[tuple[int, tuple[str, ...]]] = [(0, tuple(self.vectors))]
@@ -85,32 +86,47 @@ class Arms:
         return self.features if vectors is None else self.made.brought(vectors)
 
     def mixed(self, ask: Ask, place: int, shares: Array, drawn: Array | None) -> dict[str, Any]:
-        """The arm that is taken and its probability; the agent's own shares, where they are not zero.
+        """The arm that an agent takes and its probability; its own shares, where they are not zero.
 
         `drawn` are two uniform numbers for the floor.
         """
-        order = list(self.place) if ask.vectors is None else list(ask.vectors)
-        choice = self.choice(ask)
-        arm, found = order[place], {order[i]: float(shares[i]) for i in np.nonzero(shares)[0]}
-        floor = self.made.terms.floor
-        if self.frozen is not None:
-            arm, found, floor = self.frozen, {self.frozen: 1.0}, 0.0
-        elif drawn is not None and drawn[0] < floor:
+        order = self.order if ask.vectors is None else list(ask.vectors)
+        choice, floor = self.choice(ask), self.made.terms.floor
+        arm, found = order[place], {order[i]: x for i, x in enumerate(shares.tolist()) if x}
+        if drawn is not None and drawn[0] < floor:
             arm = choice[min(int(drawn[1] * len(choice)), len(choice) - 1)]
         chance = floor / len(choice) + (1 - floor) * found.get(arm, 0.0)
-        body: dict[str, Any] = {"arm": arm, "probability": chance, "shares": found}
+        return {"arm": arm, "probability": chance, "shares": found}
+
+    def obeyed(self, ask: Ask, chosen: dict[str, Any]) -> dict[str, Any]:
+        """What is done: as the agent has chosen, unless an arm is frozen, or was forced by somebody else."""
         if self.frozen is not None:
-            body["frozen"] = True
+            chosen = {"arm": self.frozen, "probability": 1.0, "shares": {self.frozen: 1.0}, "frozen": True}
         if "forced" in ask.request:
-            body |= {"arm": ask.request["forced"], "probability": ask.request.get("given")}
-        return body
+            chosen = chosen | {"arm": ask.request["forced"], "probability": ask.request.get("given")}
+        return chosen
 
     def probabilities(self, body: Mapping[str, Any]) -> dict[str, float]:
         """With which probability the agent takes each arm that might be chosen, from a decision's event."""
+        return self._with_floor(body, body["shares"], 0.0 if body.get("frozen") else self.made.terms.floor)
+
+    def shadows(self, body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """What the shadows would have done, likewise."""
+        return {
+            name: {
+                "arm": one["arm"],
+                "probability": one["probability"],
+                "probabilities": self._with_floor(body, one["shares"], self.made.terms.floor),
+            }
+            for name, one in body.get("shadow", {}).items()
+        }
+
+    def _with_floor(
+        self, body: Mapping[str, Any], shares: Mapping[str, float], floor: float
+    ) -> dict[str, float]:
         choice = body.get("arms") or self.available_at(body["number"])
-        floor = 0.0 if body.get("frozen") else self.made.terms.floor
         found = dict.fromkeys(choice, floor / len(choice))
-        for name, share in body["shares"].items():
+        for name, share in shares.items():
             found[name] += (1 - floor) * share
         return found
 
@@ -140,7 +156,8 @@ class Arms:
         """Arms come, go and come back, from the decision of this number on."""
         added = body.get("add", {})
         self.vectors |= added
-        self.place = {name: i for i, name in enumerate(self.vectors)}
+        self.order = list(self.vectors)
+        self.place = {name: i for i, name in enumerate(self.order)}
         self.active |= dict.fromkeys((*added, *body.get("restore", ())), True)
         self.active |= dict.fromkeys(body.get("retire", ()), False)
         if added:
@@ -155,6 +172,7 @@ class Arms:
         """As they were."""
         self.vectors, self.active, self.frozen, eras = content
         self.eras = [(first, tuple(found)) for first, found in eras]
-        self.place = {name: i for i, name in enumerate(self.vectors)}
+        self.order = list(self.vectors)
+        self.place = {name: i for i, name in enumerate(self.order)}
         if self.vectors:
             self.features = self.made.features(self.vectors)

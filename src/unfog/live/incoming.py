@@ -10,6 +10,7 @@ from typing import Any
 from unfog.inputs import InputError, shown
 from unfog.live import asking, names, terms
 from unfog.live.asking import Ask, number
+from unfog.live.reference import fingerprint
 from unfog.live.state import REQUEST, State
 
 Body = Mapping[str, Any]
@@ -32,7 +33,7 @@ FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there mu
     "expire": (("what",), ("value",)),
     "arms": (("outcome",), ("add", "retire", "restore")),
     "freeze": (("arm", "outcome"), ()),
-    "shadow": (("agent", "outcome"), ()),
+    "shadow": (("agent", "outcome"), ("fingerprint",)),
     "erase": (("decisions", "outcome"), ()),
 }
 ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "given", "outcome"))
@@ -104,7 +105,10 @@ def _decide(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if body.get("frozen", True) is not True:
         raise InputError("frozen", shown(body["frozen"]), "true, or nothing")
     for name, other in _mapping("shadow", body.get("shadow", {})).items():
-        _fields(_mapping(f"shadow.{name}", other), ("arm", "probability"), ())
+        if name not in state.minds:
+            raise InputError(f"shadow.{name}", "no such shadow", ", ".join(state.minds))
+        _fields(_mapping(f"shadow.{name}", other), ("arm", "probability", "shares"), ())
+        _own_choice(state, ask, other)
 
 
 def _asked(state: State, body: Body) -> Ask:
@@ -124,21 +128,35 @@ def _asked(state: State, body: Body) -> Ask:
 
 
 def _chosen(state: State, ask: Ask, body: Body) -> None:
-    """The arm and its probability."""
-    forced, choice = body.get("forced"), state.arms.choice(ask)
-    if body["arm"] not in choice if forced is None else body["arm"] != forced:
-        raise InputError("arm", shown(body["arm"]), ", ".join(choice) if forced is None else forced)
+    """The arm that was taken, whoever chose it."""
+    forced = body.get("forced")
     if forced is None:
-        _share("probability", body["probability"])
-    elif body["probability"] != body.get("given") or type(body["probability"]) is bool:
+        _own_choice(state, ask, body)
+        return
+    if body["arm"] != forced:
+        raise InputError("arm", shown(body["arm"]), forced)
+    if body["probability"] != body.get("given") or type(body["probability"]) is bool:
         raise InputError("probability", shown(body["probability"]), "that which was given, if any was")
+    _shares(state, ask, body["shares"])
+
+
+def _own_choice(state: State, ask: Ask, chosen: Body) -> None:
+    """An arm that an agent chose, and its probability."""
+    choice = state.arms.choice(ask)
+    if chosen["arm"] not in choice:
+        raise InputError("arm", shown(chosen["arm"]), ", ".join(choice))
+    _share("probability", chosen["probability"])
+    _shares(state, ask, chosen["shares"])
+
+
+def _shares(state: State, ask: Ask, shares: object) -> None:
     arms = state.arms.place if ask.vectors is None else ask.vectors
-    for name, share in _mapping("shares", body["shares"]).items():
+    for name, share in _mapping("shares", shares).items():
         if name not in arms:
-            raise InputError(f"shares.{name}", "no such arm", ", ".join(choice))
+            raise InputError(f"shares.{name}", "no such arm", ", ".join(arms))
         _share(f"shares.{name}", share)
-    if abs(sum(body["shares"].values()) - 1) > 1e-6:
-        raise InputError("shares", shown(body["shares"]), "shares that sum to 1")
+    if abs(sum(_mapping("shares", shares).values()) - 1) > 1e-6:
+        raise InputError("shares", shown(shares), "shares that sum to 1")
 
 
 def _mapping(field: str, value: object) -> Mapping[str, Any]:
@@ -240,6 +258,8 @@ def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if names.name("agent", body["agent"]) in state.minds:
         raise InputError("agent", body["agent"], "one that is not a shadow already")
     state.made.agent_named("agent", body["agent"], state.arms.features)
+    if fingerprint("shadow", body["agent"]) != body.get("fingerprint"):
+        raise InputError("shadow", f"{body['agent']} has changed", "the code with which it joined")
 
 
 def _erase(state: State, decision: str, body: Body) -> None:  # noqa: ARG001

@@ -68,7 +68,7 @@ class Log:
 
     @property
     def time(self) -> float:
-        """The latest of all rows; 0.0 for none."""
+        """That of the last row; 0.0 for none."""
         return self._queue.time
 
     @property
@@ -256,8 +256,8 @@ class Log:
 
     def _open(self) -> bool:
         """Open the file and take from it what is there; whether a rewriting was cut short."""
-        tails, last, times, rewriting = self._file.open()
-        self._queue.load(tails, last, times)
+        tails, last, time, rewriting = self._file.open()
+        self._queue.load(tails, last, time)
         return rewriting
 
     def _finish_rewriting(self) -> None:

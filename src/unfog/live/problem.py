@@ -13,6 +13,7 @@ from unfog.live import answers, asking, inside, judging, names
 from unfog.live.answers import Decision, Receipt
 from unfog.live.errors import Unknown
 from unfog.live.log import Row
+from unfog.live.reference import fingerprint
 from unfog.live.state import State
 from unfog.live.terms import Terms
 from unfog.live.turn import Done, Event, Turn, Work
@@ -64,8 +65,9 @@ class Problem:
 
         done = self._act("decide", None, key, ask.request, work)
         with self.store.lock:
-            chances = self.store.state(self.name).arms.probabilities(done.body)
-        return answers.decision(done.decision or "", done.body, chances)
+            arms = self.store.state(self.name).arms
+            chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
+        return answers.decision(done.decision or "", done.body, chances, shadows)
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
@@ -161,7 +163,9 @@ class Problem:
             if agent in state.minds:
                 raise InputError("agent", repr(agent), "one that is not a shadow already")
             self.store.made(self.name).agent_named("agent", agent, state.arms.features)
-            return self._applied(state, "shadow", None, {"agent": agent, "outcome": "done"}, now)
+            own = fingerprint("agent", agent)
+            body = {"agent": agent, "outcome": "done"} | ({} if own is None else {"fingerprint": own})
+            return self._applied(state, "shadow", None, body, now)
 
         return self._report("shadow", None, None, {"agent": names.name("agent", agent)}, work)
 

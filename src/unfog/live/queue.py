@@ -22,7 +22,7 @@ class Queue:
     def __init__(self, name: str) -> None:
         self.name = name
         self.last = self.committed = self.epoch = 0
-        self.time = 0.0  # the latest
+        self.time = 0.0  # the latest of all rows
         self._times: dict[str, float] = {}  # of the last row of each problem
         self.tails: Mapping[str, Tail] = {}  # of the problems that have committed rows, in order
         self.unusable = ""  # why nothing can be added
@@ -80,11 +80,11 @@ class Queue:
             self.last = self.committed
             self._recent.start(self.committed)
 
-    def load(self, tails: Mapping[str, Tail], last: int, times: Mapping[str, float]) -> None:
+    def load(self, tails: Mapping[str, Tail], last: int, time: float) -> None:
         """Take what the file says; epochs whose end was not known have it now."""
         with self._lock:
-            self.tails, self.last, self.committed = tails, last, last
-            self._times, self.time = dict(times), max(times.values(), default=0.0)
+            self.tails, self.last, self.committed, self.time = tails, last, last, time
+            self._times = {name: tail.time for name, tail in tails.items()}
             self._recent.start(last)
             for epoch, (kept, why) in self._ended.items():
                 self._ended[epoch] = (last if kept is None else kept, why)
@@ -123,20 +123,19 @@ class Queue:
 
 
 def check(rows: Sequence[Row], last: int, times: Mapping[str, float]) -> dict[str, float]:
-    """Rows that follow the last one, without a hole, not back in time, of text that can be written.
+    """Refuse rows that do not follow the last, go back in the time of their problem, or cannot be written.
 
-    Back in time is said of one problem: what was exported elsewhere, long ago, may come in at any time. The
-    times of the last rows.
+    The times of the last row of each of their problems.
     """
     if not rows:
         raise InputError("rows", "none", "at least one row")
     found: dict[str, float] = {}
     for row in rows:
-        time = found.get(row.problem, times.get(row.problem, 0.0))
         if row.seq != last + 1:
             raise InputError("seq", row.seq, f"{last + 1}, which follows the last row")
-        if not isfinite(row.time) or row.time < time:
-            raise InputError("time", row.time, f"at least {time}, the time of the last row")
+        before = found.get(row.problem, times.get(row.problem, 0.0))
+        if not isfinite(row.time) or row.time < before:
+            raise InputError("time", row.time, f"at least {before}, the time of the problem's last row")
         for text in (row.problem, row.kind, row.decision or "", row.key or "", row.body):
             if not text.isascii():
                 _check_text(text)

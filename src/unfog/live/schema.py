@@ -43,7 +43,7 @@ class Row(NamedTuple):
     kind: str  # problem, arms, decide, reward, reveal, void, expire, freeze, shadow, erase, ...
     decision: str | None
     key: str | None  # the caller's idempotency key, unique within a problem
-    time: float  # of the store's clock, seconds since 1970, never decreasing within a problem
+    time: float  # of the store's clock, seconds since 1970, never decreasing
     body: str  # JSON text, as written
 
 
@@ -52,6 +52,7 @@ class Tail(NamedTuple):
 
     number: int  # 1, 2, ... in the order of their first rows
     last: int  # its last row
+    time: float = 0.0  # of that
 
 
 def checksum(row: Row, before: int) -> int:
@@ -67,8 +68,8 @@ def numbered(rows: Iterable[Row], tails: dict[str, Tail]) -> Iterator[tuple[obje
     That number shows a row that an index has lost: the next one does not fit.
     """
     for row in rows:
-        number, before = tails.get(row.problem, Tail(len(tails) + 1, 0))
-        tails[row.problem] = Tail(number, row.seq)
+        number, before, _ = tails.get(row.problem, Tail(len(tails) + 1, 0))
+        tails[row.problem] = Tail(number, row.seq, row.time)
         kept = row.seq, number, row.kind, row.decision, row.key, float(row.time), row.body
         yield *kept, before, checksum(row, before)
 

@@ -17,6 +17,7 @@ from unfog.live import codec
 from unfog.live.log import Log
 from unfog.live.made import Made
 from unfog.live.opened import Open
+from unfog.live.reference import fingerprint as fingerprint_of
 from unfog.live.replay import folded
 from unfog.live.state import State
 from unfog.version import __version__
@@ -92,6 +93,8 @@ def _filled(state: State, told: Mapping[str, Any]) -> State:
     state.arms.fill(told["arms"])
     for name, content in told["minds"].items():
         if name not in state.minds:
+            if fingerprint_of("shadow", name) is not None:
+                raise ValueError("the log says with which code a shadow of the caller's own joined")
             state.join(name, name)
         state.minds[name].fill(content, state.made.knowledge(state.arms.features))
     state.number = told["number"]

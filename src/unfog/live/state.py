@@ -25,6 +25,7 @@ from unfog.live.asking import Ask, read
 from unfog.live.made import Made
 from unfog.live.mind import Mind, Seen
 from unfog.live.opened import Open, combined
+from unfog.live.reference import refuse_changed
 from unfog.live.watch import Watch
 from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
@@ -93,10 +94,10 @@ class State:
             kept[name] = Denoised(considered.reading, view.context, belief)
             chosen = self.arms.mixed(ask, place, shares, self._floor(name))
             if name == OBEYED:
-                body |= chosen
+                body |= self.arms.obeyed(ask, chosen)
                 body |= self._believed(kept[name])
             else:
-                shadows[name] = {"arm": chosen["arm"], "probability": chosen["probability"]}
+                shadows[name] = {part: chosen[part] for part in ("arm", "probability", "shares")}
         if shadows:
             body["shadow"] = shadows
         self._enter(ask, body, kept, time)
@@ -184,6 +185,7 @@ class State:
         elif kind == "freeze":
             self.arms.frozen = body["arm"]
         elif kind == "shadow":
+            refuse_changed("shadow", body["agent"], body.get("fingerprint"))
             self.join(body["agent"], body["agent"])
 
     def _follow(self, body: Mapping[str, Any], time: float) -> None:

@@ -19,25 +19,25 @@ class Contents(NamedTuple):
 
     tails: dict[str, Tail]  # its problems, in the order of their first rows
     last: int  # its last row
-    times: dict[str, float]  # of the last row of each problem
+    time: float  # the latest of all rows
     rewriting: bool  # a rewriting was cut short before the file was rebuilt
 
 
 def contents(connection: sqlite3.Connection) -> Contents:
     """What the file holds."""
-    tails, times = dict[str, Tail](), dict[str, float]()
+    tails = {}
     for number, name in connection.execute("SELECT id, name FROM problem ORDER BY id").fetchall():
         said = "SELECT max(seq) FROM event INDEXED BY event_problem WHERE problem = ?"
         (last,) = connection.execute(said, (number,)).fetchone()
-        tails[name] = Tail(number, last or 0)
-        found = connection.execute("SELECT time FROM event WHERE seq = ?", (last,)).fetchone()
-        times[name] = found[0] if found else None
+        when = connection.execute("SELECT time FROM event WHERE seq = ?", (last or 0,)).fetchone()
+        tails[name] = Tail(number, last or 0, *(when or (0.0,)))
     (seq,) = connection.execute("SELECT max(seq) FROM event").fetchone()
-    whole = all(isinstance(time, float) for time in times.values())
-    if not whole or (seq or 0) != max((tail.last for tail in tails.values()), default=0):
+    seq, times = seq or 0, [tail.time for tail in tails.values()]
+    floats = all(isinstance(time, float) for time in times)
+    if not floats or seq != max((tail.last for tail in tails.values()), default=0):
         raise sqlite3.DatabaseError(f"rows are missing after row {seq}, or their index is damaged")
     noted = connection.execute("SELECT 1 FROM note WHERE name = ?", (REWRITING,)).fetchone()
-    return Contents(tails, seq or 0, times, noted is not None)
+    return Contents(tails, seq, max(times, default=0.0), noted is not None)
 
 
 def write(
@@ -48,6 +48,10 @@ def write(
 ) -> dict[str, Tail]:
     """Rows and statements in one transaction; the problems as they are then."""
     grown = dict(tails)
+    if len(batch) == 1 and batch[0].problem in tails and statements is None:
+        (row,) = numbered(batch, grown)
+        connection.execute(INSERT, row)  # a statement by itself is a transaction, and takes less time
+        return grown
     connection.execute("BEGIN IMMEDIATE")
     if batch:
         connection.executemany(INSERT, list(numbered(batch, grown)))
