@@ -25,7 +25,7 @@ class InputError(ValueError):
     def __init__(self, field: str, value: object, allowed: str) -> None:
         """Say which field, which value, and what is allowed."""
         words = " ".join(f"{field}: {_short(value)}; allowed: {allowed}".split())
-        super().__init__(words.encode(errors="backslashreplace").decode())  # so that it can be written
+        super().__init__(words if words.isprintable() else _escaped(words))
         self.field, self.value, self.allowed = field, value, allowed
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
@@ -36,6 +36,11 @@ class InputError(ValueError):
     def prefixed(cls, table: str, error: "InputError") -> "InputError":
         """The same complaint, about a field of a table."""
         return cls(f"{table}.{error.field}", error.value, error.allowed)
+
+
+def _escaped(text: str) -> str:
+    """Without what cannot be written, or would change how the rest is read."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def shown(value: object) -> str:

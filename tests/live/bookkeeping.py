@@ -1,4 +1,4 @@
-"""What should become of every report, by the table of delays alone: no belief, no file, no code of the store."""
+"""What should become of every report, by the table of delays alone: no belief, no file, no store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

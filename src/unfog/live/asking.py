@@ -4,7 +4,7 @@ The request is logged as it was understood, so that a replay reads the same numb
 twice can be held against what was asked the first time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -121,9 +121,7 @@ def in_place(field: str) -> Iterator[None]:
 
 def several(field: str, asked: Any) -> list[dict[str, Any]]:
     """Mappings of what a decision is asked for with."""
-    if isinstance(asked, str | bytes | Mapping) or not isinstance(asked, Iterable):
-        raise InputError(field, shown(asked), "a list of mappings, one for each decision")
-    found = list(asked)
+    found = names.listed(field, asked, "a list of mappings, one for each decision")
     for i, one in enumerate(found):
         if not isinstance(one, Mapping):
             raise InputError(f"{field}[{i}]", shown(one), f"a mapping with {', '.join(ASKED)}")

@@ -33,7 +33,7 @@ def belief(state: State, unit: str) -> "xr.Dataset":
     known = bias(state, unit)
     if known is not None:
         values |= {"bias": ("coordinate", known[0]), "bias_sd": ("coordinate", known[1])}
-    theta = mind.agent.learner.belief(mind.setup.learner, mind.learner)
+    theta = mind.theta()
     mean, sd = theta.centre.reshape(-1), np.sqrt(_variances(theta))
     coordinates: dict[str, Any] = {"coordinate": names}
     if state.made.per_arm:

@@ -77,6 +77,7 @@ class Mind:
         self.channels: dict[str, State] = {}
         self.learner, self.surprises = memory.learner, memory.surprises
         self.learnt = 0  # rewards
+        self._theta: tuple[State, Belief] | None = None  # what is believed of theta, and by which state
         self.width = agent.chooser.normals(known)
         self.draws = generator(seed, 0, "agent")
         self.steps = generator(seed, 0, "learner")
@@ -85,6 +86,7 @@ class Mind:
         """With room for features of arms that came later."""
         if before.prior_mean.shape != after.prior_mean.shape:
             memory = self.memory("")
+            self._theta = None
             self.setup, memory = grown(self.agent, before, after, self.setup, memory)
             self.learner = memory.learner
         self.known, self.width = after, self.agent.chooser.normals(after)
@@ -134,7 +136,10 @@ class Mind:
 
     def consider(self, unit: str, offer: Offer, features: FeatureMap) -> Considered:
         """Denoise, and look at every arm."""
-        return rounds.consider(self.agent, self.setup, self.memory(unit), features, offer)
+        found = rounds.consider(self.agent, self.setup, self.memory(unit), features, offer)
+        if self.agent.looks_back is None:
+            self._theta = self.learner, found.view.belief
+        return found
 
     def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> Denoised:
         """Denoise alone: for a round whose arm is known already."""
@@ -164,6 +169,12 @@ class Mind:
         self.remember(unit, memory)
         return Seen(reading.noisy, denoised.context, reading.moment, denoised.belief)
 
+    def theta(self) -> Belief:
+        """What is believed of theta; worked out once until more is learnt."""
+        if self._theta is None or self._theta[0] is not self.learner:
+            self._theta = self.learner, self.agent.learner.belief(self.setup.learner, self.learner)
+        return self._theta[1]
+
     def decision(self, seen: Seen, arm: int, features: FeatureMap) -> Decision:
         """The decision as the round knows it, with what is believed of theta by now."""
         agent, place = self.agent, np.asarray([arm])
@@ -171,9 +182,7 @@ class Mind:
             design, context = features.at(seen.known), None
         else:
             design, context = features.design(seen.context), seen.context
-        belief = (
-            agent.learner.belief(self.setup.learner, self.learner) if seen.belief is None else seen.belief
-        )
+        belief = self.theta() if seen.belief is None else seen.belief
         rewinds = agent.looks_back
         unbiased = None if rewinds is None else rewinds[0].unbiased(self.setup.denoiser, seen.noisy)
         evidence = Evidence(features, design, belief, place, unbiased, context=context)

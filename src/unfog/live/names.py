@@ -1,6 +1,6 @@
 """Names that a caller gives: of coordinates, arms, units, problems, keys."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from unfog.agents.assemble import Agent
@@ -29,10 +29,19 @@ def name(field: str, value: object) -> str:
     return value
 
 
-def _distinct(field: str, values: Iterable[object], most: int) -> list[str]:
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(field, shown(values), "a list of names")
-    found = [name(f"{field}[{i}]", value) for i, value in enumerate(values)]
+def listed(field: str, values: Any, allowed: str) -> list[Any]:
+    """All there are, of what can be gone through and is no text."""
+    try:
+        found = None if isinstance(values, str | bytes) else list(values)
+    except TypeError:  # also of an array without an axis, which says that it can be
+        found = None
+    if found is None:
+        raise InputError(field, shown(values), allowed)
+    return found
+
+
+def _distinct(field: str, values: Any, most: int) -> list[str]:
+    found = [name(f"{field}[{i}]", value) for i, value in enumerate(listed(field, values, "a list of names"))]
     if not 0 < len(found) <= most:
         raise InputError(field, f"{len(found)} names", f"1 to {most}")
     if len(set(found)) < len(found):

@@ -72,7 +72,7 @@ class Problem:
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
 
-        Where one is refused, so are all; but for a key that was used for something else.
+        Where one is refused, so are all.
         """
         wanted = asking.several("asked", asked)
         with self.store.together():
@@ -83,11 +83,13 @@ class Problem:
 
     def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> None:
         """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
-        if key is not None:
-            names.name("key", key)
         ask = asking.ask(self.store.made(self.name), context, **asked)
         with self.store.lock:
             self._refuse(self.store.state(self.name), ask)
+            if key is not None:
+                self.store.known(
+                    Turn(self.name, "decide", None, names.name("key", key), ask.request, _nothing)
+                )
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
@@ -264,3 +266,7 @@ class Problem:
             return self._applied(state, "freeze", None, {"arm": arm, "outcome": "done"}, now)
 
         return self._report("freeze", None, None, {"arm": arm}, work)
+
+
+def _nothing(state: State, now: float) -> None:
+    """The work of who only asks."""

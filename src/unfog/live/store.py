@@ -141,6 +141,15 @@ class Store:
             self._snapshot_if_due(turn.problem)
         return done
 
+    def known(self, turn: Turn) -> Done | None:
+        """The answer that its key has had, if any; a conflict where that was asked for something else."""
+        while turn.key is not None:
+            row, mark = self.log.find(turn.problem, turn.key)
+            with suppress(Stale):
+                row = row or self.log.recent(turn.problem, turn.key, mark)
+                return None if row is None else _again(turn, row)
+        return None
+
     def _first(self, turn: Turn) -> Done:
         """Nothing was asked with this key before, or there is none."""
         state, now = self.state(turn.problem), self.now()
