@@ -5,6 +5,8 @@ from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
+from unfog.live.schema import INSERT
+
 
 class Disk:
     """Counts what is said to SQLite over all its connections; the calls in `bad` fail."""
@@ -47,7 +49,8 @@ class Connection(sqlite3.Connection):
     disk: Disk
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
-        if sql == "COMMIT" and self.disk.at_commit is not None:
+        alone = sql == INSERT and not self.in_transaction  # a transaction by itself
+        if (sql == "COMMIT" or alone) and self.disk.at_commit is not None:
             self.disk.at_commit(self)
         return self.disk.do(lambda: sqlite3.Connection.execute(self, sql, parameters))
 

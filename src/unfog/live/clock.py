@@ -23,6 +23,10 @@ class Clock:
         self._last = max(self._last, wall)
         return self._last
 
+    def reach(self, last: float) -> None:
+        """Events of this time have come in from elsewhere: it is not earlier than that."""
+        self._last = max(self._last, last)
+
 
 def _passing() -> float:
     """Seconds that pass also while the machine sleeps, where there is such a clock."""

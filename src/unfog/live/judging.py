@@ -28,6 +28,8 @@ class Past:
             raise Unknown("decision", repr(decision), "the id of a decision of this problem")
         self.time = next(row.time for row in rows if row.kind == "decide")
         self.decided = next(body for kind, body in self.bodies if kind == "decide")
+        if self.decided.get("erased"):
+            raise Gone("decision", repr(decision), "a decision that was not erased")
 
     @property
     def voided(self) -> bool:

@@ -13,6 +13,7 @@ from unfog.live import answers, asking, inside, judging, names
 from unfog.live.answers import Decision, Receipt
 from unfog.live.errors import Unknown
 from unfog.live.log import Row
+from unfog.live.reference import fingerprint
 from unfog.live.state import State
 from unfog.live.terms import Terms
 from unfog.live.turn import Done, Event, Turn, Work
@@ -164,7 +165,9 @@ class Problem:
             if agent in state.minds:
                 raise InputError("agent", repr(agent), "one that is not a shadow already")
             self.store.made(self.name).agent_named("agent", agent, state.arms.features)
-            return self._applied(state, "shadow", None, {"agent": agent, "outcome": "done"}, now)
+            own = fingerprint("agent", agent)
+            body = {"agent": agent, "outcome": "done"} | ({} if own is None else {"fingerprint": own})
+            return self._applied(state, "shadow", None, body, now)
 
         return self._report("shadow", None, None, {"agent": names.name("agent", agent)}, work)
 

@@ -44,3 +44,9 @@ def fingerprint(field: str, path: str) -> str | None:
     except (OSError, TypeError):
         return "no source"
     return sha256(text.encode()).hexdigest()
+
+
+def refuse_changed(field: str, path: str, was: object) -> None:
+    """Complain of code of the caller's own that is not what it was; names of our own have no fingerprint."""
+    if was is not None and fingerprint(field, path) != was:
+        raise InputError(field, f"{path} has changed", "the code with which it was made")

@@ -16,6 +16,7 @@ import numpy as np
 from unfog.live import codec
 from unfog.live.log import Log
 from unfog.live.made import Made
+from unfog.live.reference import fingerprint as fingerprint_of
 from unfog.live.replay import folded
 from unfog.live.state import State
 from unfog.version import __version__
@@ -85,6 +86,8 @@ def _read(made: Made, blob: bytes) -> State | None:
 
 def _filled(state: State, told: Mapping[str, Any]) -> State:
     state.arms.fill(told["arms"])
+    if any(fingerprint_of("shadow", name) is not None for name in told["minds"] if name):
+        raise ValueError("the log says with which code a shadow of the caller's own joined")
     state.minds.fill(told["minds"], state.arms.features)
     state.windows.fill(told["windows"])
     state.watch.fill(told["watch"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from unfog.inputs import InputError
-from unfog.live.asking import in_place
+from unfog.live.asking import context_of, in_place
 
 if TYPE_CHECKING:
     from unfog.live.problem import Problem
@@ -61,9 +61,10 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
         raise InputError("arm", "no such column", ", ".join(columns) or "columns with names")
     rows = [_row(problem, places, row, number) for number, row in enumerate(reader, 2)]
     with problem.store.together():
-        for number, (asked, reward, _) in enumerate(rows, 2):
+        for number, (asked, reward, true) in enumerate(rows, 2):
             with in_place(f"row {number}"):
                 problem.refuse(**asked)
+                context_of("true", true, problem.terms.context, whole=False)
                 if reward is not None:
                     problem.terms.check_reward("reward", reward)
         for asked, reward, true in rows:

@@ -25,6 +25,7 @@ from unfog.live.made import Made
 from unfog.live.mind import Mind, Seen
 from unfog.live.minds import OBEYED, Minds
 from unfog.live.opened import Open, combined
+from unfog.live.reference import refuse_changed
 from unfog.live.watch import Watch
 from unfog.live.windows import Windows
 from unfog.maths.arrays import Array
@@ -141,6 +142,7 @@ class State:
         elif kind == "freeze":
             self.arms.frozen = body["arm"]
         elif kind == "shadow":
+            refuse_changed("shadow", body["agent"], body.get("fingerprint"))
             self.minds.join(body["agent"], self.arms.features)
 
     def _follow(self, body: Mapping[str, Any], time: float) -> None:

@@ -250,6 +250,7 @@ class Store:
             rows = [_row(first + i, name, one) for i, one in enumerate(events)]
             epoch = self.log.epoch
             ticket = self.log.add(rows)
+            self._clock.reach(self.log.time)
             self._states.pop(name, None)
         self.log.commit(ticket, epoch)
 

@@ -7,11 +7,12 @@ changed. Every event is applied before one is written.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unfog.inputs import InputError
-from unfog.live import names
+from unfog.live import incoming, names
 from unfog.live.errors import Conflict
 from unfog.live.log import Row
 from unfog.live.made import Made
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from unfog.live.store import Store
 
 CHUNK = 10_000
+LATEST = 1e12  # seconds since 1970
 HEAD = ("seq", "problem", "kind", "decision", "key", "time")
 KINDS = ("problem", "decide", "reward", "reveal", "void", "expire", "arms", "freeze", "shadow", "erase")
 
 
-Events: TypeAlias = Iterator[dict[str, Any]]
+Line: TypeAlias = tuple[int, dict[str, Any]]
+"""An event, and the number of the line that it stands in."""
 
 
 def as_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -35,7 +38,7 @@ def as_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield json.dumps(event, allow_nan=False) + "\n"
 
 
-def read_lines(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def read_lines(lines: Iterable[str]) -> Iterator[Line]:
     """NDJSON as events, with the number of a line that is none."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -46,41 +49,47 @@ def read_lines(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             raise InputError(f"line {number}", line[:60], f"one JSON object ({error})") from None
         if not isinstance(event, dict) or event.get("kind") not in KINDS:
             raise InputError(f"line {number}", line[:60], f"an event whose kind is one of {', '.join(KINDS)}")
-        yield event
+        yield number, event
 
 
 def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def taken_in(store: "Store", events: Iterable[dict[str, Any]], name: str | None = None) -> int:
+def taken_in(store: "Store", lines: Iterable[Line], name: str | None = None) -> int:
     """Events of one problem that was exported; how many were new."""
-    rest = iter(events)
+    rest = iter(lines)
     first = next(rest, None)
-    if first is None or first["kind"] != "problem":
+    if first is None or first[1]["kind"] != "problem":
         raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
-    name = names.name("problem", first.get("problem") if name is None else name)
-    there = store.log.read(name) if name in store.names() else iter(())
-    new, last = _after_known(chain([first], rest), there)
+    name = names.name("problem", first[1].get("problem") if name is None else name)
+    known = name in store.names()
+    new, keys, last = _after_known(chain([first], rest), store.log.read(name) if known else iter(()))
     pending = list(new)
-    _applied(store, name, first, pending, last)
+    with _refusing(first[0]):
+        incoming.problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
+        state = store.fresh(name) if known else State(Made(Terms.read(body_of(first[1]))))
+    _applied(state, pending, keys, last)
     for start in range(0, len(pending), CHUNK):
-        store.append(name, pending[start : start + CHUNK])
+        store.append(name, [event for _, event in pending[start : start + CHUNK]])
     return len(pending)
 
 
-def _after_known(events: Events, there: Iterator[Row]) -> tuple[Events, float]:
-    """The events after those that are there already, which must be the same; and when the last was."""
-    last = 0.0
+def _after_known(
+    lines: Iterator[Line], there: Iterator[Row]
+) -> tuple[Iterator[Line], set[str | None], float]:
+    """The events after those that are there, which must be the same; keys and last time of those."""
+    keys, last = set[str | None](), 0.0
     for row in there:
-        event = next(events, None)
+        number, event = next(lines, (0, None))
         if event is None:
-            return iter(()), last
-        head = event["kind"], event.get("decision"), event.get("time")
-        if head != (row.kind, row.decision, row.time) or body_of(event) != json.loads(row.body):
-            raise Conflict("event", event.get("seq"), f"what is in the store: event {row.seq}, {row.kind}")
+            return iter(()), keys, last
+        head = event["kind"], event.get("decision"), event.get("key"), event.get("time")
+        if head != (row.kind, row.decision, row.key, row.time) or body_of(event) != json.loads(row.body):
+            raise Conflict(f"line {number}", event["kind"], f"what is in the store: event {row.seq}")
+        keys.add(row.key)
         last = row.time
-    return events, last
+    return lines, keys, last
 
 
 def body_of(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,25 +97,39 @@ def body_of(event: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name not in HEAD}
 
 
-def _applied(
-    store: "Store", name: str, first: dict[str, Any], events: Sequence[dict[str, Any]], last: float
-) -> None:
-    """Apply events to what is remembered, or to nothing, before one of them is written."""
+@contextmanager
+def _refusing(line: int) -> Iterator[None]:
+    """Whatever is wrong with an event is said of its line."""
     try:
-        made = Made(Terms.read(body_of(first)))
-        state = State(made) if name not in store.names() else store.fresh(name)
-        for number, event in enumerate(events):
-            time = event.get("time")
-            if not isinstance(time, int | float) or isinstance(time, bool) or not last <= time < 1e12:
-                raise InputError("time", time, f"a number, not before the event before: {last}")
-            last = float(time)
+        yield
+    except InputError as error:
+        raise InputError(f"line {line}, {error.field}", error.value, error.allowed) from error
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise InputError(f"line {line}", said, "events as they were exported") from error
+
+
+def _applied(state: State, lines: Sequence[Line], keys: set[str | None], last: float) -> None:
+    """Apply events to a state of their own before one of them is written."""
+    for place, (number, event) in enumerate(lines):
+        with _refusing(number):
+            last = _time(event.get("time"), last)
             if event["kind"] != "problem":
-                state.apply(event["kind"], event.get("decision"), event, last)
-            elif number:
+                _apply(state, event, keys, last)
+            elif place:
                 raise InputError("kind", "problem", "the terms once, in the first line")
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise InputError(
-            "events", f"{type(error).__name__}: {error}", "events as they were exported"
-        ) from error
+
+
+def _apply(state: State, event: dict[str, Any], keys: set[str | None], time: float) -> None:
+    kind, decision, key, body = event["kind"], event.get("decision"), event.get("key"), body_of(event)
+    incoming.check(state, kind, decision, key, body)
+    if key is not None and key in keys:
+        raise InputError("key", repr(key), "a key that no event before has")
+    keys.add(key)
+    state.apply(kind, decision, body, time)
+
+
+def _time(time: object, last: float) -> float:
+    if not isinstance(time, int | float) or isinstance(time, bool) or not last <= time < LATEST:
+        raise InputError("time", time, f"a number, not before that of the event before: {last}")
+    return float(time)

@@ -1,0 +1,309 @@
+"""Logs go out and come in, and the same is believed; whatever else comes in changes nothing."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.faults import Disk
+from tests.live.played import NAMES, VECTORS, Player, terms
+from unfog.inputs import InputError
+from unfog.live import spreadsheet, transfer
+from unfog.live.errors import Conflict, StoreError
+from unfog.live.log import Log
+from unfog.live.store import Store
+
+
+def exported(path: Path, agent: str, calls: int = 150, **more: Any) -> tuple[list[str], str]:
+    """The lines of a problem in which much happened, and what is remembered of it."""
+    player = Player(3, grows=True)
+    with player.open(path / "first.unfog") as store:
+        walks = store.problem("walks", **terms(agent, **more))
+        walks.shadow("alg1")
+        player.play(walks, calls // 2)
+        walks.decide([0.1, 0.2], unit="ann", key="ann 1")
+        walks.decide([0.1, 0.2], unit="dan", key="dan 1")
+        player.play(walks, calls // 2)
+        assert player.done["add_arm"]
+        return [*store.export("walks")], walks.fingerprint()
+
+
+def other(path: Path) -> Store:
+    return Player(0).open(path / "second.unfog")
+
+
+@pytest.mark.parametrize("agent", ["unfog", "late", "alg2"])
+def test_what_was_exported_is_believed_elsewhere(tmp_path: Path, agent: str) -> None:
+    lines, found = exported(tmp_path, agent)
+    with other(tmp_path) as store:
+        assert store.take_in(lines) == len(lines)
+        assert store.problem("walks").fingerprint() == found
+        assert store.replay(verify=True)["walks"].same
+        assert [*store.export("walks")] == lines
+        assert store.take_in(lines) == 0
+        assert store.take_in(["", *lines[:20], "\n"]) == 0
+        assert store.take_in(lines, "again") == len(lines)
+        assert store.problem("again").fingerprint() == found
+        assert store.problem("again").fingerprint() == found
+
+
+def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> None:
+    """They are those of another problem; the store's own clock does not go back."""
+    lines, found = exported(tmp_path, "unfog")
+    player = Player(1)
+    player.time = 5e6
+    with player.open(tmp_path / "second.unfog") as store:
+        naps = store.problem("naps", **terms("unfog", wait=40, default_reward=0.0))
+        first = naps.decide([0.1, 0.2])
+        store.take_in(lines)
+        assert store.problem("walks").fingerprint() == found
+    player.time = 100.0  # a clock that was set back
+    with player.open(tmp_path / "second.unfog") as store:
+        assert store.now() == 5e6
+        assert store.problem("walks").fingerprint() == found
+        assert store.problem("naps").pending() == [first.id]
+
+
+def test_an_import_that_was_cut_short_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, found = exported(tmp_path, "late")
+    disk = Disk()
+    monkeypatch.setattr("unfog.live.store.Log", partial(Log, connect=disk.connect))
+    monkeypatch.setattr(transfer, "CHUNK", 20)
+    with other(tmp_path) as store:
+        disk.fail([10])
+        with pytest.raises(StoreError):
+            store.take_in(lines)
+        disk.fail(())
+        there = len(store.problem("walks").events())
+        assert 0 < there < len(lines)
+        assert there % 20 == 0
+        assert store.take_in(lines) == len(lines) - there
+        assert store.problem("walks").fingerprint() == found
+
+
+def test_a_changed_line_is_a_conflict(tmp_path: Path) -> None:
+    lines, found = exported(tmp_path, "unfog")
+    place = next(i for i, line in enumerate(lines) if '"value": ' in line)
+    with other(tmp_path) as store:
+        store.take_in(lines[:-5])
+        before = store.problem("walks").fingerprint(), store.log.last
+        for new in ({"value": 0.125}, {"key": "another"}, {"decision": None}, {"time": 0.0}):
+            changed = [*lines]
+            changed[place] = json.dumps(json.loads(lines[place]) | new)
+            with pytest.raises(Conflict, match=rf"^line {place + 1}: "):
+                store.take_in(changed)
+            assert (store.problem("walks").fingerprint(), store.log.last) == before
+        assert store.take_in(lines) == 5
+        assert store.problem("walks").fingerprint() == found
+
+
+def refused(store: Store, lines: list[str], match: str) -> None:
+    """An import that is refused and changes nothing."""
+    before = store.names(), store.log.last, store.digest("naps")
+    with pytest.raises(InputError, match=match):
+        store.take_in(lines)
+    assert (store.names(), store.log.last, store.digest("naps")) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "not JSON",
+        "[1, 2]",
+        '"decide"',
+        "{}",
+        '{"kind": "decide", "x": NaN}',
+        '{"kind": ["decide"]}',
+        '{"kind": "decides"}',
+        '{"a":' * 100_000,
+        '{"kind": "reward", "value": Infinity}',
+        '{"kind": "decide"',
+        "null",
+    ],
+)
+def test_lines_that_are_no_events(tmp_path: Path, line: str) -> None:
+    lines, _ = exported(tmp_path, "unfog", 40)
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        refused(store, [*lines[:9], line, *lines[9:]], "^line 10")
+        refused(store, [line], "^line 1")
+
+
+def test_a_log_that_does_not_begin_with_terms(tmp_path: Path) -> None:
+    lines, _ = exported(tmp_path, "unfog", 40)
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        refused(store, lines[1:], "^line 1")
+        refused(store, [], "^line 1")
+        refused(store, [lines[0], lines[0]], "^line 2, kind")
+
+
+BAD: list[Any] = [
+    None,
+    True,
+    -1,
+    10**400,
+    1e300,
+    "x",
+    "",
+    "\ud800",
+    [],
+    [1, [2]],
+    {},
+    {"steps": "x"},
+    {"a": {"b": [None]}},
+]
+
+
+def variants(lines: list[str]) -> list[tuple[int, str, Any]]:
+    """Of one event of each kind, each field in turn with another value, or without it."""
+    found, seen = [], set()
+    for place, line in enumerate(lines):
+        event = json.loads(line)
+        kind = event["kind"], event.get("outcome"), "forced" in event, "arms" in event, "then" in event
+        if kind not in seen:
+            seen.add(kind)
+            fields = {name for name in event if name not in ("seq", "problem")}
+            found += [(place, name, bad) for name in sorted(fields) for bad in (*BAD, math.nan)]
+            found += [(place, name, ...) for name in sorted(fields)]
+            found.append((place, "unheard of", 1))
+    return found
+
+
+def tried(folder: Path, agent: str, every: int, **more: Any) -> None:
+    """What is refused is refused by the line, and what is taken can be read and decided from."""
+    lines, _ = exported(folder, agent, 150, **more)
+    taken = set[str]()
+    with other(folder) as store:
+        for number, (place, name, bad) in enumerate(variants(lines)[::every]):
+            event = json.loads(lines[place])
+            if bad is ...:
+                del event[name]
+            elif event.get(name) == bad and type(event.get(name)) is type(bad):
+                continue
+            else:
+                event[name] = bad
+            before, copy = (store.names(), store.log.last), f"copy {number}"
+            try:
+                store.take_in([*lines[:place], json.dumps(event)], copy)
+            except InputError as error:
+                assert str(error).startswith(f"line {place + 1}")  # noqa: PT017
+                assert (store.names(), store.log.last) == before
+            else:
+                if event["kind"] != "problem" and (name, bad) not in FINE:
+                    taken.add(name)
+                walks = store.problem(copy)
+                assert math.isfinite(walks.decide([0.3, 0.4], unit="ann").probability or math.nan)
+                assert store.replay(problem=copy)[copy].same
+    assert taken & NEVER == set()
+
+
+FINE = [("then", ...), ("noise", ...), ("value", -1), ("value", None)]
+NEVER = {"number", "context", "arm", "probability", "shares", "denoised", "sd", "outcome", "value", "what"}
+NEVER |= {"unheard of", "kind", "agent", "add", "retire", "restore", "then", "decisions", "noise"}
+
+
+@pytest.mark.slow
+def test_no_field_of_any_event_is_taken_on_trust(tmp_path: Path) -> None:
+    tried(tmp_path, "late", 11, wait=20, default_reward=0.5, combine="mean")
+
+
+def test_a_reward_is_learnt_once(tmp_path: Path) -> None:
+    lines, _ = exported(tmp_path, "unfog")
+    place = next(i for i, line in enumerate(lines) if '"learnt"' in line and '"reward"' in line)
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        again = [*lines[: place + 1], lines[place]]
+        try:
+            store.take_in(again)
+        except InputError as error:
+            assert str(error).startswith(f"line {place + 2}, outcome")  # noqa: PT017
+        else:
+            assert store.replay(problem="walks")["walks"].same
+
+
+def test_code_that_has_changed_does_not_come_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_agents.py").write_text("import unfog\nmine = unfog.AGENTS['alg1']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    player = Player(3)
+    with player.open(tmp_path / "first.unfog") as store:
+        store.problem("walks", **terms("unfog") | {"agent": "own_agents:mine"}).decide([0.1, 0.2])
+        lines = [*store.export("walks")]
+    first = json.loads(lines[0])
+    first["fingerprints"]["agent"] = "0" * 64
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        refused(store, [json.dumps(first), *lines[1:]], "^line 1, agent: own_agents:mine has changed")
+        store.take_in(lines)
+
+
+def tabled(store: Store, name: str) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerows(spreadsheet.as_table(store.events(name), NAMES))
+    return out.getvalue()
+
+
+def test_a_table_out_and_in(tmp_path: Path) -> None:
+    """Decisions that come in are forced, with the arms, rewards and true contexts they had."""
+    given = terms("late", wait=None, reveal_within=None)
+    with Player(3).open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **given)
+        for i in range(12):
+            made = walks.decide(
+                {"steps": None if i % 5 == 1 else i / 3, "sleep": -i / 4}, unit=f"unit {i % 3}"
+            )
+            if i % 4:
+                walks.reward(made.id, i / 10)
+            if i % 3 == 0:
+                walks.reveal(made.id, {"sleep": -i / 5})
+        table, old = tabled(store, "walks"), walks.events()
+    with other(tmp_path) as store:
+        copy = store.problem("copy", **given | {"seed": 99})
+        assert spreadsheet.from_table(copy, io.StringIO(table)) == 12
+        new = copy.events()
+        rows = [*csv.DictReader(io.StringIO(tabled(store, "copy")))]
+    columns = ["unit", "arm", "probability", "reward", "context.steps", "context.sleep", "true.sleep"]
+    for row, was in zip(rows, csv.DictReader(io.StringIO(table)), strict=True):
+        assert {name: row[name] for name in columns} == {name: was[name] for name in columns}
+    assert [event["forced"] for event in new if event["kind"] == "decide"] == [
+        event["arm"] for event in old if event["kind"] == "decide"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda text: text.replace("context.steps", "context.stops"), "context.steps"),
+        (lambda text: text.replace("arm,", "limb,", 1), "arm"),
+        (lambda text: text.replace("send", "sent"), "row 2.forced"),
+        (lambda text: text.replace("0.25", "a quarter"), "row 2(, |.)context.steps"),
+        (lambda text: text.replace("0.25", "nan"), "row 2(, |.)context.steps"),
+        (lambda text: text.replace("0.75", "inf"), "row 3.reward"),
+        (lambda text: "", "context.steps"),
+        (lambda text: text.replace("reward", "true.steps").replace("0.75", "inf"), "row 3.true.steps"),
+    ],
+)
+def test_a_table_that_cannot_be_read_changes_nothing(
+    tmp_path: Path, change: Callable[[str], str], field: str
+) -> None:
+    table = "context.steps,context.sleep,arm,reward\n0.25,1,send,1\n0.5,1,wait,0.75\n"
+    with other(tmp_path) as store:
+        walks = store.problem("walks", **terms("unfog"))
+        before = walks.fingerprint(), store.log.last
+        with pytest.raises(InputError, match=rf"^{field}: "):
+            spreadsheet.from_table(walks, io.StringIO(change(table)))
+        assert (walks.fingerprint(), store.log.last) == before
+        assert spreadsheet.from_table(walks, io.StringIO(table)) == 2
+
+
+def test_arms_with_vectors_come_in(tmp_path: Path) -> None:
+    lines, found = exported(tmp_path, "unfog", arms=VECTORS, features="product")
+    with other(tmp_path) as store:
+        store.take_in(lines)
+        assert store.problem("walks").fingerprint() == found
