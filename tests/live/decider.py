@@ -14,7 +14,7 @@ from typing import Any
 
 import unfog
 from unfog.inputs import InputError
-from unfog.live import store as stores
+from unfog.live import remembered
 from unfog.live.problem import Problem
 
 AGENTS = {"walks": "unfog", "naps": "late"}
@@ -82,7 +82,7 @@ def work(store: stores.Store, number: int, thread: int) -> None:
 
 
 def main(path: Path, number: int) -> None:
-    stores.SNAPSHOT_EVERY = 60
+    remembered.SNAPSHOT_EVERY = 60
     ticks = itertools.count(1e5 * number)
     store = opened(path, lambda: next(ticks))
     for thread in range(8):

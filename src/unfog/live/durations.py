@@ -2,8 +2,11 @@
 
 import re
 from datetime import timedelta
+from typing import TypeAlias
 
 from unfog.inputs import InputError, shown
+
+Span: TypeAlias = str | float | timedelta | None
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 LONGEST = 100 * 365 * 86_400.0

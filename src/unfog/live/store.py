@@ -1,47 +1,49 @@
-"""A store: one file with the logs of many problems, and what they say, in memory.
+"""A store: one file with the logs of many problems. The log is the truth.
 
-The log is the truth. What is remembered of a problem is the fold of its events; it is made when it is first
-asked for, from the newest snapshot that fits and the events after it, and dropped when a commit fails: then
-it may hold what the file does not.
+Every call goes the same way: under the lock what has expired is written down, the call changes what is
+remembered, and its event is queued; then, without the lock, the commit that holds the event is awaited.
 """
 
 import json
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from unfog.agents.assemble import Agent
+from unfog.features import MapBuilder
 from unfog.inputs import InputError
-from unfog.live import erase, names, snapshot, terms, transfer
-from unfog.live.clock import Clock
+from unfog.live import erase, names, terms, transfer
+from unfog.live.durations import Span
 from unfog.live.errors import Conflict, Stale, Unknown
 from unfog.live.log import Log, Row
 from unfog.live.made import Made, needed
 from unfog.live.problem import Problem
-from unfog.live.replay import Replayed, folded, verified
+from unfog.live.remembered import Remembered
 from unfog.live.state import State
 from unfog.live.turn import Done, Event, Turn
+from unfog.model.channel import Channel
+from unfog.model.knowledge import Knowledge
 
-SNAPSHOT_EVERY = 10_000  # events
 TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
 
 
-class Store:
+class Unset:
+    """Not given: as it was when the problem was made, or else as it is unless told."""
+
+
+UNSET = Unset()
+
+
+class Store(Remembered):
     """Open it with `unfog.live.open`. Threads may share it; other processes are kept out."""
 
     def __init__(
         self, path: str | Path, sync: str = "full", clock: Callable[[], float] | None = None
     ) -> None:
         """Open the file, or create it."""
-        self.log = Log(path, sync)
-        self.lock = threading.RLock()
-        self._clock = Clock(self.log.time, clock)
-        self._epoch = self.log.epoch
-        self._made: dict[str, Made] = {}
-        self._states: dict[str, State] = {}
-        self._since: dict[str, int] = {}  # events since the last snapshot
+        super().__init__(Log(path, sync), clock)
         self._together = 0
 
     @property
@@ -59,11 +61,48 @@ class Store:
         """Close it."""
         self.close()
 
-    def problem(self, name: str, **given: Any) -> Problem:
+    def problem(
+        self,
+        name: str,
+        *,
+        context: Sequence[str] | Unset = UNSET,
+        arms: Sequence[str] | Mapping[str, Any] | Unset | None = UNSET,
+        arm_size: int | Unset | None = UNSET,
+        features: str | MapBuilder | Unset = UNSET,
+        rewards: str | Unset = UNSET,
+        reward_var: float | Unset | None = UNSET,
+        reward_range: tuple[float, float] | Unset | None = UNSET,
+        prior_mean: Any | Unset = UNSET,
+        prior_cov: Any | Unset = UNSET,
+        channel: Channel | Knowledge | Mapping[str, Any] | Unset | None = UNSET,
+        standardise: bool | Unset = UNSET,
+        agent: str | Agent | Unset = UNSET,
+        seed: int | Unset | None = UNSET,
+        floor: float | Unset = UNSET,
+        wait: Span | Unset = UNSET,
+        default_reward: float | Unset | None = UNSET,
+        learn: str | Unset | None = UNSET,
+        combine: str | Unset = UNSET,
+        reveal_within: Span | Unset = UNSET,
+        **others: Any,
+    ) -> Problem:
         """The problem of this name; made, where there is none yet and its terms are given.
 
-        With terms of a problem that is there, each must be as it was: live/terms.py has them all.
+        `context` names the coordinates and `arms` what can be done, with vectors where `features` need them
+        ("per_arm", the default, "product", "quadratic", "matrix", or one's own module:name); with `arm_size`
+        arms come with each decision. `rewards` are "gaussian", of the variance `reward_var` and within
+        `reward_range` if told, or "bernoulli". The priors are theta's. `channel` says how contexts are
+        measured: `found.channel` of `unfog.calibrate`, or a mapping; None: nothing is known of noise. Unless
+        `standardise` is off contexts are taken in deviations from their mean. In a share `floor` of decisions
+        any arm is taken. `wait` and `reveal_within` are how long a reward and a true context may take, such
+        as "30m"; without a reward the `default_reward` is learnt; `learn` is "at_once" or "after_wait", and
+        several rewards of one decision `combine` to their last, first, sum, mean, max or min.
+
+        Of a problem that is there each term that is given must be as it was.
         """
+        terms.refuse_unknown(others)
+        told = locals()
+        given = {term: told[term] for term in terms.FIELDS if told[term] is not UNSET}
         names.name("name", name)
         with self.lock:
             if name not in self.log.names():
@@ -75,13 +114,6 @@ class Store:
             made = self.made(name)
         return Problem(self, name, made.terms, made.note)
 
-    def names(self) -> list[str]:
-        """The problems that there are."""
-        return self.log.names()
-
-    def _known(self) -> str:
-        return ", ".join(self.log.names()) or "none: the store is empty"
-
     def _make(self, name: str, body: dict[str, Any]) -> None:
         body = json.loads(json.dumps(body))
         made = Made(terms.Terms.read(body))
@@ -90,37 +122,6 @@ class Store:
         row = Row(self.log.last + 1, name, "problem", None, None, self.now(), json.dumps(body))
         self.log.commit(self.log.add([row]), self.log.epoch)
         self._made[name] = made
-
-    def _body(self, name: str) -> dict[str, Any]:
-        row = next(iter(self.log.read(name)), None)
-        if row is None or row.kind != "problem":
-            raise Unknown("name", repr(name), self._known())
-        found: dict[str, Any] = json.loads(row.body)
-        return found
-
-    def made(self, name: str) -> Made:
-        """What the terms of a problem come to."""
-        found = self._made.get(name)
-        if found is None:
-            with self.lock:
-                found = self._made[name] = Made(terms.Terms.read(self._body(name)))
-        return found
-
-    def now(self) -> float:
-        """The store's own time."""
-        return self._clock.now()
-
-    def state(self, name: str) -> State:
-        """What is remembered of a problem. The caller holds the lock."""
-        if self.log.epoch != self._epoch:
-            self._states.clear()
-            self._epoch = self.log.epoch
-        found = self._states.get(name)
-        if found is None:
-            self.log.commit(self.log.last, self.log.epoch)
-            found, since = snapshot.restored(self.log, name, self.made(name))
-            self._states[name], self._since[name] = found, since
-        return found
 
     def act(self, turn: Turn) -> Done:
         """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
@@ -213,36 +214,6 @@ class Store:
                 **json.loads(row.body),
             }
 
-    def digest(self, name: str) -> str:
-        """A hash of all that is remembered of a problem."""
-        return snapshot.digest(self.state(name))
-
-    def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
-        """Read the log from its beginning, and hold what is remembered against it.
-
-        With `verify` every decision is made again, too, and must come out as it was logged; those from before
-        an erasure cannot be.
-        """
-        with self.lock:
-            chosen = self.names() if problem is None else [problem]
-            return {name: self._replayed(name, verify) for name in chosen}
-
-    def _replayed(self, name: str, verify: bool) -> Replayed:
-        self.log.commit(self.log.last, self.log.epoch)  # what is remembered holds rows that are queued, too
-        before = self.digest(name)
-        if verify:
-            erasures = [row.seq for row in self.log.read(name) if row.kind == "erase"]
-            state, found = verified(self.made(name), self.log.read(name), max(erasures, default=0))
-        else:
-            state, found = folded(self.made(name), self.log.read(name))
-        found = found._replace(same=snapshot.digest(state) == before)
-        self._states[name] = state
-        return found
-
-    def fresh(self, name: str) -> State:
-        """What the log says of a problem, to be changed without changing what is remembered."""
-        return folded(self.made(name), self.log.read(name))[0]
-
     def append(self, name: str, events: list[dict[str, Any]]) -> None:
         """Write events that were applied elsewhere; what is remembered is made anew from the log."""
         with self.lock:
@@ -277,30 +248,12 @@ class Store:
             finally:
                 self._states.clear()
 
-    def snapshot(self) -> None:
-        """Write down what is remembered, so that the next start is quick."""
-        for name in list(self._states):
-            self._keep(name)
-
-    def _snapshot_if_due(self, name: str) -> None:
-        if self._since.get(name, 0) >= SNAPSHOT_EVERY:
-            self._keep(name)
-
-    def _keep(self, name: str) -> None:
-        with self.lock:
-            state = self._states.get(name)
-            if state is None or self._since.get(name, 0) == 0 or self.log.epoch != self._epoch:
-                return
-            seq, blob = self.log.last, snapshot.written(state)
-            self._since[name] = 0
-            epoch = self.log.epoch
-        self.log.commit(seq, epoch)
-        self.log.keep(name, seq, snapshot.fingerprint(self.made(name)), blob)
-
     def close(self) -> None:
         """Write what is left, and give the file back."""
-        self.snapshot()
-        self.log.close()
+        try:
+            self.snapshot()
+        finally:
+            self.log.close()
 
 
 def _row(seq: int, name: str, event: Mapping[str, Any]) -> Row:

@@ -1,0 +1,124 @@
+"""What is remembered of the problems of a store.
+
+It is the fold of their events. It is made when it is first asked for, from the newest snapshot that fits and
+the events after it, and dropped when a commit fails: then it may hold what the file does not.
+"""
+
+import json
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from unfog.live import snapshot, terms
+from unfog.live.clock import Clock
+from unfog.live.errors import StoreError, Unknown
+from unfog.live.log import Log
+from unfog.live.made import Made
+from unfog.live.replay import Replayed, folded, verified
+from unfog.live.state import State
+
+SNAPSHOT_EVERY = 10_000  # events
+
+
+class Remembered:
+    """States by the names of problems, and the log they are made of."""
+
+    def __init__(self, log: Log, clock: Callable[[], float] | None) -> None:
+        """Nothing yet."""
+        self.log = log
+        self.lock = threading.RLock()
+        self._clock = Clock(log.time, clock)
+        self._epoch = log.epoch
+        self._made: dict[str, Made] = {}
+        self._states: dict[str, State] = {}
+        self._since: dict[str, int] = {}  # events since the last snapshot
+
+    def names(self) -> list[str]:
+        """The problems that there are."""
+        return self.log.names()
+
+    def _known(self) -> str:
+        return ", ".join(self.log.names()) or "none: the store is empty"
+
+    def now(self) -> float:
+        """The store's own time."""
+        return self._clock.now()
+
+    def _body(self, name: str) -> dict[str, Any]:
+        row = next(iter(self.log.read(name)), None)
+        if row is None or row.kind != "problem":
+            raise Unknown("name", repr(name), self._known())
+        found: dict[str, Any] = json.loads(row.body)
+        return found
+
+    def made(self, name: str) -> Made:
+        """What the terms of a problem come to."""
+        found = self._made.get(name)
+        if found is None:
+            with self.lock:
+                found = self._made[name] = Made(terms.Terms.read(self._body(name)))
+        return found
+
+    def state(self, name: str) -> State:
+        """What is remembered of a problem. The caller holds the lock."""
+        if self.log.epoch != self._epoch:
+            self._states.clear()
+            self._epoch = self.log.epoch
+        found = self._states.get(name)
+        if found is None:
+            self.log.commit(self.log.last, self.log.epoch)
+            found, since = snapshot.restored(self.log, name, self.made(name))
+            self._states[name], self._since[name] = found, since
+        return found
+
+    def digest(self, name: str) -> str:
+        """A hash of all that is remembered of a problem."""
+        return snapshot.digest(self.state(name))
+
+    def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
+        """Read the log from its beginning, and hold what is remembered against it.
+
+        With `verify` every decision is made again, too, and must come out as it was logged; those from before
+        an erasure cannot be.
+        """
+        with self.lock:
+            chosen = self.names() if problem is None else [problem]
+            return {name: self._replayed(name, verify) for name in chosen}
+
+    def _replayed(self, name: str, verify: bool) -> Replayed:
+        self.log.commit(self.log.last, self.log.epoch)  # what is remembered holds rows that are queued, too
+        before = self.digest(name)
+        if verify:
+            erasures = [row.seq for row in self.log.read(name) if row.kind == "erase"]
+            state, found = verified(self.made(name), self.log.read(name), max(erasures, default=0))
+        else:
+            state, found = folded(self.made(name), self.log.read(name))
+        found = found._replace(same=snapshot.digest(state) == before)
+        self._states[name] = state
+        return found
+
+    def fresh(self, name: str) -> State:
+        """What the log says of a problem, to be changed without changing what is remembered."""
+        return folded(self.made(name), self.log.read(name))[0]
+
+    def snapshot(self) -> None:
+        """Write down what is remembered, so that the next start is quick."""
+        for name in list(self._states):
+            self._keep(name)
+
+    def _snapshot_if_due(self, name: str) -> None:
+        if self._since.get(name, 0) >= SNAPSHOT_EVERY:
+            with suppress(StoreError):  # it is a cache: what was asked for is done
+                self._keep(name)
+
+    def _keep(self, name: str) -> None:
+        with self.lock:
+            state = self._states.get(name)
+            if state is None or self._since.get(name, 0) == 0 or self.log.epoch != self._epoch:
+                return
+            seq, blob = self.log.last, snapshot.written(state)
+            self._since[name] = 0
+            epoch = self.log.epoch
+        self.log.commit(seq, epoch)
+        self.log.keep(name, seq, snapshot.fingerprint(self.made(name)), blob)
