@@ -14,7 +14,7 @@ from typing import Any
 
 import unfog
 from unfog.inputs import InputError
-from unfog.live import remembered
+from unfog.live import Store, remembered
 from unfog.live.problem import Problem
 
 AGENTS = {"walks": "unfog", "naps": "late"}
@@ -35,7 +35,7 @@ TERMS: dict[str, Any] = {
 }
 
 
-def opened(path: Path, clock: Any) -> stores.Store:
+def opened(path: Path, clock: Any) -> Store:
     """The store of these tests, with its two problems."""
     store = unfog.live.open(path, clock=clock)
     for name, agent in AGENTS.items():
@@ -65,7 +65,7 @@ def asked(chance: random.Random, open_: list[str], key: str) -> tuple[str, dict[
     return verb, about
 
 
-def work(store: stores.Store, number: int, thread: int) -> None:
+def work(store: Store, number: int, thread: int) -> None:
     chance = random.Random(1000 * number + thread)
     made: dict[str, list[str]] = {name: [] for name in AGENTS}
     for i in itertools.count():
