@@ -9,7 +9,7 @@ import pytest
 
 from tests.live.played import Player, terms
 from unfog.inputs import InputError
-from unfog.live import snapshot, spreadsheet
+from unfog.live import codec, snapshot, spreadsheet
 from unfog.live.errors import Gone, Unknown
 from unfog.live.problem import Problem
 from unfog.live.store import Store
@@ -109,7 +109,7 @@ def test_the_rest_is_believed_as_if_it_had_never_been_learnt_from(tmp_path: Path
         store.erase(unit="hermione")
         erased = learnt(store)
         assert [*erased[""]["channels"]] == ["bob"]
-        assert snapshot.codec.digest(erased[""]["channels"]["bob"]) == snapshot.codec.digest(bob)
+        assert codec.digest(erased[""]["channels"]["bob"]) == codec.digest(bob)
     with player.open(tmp_path / "second.unfog") as store:
         other = store.problem("walks", **terms(agent, wait=None, reveal_within=None))
         other.shadow("alg1")
@@ -127,7 +127,7 @@ def test_the_rest_is_believed_as_if_it_had_never_been_learnt_from(tmp_path: Path
         never = learnt(store)
     for mind in never.values():
         del mind["channels"]["hermione"]
-    assert snapshot.codec.digest(erased) == snapshot.codec.digest(never)
+    assert codec.digest(erased) == codec.digest(never)
 
 
 def test_what_comes_after_goes_on(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.live.played import VECTORS, Player, copied, terms
 from unfog.live import snapshot
 from unfog.live.errors import StoreError
 from unfog.live.log import Log
+from unfog.live.replay import folded
 
 ROWS = [name for name, row in unfog.AGENTS.items() if row.privileged is None]
 BINARY = ["alg1", "alg1-pg", "alg1-laplace", "unfog", "unfog-delayed", "late", "temporal"]
@@ -141,7 +142,7 @@ def newest(path: Path) -> bytes:
 
 def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
     """What is remembered of the problem by another start, and how many events it had to read for that."""
-    counts, folded = [], snapshot.folded
+    counts = list[int]()
 
     def counting(*given: Any) -> Any:
         state, found = folded(*given)
@@ -216,7 +217,7 @@ def test_a_commit_that_fails_leaves_memory_as_the_log_is(
             disk.fail([statement], late)
             player.time += 1.0
             asked = [{"context": [0.3, 0.4], "key": f"k{statement}{'+' * i}"} for i in range(number)]
-            said = failure(lambda asked=asked: walks.decide_many(asked))
+            said = failure(partial(walks.decide_many, asked))
             refused, reached = refused + bool(said), reached + (disk.calls >= statement)
             disk.fail(())
             kept = sum((event["key"] or "").strip("+") == f"k{statement}" for event in walks.events())

@@ -82,8 +82,7 @@ def test_a_unit_learns_from_its_own_readings_alone(tmp_path: Path) -> None:
             alone.decide([3.0, -i / 5, 0.1], unit="ann")
             both.decide([-5.0, 0.2, i / 7], unit="bob")
         for name in ("bias", "bias_sd"):
-            same = both.belief("ann")[name], alone.belief("ann")[name]
-            assert np.array_equal(*(one.values for one in same))
+            assert np.array_equal(both.belief("ann")[name].values, alone.belief("ann")[name].values)
         assert float(both.belief("bob")["bias"][0]) < 0 < float(both.belief("ann")["bias"][0])
 
 
