@@ -29,7 +29,7 @@ def peers(quick: bool) -> dict[str, Any]:
     out = OUT / "live-peers.json"
     small = ["--rounds=20", "--repeats=2"] if quick else []
     script = ROOT / "benchmarks" / "peers" / "run.py"
-    command = [PEERS_PYTHON, script, f"--out={out}", f"--peers={PEERS}", *small]
+    command = [str(PEERS_PYTHON), str(script), f"--out={out}", f"--peers={PEERS}", *small]
     subprocess.run(command, cwd=ROOT, check=True)
     found: dict[str, Any] = json.loads(out.read_text())
     return found

@@ -15,6 +15,7 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -77,9 +78,9 @@ def calls(folder: Path, features: str, sync: str, rounds: int) -> dict[str, Any]
         live = problem(store, features)
         decide, reward = [], []
         for x in readings(rounds):
-            took, made = timed(lambda x=x: live.decide(x))
+            took, made = timed(partial(live.decide, x))
             decide.append(took)
-            took, _ = timed(lambda made=made: live.reward(made.id, float(rng.normal())))
+            took, _ = timed(partial(live.reward, made.id, float(rng.normal())))
             reward.append(took)
     return {"decide": spread(decide[rounds // 10 :]), "reward": spread(reward[rounds // 10 :])}
 

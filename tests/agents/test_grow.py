@@ -218,12 +218,10 @@ def test_contexts_of_decisions_from_before_are_taken_in(
         made = play.pay(3, made) if paid else made
         waiting.append(play.reveal(made, part) if when == "before" else made)
     later = few.grow(in_blocks)
-    made, right = waiting
-    made = again(later, made)
-    for play, decision in ((later, made), (all_along, right)):
-        part = np.tile([0.3, np.nan, -1.0], (TRIALS, 1))
-        for context in (part, np.tile([0.3, 2.0, -1.0], (TRIALS, 1))):
-            play.memory, decision = rounds.reveal(play.agent, play.setup, play.memory, decision, context)
+    waiting[0] = again(later, waiting[0])
+    for play, decision in zip((later, all_along), waiting, strict=True):
+        decision = play.reveal(decision, part) if when == "after" else decision
+        decision = play.reveal(decision, whole)
         if not paid:
             play.pay(3, decision)
     close(later.memory, all_along.memory)

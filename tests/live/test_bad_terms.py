@@ -1,5 +1,6 @@
 """Bad terms of a live problem, and other terms for one that is there, are refused by the field."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def test_terms(tmp_path: Path, field: str) -> None:
         for i, value in enumerate([*JUNK, "no_such_module:map", "os:sep", {"context_mean": 0}]):
             told: dict[str, Any] = {"channel": None} if field == "context" else {}
             given = {"name": f"p{i}", **told, field: value}
-            error = refusal(lambda given=given: problem(store, **given))
+            error = refusal(partial(problem, store, **given))
             if error is not None:
                 refused += 1
                 also = ("arms",) if field == "features" else ()  # of a map of one's own arms have vectors

@@ -48,7 +48,7 @@ def gaussian(**more: Any) -> Any:
 def driven(
     path: Path, problem: Problem, agent: str, rounds: int, seed: int, **terms: Any
 ) -> list[tuple[str, str]]:
-    """The arms of a lab run, and of the same world driven live: what the lab showed its agent is told live."""
+    """The arms of a lab run, and of the same world driven live, which is told what the lab showed."""
     (row,) = named([agent], rows=Catalogue(problem.rewards.kind))
     trial = list(played(problem, row, rounds, [0], seed))
     known = problem.knowledge()

@@ -14,10 +14,9 @@ import pytest
 import unfog
 from tests.live.faults import Disk
 from tests.live.played import VECTORS, Player, copied, terms
-from unfog.live import snapshot
+from unfog.live import replay, snapshot
 from unfog.live.errors import StoreError
 from unfog.live.log import Log
-from unfog.live.replay import folded
 
 ROWS = [name for name, row in unfog.AGENTS.items() if row.privileged is None]
 BINARY = ["alg1", "alg1-pg", "alg1-laplace", "unfog", "unfog-delayed", "late", "temporal"]
@@ -142,10 +141,10 @@ def newest(path: Path) -> bytes:
 
 def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
     """What is remembered of the problem by another start, and how many events it had to read for that."""
-    counts = list[int]()
+    counts: list[int] = []
 
     def counting(*given: Any) -> Any:
-        state, found = folded(*given)
+        state, found = replay.folded(*given)
         counts.append(found.events)
         return state, found
 

@@ -122,8 +122,7 @@ def _asked(state: State, body: Body) -> Ask:
         if known is None or known != value or type(known) is not type(value):
             raise InputError(name, shown(value), "as it is logged")
     state.arms.check(ask)
-    state.refuse_unit(ask.unit)
-    state.refuse_noise(ask)
+    state.minds.refuse(ask)
     return ask
 
 

@@ -76,7 +76,7 @@ def reward(state: State, decision: str, value: float, rows: Rows) -> str | None:
         raise Conflict("value", value, allowed)
     if state.terms.learn == "after_wait":
         return "kept"
-    seen = state.mind.agent.awaits_context and isinstance(found, Open) and state.awaits_context(found)
+    seen = state.mind.agent.awaits_context and isinstance(found, Open) and state.minds.awaits_context(found)
     return "waits" if seen else "learnt"
 
 
@@ -111,7 +111,7 @@ def void(state: State, decision: str, rows: Rows) -> bool:
     found: Open | Past = state.open.get(decision) or Past(decision, rows())
     if found.voided:
         return False
-    waits = isinstance(found, Open) and state.awaits(found)
+    waits = isinstance(found, Open) and state.minds.awaits(found)
     if found.paid is not None and not waits:
         raise Gone(
             "decision", repr(decision), "a decision without a reward: that of this one is learnt already"

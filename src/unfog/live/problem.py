@@ -239,8 +239,7 @@ class Problem:
     def _refuse(self, state: State, ask: asking.Ask) -> None:
         """What cannot be decided now."""
         state.arms.check(ask)
-        state.refuse_unit(ask.unit)
-        state.refuse_noise(ask)
+        state.minds.refuse(ask)
 
     def _rows(self, decision: str) -> Callable[[], Sequence[Row]]:
         return lambda: self.store.log.of(self.name, decision)

@@ -16,7 +16,6 @@ import numpy as np
 from unfog.live import codec
 from unfog.live.log import Log
 from unfog.live.made import Made
-from unfog.live.opened import Open
 from unfog.live.reference import fingerprint as fingerprint_of
 from unfog.live.replay import folded
 from unfog.live.state import State
@@ -48,12 +47,8 @@ def content(state: State) -> dict[str, Any]:
         "number": state.number,
         "floor": state.floor.bit_generator.state,
         "arms": state.arms.content(),
-        "minds": {name: mind.content() for name, mind in state.minds.items()},
-        "open": [found.content() for found in state.open.values()],
-        "waiting": list(state.waiting),
-        "hidden": list(state.hidden),
-        "overdue": list(state.overdue),
-        "recent": state.recent,
+        "minds": state.minds.content(),
+        "windows": state.windows.content(),
         "watch": state.watch.content(),
     }
 
@@ -91,18 +86,11 @@ def _read(made: Made, blob: bytes) -> State | None:
 
 def _filled(state: State, told: Mapping[str, Any]) -> State:
     state.arms.fill(told["arms"])
-    for name, content in told["minds"].items():
-        if name not in state.minds:
-            if fingerprint_of("shadow", name) is not None:
-                raise ValueError("the log says with which code a shadow of the caller's own joined")
-            state.join(name, name)
-        state.minds[name].fill(content, state.made.knowledge(state.arms.features))
+    if any(fingerprint_of("shadow", name) is not None for name in told["minds"] if name):
+        raise ValueError("the log says with which code a shadow of the caller's own joined")
+    state.minds.fill(told["minds"], state.arms.features)
+    state.windows.fill(told["windows"])
+    state.watch.fill(told["watch"])
     state.number = told["number"]
     state.floor.bit_generator.state = told["floor"]
-    state.open = {one[0]: Open.filled(one) for one in told["open"]}
-    state.waiting, state.hidden, state.overdue = (
-        dict.fromkeys(told[n]) for n in ("waiting", "hidden", "overdue")
-    )
-    state.recent = told["recent"]
-    state.watch.fill(told["watch"])
     return state

@@ -19,18 +19,19 @@ from typing import Any
 import numpy as np
 
 from unfog.agents.round import Denoised, Offer
-from unfog.inputs import InputError
 from unfog.live.arms import Arms
 from unfog.live.asking import Ask, read
 from unfog.live.made import Made
 from unfog.live.mind import Mind, Seen
+from unfog.live.minds import OBEYED, Minds
 from unfog.live.opened import Open, combined
 from unfog.live.reference import refuse_changed
 from unfog.live.watch import Watch
+from unfog.live.windows import Windows
 from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
 
-OBEYED = ""  # the name under which the agent stands whose arms are taken; the others are its shadows
+SHADOW = ("arm", "probability", "shares")  # what is logged of a shadow's choice
 
 
 class State:
@@ -40,76 +41,52 @@ class State:
         """Before the first decision."""
         self.made, self.terms = made, made.terms
         self.arms = Arms(made)
-        self.minds: dict[str, Mind] = {}  # by name; the one that is obeyed first
-        self.join(OBEYED, made.terms.agent)
+        self.minds = Minds(made, self.arms.features)
+        self.windows = Windows(made.terms.wait, made.terms.reveal_within)
         self.floor = generator(made.terms.seed, 0, "floor")
         self.number = 0  # of the next decision
-        self.open: dict[str, Open] = {}  # decisions that may still change something, oldest first
-        self.waiting: dict[str, None] = {}  # those whose reward may come, where there is an end to that
-        self.hidden: dict[str, None] = {}  # those whose true context may come, where an agent learns from it
-        self.overdue: dict[str, None] = {}  # those whose reward awaits a context that is too late
-        self.recent: dict[str, list[str]] = {}  # of each unit, for agents that learn from a round again
-        self._drawn = np.zeros(2)
-        sizes = len(made.terms.context), len(made.terms.arms)
-        binary = made.terms.rewards == "bernoulli"
+        sizes, binary = (len(made.terms.context), len(made.terms.arms)), made.terms.rewards == "bernoulli"
         self.watch = Watch(*sizes, expects=self.mind.agent.expects is not None, binary=binary)
         self.unwritten = False  # whether something has changed, or begun to, that is not in the log yet
 
     @property
     def mind(self) -> Mind:
         """The one that is obeyed."""
-        return self.minds[OBEYED]
+        return self.minds.obeyed
 
     @property
-    def uses_contexts(self) -> bool:
-        """Whether some agent learns from true contexts."""
-        return any(mind.agent.sees_context for mind in self.minds.values())
-
-    def join(self, name: str, agent: str) -> None:
-        """One more agent, from now on."""
-        found = (
-            self.made.agent if name == OBEYED else self.made.agent_named("shadow", agent, self.arms.features)
-        )
-        known = self.made.knowledge(self.arms.features)
-        self.minds[name] = Mind(found, known, self.terms.seed)
+    def open(self) -> dict[str, Open]:
+        """Decisions that may still change something, oldest first."""
+        return self.windows.open
 
     def id_of(self, number: int) -> str:
         """The name of a decision."""
         return f"{number}-{self.terms.uid[:8]}"
 
+    def offer(self, ask: Ask) -> Offer:
+        """What a round is offered."""
+        at = None if ask.at is None else np.asarray([ask.at])
+        mask = self.arms.mask(ask)
+        return Offer(ask.noisy, ask.mask, time=np.asarray(self.number), arms=mask, at=at, noise=ask.noise)
+
     def decide(self, ask: Ask, time: float) -> dict[str, Any]:
         """Decide: the body of the event, which has been applied."""
         self.unwritten = True
         self._again(ask.unit)
-        offer, features = self.offer(ask), self.arms.features_of(ask.vectors)
-        number, body = self.number, {"number": self.number, **ask.request}
-        kept: dict[str, Denoised] = {}
-        shadows: dict[str, Any] = {}
-        for name, mind in self.minds.items():
-            normals = mind.advance()
-            considered = mind.consider(ask.unit, offer, features)
-            place, shares = mind.choose(considered, normals, number)
-            view = considered.view
-            belief = None if mind.agent.looks_back is None else view.belief
-            kept[name] = Denoised(considered.reading, view.context, belief)
-            chosen = self.arms.mixed(ask, place, shares, self._floor(name))
-            if name == OBEYED:
-                body |= self.arms.obeyed(ask, chosen)
-                body |= self._believed(kept[name])
-            else:
-                shadows[name] = {part: chosen[part] for part in ("arm", "probability", "shares")}
-        if shadows:
-            body["shadow"] = shadows
-        self._enter(ask, body, kept, time)
+        told = ask.unit, self.offer(ask), self.arms.features_of(ask.vectors), self.number
+        drawn, choices = self._drawn(), self.minds.choose(*told)
+        chosen = {name: self.arms.mixed(ask, one.place, one.shares, drawn) for name, one in choices.items()}
+        body = {"number": self.number, **ask.request, **self.arms.obeyed(ask, chosen[OBEYED])}
+        body |= self._believed(choices[OBEYED].denoised)
+        if len(chosen) > 1:
+            others = (name for name in chosen if name != OBEYED)
+            body["shadow"] = {name: {part: chosen[name][part] for part in SHADOW} for name in others}
+        self._enter(ask, body["arm"], {name: one.denoised for name, one in choices.items()}, time)
         return body
 
-    def _floor(self, name: str) -> Array | None:
-        """Two uniform numbers: whether any arm is taken, and which; shadows take part in the same draw."""
-        if self.terms.floor == 0:
-            return None
-        if name == OBEYED:
-            self._drawn = self.floor.random(2)
-        return self._drawn
+    def _drawn(self) -> Array | None:
+        """Two uniform numbers, for all agents: whether any arm is taken, and which."""
+        return self.floor.random(2) if self.terms.floor else None
 
     def _believed(self, denoised: Denoised) -> dict[str, Any]:
         """The context as it is believed to be, in the caller's units."""
@@ -121,50 +98,30 @@ class State:
             "sd": dict(zip(names, sd.tolist(), strict=True)),
         }
 
-    def offer(self, ask: Ask) -> Offer:
-        """What a round is offered."""
-        at = None if ask.at is None else np.asarray([ask.at])
-        mask = self.arms.mask(ask)
-        return Offer(ask.noisy, ask.mask, time=np.asarray(self.number), arms=mask, at=at, noise=ask.noise)
-
-    def _enter(self, ask: Ask, body: Mapping[str, Any], kept: dict[str, Denoised], time: float) -> None:
+    def _enter(self, ask: Ask, arm: str, kept: dict[str, Denoised], time: float) -> None:
         """A decision becomes open, and the channels learn from its noisy context."""
-        law = self.mind.foreseen(kept[OBEYED])
         noisy = ask.noisy if ask.mask is None else np.where(ask.mask > 0, ask.noisy, np.nan)
-        self.watch.decided(self.arms.place.get(body["arm"], 0), noisy, law)
-        seen = {name: self.minds[name].observe(ask.unit, denoised) for name, denoised in kept.items()}
+        self.watch.decided(self.arms.place.get(arm, 0), noisy, self.mind.foreseen(kept[OBEYED]))
+        seen = self.minds.observe(ask.unit, kept)
+        vector = None if ask.vectors is None else ask.vectors[arm]
+        place = self.arms.place[arm] if vector is None else 0
         name = self.id_of(self.number)
-        vector = None if ask.vectors is None else ask.vectors[body["arm"]]
-        place = self.arms.place[body["arm"]] if vector is None else 0
-        self.open[name] = Open(name, self.number, ask.unit, time, body["arm"], place, vector, seen)
+        found = Open(name, self.number, ask.unit, time, arm, place, vector, seen)
+        self.windows.enter(found, hidden=self.minds.use_contexts, again=self.minds.lag > 0)
         self.number += 1
-        if self.terms.wait is not None:
-            self.waiting[name] = None
-        if self.uses_contexts:
-            self.hidden[name] = None
-        if self._lag:
-            self.recent.setdefault(ask.unit, []).append(name)
-
-    @property
-    def _lag(self) -> int:
-        """How many rounds later a round is learnt from again, at most; 0: never."""
-        lags = [mind.agent.revisits[0].lag for mind in self.minds.values() if mind.agent.revisits]
-        return max(lags, default=0)
 
     def _again(self, unit: str) -> None:
         """Before a unit's next reading: its decision of so many rounds ago is learnt from again."""
-        longest, recent = self._lag, self.recent.get(unit, [])
+        longest = self.minds.lag
+        if not longest:
+            return
         for name, mind in self.minds.items():
-            if mind.agent.revisits is None or len(recent) <= mind.agent.revisits[0].lag:
-                continue
-            found = self.open.get(recent[-1 - mind.agent.revisits[0].lag])
-            if found is not None and name in found.seen and not found.voided:
-                features = self.arms.features_of(found.brought)
-                found.seen[name] = mind.revisit(unit, found.seen[name], found.place, features)
-        while longest and len(recent) > longest:
-            found = self.open.get(recent.pop(0))
-            if found is not None:
-                self._close_if_done(found)
+            lag = 0 if mind.agent.revisits is None else mind.agent.revisits[0].lag
+            past = self.windows.before(unit, lag) if lag else None
+            if past is not None:
+                self.minds.revisit(name, past, self.arms.features_of(past.brought))
+        for gone in self.windows.forget(unit, longest):
+            self._close_if_done(gone)
 
     def apply(self, kind: str, decision: str | None, body: Mapping[str, Any], time: float) -> None:
         """An event of the log."""
@@ -186,29 +143,19 @@ class State:
             self.arms.frozen = body["arm"]
         elif kind == "shadow":
             refuse_changed("shadow", body["agent"], body.get("fingerprint"))
-            self.join(body["agent"], body["agent"])
+            self.minds.join(body["agent"], self.arms.features)
 
     def _follow(self, body: Mapping[str, Any], time: float) -> None:
-        """A decision of the log: its arm is known."""
+        """A decision of the log: its arm is known. Of an erased one only its random numbers are left."""
+        self._drawn()
         if body.get("erased"):
-            self._pass()
+            self.minds.skip()
+            self.number += 1
             return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
         self._again(ask.unit)
-        offer, features = self.offer(ask), self.arms.features_of(ask.vectors)
-        kept = {}
-        for name, mind in self.minds.items():
-            mind.advance()
-            self._floor(name)
-            kept[name] = mind.denoise(ask.unit, offer, features)
-        self._enter(ask, body, kept, time)
-
-    def _pass(self) -> None:
-        """A decision of which nothing is left but that it was made: its random numbers are drawn."""
-        for name, mind in self.minds.items():
-            mind.advance()
-            self._floor(name)
-        self.number += 1
+        features = self.arms.features_of(ask.vectors)
+        self._enter(ask, body["arm"], self.minds.denoise(ask.unit, self.offer(ask), features), time)
 
     def _reward(self, found: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] == "kept":
@@ -218,16 +165,12 @@ class State:
 
     def _learn(self, found: Open, value: float) -> None:
         """All agents learn from a reward, or keep it for the true context it awaits."""
-        features = self.arms.features_of(found.brought)
-        for name, seen in found.seen.items():
-            mind = self.minds[name]
-            found.seen[name], law = mind.reward(found.unit, seen, found.place, features, value)
-            if name == OBEYED:
-                self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
-        found.paid, found.settled = value, True
-        self.waiting.pop(found.id, None)
-        if self.awaits(found) and found.id not in self.hidden:
-            self.overdue[found.id] = None  # its true context can come no more
+        law = self.minds.reward(found, self.arms.features_of(found.brought), value)
+        self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
+        found.paid = value
+        self.windows.settle(found)
+        if self.minds.awaits(found) and not self.windows.is_hidden(found):
+            self.windows.overdue[found.id] = None
 
     def _reveal(self, found: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] not in ("learnt", "noted") or "context" not in body:
@@ -235,12 +178,7 @@ class State:
         news = {name: x for name, x in body["context"].items() if name not in found.shown}
         found.shown |= news
         self._held_against(found.seen[OBEYED], self.whole(news))
-        whole = self.whole(found.shown)
-        features = self.arms.features_of(found.brought)
-        for name, seen in found.seen.items():
-            mind = self.minds[name]
-            if mind.agent.revises is not None or (mind.agent.awaits_context and not np.isnan(whole).any()):
-                found.seen[name] = mind.reveal(found.unit, seen, found.place, features, whole)
+        self.minds.reveal(found, self.arms.features_of(found.brought), self.whole(found.shown))
 
     def _looked_back(self, body: Mapping[str, Any]) -> None:
         """A true context of a decision that is closed: nothing is learnt, but what was believed is judged."""
@@ -253,8 +191,8 @@ class State:
     def _held_against(self, seen: Seen, true: Array) -> None:
         """What was read and believed, against what is true."""
         mean, cov = seen.context
-        variance = np.diagonal(np.broadcast_to(cov, (1, *cov.shape[-2:])), axis1=-2, axis2=-1)
-        self.watch.revealed(seen.noisy[0], mean[0], variance[0], true[0])
+        variance = (cov if cov.ndim == 2 else cov[0]).diagonal()
+        self.watch.revealed(seen.noisy[0], mean[0], variance, true[0])
 
     def whole(self, shown: Mapping[str, float]) -> Array:
         """A true context in the agents' units, (1, d): not a number where it is not known."""
@@ -262,8 +200,8 @@ class State:
         return self.made.units.inside(raw)
 
     def _void(self, found: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
-        found.voided = found.settled = True
-        self.waiting.pop(found.id, None)
+        found.voided = True
+        self.windows.settle(found)
 
     def _expire(self, found: Open, body: Mapping[str, Any]) -> None:
         if body["what"] == "context":
@@ -271,82 +209,41 @@ class State:
             return
         if body["value"] is not None:
             self._learn(found, body["value"])
-        found.settled, found.expired = True, True
-        self.waiting.pop(found.id, None)
+        found.expired = True
+        self.windows.settle(found)
 
     def due(self, time: float) -> list[tuple[str, dict[str, Any]]]:
         """The expiries that are due, oldest first."""
-        terms, found = self.terms, []
-        for name in self.waiting:
-            opened = self.open[name]
-            if terms.wait is None or opened.time + terms.wait > time:
-                break
-            value = combined(terms.combine, opened.rewards) if opened.rewards else terms.default_reward
-            found.append((name, {"what": "reward", "value": value}))
-        names, within = [*self.overdue], terms.reveal_within
-        for name in self.hidden:
-            if within is None or self.open[name].time + within > time:
-                break
-            names.append(name)
-        return found + [(name, {"what": "context"}) for name in names if self.awaits(self.open[name])]
-
-    def awaits_context(self, found: Open) -> bool:
-        """Whether a reward would have to be kept until the true context is known."""
-        return self.mind.agent.awaits_context and found.seen[OBEYED].known is None
-
-    def refuse_unit(self, unit: str) -> None:
-        """Some learners denoise past rounds with one bias for all."""
-        first = next(iter(self.mind.channels), unit)
-        for mind in self.minds.values():
-            if unit != first and mind.agent.looks_back is not None:
-                allowed = f"one unit: the learner of {mind.agent.name!r} denoises past rounds with one bias"
-                raise InputError("unit", repr(unit), allowed)
-
-    def refuse_noise(self, ask: Ask) -> None:
-        """To most denoisers all readings are alike."""
-        for mind in self.minds.values():
-            if ask.noise is not None and mind.agent.timed is None:
-                allowed = f"none: to the denoiser of {mind.agent.name!r} all readings are alike"
-                raise InputError("noise", "given for one reading", allowed)
-
-    def awaits(self, found: Open) -> bool:
-        """Whether a reward is kept that cannot be learnt from before the true context is known."""
-        seen = found.seen.get(OBEYED)
-        waits = self.mind.agent.awaits_context and not found.dropped and not found.voided
-        return waits and seen is not None and seen.reward is not None and seen.known is None
+        terms, late = self.terms, [self.open[name] for name in self.windows.overdue]
+        found: list[tuple[str, dict[str, Any]]] = []
+        for one in self.windows.unpaid(time):
+            value = combined(terms.combine, one.rewards) if one.rewards else terms.default_reward
+            found.append((one.id, {"what": "reward", "value": value}))
+        late += self.windows.unseen(time)
+        return found + [(one.id, {"what": "context"}) for one in late if self.minds.awaits(one)]
 
     def close_past(self, time: float) -> None:
         """True contexts that did not come are too late by now: decisions that are settled are let go."""
-        within = self.terms.reveal_within
-        while within is not None and self.hidden:
-            name = next(iter(self.hidden))
-            found = self.open[name]
-            if found.time + within > time:
-                return
-            del self.hidden[name]
-            if self.awaits(found):
-                self.overdue[name] = None
+        for found in list(self.windows.unseen(time)):
+            self.windows.shut(found)
+            if self.minds.awaits(found):
+                self.windows.overdue[found.id] = None
             self._close_if_done(found)
 
     def _close_if_done(self, found: Open) -> None:
         """Let go of what nothing can change any more."""
         known = len(found.shown) == len(self.terms.context)
-        hidden = found.id in self.hidden and not known and not found.voided
-        again = found.id in self.recent.get(found.unit, ()) and not found.voided
-        if found.settled and not hidden and not again and not self.awaits(found):
-            for names in (self.open, self.hidden, self.overdue):
-                names.pop(found.id, None)
+        shown = known or not self.windows.is_hidden(found)
+        over = found.voided or (shown and not self.windows.is_recent(found))
+        if found.settled and over and not self.minds.awaits(found):
+            self.windows.close(found)
 
     def _arms(self, body: Mapping[str, Any]) -> None:
         """Arms come, go and come back."""
         before = self.made.knowledge(self.arms.features)
         self.arms.change(body, self.number)
         after = self.made.knowledge(self.arms.features)
-        for name, mind in self.minds.items():
-            mind.grow(before, after)
-            for found in self.open.values():
-                if name in found.seen:
-                    found.seen[name] = mind.grown(found.seen[name])
+        self.minds.grow(before, after, self.open.values())
 
 
 ABOUT_DECISIONS = {

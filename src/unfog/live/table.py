@@ -48,10 +48,6 @@ def write(
 ) -> dict[str, Tail]:
     """Rows and statements in one transaction; the problems as they are then."""
     grown = dict(tails)
-    if len(batch) == 1 and batch[0].problem in tails and statements is None:
-        (row,) = numbered(batch, grown)
-        connection.execute(INSERT, row)  # a statement by itself is a transaction, and takes less time
-        return grown
     connection.execute("BEGIN IMMEDIATE")
     if batch:
         connection.executemany(INSERT, list(numbered(batch, grown)))
