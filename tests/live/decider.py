@@ -52,7 +52,8 @@ def asked(chance: random.Random, open_: list[str], key: str) -> tuple[str, dict[
     """Any call, with this key where it takes one; decisions it is about are those of the thread."""
     verb = chance.choices(["decide", "reward", "reveal", "void", "arms"], [40, 30, 20, 5, 5])[0]
     if verb == "arms":
-        return chance.choice(["retire_arm", "restore_arm"]), {"arm": "ask"}
+        verb = chance.choices(["retire_arm", "restore_arm", "add_arm"], [5, 5, 1])[0]
+        return verb, {"arm": f"arm {key}" if verb == "add_arm" else "ask"}
     if verb == "decide" or not open_:
         context = {"steps": chance.gauss(3000, 1500), "sleep": chance.choice([None, chance.gauss(7, 1)])}
         unit = chance.choice([None, "ann", "bob", "cy"])
