@@ -20,6 +20,10 @@ from unfog.model import channel as channels
 from unfog.model.channel import Channel
 from unfog.model.knowledge import Knowledge
 
+PAIRS = (
+    "{agent} learns from pairs: a reward waits for its true context, which must come whole."
+    " Agents such as late take contexts in part, and rewards without."
+)
 ORDINARY = (
     "No channel is told, so readings are taken for the truth: an ordinary contextual bandit."
     " Pairs of noisy and true contexts from before (unfog.calibrate) are what it would need to do better."
@@ -43,7 +47,9 @@ class Made:
     @cached_property
     def note(self) -> str:
         """What a caller should know of these terms."""
-        return ORDINARY if self.terms.channel is None else ""
+        if self.terms.channel is None:
+            return ORDINARY
+        return PAIRS.format(agent=self.agent.name) if self.agent.awaits_context else ""
 
     def first(self) -> FeatureMap:
         """The map of the arms that there are when the problem is made; of one, where arms come later."""
