@@ -1,6 +1,6 @@
 """One row of the live benchmark, in a process of its own: time and memory of decisions with a log.
 
-    python -m benchmarks.live_worker per_arm --events 1000000
+    python -m benchmarks.live_worker per_arm --events 300000
 
 d = 5 coordinates, K = 40 arms, the agent `unfog`: with features of their own for each arm (m = 240), or with
 quadratic features of vectors (m = 15), the model of the peers. Every number is of this process alone.
@@ -104,7 +104,7 @@ def bare_commit(folder: Path, sync: str, rounds: int) -> dict[str, float]:
 
 
 def log_of(folder: Path, features: str, events: int) -> tuple[Path, int]:
-    """A log of so many events, half of them decisions: made by deciding once and repeating what it wrote."""
+    """A log of so many events, half of them decisions and half their rewards."""
     path = folder / "many.unfog"
     rng = np.random.default_rng(4)
     with unfog.live.open(path, sync="normal") as store:
@@ -173,7 +173,7 @@ def main() -> None:
     )
     parser.add_argument("features", choices=["per_arm", "quadratic"])
     parser.add_argument("--rounds", type=int, default=3000)
-    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--events", type=int, default=300_000)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("UNFOG_BENCH_DISK")) as place:
         folder = Path(place)

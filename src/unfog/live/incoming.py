@@ -4,16 +4,15 @@ Each is held against the state that the events before it have led to. What it as
 might have asked for then; what was answered is not made again, that is what a replay that verifies is for.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from unfog.inputs import InputError, shown
-from unfog.live import asking, names, terms
-from unfog.live.asking import Ask, number
+from unfog.live import asking, incoming_choice, names, terms
+from unfog.live.asking import number
+from unfog.live.incoming_choice import Body, mapping, refuse_fields, whole_context
 from unfog.live.reference import fingerprint
 from unfog.live.state import REQUEST, State
 
-Body = Mapping[str, Any]
 OUTCOMES = {
     "reward": ("learnt", "kept", "waits", "late", "ignored", "known"),
     "reveal": ("learnt", "noted", "late", "known"),
@@ -44,9 +43,9 @@ def problem(decision: object, key: object, body: Body) -> None:
     for field, value in (("decision", decision), ("key", key)):
         if value is not None:
             raise InputError(field, shown(value), "none: the terms of a problem have none")
-    _fields(body, *FIELDS["problem"])
+    refuse_fields(body, *FIELDS["problem"])
     names.name("uid", body["uid"])
-    _fields(_mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
+    refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
     for name in ("seed", "learn", "reward_var"):
         if body[name] is None and (name, body["rewards"]) != ("reward_var", "bernoulli"):
             raise InputError(name, None, "what it was when the problem was made")
@@ -56,7 +55,7 @@ def problem(decision: object, key: object, body: Body) -> None:
 def check(state: State, kind: str, decision: object, key: object, body: Body) -> None:
     """Refuse an event that could not come next."""
     erased = kind in ("decide", "reveal") and body.get("erased") is True
-    _fields(body, *(ERASED if erased else FIELDS[kind]))
+    refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
     if key is not None:
         names.name("key", key)
     if kind in OUTCOMES and body.get("outcome") not in OUTCOMES[kind]:
@@ -67,17 +66,12 @@ def check(state: State, kind: str, decision: object, key: object, body: Body) ->
         _known(state, decision)
     elif decision is not None:
         raise InputError("decision", shown(decision), "none: this event is about no decision")
-    if not erased:
+    if erased:
+        return
+    if kind == "decide":
+        incoming_choice.decision(state, body)
+    else:
         CHECKS[kind](state, str(decision), body)
-
-
-def _fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...]) -> None:
-    for name in needed:
-        if name not in body:
-            raise InputError(name, "missing", "all that such an event says")
-    for name in body:
-        if name not in needed and name not in allowed:
-            raise InputError(name, "no such field", ", ".join(dict.fromkeys((*needed, *allowed))))
 
 
 def _numbered(state: State, decision: object, body: Body) -> None:
@@ -97,86 +91,6 @@ def _known(state: State, decision: object) -> None:
         raise InputError("decision", shown(decision), "a decision of an event before")
 
 
-def _decide(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
-    ask = _asked(state, body)
-    _chosen(state, ask, body)
-    _context("denoised", body["denoised"], state)
-    _context("sd", body["sd"], state)
-    if body.get("frozen", True) is not True:
-        raise InputError("frozen", shown(body["frozen"]), "true, or nothing")
-    for name, other in _mapping("shadow", body.get("shadow", {})).items():
-        if name not in state.minds:
-            raise InputError(f"shadow.{name}", "no such shadow", ", ".join(state.minds))
-        _fields(_mapping(f"shadow.{name}", other), ("arm", "probability", "shares"), ())
-        _own_choice(state, ask, other)
-
-
-def _asked(state: State, body: Body) -> Ask:
-    """What was asked for, as it might have been then."""
-    asked = {name: body[name] for name in REQUEST if name in body}
-    ask = asking.ask(
-        state.made, **{"probability" if name == "given" else name: value for name, value in asked.items()}
-    )
-    for name, value in asked.items():
-        known = ask.request.get(name)
-        if known is None or known != value or type(known) is not type(value):
-            raise InputError(name, shown(value), "as it is logged")
-    state.arms.check(ask)
-    state.minds.refuse(ask)
-    return ask
-
-
-def _chosen(state: State, ask: Ask, body: Body) -> None:
-    """The arm that was taken, whoever chose it."""
-    forced = body.get("forced")
-    if forced is None:
-        _own_choice(state, ask, body)
-        return
-    if body["arm"] != forced:
-        raise InputError("arm", shown(body["arm"]), forced)
-    if body["probability"] != body.get("given") or type(body["probability"]) is bool:
-        raise InputError("probability", shown(body["probability"]), "that which was given, if any was")
-    _shares(state, ask, body["shares"])
-
-
-def _own_choice(state: State, ask: Ask, chosen: Body) -> None:
-    """An arm that an agent chose, and its probability."""
-    choice = state.arms.choice(ask)
-    if chosen["arm"] not in choice:
-        raise InputError("arm", shown(chosen["arm"]), ", ".join(choice))
-    _share("probability", chosen["probability"])
-    _shares(state, ask, chosen["shares"])
-
-
-def _shares(state: State, ask: Ask, shares: object) -> None:
-    arms = state.arms.place if ask.vectors is None else ask.vectors
-    for name, share in _mapping("shares", shares).items():
-        if name not in arms:
-            raise InputError(f"shares.{name}", "no such arm", ", ".join(arms))
-        _share(f"shares.{name}", share)
-    if abs(sum(_mapping("shares", shares).values()) - 1) > 1e-6:
-        raise InputError("shares", shown(shares), "shares that sum to 1")
-
-
-def _mapping(field: str, value: object) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InputError(field, shown(value), "a mapping")
-    return value
-
-
-def _share(field: str, value: object) -> None:
-    if not 0 <= number(field, value) <= 1 + 1e-9:
-        raise InputError(field, value, "a number from 0 to 1")
-
-
-def _context(field: str, value: object, state: State, lost: bool = False) -> None:
-    """A whole context by name."""
-    found = asking.context_of(field, _mapping(field, value), state.terms.context)
-    for name, one in found.items():
-        if one is None and not lost:
-            raise InputError(f"{field}.{name}", one, "a number")
-
-
 def _reward(state: State, decision: str, body: Body) -> None:
     _paid(state, body["value"])
     found = state.open.get(decision)
@@ -193,7 +107,7 @@ def _paid(state: State, value: object) -> None:
 
 
 def _reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
-    given = _mapping("context", body["context"])
+    given = mapping("context", body["context"])
     told = asking.context_of("context", given, state.terms.context, whole=False)
     if not told or None in told.values():
         raise InputError("context", shown(given), "numbers by name, one at least")
@@ -204,10 +118,10 @@ def _reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     ):
         raise InputError("context", shown(given), "the whole context: this agent learns from no part")
     if "then" in body:
-        then = _mapping("then", body["then"])
-        _fields(then, ("noisy", "denoised", "sd"), ())
+        then = mapping("then", body["then"])
+        refuse_fields(then, ("noisy", "denoised", "sd"), ())
         for name in then:
-            _context(f"then.{name}", then[name], state, lost=name == "noisy")
+            whole_context(f"then.{name}", then[name], state, lost=name == "noisy")
 
 
 def _expire(state: State, decision: str, body: Body) -> None:
@@ -240,7 +154,7 @@ def _arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
             raise InputError(name, shown(found), "a list of names")
         for one in body.get(name, ()):
             names.name(name, one)
-    if "add" in body and names.arms("add", _mapping("add", body["add"]), {}) != body["add"]:
+    if "add" in body and names.arms("add", mapping("add", body["add"]), {}) != body["add"]:
         raise InputError("add", shown(body["add"]), "names, each with its numbers or null")
     state.arms.refuse(body)
 
@@ -271,7 +185,6 @@ def _nothing(state: State, decision: str, body: Body) -> None:
 
 
 CHECKS: dict[str, Callable[[State, str, Body], None]] = {
-    "decide": _decide,
     "reward": _reward,
     "reveal": _reveal,
     "void": _nothing,
