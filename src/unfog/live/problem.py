@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unfog.inputs import InputError, shown
 from unfog.live import answers, asking, inside, judging, names
 from unfog.live.answers import Decision, Receipt
+from unfog.live.arms import Arms
 from unfog.live.errors import Unknown
 from unfog.live.log import Row
 from unfog.live.reference import fingerprint
@@ -57,17 +58,23 @@ class Problem:
         """
         ask = asking.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
 
+        known: list[Arms] = []
+
         def work(state: State, now: float) -> Event:
             self._refuse(state, ask)
             state.close_past(now)
+            known.append(state.arms)
             name = state.id_of(state.number)
             return Event(name, state.decide(ask, now))
 
         done = self._act("decide", None, key, ask.request, work)
-        with self.store.lock:
-            arms = self.store.state(self.name).arms
-            chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
+        arms = known[0] if known else self._arms()
+        chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
         return answers.decision(done.decision or "", done.body, chances, shadows)
+
+    def _arms(self) -> Arms:
+        with self.store.lock:
+            return self.store.state(self.name).arms
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
