@@ -57,6 +57,8 @@ def context_of(
 
     Unless it need not be `whole`, every coordinate is named.
     """
+    if hasattr(value, "index") and hasattr(value, "to_dict"):  # a row of a data frame
+        value = value.to_dict()
     if isinstance(value, Mapping):
         for name in value:
             if name not in coordinates:

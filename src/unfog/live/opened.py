@@ -28,6 +28,7 @@ class Open:
         "dropped",
         "expired",
         "id",
+        "lost",
         "number",
         "paid",
         "place",
@@ -51,10 +52,12 @@ class Open:
         place: int,
         vector: Any,
         seen: dict[str, Seen],
+        lost: tuple[int, ...] = (),
     ) -> None:
         """As it was decided."""
         self.id, self.number, self.unit, self.time = id_, number, unit, time
         self.arm, self.place, self.vector, self.seen = arm, place, vector, seen
+        self.lost = lost  # coordinates of its reading
         self.rewards: list[float] = []  # kept until the wait is over
         self.paid: float | None = None  # what was learnt
         self.shown: dict[str, float] = {}  # of the true context
@@ -69,12 +72,12 @@ class Open:
         """All of it, in nested values."""
         first = self.id, self.number, self.unit, self.time, self.arm, self.place, self.vector, self.seen
         flags = self.settled, self.voided, self.expired, self.dropped
-        return (*first, self.rewards, self.paid, self.shown, flags)
+        return (*first, self.lost, self.rewards, self.paid, self.shown, flags)
 
     @classmethod
     def filled(cls, content: Sequence[Any]) -> "Open":
         """As it was."""
-        found = cls(*content[:8])
-        found.rewards, found.paid, found.shown = content[8:11]
-        found.settled, found.voided, found.expired, found.dropped = content[11]
+        found = cls(*content[:9])
+        found.rewards, found.paid, found.shown = content[9:12]
+        found.settled, found.voided, found.expired, found.dropped = content[12]
         return found

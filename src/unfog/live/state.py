@@ -22,7 +22,7 @@ from unfog.agents.round import Denoised, Offer
 from unfog.live.arms import Arms
 from unfog.live.asking import Ask, read
 from unfog.live.made import Made
-from unfog.live.mind import Mind, Seen
+from unfog.live.mind import Mind
 from unfog.live.minds import OBEYED, Minds
 from unfog.live.opened import Open, combined
 from unfog.live.reference import refuse_changed
@@ -106,7 +106,8 @@ class State:
         vector = None if ask.vectors is None else ask.vectors[arm]
         place = self.arms.place[arm] if vector is None else 0
         name = self.id_of(self.number)
-        found = Open(name, self.number, ask.unit, time, arm, place, vector, seen)
+        lost = () if ask.mask is None else tuple(np.flatnonzero(ask.mask[0] == 0).tolist())
+        found = Open(name, self.number, ask.unit, time, arm, place, vector, seen, lost)
         self.windows.enter(found, hidden=self.minds.use_contexts, again=self.minds.lag > 0)
         self.number += 1
 
@@ -177,7 +178,7 @@ class State:
             return
         news = {name: x for name, x in body["context"].items() if name not in found.shown}
         found.shown |= news
-        self._held_against(found.seen[OBEYED], self.whole(news))
+        self._held_against(found, self.whole(news)[0])
         self.minds.reveal(found, self.arms.features_of(found.brought), self.whole(found.shown))
 
     def _looked_back(self, body: Mapping[str, Any]) -> None:
@@ -186,13 +187,15 @@ class State:
         mean = units.inside(np.array([then["denoised"][name] for name in names]))
         sd = np.array([then["sd"][name] for name in names]) / units.scale
         noisy = np.array([np.nan if then["noisy"][name] is None else then["noisy"][name] for name in names])
-        self.watch.revealed(units.read(noisy), mean, sd**2, self.whole(body["context"])[0])
+        self.watch.revealed(units.inside(noisy), mean, sd**2, self.whole(body["context"])[0])
 
-    def _held_against(self, seen: Seen, true: Array) -> None:
-        """What was read and believed, against what is true."""
+    def _held_against(self, found: Open, true: Array) -> None:
+        """What was read, its bias included, and what was believed, against what is true: (d,)."""
+        seen, units = found.seen[OBEYED], self.made.units
         mean, cov = seen.context
-        variance = (cov if cov.ndim == 2 else cov[0]).diagonal()
-        self.watch.revealed(seen.noisy[0], mean[0], variance, true[0])
+        noisy = seen.noisy[0] + units.bias / units.scale
+        noisy[list(found.lost)] = np.nan
+        self.watch.revealed(noisy, mean[0], (cov if cov.ndim == 2 else cov[0]).diagonal(), true)
 
     def whole(self, shown: Mapping[str, float]) -> Array:
         """A true context in the agents' units, (1, d): not a number where it is not known."""
