@@ -317,9 +317,11 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
     assert missing - set(store.NUMERIC) == {
         "cli",
         "lab",
+        "live",
         "testing",
         "theory",
         "extras.py",
+        "look.py",
         "version.py",
         "py.typed",
     }
