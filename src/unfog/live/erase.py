@@ -22,7 +22,7 @@ KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")
 
 def erased(store: "Store", unit: str) -> dict[str, int]:
     """Erase a unit in all problems of a store: how many decisions of each."""
-    names.name("unit", unit)
+    unit = names.name("unit", unit)
     found: dict[str, int] = {}
     rows: list[Row] = []
     for problem in store.names():

@@ -47,7 +47,7 @@ def _asked(state: State, body: Body) -> Ask:
         if known is None or known != value or type(known) is not type(value):
             raise InputError(name, shown(value), "as it is logged")
     state.arms.check(ask)
-    state.minds.refuse(ask)
+    state.minds.refuse(ask, state.offer(ask))
     return ask
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unfog.agents.parts import Moment
 from unfog.agents.round import Denoised, Offer
 from unfog.features import FeatureMap
 from unfog.inputs import InputError
@@ -53,6 +54,12 @@ class Minds(Mapping[str, Mind]):
         found = self._made.agent_named("shadow", agent, features)
         self._found[agent] = Mind(found, self._made.knowledge(features), self._made.terms.seed)
 
+    def leave(self, agent: str, opened: Iterable[Open]) -> None:
+        """A shadow decides no more, and what it kept of open decisions goes with it."""
+        del self._found[agent]
+        for found in opened:
+            found.seen.pop(agent, None)
+
     @property
     def use_contexts(self) -> bool:
         """Whether one of them learns from true contexts."""
@@ -64,22 +71,14 @@ class Minds(Mapping[str, Mind]):
         lags = [mind.agent.revisits[0].lag for mind in self._found.values() if mind.agent.revisits]
         return max(lags, default=0)
 
-    def refuse(self, ask: Ask) -> None:
-        """Complain of a unit or a noise that one of them cannot make anything of."""
-        first = next(iter(self.obeyed.channels), ask.unit)
-        for mind in self._found.values():
-            who = repr(mind.agent.name)
-            if ask.unit != first and mind.agent.looks_back is not None:
-                allowed = f"one unit: the learner of {who} denoises past rounds with one bias"
-                raise InputError("unit", repr(ask.unit), allowed)
-            if ask.noise is not None and mind.agent.timed is None:
-                allowed = f"none: to the denoiser of {who} all readings are alike"
-                raise InputError("noise", "given for one reading", allowed)
+    def refuse(self, ask: Ask, offer: Offer) -> None:
+        """Complain of a unit, a time or a noise that the one that is obeyed can make nothing of."""
+        _refuse(self.obeyed, ask.unit, offer)
 
     def choose(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> dict[str, Choice]:
         """Everyone's choice in the decision of this number."""
         found = {}
-        for name, mind in self._found.items():
+        for name, mind in self._present(unit, offer):
             normals = mind.advance()
             considered = mind.consider(unit, offer, features)
             view = considered.view
@@ -90,8 +89,24 @@ class Minds(Mapping[str, Mind]):
 
     def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> dict[str, Denoised]:
         """What everyone makes of a reading, for a decision whose arm is known; random numbers are drawn."""
-        self.skip()
-        return {name: mind.denoise(unit, offer, features) for name, mind in self._found.items()}
+        found = {}
+        for name, mind in self._present(unit, offer):
+            mind.advance()
+            found[name] = mind.denoise(unit, offer, features)
+        return found
+
+    def _present(self, unit: str, offer: Offer) -> Iterator[tuple[str, Mind]]:
+        """The one that is obeyed, and those shadows that can make something of this reading.
+
+        A shadow that cannot sits the decision out: it must never stop the others.
+        """
+        for name, mind in self._found.items():
+            try:
+                if name != OBEYED:
+                    _refuse(mind, unit, offer)
+            except InputError:
+                continue
+            yield name, mind
 
     def skip(self) -> None:
         """Draw the random numbers of a decision that is not made."""
@@ -155,3 +170,18 @@ class Minds(Mapping[str, Mind]):
             if name not in self._found:
                 self.join(name, features)
             self._found[name].fill(told, self._made.knowledge(features))
+
+
+def _refuse(mind: Mind, unit: str, offer: Offer) -> None:
+    """Complain of what an agent can make nothing of; nothing is changed."""
+    who, channel = repr(mind.agent.name), mind.memory(unit).denoiser
+    if mind.agent.looks_back is not None and unit != next(iter(mind.channels), unit):
+        allowed = f"one unit: the learner of {who} denoises past rounds with one bias"
+        raise InputError("unit", repr(unit), allowed)
+    if mind.agent.timed is None:
+        if offer.noise is not None:
+            allowed = f"none: to the denoiser of {who} all readings are alike"
+            raise InputError("noise", "given for one reading", allowed)
+        return
+    moment = mind.agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
+    mind.agent.timed.before(mind.setup.denoiser, channel, moment)

@@ -26,7 +26,7 @@ def name(field: str, value: object) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise InputError(field, shown(value), allowed) from None
-    return value
+    return str.__str__(value)  # of NumPy's texts and of enumerations, too: logs and checksums hold plain text
 
 
 def listed(field: str, values: Any, allowed: str) -> list[Any]:

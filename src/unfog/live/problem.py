@@ -14,6 +14,7 @@ from unfog.live.answers import Decision, Receipt
 from unfog.live.arms import Arms
 from unfog.live.errors import Unknown
 from unfog.live.log import Row
+from unfog.live.minds import OBEYED
 from unfog.live.reference import fingerprint
 from unfog.live.state import State
 from unfog.live.terms import Terms
@@ -92,14 +93,15 @@ class Problem:
         """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
         ask = asking.ask(self.store.made(self.name), context, **asked)
         with self.store.lock:
-            self._refuse(self.store.state(self.name), ask)
             if key is not None:
-                self.store.known(
-                    Turn(self.name, "decide", None, names.name("key", key), ask.request, _nothing)
-                )
+                turn = Turn(self.name, "decide", None, names.name("key", key), ask.request, _nothing)
+                if self.store.known(turn) is not None:
+                    return  # it has its answer, whatever arms there are by now
+            self._refuse(self.store.state(self.name), ask)
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
+        decision = names.name("decision", decision)
         paid = self.terms.check_reward("value", value)
 
         def work(state: State, now: float) -> Event | None:
@@ -124,6 +126,7 @@ class Problem:
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
+        decision = names.name("decision", decision)
         given = asking.context_of("context", context, self.terms.context, whole=False)
         told = {name: value for name, value in given.items() if value is not None}
         if not told:
@@ -137,6 +140,7 @@ class Problem:
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:
         """It was never shown: learn nothing from it."""
+        decision = names.name("decision", decision)
 
         def work(state: State, now: float) -> Event | None:
             news = judging.void(state, decision, self._rows(decision))
@@ -167,6 +171,7 @@ class Problem:
 
     def shadow(self, agent: str) -> Receipt:
         """One more agent that decides on the same stream from now on, without being obeyed."""
+        agent = names.name("agent", agent)
 
         def work(state: State, now: float) -> Event:
             if agent in state.minds:
@@ -176,7 +181,20 @@ class Problem:
             body = {"agent": agent, "outcome": "done"} | ({} if own is None else {"fingerprint": own})
             return self._applied(state, "shadow", None, body, now)
 
-        return self._report("shadow", None, None, {"agent": names.name("agent", agent)}, work)
+        return self._report("shadow", None, None, {"agent": agent}, work)
+
+    def unshadow(self, agent: str) -> Receipt:
+        """A shadow decides no more."""
+        agent = names.name("agent", agent)
+
+        def work(state: State, now: float) -> Event:
+            shadows = [name for name in state.minds if name != OBEYED]
+            if agent not in shadows:
+                raise Unknown("agent", repr(agent), ", ".join(shadows) or "no shadow there is")
+            body = {"agent": agent, "leaves": True, "outcome": "done"}
+            return self._applied(state, "shadow", None, body, now)
+
+        return self._report("shadow", None, None, {"agent": agent, "leaves": True}, work)
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
         """The log after the event `since`: mappings with seq, kind, decision, time and more."""
@@ -238,15 +256,13 @@ class Problem:
     def _report(
         self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
     ) -> Receipt:
-        if decision is not None:
-            names.name("decision", decision)
         done = self._act(kind, decision, key, request, work)
         return answers.receipt(done.seq, done.body["outcome"])
 
     def _refuse(self, state: State, ask: asking.Ask) -> None:
         """What cannot be decided now."""
         state.arms.check(ask)
-        state.minds.refuse(ask)
+        state.minds.refuse(ask, state.offer(ask))
 
     def _rows(self, decision: str) -> Callable[[], Sequence[Row]]:
         return lambda: self.store.log.of(self.name, decision)

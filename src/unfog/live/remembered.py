@@ -57,7 +57,9 @@ class Remembered:
         found = self._made.get(name)
         if found is None:
             with self.lock:
-                found = self._made[name] = Made(terms.Terms.read(self._body(name)))
+                body = self._body(name)
+                terms.refuse_other(body, {})  # code of the caller's own that is not what it was
+                found = self._made[name] = Made(terms.Terms.read(body))
         return found
 
     def state(self, name: str) -> State:

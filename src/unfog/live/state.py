@@ -142,6 +142,8 @@ class State:
             self._arms(body)
         elif kind == "freeze":
             self.arms.frozen = body["arm"]
+        elif kind == "shadow" and body.get("leaves"):
+            self.minds.leave(body["agent"], self.open.values())
         elif kind == "shadow":
             refuse_changed("shadow", body["agent"], body.get("fingerprint"))
             self.minds.join(body["agent"], self.arms.features)

@@ -103,7 +103,7 @@ class Store(Remembered):
         terms.refuse_unknown(others)
         told = locals()
         given = {term: told[term] for term in terms.FIELDS if told[term] is not UNSET}
-        names.name("name", name)
+        name = names.name("name", name)
         with self.lock:
             if name not in self.log.names():
                 if not given:

@@ -145,6 +145,8 @@ def _learn(field: str, value: Any, told: Mapping[str, Any]) -> str:
 def _combine(field: str, value: Any, told: Mapping[str, Any]) -> str:
     if inputs.one_of(field, value, COMBINE) not in ("last", "first") and told["learn"] == "at_once":
         raise InputError(field, repr(value), "'last' or 'first', unless learn is 'after_wait'")
+    if value in ("sum", "mean") and told["rewards"] == "bernoulli":
+        raise InputError(field, repr(value), "one of which rewards of 0 or 1 come: last, first, max, min")
     return str(value)
 
 
@@ -212,7 +214,7 @@ def refuse_other(body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         was = body[name]
         if name == "channel" and isinstance(now, dict) and isinstance(was, dict):
             now = {part: now.get(part) for part in was}
-        if now != was:
+        if now != was or (name == "arms" and list(now) != list(was)):
             raise InputError(name, value, f"as it was when the problem was made: {_shown(was)}")
     prints = _fingerprints(body)
     for name, was in body["fingerprints"].items():

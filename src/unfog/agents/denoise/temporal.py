@@ -214,11 +214,17 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
 def _check(clock: Clockwork, state: State, at: Array, length: Array) -> None:
     """Refuse what is no time, and times that go back."""
     if not np.isfinite(at).all():
-        raise InputError("at", f"{at}", "times: numbers, in the unit of the constants of time")
+        raise InputError("at", f"{_said(at)}", "times: numbers, in the unit of the constants of time")
     if (length < 0).any():
-        first = bool((state.number < 0).all())
-        before = f"{clock.since}, where the calibration ended" if first else f"{state.at}, the last reading"
-        raise InputError("at", f"{at} after {before}", "times that never go back, on the calibration's clock")
+        first, last = bool((state.number < 0).all()), _said(state.at)
+        before = f"{clock.since}, where the calibration ended" if first else f"{last}, the last reading"
+        allowed = "times that never go back, on the calibration's clock"
+        raise InputError("at", f"{_said(at)} after {before}", allowed)
+
+
+def _said(times: Array) -> Array | float:
+    """The one time, where there is one."""
+    return float(times.item()) if times.size == 1 else times
 
 
 def _noise_root(noise: Array, like: Array) -> Array:
