@@ -1,12 +1,14 @@
 """Bad terms of a live problem, and other terms for one that is there, are refused by the field."""
 
+import linecache
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.live.ground import CHANNEL, opened, problem
+from tests.live.ground import CHANNEL, Hand, opened, problem
 from tests.live.nonsense import JUNK, refusal
 from unfog.inputs import InputError
 
@@ -70,3 +72,35 @@ def test_other_terms(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="colour: no such field"):
             store.problem("p", colour="red")
         assert len(live.events()) == 1
+
+
+@pytest.mark.parametrize("combine", ["sum", "mean"])
+def test_rewards_of_0_or_1_do_not_add_up(tmp_path: Path, combine: str) -> None:
+    with opened(tmp_path, Hand()) as store:
+        told = {"rewards": "bernoulli", "wait": "10m", "learn": "after_wait"}
+        with pytest.raises(InputError, match=rf"^combine: '{combine}'; allowed: one of which"):
+            problem(store, combine=combine, **told)
+        assert problem(store, combine="max", **told).decide([1, 2]).number == 0
+
+
+def test_the_order_of_arms_is_part_of_the_terms(tmp_path: Path) -> None:
+    """Priors of theta go by it."""
+    with opened(tmp_path, Hand()) as store:
+        problem(store, arms=["a", "b"])
+        with pytest.raises(InputError, match=r"^arms: "):
+            problem(store, arms=["b", "a"])
+
+
+def test_code_that_has_changed_makes_no_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is noticed by whoever asks for the problem first, not only by `store.problem`."""
+    monkeypatch.syspath_prepend(tmp_path)
+    code = "from unfog.features import per_arm as found\n"
+    (tmp_path / "maps_of_mine.py").write_text(code)
+    with opened(tmp_path, Hand()) as store:
+        problem(store, features="maps_of_mine:found", arms={"a": [0.0, 0.0], "b": [0.0, 0.0]}).decide([1, 2])
+        store.log.discard("p")
+    (tmp_path / "maps_of_mine.py").write_text(code + "# other code\n")
+    sys.modules.pop("maps_of_mine")
+    linecache.clearcache()
+    with opened(tmp_path, Hand()) as store, pytest.raises(InputError, match=r"^features: .* has changed"):
+        store.replay()

@@ -78,11 +78,11 @@ def test_a_replay_lets_nothing_expire(tmp_path: Path) -> None:
         made, before = live.decide([0, 1]), live.fingerprint()
         clock.time += 3600
         assert store.replay(verify=True)["p"].same
-        assert (live.pending(), live.fingerprint()) == ([made.id], before)
+        assert ([*store.state("p").open], live.fingerprint()) == ([made.id], before)
     with opened(tmp_path, clock) as store:
         live = store.problem("p")
         store.log.discard("p")
-        assert (live.pending(), live.fingerprint()) == ([made.id], before)
+        assert ([*store.state("p").open], live.fingerprint()) == ([made.id], before)
         live.decide([0, 1])
         assert made.id not in live.pending()
 
@@ -154,3 +154,26 @@ def test_threads(tmp_path: Path, sync: str) -> None:
             assert kinds(live, "reward") == workers * rounds // 2
             rows = live.events()
             assert len({one["decision"] for one in rows if one["kind"] == "decide"}) == workers * rounds // 2
+
+
+def test_to_look_is_a_call_that_lets_things_expire(tmp_path: Path) -> None:
+    clock = Hand()
+    with opened(tmp_path, clock) as store:
+        live = problem(store, wait="10m", default_reward=0.0)
+        live.decide([0, 1])
+        clock.time += 3600
+        assert live.pending() == []
+        assert store.state("p").mind.learnt == kinds(live, "expire") == 1
+        live.decide([0, 1])
+        clock.time += 3600
+        assert live.belief().attrs["rewards_learnt"] == 2
+
+
+def test_a_repeated_report_has_the_number_of_the_first(tmp_path: Path) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live, other = problem(store), problem(store, "q")
+        made = live.decide([0, 1])
+        first = live.reward(made.id, 1.0)
+        other.decide([0, 1])
+        again = live.reward(made.id, 1.0)
+        assert (again.seq, again.outcome) == (first.seq, "known")

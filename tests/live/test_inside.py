@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 import unfog
@@ -115,13 +114,3 @@ def test_problems_without_a_channel_say_so(tmp_path: Path) -> None:
         assert "bias" not in plain.belief()
         pairs = store.problem("pairs", **terms(agent="unfog-delayed"))
         assert "must come whole" in pairs.note
-
-
-def test_a_row_of_a_data_frame_is_a_context(walks: Problem) -> None:
-    frame = pd.DataFrame({"sleep": [7.2], "steps": [3900.0]})
-    assert (
-        walks.decide(frame.iloc[0]).denoised
-        == walks.decide({"steps": 3900.0, "sleep": 7.2}, unit="x").denoised
-    )
-    with pytest.raises(unfog.InputError, match=r"^context\.sleep: nan"):
-        walks.decide(pd.Series({"sleep": np.nan, "steps": 1.0}))

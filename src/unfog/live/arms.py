@@ -20,8 +20,6 @@ from unfog.live.asking import Ask
 from unfog.live.made import Made
 from unfog.maths.arrays import Array
 
-CHANGES = ("add", "retire", "restore")
-
 
 class Arms:
     """All arms there ever were, in the order they came."""

@@ -14,10 +14,14 @@ import numpy as np
 from unfog import inputs
 from unfog.inputs import LARGEST, InputError, shown
 from unfog.live import names
+from unfog.live.errors import Conflict
 from unfog.live.made import Made
 from unfog.maths.arrays import Array
 
 ASKED = ("context", "unit", "arms", "key", "at", "noise", "forced", "probability")
+
+
+REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")  # what is logged of a request
 
 
 class Ask(NamedTuple):
@@ -57,8 +61,6 @@ def context_of(
 
     Unless it need not be `whole`, every coordinate is named.
     """
-    if hasattr(value, "index") and hasattr(value, "to_dict"):  # a row of a data frame
-        value = value.to_dict()
     if isinstance(value, Mapping):
         for name in value:
             if name not in coordinates:
@@ -135,9 +137,19 @@ def several(field: str, asked: Any) -> list[dict[str, Any]]:
     return [dict(one) for one in found]
 
 
+def refuse_keys(field: str, keys: Sequence[object], asks: Sequence[Ask]) -> None:
+    """Complain of a key that stands for two requests of one batch."""
+    first: dict[object, Ask] = {}
+    for i, (key, ask) in enumerate(zip(keys, asks, strict=True)):
+        if key is not None and first.setdefault(key, ask).request != ask.request:
+            raise Conflict(f"{field}[{i}].key", shown(key), "a key for each request of a batch")
+
+
 def _time(at: object) -> float:
-    allowed = "a number, or a datetime"
+    allowed = "a number, or a datetime with its time zone"
     try:
+        if isinstance(at, datetime) and at.tzinfo is None:
+            raise InputError("at", f"{at.isoformat()} has no time zone", allowed)
         return at.timestamp() if isinstance(at, datetime) else number("at", at, allowed)
     except (OverflowError, OSError, ValueError) as error:
         if isinstance(error, InputError):

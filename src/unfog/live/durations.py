@@ -4,6 +4,8 @@ import re
 from datetime import timedelta
 from typing import TypeAlias
 
+import numpy as np
+
 from unfog.inputs import InputError, shown
 
 Span: TypeAlias = str | float | timedelta | None
@@ -27,7 +29,7 @@ def seconds(field: str, value: object) -> float | None:
 def _read(value: object) -> float | None:
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         return float(max(-LONGEST, min(value, 2 * LONGEST)))  # an integer may be too large for a float
     match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
     return None if match is None else float(match[1]) * SECONDS[match[2]]

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from unfog.inputs import InputError, shown
 from unfog.live import asking, incoming_choice, names, terms
-from unfog.live.asking import number
+from unfog.live.asking import REQUEST, number
 from unfog.live.incoming_choice import Body, mapping, refuse_fields, whole_context
 from unfog.live.reference import fingerprint
-from unfog.live.state import REQUEST, State
+from unfog.live.state import State
 
 OUTCOMES = {
     "reward": ("learnt", "kept", "waits", "late", "ignored", "known"),

@@ -5,8 +5,8 @@ from typing import Any
 
 from unfog.inputs import InputError, shown
 from unfog.live import asking
-from unfog.live.asking import Ask, number
-from unfog.live.state import REQUEST, State
+from unfog.live.asking import REQUEST, Ask, number
+from unfog.live.state import State
 
 Body = Mapping[str, Any]
 

@@ -1,6 +1,6 @@
 """The agents of a live problem: the one that is obeyed, and its shadows, which see and learn the same."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +74,21 @@ class Minds(Mapping[str, Mind]):
     def refuse(self, ask: Ask, offer: Offer) -> None:
         """Complain of a unit, a time or a noise that the one that is obeyed can make nothing of."""
         _refuse(self.obeyed, ask.unit, offer)
+
+    def refuse_together(self, field: str, asks: Sequence[Ask], number: int) -> None:
+        """Complain of requests that the one that is obeyed cannot follow one after the other.
+
+        The first will be the decision of this number. Each by itself is sound.
+        """
+        agent, last = self.obeyed.agent, dict[str, float]()
+        for i, ask in enumerate(asks):
+            if agent.looks_back is not None and ask.unit != asks[0].unit:
+                raise InputError(f"{field}[{i}].unit", repr(ask.unit), "one unit, for this agent")
+            now = float(number + i) if ask.at is None else ask.at
+            if agent.timed is not None and now < last.get(ask.unit, now):
+                before = last[ask.unit]
+                raise InputError(f"{field}[{i}].at", f"{now} after {before}", "times that never go back")
+            last[ask.unit] = now
 
     def choose(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> dict[str, Choice]:
         """Everyone's choice in the decision of this number."""

@@ -12,6 +12,7 @@ from unfog.inputs import InputError, shown
 from unfog.live import answers, asking, inside, judging, names
 from unfog.live.answers import Decision, Receipt
 from unfog.live.arms import Arms
+from unfog.live.asking import Ask
 from unfog.live.errors import Unknown
 from unfog.live.log import Row
 from unfog.live.minds import OBEYED
@@ -84,20 +85,25 @@ class Problem:
         """
         wanted = asking.several("asked", asked)
         with self.store.together():
+            asks = []
             for i, one in enumerate(wanted):
                 with asking.in_place(f"asked[{i}]"):
-                    self.refuse(**one)
+                    asks.append(self.refuse(**one))
+            asking.refuse_keys("asked", [one.get("key") for one in wanted], asks)
+            state = self.store.state(self.name)
+            state.minds.refuse_together("asked", asks, state.number)
             return [self.decide(**one) for one in wanted]
 
-    def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> None:
+    def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
         """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
         ask = asking.ask(self.store.made(self.name), context, **asked)
         with self.store.lock:
             if key is not None:
                 turn = Turn(self.name, "decide", None, names.name("key", key), ask.request, _nothing)
                 if self.store.known(turn) is not None:
-                    return  # it has its answer, whatever arms there are by now
+                    return ask  # it has its answer, whatever arms there are by now
             self._refuse(self.store.state(self.name), ask)
+        return ask
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
@@ -203,12 +209,12 @@ class Problem:
     def pending(self) -> list[str]:
         """Decisions whose reward may still come, oldest first."""
         with self.store.lock:
-            return [found.id for found in self.store.state(self.name).open.values() if not found.settled]
+            return [found.id for found in self.store.up_to_date(self.name).open.values() if not found.settled]
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
         with self.store.lock:
-            return inside.belief(self.store.state(self.name), self._unit(unit))
+            return inside.belief(self.store.up_to_date(self.name), self._unit(unit))
 
     def expected(
         self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
@@ -216,14 +222,14 @@ class Problem:
         """What each arm would be expected to earn in this context; nothing is decided or learnt."""
         ask = asking.ask(self.store.made(self.name), context, unit, arms, at, noise)
         with self.store.lock:
-            state = self.store.state(self.name)
+            state = self.store.up_to_date(self.name)
             state.arms.check(ask)
             return inside.expected(state, ask)
 
     def diagnostics(self) -> "xr.Dataset":
         """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
         with self.store.lock:
-            return inside.diagnosed(self.store.state(self.name), self.store.now())
+            return inside.diagnosed(self.store.up_to_date(self.name), self.store.now())
 
     def figure(self) -> "Figure":
         """The same as a picture."""

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from unfog.live.asking import read
+from unfog.live.asking import REQUEST, read
 from unfog.live.errors import StoreError
 from unfog.live.log import Row
 from unfog.live.made import Made
-from unfog.live.state import REQUEST, State
+from unfog.live.state import State
 
 
 class Replayed(NamedTuple):

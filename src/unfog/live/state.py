@@ -20,7 +20,7 @@ import numpy as np
 
 from unfog.agents.round import Denoised, Offer
 from unfog.live.arms import Arms
-from unfog.live.asking import Ask, read
+from unfog.live.asking import REQUEST, Ask, read
 from unfog.live.made import Made
 from unfog.live.mind import Mind
 from unfog.live.minds import OBEYED, Minds
@@ -142,11 +142,8 @@ class State:
             self._arms(body)
         elif kind == "freeze":
             self.arms.frozen = body["arm"]
-        elif kind == "shadow" and body.get("leaves"):
-            self.minds.leave(body["agent"], self.open.values())
         elif kind == "shadow":
-            refuse_changed("shadow", body["agent"], body.get("fingerprint"))
-            self.minds.join(body["agent"], self.arms.features)
+            self._shadow(body)
 
     def _follow(self, body: Mapping[str, Any], time: float) -> None:
         """A decision of the log: its arm is known. Of an erased one only its random numbers are left."""
@@ -243,6 +240,14 @@ class State:
         if found.settled and over and not self.minds.awaits(found):
             self.windows.close(found)
 
+    def _shadow(self, body: Mapping[str, Any]) -> None:
+        """A shadow joins, or leaves."""
+        if body.get("leaves"):
+            self.minds.leave(body["agent"], self.open.values())
+            return
+        refuse_changed("shadow", body["agent"], body.get("fingerprint"))
+        self.minds.join(body["agent"], self.arms.features)
+
     def _arms(self, body: Mapping[str, Any]) -> None:
         """Arms come, go and come back."""
         before = self.made.knowledge(self.arms.features)
@@ -257,4 +262,3 @@ ABOUT_DECISIONS = {
     "void": State._void,
     "expire": State._expire,
 }
-REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")

@@ -15,6 +15,7 @@ from unfog.agents.assemble import Agent
 from unfog.features import MapBuilder
 from unfog.inputs import InputError
 from unfog.live import erase, names, terms, transfer
+from unfog.live.asking import REQUEST
 from unfog.live.durations import Span
 from unfog.live.errors import Conflict, Stale, Unknown
 from unfog.live.log import Log, Row
@@ -31,6 +32,10 @@ TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes 
 
 class Unset:
     """Not given: as it was when the problem was made, or else as it is unless told."""
+
+    def __repr__(self) -> str:
+        """As help shows it."""
+        return "as it was, or unless told"
 
 
 UNSET = Unset()
@@ -161,7 +166,7 @@ class Store(Remembered):
             if event is None:
                 body = {**turn.request, "outcome": "known"}
                 if turn.key is None:
-                    return Done(self.log.last, turn.decision, body)
+                    return Done(self._seq_of(turn), turn.decision, body)
                 event = Event(turn.decision, body)  # so that the key is not used for something else
                 state.apply(turn.kind, turn.decision, body, now)
             row = self._row(turn.problem, turn.kind, event.decision, turn.key, now, event.body)
@@ -170,6 +175,18 @@ class Store(Remembered):
                 self._states.pop(turn.problem, None)  # it may be half done: the log says what was
             raise
         return Done(row.seq, event.decision, event.body)
+
+    def _seq_of(self, turn: Turn) -> int:
+        """The event that has said it before."""
+        rows = self.log.of(turn.problem, turn.decision or "")
+        return max((row.seq for row in rows if row.kind == turn.kind), default=self.log.last)
+
+    def up_to_date(self, name: str) -> State:
+        """What is remembered of a problem, with all that has expired by now. The caller holds the lock."""
+        state = self.state(name)
+        self.expire(name, state, self.now())
+        self.log.commit(self.log.last, self.log.epoch)
+        return state
 
     def expire(self, name: str, state: State, now: float) -> None:
         """Write down what has expired by now. The caller holds the lock."""
@@ -266,10 +283,7 @@ def _again(turn: Turn, row: Row) -> Done:
     """The answer that a key has had; another request with it is a conflict."""
     body: dict[str, Any] = json.loads(row.body)
     same = row.kind == turn.kind and turn.decision in (None, row.decision)
-    asked = {name: body[name] for name in body if name in (*turn.request, *OPTIONAL)} if same else {}
+    asked = {name: body[name] for name in body if name in (*turn.request, *REQUEST)} if same else {}
     if not same or asked != json.loads(json.dumps(dict(turn.request))):
         raise Conflict("key", repr(turn.key), "a new key: this one was used for another request")
     return Done(row.seq, row.decision, body)
-
-
-OPTIONAL = ("unit", "arms", "at", "noise", "forced", "given")

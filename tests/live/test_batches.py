@@ -1,0 +1,57 @@
+"""Batches: all of it or nothing, one commit, and again with the same keys."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.ground import Hand, opened, problem
+from unfog.inputs import InputError
+from unfog.live import Problem
+from unfog.live.errors import Conflict
+
+ONE = {"context": [1.0, 2.0]}
+
+
+def refused(
+    live: Problem, asked: list[dict[str, Any]], field: str, kind: type[InputError] = InputError
+) -> None:
+    """By its field, with nothing decided."""
+    before, events = live.fingerprint(), len(live.events())
+    with pytest.raises(kind) as error:
+        live.decide_many(asked)
+    assert error.value.field == field
+    assert (live.fingerprint(), len(live.events())) == (before, events)
+
+
+def test_a_key_is_for_one_request(tmp_path: Path) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, "p")
+        refused(live, [{**ONE, "key": "k"}, {"context": [3.0, 2.0], "key": "k"}], "asked[1].key", Conflict)
+        first, second = live.decide_many([{**ONE, "key": "k"}, {**ONE, "key": "k"}])
+        assert first == second
+
+
+def test_times_of_a_batch_do_not_go_back(tmp_path: Path) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, "p", agent="temporal")
+        refused(live, [{**ONE, "at": 5.0}, {**ONE, "at": 4.0}], "asked[1].at")
+        assert len(live.decide_many([{**ONE, "at": 5.0, "unit": "x"}, {**ONE, "at": 4.0, "unit": "y"}])) == 2
+
+
+def test_one_unit_for_agents_that_look_back(tmp_path: Path) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, "p", agent="coupled")
+        refused(live, [{**ONE, "unit": "x"}, {**ONE, "unit": "y"}], "asked[1].unit")
+
+
+def test_a_batch_again_has_the_same_answers(tmp_path: Path) -> None:
+    """Though by now it could not be decided: what was answered stays answered."""
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, "p")
+        arm = live.decide([1.0, 2.0]).arm
+        asked = [{**ONE, "arms": [arm], "key": "k"}]
+        first = live.decide_many(asked)
+        live.add_arm("new")
+        live.retire_arm(arm)
+        assert live.decide_many(asked) == first

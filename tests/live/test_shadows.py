@@ -1,0 +1,50 @@
+"""Shadows never stop the problem they watch, and can leave."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.live.ground import Hand, opened, problem
+from unfog.inputs import InputError
+from unfog.live.errors import Unknown
+
+
+def test_a_shadow_that_cannot_follow_sits_out(tmp_path: Path) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, "p")
+        live.decide([1.0, 2.0], unit="ann")
+        live.shadow("coupled")  # has one bias for all units
+        live.shadow("temporal")  # takes no time that goes back
+        assert set(live.decide([1.0, 2.0], unit="ann", at=5.0).shadow) == {"coupled", "temporal"}
+        assert set(live.decide([1.0, 2.0], unit="bob", at=9.0).shadow) == {"temporal"}
+        made = live.decide([1.0, 2.0], unit="ann", at=4.0)
+        assert set(made.shadow) == {"coupled"}
+        live.reward(made.id, 1.0)
+        assert store.state("p").minds["coupled"].learnt == 1
+        assert store.state("p").minds["temporal"].learnt == 0
+        assert store.replay(verify=True)["p"].same
+
+
+def test_the_noise_of_a_reading_is_the_business_of_who_is_obeyed(tmp_path: Path) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, "p", agent="temporal")
+        live.shadow("unfog")
+        assert live.decide([1.0, 2.0], noise=[0.1, 0.2]).shadow == {}
+        other = problem(store, "q")
+        with pytest.raises(InputError, match=r"^noise: given for one reading"):
+            other.decide([1.0, 2.0], noise=[0.1, 0.2])
+
+
+def test_a_shadow_leaves(tmp_path: Path) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, "p")
+        live.shadow("naive")
+        made = live.decide([1.0, 2.0])
+        assert live.unshadow("naive").outcome == "done"
+        live.reward(made.id, 1.0)
+        assert live.decide([1.0, 2.0]).shadow == {}
+        with pytest.raises(Unknown, match=r"^agent: 'naive'; allowed: no shadow there is$"):
+            live.unshadow("naive")
+        live.shadow("naive")
+        assert set(live.decide([1.0, 2.0]).shadow) == {"naive"}
+        assert store.replay(verify=True)["p"].same
