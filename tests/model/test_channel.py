@@ -9,7 +9,7 @@ import pytest
 import unfog
 from unfog.inputs import InputError
 from unfog.maths.mixture import Mixture
-from unfog.model.channel import Channel, as_it_is, channel, standard, written
+from unfog.model.channel import Channel, as_it_is, channel, standard
 from unfog.model.tempo import Moving, Tempo
 
 NAMES = ["steps", "sleep"]
@@ -55,9 +55,9 @@ def test_json_and_back() -> None:
     )
     mixture = Mixture(np.array([0.4, 0.6]), np.arange(4.0).reshape(2, 2), np.stack([np.eye(2)] * 2))
     told = channel(TOLD, NAMES)._replace(tempo=tempo, mixture=mixture, sample=np.arange(6.0).reshape(3, 2))
-    text = json.dumps(written(told), allow_nan=False)
+    text = json.dumps(told.written(), allow_nan=False)
     again = channel(json.loads(text), NAMES)
-    assert json.dumps(written(again)) == text
+    assert json.dumps(again.written()) == text
     assert again.tempo is not None
     assert (again.tempo.bias.time, again.tempo.periods) == (np.inf, (24.0,))
 

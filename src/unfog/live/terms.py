@@ -102,7 +102,7 @@ def _reward_var(field: str, value: Any, told: Mapping[str, Any]) -> float | None
 
 
 def _channel(field: str, value: Any, told: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG001
-    return None if value is None else channels.written(channels.channel(value, told["context"]))
+    return None if value is None else channels.channel(value, told["context"]).written()
 
 
 def _agent(field: str, value: Any, told: Mapping[str, Any]) -> str:  # noqa: ARG001

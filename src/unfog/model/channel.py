@@ -60,6 +60,11 @@ class Channel(NamedTuple):
         )
 
 
+    def written(self) -> dict[str, Any]:
+        """As JSON has it: numbers, lists and mappings of them; what is not told is left out."""
+        return {name: _plain(value) for name, value in self._asdict().items() if value is not None}
+
+
 class Units(NamedTuple):
     """Between the caller's units and an agent's, coordinate by coordinate."""
 
@@ -115,11 +120,6 @@ def channel(told: Any, names: Sequence[str]) -> Channel:
     return Channel(
         **made, mixture=_told_mixture(given.get("mixture"), d), tempo=_told_tempo(given.get("tempo"), d)
     )
-
-
-def written(told: Channel) -> dict[str, Any]:
-    """The channel as JSON has it: numbers, lists and mappings of them; what is not told is left out."""
-    return {name: _plain(value) for name, value in told._asdict().items() if value is not None}
 
 
 def _plain(value: Any) -> Any:
