@@ -165,6 +165,8 @@ def test_decide_answers_with_one_object(capsys: Capture, monkeypatch: pytest.Mon
     assert answer(capsys, *words) == made
     assert refusal(capsys, *words[:4], "[5000, 9]", *words[5:]).startswith("key: 'k'; allowed: a new key")
     assert walks != made["id"]
+    assert answer(capsys, "shadow", *HERE, "naive", "--leave")["outcome"] == "done"
+    assert "shadow" not in answer(capsys, "decide", *HERE, "--context", "[5000, 8]")
 
 
 def test_options_reach_the_decision(capsys: Capture, walks: str) -> None:

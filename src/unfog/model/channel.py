@@ -59,7 +59,6 @@ class Channel(NamedTuple):
             tempo=None if self.tempo is None else _tempo(self.tempo, by),
         )
 
-
     def written(self) -> dict[str, Any]:
         """As JSON has it: numbers, lists and mappings of them; what is not told is left out."""
         return {name: _plain(value) for name, value in self._asdict().items() if value is not None}

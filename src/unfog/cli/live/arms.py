@@ -12,7 +12,10 @@ ARMS = (
 )
 FREEZE = "Example: unfog live freeze walks.unfog walks wait"
 THAW = "Example: unfog live thaw walks.unfog walks"
-SHADOW = "Example: unfog live shadow walks.unfog walks naive"
+SHADOW = (
+    "Examples: unfog live shadow walks.unfog walks naive   |"
+    "   unfog live shadow walks.unfog walks naive --leave"
+)
 
 
 def arms(
@@ -67,8 +70,10 @@ def shadow(
     store: StoreFile,
     name: Name,
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="A name from `unfog list`, or module:name.")],
+    leave: Annotated[bool, typer.Option("--leave", help="It is to decide no more.")] = False,
 ) -> None:
     """One more agent that decides beside the problem's own, without being obeyed."""
     with opened(store) as found:
-        receipt = found.problem(name).shadow(agent)
+        problem = found.problem(name)
+        receipt = problem.unshadow(agent) if leave else problem.shadow(agent)
     say_receipt(receipt, shadow=agent)
