@@ -71,10 +71,16 @@ def context_of(
         given = {name: value[name] for name in coordinates if name in value}
     else:
         given = dict(zip(coordinates, _row(field, value, len(coordinates)), strict=True))
-    return {
-        name: None if one is None else number(f"{field}.{name}", one, "a finite number, or None")
-        for name, one in given.items()
-    }
+    return {name: one if _is_plain(one) else _number_of(field, name, one) for name, one in given.items()}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is a number that may stand as it is: most are."""
+    return type(value) is float and -LARGEST <= value <= LARGEST
+
+
+def _number_of(field: str, name: str, value: Any) -> float | None:
+    return None if value is None else number(f"{field}.{name}", value, "a finite number, or None")
 
 
 def _row(field: str, value: Any, size: int) -> list[Any]:
