@@ -24,7 +24,7 @@ def tallied() -> Tallies:
         found = tallies.decided(found, number % 2)
     for reward in (0.0, 1.0, -1.0, 0.5, 0.1, 9.0):
         found = tallies.rewarded(found, 0, reward, (0.0, 1.0))
-    for what in ("expired", "expired", "voided"):
+    for what in (*["answered"] * 6, "expired", "expired", "voided"):
         found = tallies.happened(found, what)
     return tallies.revealed(
         found, np.array([3.0, 0]), np.array([1.0, 0]), np.ones(2), np.array([0.0, np.nan])

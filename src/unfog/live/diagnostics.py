@@ -114,11 +114,11 @@ def waiting(ages: Sequence[float]) -> Array:
     return np.bincount(places, minlength=len(AGES)).astype(np.float64)
 
 
-def join_rate(found: Tallies, pending: int) -> float:
+def join_rate(found: Tallies) -> float:
     """The share of decisions whose reward came in time, of those that are settled; not a number: none is."""
-    counts = found.counts
-    settled = counts.decisions - counts.voided - pending
-    return 1 - counts.expired / settled if settled > 0 else float("nan")
+    came = found.counts.answered
+    settled = came + found.counts.expired
+    return came / settled if settled else float("nan")
 
 
 def _whole(named: Named, found: Tallies, readings: Innovations | None, pending: int) -> dict[str, Any]:
@@ -128,5 +128,5 @@ def _whole(named: Named, found: Tallies, readings: Innovations | None, pending: 
         said["alarm"] = innovations.sentences(readings, named.coordinates)
         said["alarmed"] = int(readings.alarmed)
         said["e_value_of_all"] = float(innovations.e_values(readings)[1])
-    rates = {"pending": pending, "join_rate": join_rate(found, pending)}
+    rates = {"pending": pending, "join_rate": join_rate(found)}
     return {**found.counts._asdict(), **rates, **said, "judged": found.judged}

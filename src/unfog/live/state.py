@@ -47,6 +47,7 @@ class State:
         self.number = 0  # of the next decision
         sizes, binary = (len(made.terms.context), len(made.terms.arms)), made.terms.rewards == "bernoulli"
         self.watch = Watch(*sizes, expects=self.mind.agent.expects is not None, binary=binary)
+        self._erased = set[str]()  # no event of theirs is counted; none comes after what a snapshot has
         self.unwritten = False  # whether something has changed, or begun to, that is not in the log yet
 
     @property
@@ -128,13 +129,16 @@ class State:
         """An event of the log."""
         self.unwritten = True
         self.close_past(time)
-        self.watch.counted(kind, body)
+        if decision not in self._erased:
+            self.watch.counted(kind, body)
         if kind == "decide":
             self._follow(body, time)
         elif kind in ABOUT_DECISIONS:
             found = self.open.get(decision or "")
             if found is None and kind == "reveal" and "then" in body:
                 self._looked_back(body)
+            if found is None and kind == "void" and decision not in self._erased:
+                self._void_at_last(body)
             if found is not None:
                 ABOUT_DECISIONS[kind](self, found, body)
                 self._close_if_done(found)
@@ -151,6 +155,7 @@ class State:
         self._drawn()
         if body.get("erased"):
             self.minds.skip()
+            self._erased.add(self.id_of(self.number))
             self.number += 1
             return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
@@ -163,6 +168,7 @@ class State:
             found.rewards.append(body["value"])
         elif body["outcome"] in ("learnt", "waits"):
             self._learn(found, body["value"])
+            self.watch.happened("answered")
 
     def _learn(self, found: Open, value: float) -> None:
         """All agents learn from a reward, or keep it for the true context it awaits."""
@@ -203,8 +209,15 @@ class State:
         return self.made.units.inside(raw)
 
     def _void(self, found: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
+        if found.expired or found.paid is not None:
+            self.watch.happened("answered" if found.rewards or not found.expired else "expired", -1)
         found.voided = True
         self.windows.settle(found)
+
+    def _void_at_last(self, body: Mapping[str, Any]) -> None:
+        """A decision that is closed: it can only become void where its wait was over without a reward."""
+        if body["outcome"] == "void":
+            self.watch.happened("expired", -1)
 
     def _expire(self, found: Open, body: Mapping[str, Any]) -> None:
         if body["what"] == "context":
@@ -212,6 +225,7 @@ class State:
             return
         if body["value"] is not None:
             self._learn(found, body["value"])
+        self.watch.happened("answered" if found.rewards else "expired")
         found.expired = True
         self.windows.settle(found)
 
