@@ -101,3 +101,51 @@ def test_who_is_erased_is_counted_no_more(store: Store, clock: Clock, agent: str
     erased = counts(store, "decisions", "answered", "expired", "late", "late_contexts", "voided")
     assert erased == (0, 0, 0, 0, 0, 0)
     assert np.isnan(counts(store, "join_rate"))
+
+
+def judged(store: Store) -> tuple[Any, ...]:
+    found = store.problem("walks").diagnostics()
+    paid = found["reward_mean"].where(found["rewarded"] > 0).dropna("arm").values.tolist()
+    return (*counts(store, "rewards", "judged"), paid)
+
+
+@pytest.mark.parametrize("agent", ["alg2", "unfog-delayed"])
+def test_a_reward_that_awaits_its_context_counts_when_it_is_learnt(store: Store, agent: str) -> None:
+    walks = store.problem("walks", **terms(agent, wait=None, arms=["send"]))
+    learnt, void, waits = (walks.decide(READING) for _ in range(3))
+    for made, value in ((learnt, 1.0), (void, 5.0), (waits, 7.0)):
+        assert walks.reward(made.id, value).outcome == "waits"
+    assert judged(store) == (0, 0, [])
+    walks.void(void.id)
+    walks.reveal(learnt.id, [0.2, 0.1])
+    assert judged(store) == (1, 1, [1.0])
+    assert counts(store, "answered", "voided", "pending") == (2, 1, 0)
+
+
+def test_a_reward_whose_context_never_came_counts_for_nothing(store: Store, clock: Clock) -> None:
+    walks = store.problem("walks", **terms("alg2", wait=None, arms=["send"]))
+    walks.reward(walks.decide(READING).id, 5.0)
+    wait(walks, clock, 121)
+    wait(walks, clock, 1)
+    assert judged(store) == (0, 0, [])
+    assert counts(store, "dropped", "answered") == (1, 1)
+
+
+@pytest.mark.parametrize("agent", ["alg2", "unfog-delayed"])
+def test_it_is_judged_the_same_whichever_comes_first(store: Store, agent: str) -> None:
+    """All of the tallies: what was expected of rewards does not hang on the order of reward and context."""
+    rng, found = np.random.default_rng(2), []
+    worlds = [(rng.normal(size=2), rng.normal(size=2), float(2 * rng.normal())) for _ in range(40)]
+    for order in ("reward", "reveal"):
+        walks = store.problem(order, **terms(agent, wait=None, arms=["send"]))
+        for noisy, true, paid in worlds:
+            made = walks.decide(noisy)
+            if order == "reward":
+                walks.reward(made.id, paid)
+            walks.reveal(made.id, true)
+            if order == "reveal":
+                walks.reward(made.id, paid)
+        found.append(store.state(order).watch.tallies)
+    assert found[0].judged == 40
+    assert 0 < found[0].inside[0] < 40
+    assert found[0].inside.tolist() == found[1].inside.tolist()
