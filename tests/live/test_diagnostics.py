@@ -24,8 +24,9 @@ def tallied() -> Tallies:
         found = tallies.decided(found, number % 2)
     for reward in (0.0, 1.0, -1.0, 0.5, 0.1, 9.0):
         found = tallies.rewarded(found, 0, reward, (0.0, 1.0))
-    for what in (*["answered"] * 6, "expired", "expired", "voided"):
+    for what in ("expired", "expired", "voided"):
         found = tallies.happened(found, what)
+    found = tallies.happened(found, "answered", 6)
     return tallies.revealed(
         found, np.array([3.0, 0]), np.array([1.0, 0]), np.ones(2), np.array([0.0, np.nan])
     )
@@ -105,7 +106,7 @@ def test_the_picture_shows_the_numbers(data: xr.Dataset) -> None:
     assert chart.get_suptitle() == "walks"
     assert chart.get_supxlabel() == ALARM
     assert bias.containers[0].lines[0].get_ydata().tolist() == [1.0, -2.0]  # deviations of contexts
-    assert bias.get_title("left") == "bias as believed: unit ann"
+    assert bias.get_title("left") == "bias: unit ann"
     assert bias.get_ylabel() == "deviations of true contexts"
     _, good, _, bad, _ = spread.lines
     np.testing.assert_allclose(good.get_ydata(), np.sqrt(data.z_mean_square[:1]))

@@ -141,9 +141,9 @@ def test_it_is_said_whose_bias_is_shown(walks: Problem) -> None:
     np.testing.assert_allclose(many["bias_units_sd"] ** 2, ((means - means.sum(0) / 3) ** 2).sum(0) / 2)
     np.testing.assert_allclose(many["context_sd"], [2000, 1])
     panel: Any = walks.figure().axes[0]
-    assert panel.get_title("left") == "bias as believed: the mean of 3 units"
+    assert panel.get_title("left") == "bias: the mean of 3 units"
     np.testing.assert_allclose(panel.containers[0].lines[0].get_ydata(), many["bias"] / [2000, 1])
-    assert panel.texts[0].get_text() == "bars: two deviations between units"
+    assert panel.texts[0].get_text() == "as believed; bars: two deviations between units"
 
 
 def test_diagnostics_count_what_happened(walks: Problem) -> None:

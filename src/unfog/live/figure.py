@@ -16,7 +16,7 @@ BLUE, GREY, RED = COLOURS[0], COLOURS[7], COLOURS[6]
 MOST_NAMES = 8  # names that fit below a panel
 MOST_LETTERS = 36  # likewise, without turning them
 LONGEST = 12  # letters of a name
-LONGEST_UNIT = 32  # likewise, of whose bias it is
+LONGEST_UNIT = 34  # likewise, of whose bias it is
 _TITLE: dict[str, Any] = {"fontsize": 9, "loc": "left", "parse_math": False}
 
 
@@ -41,7 +41,7 @@ def figure(data: "xr.Dataset", title: str = "") -> "Figure":
 def _bias(axes: "Axes", data: "xr.Dataset") -> None:
     """In deviations of contexts, since steps and hours do not fit one axis."""
     whose = f": {_short(data.attrs['bias_of'], LONGEST_UNIT)}" if data.attrs["bias_of"] else ""
-    axes.set_title(f"bias as believed{whose}", **_TITLE)
+    axes.set_title(f"bias{whose}", **_TITLE)
     if _empty(axes, data.bias.values, "no bias is learnt"):
         return
     one = bool(np.isnan(data.bias_units_sd.values).all())
@@ -49,7 +49,7 @@ def _bias(axes: "Axes", data: "xr.Dataset") -> None:
     axes.axhline(0, color=GREY, linewidth=0.8)
     _dots(axes, data.bias.values / scale, 2 * reach / scale, data.coordinate.values)
     axes.set_ylabel("deviations of true contexts", fontsize=8)
-    bars = "bars: two deviations" if one else "bars: two deviations between units"
+    bars = f"as believed; bars: two deviations{'' if one else ' between units'}"
     axes.text(0.98, 0.97, bars, transform=axes.transAxes, fontsize=7, ha="right", va="top")
     axes.margins(y=0.15)
 

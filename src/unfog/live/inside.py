@@ -80,11 +80,13 @@ def _theta(state: State) -> dict[str, Any]:
         sd = np.sqrt((root * root).sum(-1)).reshape(-1)
         return {"theta": ("feature", mean), "theta_sd": ("feature", sd)}
     axes, k = ("arm", "term"), 1 + len(state.terms.context)
-    mean, root = mean.reshape(-1, k), root.reshape(-1, k, root.shape[-1])
-    inside = {"theta_standard": (axes, mean), "theta_standard_sd": (axes, np.linalg.norm(root, axis=-1))}
-    outside = _outside(state)
-    sd = np.linalg.norm(outside @ root, axis=-1)
-    return {"theta": (axes, mean @ outside.T), "theta_sd": (axes, sd), **inside}
+    blocks, roots, outside = mean.reshape(-1, k), root.reshape(-1, k, root.shape[-1]), _outside(state)
+    return {
+        "theta": (axes, blocks @ outside.T),
+        "theta_sd": (axes, np.linalg.norm(outside @ roots, axis=-1)),
+        "theta_standard": (axes, blocks),
+        "theta_standard_sd": (axes, np.linalg.norm(roots, axis=-1)),
+    }
 
 
 def _outside(state: State) -> Array:

@@ -63,7 +63,7 @@ def none_yet(dim: int, arms: int) -> Tallies:
 
 
 def happened(past: Tallies, what: Happening, times: int = 1) -> Tallies:
-    """Once more; or once less, -1, where it is taken back."""
+    """So many times more; -1 where it is taken back."""
     number: int = past.counts._asdict()[what]
     return past._replace(counts=past.counts._replace(**{what: max(number + times, 0)}))
 
