@@ -62,8 +62,25 @@ def test_a_problem_in_eighty_columns(capsys: Capture) -> None:
     assert "bias as believed of unit bob" in out
     assert "readings are as the channel says" in out
     assert "of 4 rewards" in out
-    assert "pending: 8 (8 within the minute); late: 0 rewards" in out
+    assert "pending: 8 (8 within the minute); late reports: 0 of rewards" in out
     assert "what each arm would be expected to earn in this context:" in said
+
+
+def test_no_all_clear_from_an_agent_that_does_not_look(capsys: Capture) -> None:
+    for agent in ("alg1", "naive"):
+        Path("t.toml").write_text(TERMS.replace("late", agent))
+        answer(capsys, "make", "walks.unfog", agent, "--terms", "t.toml")
+        answer(capsys, "decide", "walks.unfog", agent, "--context", "[90000, 7]")
+        _, out, _ = unfog(capsys, "show", "walks.unfog", agent)
+        assert f"agent {agent} does not check whether readings are as the channel says" in out
+        assert "\nreadings are" not in out
+
+
+def test_readings_without_a_unit_are_called_so(capsys: Capture) -> None:
+    answer(capsys, "decide", *HERE, "--context", "[9000, 7]")
+    _, out, _ = unfog(capsys, "show", *HERE)
+    said = "bias as believed of readings without a unit (3 units: name one with --unit)"
+    assert said in " ".join(out.split())
 
 
 def test_units_have_beliefs_of_their_own(capsys: Capture) -> None:

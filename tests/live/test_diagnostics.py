@@ -26,6 +26,7 @@ def tallied() -> Tallies:
         found = tallies.rewarded(found, 0, reward, (0.0, 1.0))
     for what in ("expired", "expired", "voided"):
         found = tallies.happened(found, what)
+    found = tallies.happened(found, "answered", 6)
     return tallies.revealed(
         found, np.array([3.0, 0]), np.array([1.0, 0]), np.ones(2), np.array([0.0, np.nan])
     )
@@ -41,7 +42,8 @@ def read(z: Array) -> innovations.Innovations:
 @pytest.fixture
 def data(rng: np.random.Generator) -> xr.Dataset:
     readings = read(rng.standard_normal((100, 2)) * [1.0, 3.0])
-    bias = np.array([0.5, -1.0]), np.array([0.1, 0.2])
+    half, nothing = np.array([0.5, 0.5]), np.full(2, np.nan)
+    bias = diagnostics.Bias(np.array([0.5, -1.0]), np.array([0.1, 0.2]), nothing, half, "unit ann")
     return diagnostics.dataset(NAMED, tallied(), readings, bias=bias, ages=[30.0])
 
 
@@ -103,7 +105,9 @@ def test_the_picture_shows_the_numbers(data: xr.Dataset) -> None:
     bias, spread, covered, shares, rewards, pending = axes
     assert chart.get_suptitle() == "walks"
     assert chart.get_supxlabel() == ALARM
-    assert bias.containers[0].lines[0].get_ydata().tolist() == [0.5, -1.0]
+    assert bias.containers[0].lines[0].get_ydata().tolist() == [1.0, -2.0]  # deviations of contexts
+    assert bias.get_title("left") == "bias: unit ann"
+    assert bias.get_ylabel() == "deviations of true contexts"
     _, good, _, bad, _ = spread.lines
     np.testing.assert_allclose(good.get_ydata(), np.sqrt(data.z_mean_square[:1]))
     np.testing.assert_allclose(bad.get_ydata(), np.sqrt(data.z_mean_square[1:]))

@@ -72,7 +72,7 @@ def test_expected_rewards_are_those_of_draws_from_the_belief(walks: Problem) -> 
     assert walks.fingerprint() == before
     context = walks.decide(asked, unit="ann").denoised
     z = np.array([1.0, *(np.array([*context.values()]) - MEAN) / np.sqrt(np.diag(CONTEXT))])
-    mean = belief["theta"].values @ z
+    mean = belief["theta_standard"].values @ z
     spread = (found["high"] - found["low"]).values / 3.29
     np.testing.assert_allclose(found["mean"], mean, atol=4 * spread.max() / 2000**0.5)
     assert float(found["probability_best"].sum()) == pytest.approx(1)
@@ -80,6 +80,69 @@ def test_expected_rewards_are_those_of_draws_from_the_belief(walks: Problem) -> 
     assert (found["mean"] < found["high"]).all()
     assert found["probability_best"].to_series().idxmax() == "send"
     assert set(walks.expected(asked, arms=["wait"])["arm"].values) == {"wait"}
+
+
+def test_theta_is_in_the_units_of_the_caller(tmp_path: Path) -> None:
+    """A Gaussian process with the kernel 1 + z'z, of true contexts: its values at 0 and one from there."""
+    rng, paid, contexts = np.random.default_rng(6), list[float](), list[np.ndarray]()
+    given = terms(agent="alg2", arms=["send"], reward_var=0.25, prior_cov=1.0, floor=0)
+    with unfog.live.open(tmp_path / "pairs.unfog", sync="normal", clock=lambda: 0.0) as store:
+        pairs = store.problem("pairs", **given)
+        for _ in range(60):
+            contexts.append(MEAN + np.linalg.cholesky(CONTEXT) @ rng.normal(size=2))
+            paid.append(3 + 0.001 * contexts[-1][0] + 0.5 * rng.normal())
+            made = pairs.decide(contexts[-1] + BIAS)
+            pairs.reward(made.id, paid[-1])
+            pairs.reveal(made.id, contexts[-1])
+        found = pairs.belief()
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return 1 + ((a - MEAN) / np.diag(CONTEXT)) @ (b - MEAN).T
+
+    at, seen = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array(contexts)
+    gain = kernel(at, seen) @ np.linalg.inv(kernel(seen, seen) + 0.25 * np.eye(60))
+    slopes = np.array([[1.0, 0.0, 0.0], [-1.0, 1.0, 0.0], [-1.0, 0.0, 1.0]])
+    cov = slopes @ (kernel(at, at) - gain @ kernel(seen, at)) @ slopes.T
+    np.testing.assert_allclose(found["theta"].sel(arm="send"), slopes @ gain @ paid, rtol=1e-6)
+    np.testing.assert_allclose(found["theta_sd"].sel(arm="send"), np.sqrt(np.diag(cov)), rtol=1e-4)
+    away = (found["theta"].sel(arm="send") - [3, 0.001, 0]) / found["theta_sd"].sel(arm="send")
+    assert abs(away).max() < 4
+    assert "as they are" in found.attrs["theta_units"]
+
+
+def test_theta_of_other_features_is_of_contexts_in_deviations(tmp_path: Path) -> None:
+    vectors = {"send": [1.0, 0.5], "wait": [-0.5, 1.0]}
+    with unfog.live.open(tmp_path / "other.unfog", sync="normal") as store:
+        found = store.problem("other", **terms(arms=vectors, features="product")).belief()
+    assert found["theta"].dims == ("feature",)
+    assert "theta_standard" not in found
+    assert "in deviations" in found.attrs["theta_units"]
+
+
+def test_it_is_said_whose_bias_is_shown(walks: Problem) -> None:
+    assert walks.diagnostics().attrs["bias_of"] == "the sensor"
+    walks.decide(READINGS[0], unit="ann")
+    one = walks.diagnostics()
+    assert one.attrs["bias_of"] == "unit ann"
+    np.testing.assert_array_equal(one["bias"], walks.belief("ann")["bias"])
+    np.testing.assert_array_equal(one["bias_sd"], walks.belief("ann")["bias_sd"])
+    assert np.isnan(one["bias_units_sd"]).all()
+    walks.decide(READINGS[1], unit="bob")
+    walks.decide(READINGS[2], unit="bob")
+    assert walks.belief().attrs["bias_of"] == "a new unit"
+    walks.decide(READINGS[3])
+    assert walks.belief().attrs["bias_of"] == "readings without a unit"
+    many, each = walks.diagnostics(), [walks.belief(unit) for unit in ("ann", "bob", None)]
+    assert many.attrs["bias_of"] == "the mean of 3 units"
+    means, sds = (np.array([one[name].values for one in each]) for name in ("bias", "bias_sd"))
+    np.testing.assert_allclose(many["bias"], means.sum(0) / 3)
+    np.testing.assert_allclose(many["bias_sd"] ** 2, (sds**2).sum(0) / 3)
+    np.testing.assert_allclose(many["bias_units_sd"] ** 2, ((means - means.sum(0) / 3) ** 2).sum(0) / 2)
+    np.testing.assert_allclose(many["context_sd"], [2000, 1])
+    panel: Any = walks.figure().axes[0]
+    assert panel.get_title("left") == "bias: the mean of 3 units"
+    np.testing.assert_allclose(panel.containers[0].lines[0].get_ydata(), many["bias"] / [2000, 1])
+    assert panel.texts[0].get_text() == "as believed; bars: two deviations between units"
 
 
 def test_diagnostics_count_what_happened(walks: Problem) -> None:

@@ -21,10 +21,11 @@ CHI_SQUARE_95 = {2: 5.991, 3: 7.815, 5: 11.070}
 
 def test_counts_of_what_happened() -> None:
     found = tallies.none_yet(2, 3)
-    for what in ("expired", "late", "late", "voided", "late_contexts", "dropped", "dropped"):
+    for what in ("expired", "late", "late", "voided", "late_contexts", "dropped", "dropped", "answered"):
         found = tallies.happened(found, what)
     found = tallies.decided(found, 1)
-    assert found.counts == (1, 0, 0, 1, 2, 1, 1, 2)
+    assert found.counts == (1, 0, 0, 1, 2, 1, 1, 2, 1)
+    assert tallies.happened(found, "expired", -1).counts == (1, 0, 0, 0, 2, 1, 1, 2, 1)
 
 
 def test_arms_have_shares_and_means_with_errors(rng: np.random.Generator) -> None:

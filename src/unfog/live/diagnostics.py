@@ -1,7 +1,9 @@
 """Whether the thing works, as a data set with names: the channel, rewards, arms, and what is waited for.
 
     coordinate   z is a reading less what was expected of it, in deviations: mean square 1 if all is as told;
-                 the bias as believed; noisy and denoised against true contexts, where these came
+                 the bias as believed, of the only unit or the mean of all (`bias_of` says whose), how unsure
+                 that is of a unit, and how units differ; noisy and denoised against true contexts, where
+                 these came
     arm          how often it was chosen, and what it paid
     level        the share of rewards in intervals of this level
     bin          rewards of 0 or 1 by the probability that was said of a 1: said and came should be alike
@@ -35,15 +37,25 @@ class Named(NamedTuple):
     arms: Sequence[str]
 
 
+class Bias(NamedTuple):
+    """What is believed of the bias of one unit, or of many: (d,) each."""
+
+    mean: Array
+    sd: Array  # of what is believed of a unit
+    units_sd: Array  # between units; not a number of one
+    context_sd: Array  # of true contexts, as the channel has it
+    of: str  # whose it is
+
+
 def dataset(
     named: Named,
     found: Tallies,
     readings: Innovations | None,
     *,
-    bias: tuple[Array, Array] | None = None,
+    bias: Bias | None = None,
     ages: Sequence[float] = (),
 ) -> "xr.Dataset":
-    """All of it; `readings` and `bias`, (d,) mean and standard deviation, where the agent has any.
+    """All of it; `readings` and `bias` where the agent has any.
 
     `ages` are those of decisions that wait, in seconds.
     """
@@ -63,15 +75,14 @@ def dataset(
         **{name: ("bin", x) for name, x in _bins(found).items()},
         "waiting": ("age", waiting(ages)),
     }
-    return xr.Dataset(values, coordinates, _whole(named, found, readings, len(ages)))
+    attrs = _whole(named, found, readings, len(ages)) | {"bias_of": "" if bias is None else bias.of}
+    return xr.Dataset(values, coordinates, attrs)
 
 
-def _channel(
-    found: Tallies, readings: Innovations | None, bias: tuple[Array, Array] | None
-) -> dict[str, Array]:
+def _channel(found: Tallies, readings: Innovations | None, bias: Bias | None) -> dict[str, Array]:
     """What there is of every coordinate; not a number is what there is not."""
     nothing = np.full(found.contexts.shape[1], np.nan)
-    mean, deviation = (nothing, nothing) if bias is None else bias
+    bias = bias or Bias(nothing, nothing, nothing, nothing, "")
     seen, lately, values = innovations.Moments(nothing * 0, nothing, nothing), nothing, nothing
     if readings is not None:
         seen, lately = innovations.moments(readings.total), innovations.moments(readings.lately).mean_square
@@ -83,8 +94,10 @@ def _channel(
         "z_mean_square": seen.mean_square,
         "z_mean_square_lately": lately,
         "e_value": values,
-        "bias": mean,
-        "bias_sd": deviation,
+        "bias": bias.mean,
+        "bias_sd": bias.sd,
+        "bias_units_sd": bias.units_sd,
+        "context_sd": bias.context_sd,
         "true_contexts": worth.revealed,
         "rmse_noisy": worth.rmse_noisy,
         "rmse_denoised": worth.rmse_denoised,
@@ -114,11 +127,11 @@ def waiting(ages: Sequence[float]) -> Array:
     return np.bincount(places, minlength=len(AGES)).astype(np.float64)
 
 
-def join_rate(found: Tallies, pending: int) -> float:
+def join_rate(found: Tallies) -> float:
     """The share of decisions whose reward came in time, of those that are settled; not a number: none is."""
-    counts = found.counts
-    settled = counts.decisions - counts.voided - pending
-    return 1 - counts.expired / settled if settled > 0 else float("nan")
+    came = found.counts.answered
+    settled = came + found.counts.expired
+    return came / settled if settled else float("nan")
 
 
 def _whole(named: Named, found: Tallies, readings: Innovations | None, pending: int) -> dict[str, Any]:
@@ -128,5 +141,5 @@ def _whole(named: Named, found: Tallies, readings: Innovations | None, pending: 
         said["alarm"] = innovations.sentences(readings, named.coordinates)
         said["alarmed"] = int(readings.alarmed)
         said["e_value_of_all"] = float(innovations.e_values(readings)[1])
-    rates = {"pending": pending, "join_rate": join_rate(found, pending)}
+    rates = {"pending": pending, "join_rate": join_rate(found)}
     return {**found.counts._asdict(), **rates, **said, "judged": found.judged}

@@ -16,6 +16,7 @@ BLUE, GREY, RED = COLOURS[0], COLOURS[7], COLOURS[6]
 MOST_NAMES = 8  # names that fit below a panel
 MOST_LETTERS = 36  # likewise, without turning them
 LONGEST = 12  # letters of a name
+LONGEST_UNIT = 34  # likewise, of whose bias it is
 _TITLE: dict[str, Any] = {"fontsize": 9, "loc": "left", "parse_math": False}
 
 
@@ -38,11 +39,19 @@ def figure(data: "xr.Dataset", title: str = "") -> "Figure":
 
 
 def _bias(axes: "Axes", data: "xr.Dataset") -> None:
-    axes.set_title("bias as believed, with two deviations", **_TITLE)
+    """In deviations of contexts, since steps and hours do not fit one axis."""
+    whose = f": {_short(data.attrs['bias_of'], LONGEST_UNIT)}" if data.attrs["bias_of"] else ""
+    axes.set_title(f"bias{whose}", **_TITLE)
     if _empty(axes, data.bias.values, "no bias is learnt"):
         return
+    one = bool(np.isnan(data.bias_units_sd.values).all())
+    reach, scale = (data.bias_sd if one else data.bias_units_sd).values, data.context_sd.values
     axes.axhline(0, color=GREY, linewidth=0.8)
-    _dots(axes, data.bias.values, 2 * data.bias_sd.values, data.coordinate.values)
+    _dots(axes, data.bias.values / scale, 2 * reach / scale, data.coordinate.values)
+    axes.set_ylabel("deviations of true contexts", fontsize=8)
+    bars = f"as believed; bars: two deviations{'' if one else ' between units'}"
+    axes.text(0.98, 0.97, bars, transform=axes.transAxes, fontsize=7, ha="right", va="top")
+    axes.margins(y=0.15)
 
 
 def _readings(axes: "Axes", data: "xr.Dataset") -> None:
@@ -119,10 +128,14 @@ def _dots(axes: "Axes", values: Array, reach: Array, names: Any) -> None:
     _named(axes, names)
 
 
+def _short(name: str, longest: int) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
 def _named(axes: "Axes", names: Any) -> None:
     """Names below, as many as fit: every so many of them, and long ones cut."""
     step = -(-len(names) // MOST_NAMES)
-    short = [name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…" for name in map(str, names)]
+    short = [_short(str(name), LONGEST) for name in names]
     wide = max(map(len, short)) * len(short[::step]) > MOST_LETTERS
     turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if wide else {}
     axes.set_xticks(np.arange(len(short))[::step], short[::step], fontsize=8, parse_math=False, **turned)

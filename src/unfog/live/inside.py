@@ -1,6 +1,12 @@
 """A look inside a live problem: what is believed of the channel and of theta, and what of each arm.
 
-Data sets with names (xarray, of the extra `lab`), in the caller's units.
+Data sets with names (xarray, of the extra `lab`), in the caller's units. Agents have contexts in deviations
+from their mean, z = (c - centre) / scale. With features of each arm's own, the arm pays theta_0 + theta'z
+there, and to the caller
+
+    (theta_0 - sum_j theta_j centre_j / scale_j) + sum_j (theta_j / scale_j) c_j.
+
+Other features are not linear in c, so that their theta stays that of features of z.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,6 +16,7 @@ import numpy as np
 from unfog.agents.parts import KnowsBias, Weighs
 from unfog.live import diagnostics
 from unfog.live.asking import Ask
+from unfog.live.diagnostics import Bias
 from unfog.live.mind import Mind
 from unfog.live.state import State
 from unfog.live.watch import ANY
@@ -22,6 +29,9 @@ if TYPE_CHECKING:
 
 DRAWS = 2000  # of theta and the context, for what is said of an arm
 LEVEL = 0.9
+MOST_UNITS = 1000  # of which the mean of biases is taken
+OUTSIDE = "the caller's: an intercept, and slopes of contexts as they are"
+INSIDE = "those of features of contexts in deviations from their mean"
 
 
 def belief(state: State, unit: str) -> "xr.Dataset":
@@ -33,15 +43,10 @@ def belief(state: State, unit: str) -> "xr.Dataset":
     known = bias(state, unit)
     if known is not None:
         values |= {"bias": ("coordinate", known[0]), "bias_sd": ("coordinate", known[1])}
-    theta = mind.theta()
-    mean, sd = theta.centre.reshape(-1), np.sqrt(_variances(theta))
     coordinates: dict[str, Any] = {"coordinate": names}
     if state.made.per_arm:
         coordinates |= {"arm": list(state.arms.vectors), "term": ["intercept", *names]}
-        shape, axes = (len(state.arms.vectors), -1), ("arm", "term")
-        values |= {"theta": (axes, mean.reshape(shape)), "theta_sd": (axes, sd.reshape(shape))}
-    else:
-        values |= {"theta": ("feature", mean), "theta_sd": ("feature", sd)}
+    values |= _theta(state)
     hypotheses = _weights(mind, unit)
     if hypotheses:
         coordinates["hypothesis"] = list(hypotheses)
@@ -49,16 +54,46 @@ def belief(state: State, unit: str) -> "xr.Dataset":
     attrs = {
         "unit": unit,
         "units": len(mind.channels),
+        "bias_of": whose(state, unit),
+        "theta_units": OUTSIDE if state.made.per_arm else INSIDE,
         "rewards_learnt": mind.learnt,
         "agent": mind.agent.name,
     }
     return xr.Dataset(values, coordinates, attrs)
 
 
-def _variances(theta: Any) -> Array:
-    """The variance of every coordinate of theta, (m,)."""
-    root = theta.root
-    found: Array = (root * root).sum(-1).reshape(-1)
+def whose(state: State, unit: str) -> str:
+    """A unit in words. Readings without a unit are one unit, the one without a name."""
+    if unit:
+        return f"unit {unit}"
+    known = state.mind.channels
+    if not any(known):
+        return "the sensor"
+    return "readings without a unit" if unit in known else "a new unit"
+
+
+def _theta(state: State) -> dict[str, Any]:
+    """Mean and deviation of theta; of features of each arm's own in both units, by arm and term."""
+    theta = state.mind.theta()
+    mean, root = theta.centre.reshape(-1), theta.root
+    if not state.made.per_arm:
+        sd = np.sqrt((root * root).sum(-1)).reshape(-1)
+        return {"theta": ("feature", mean), "theta_sd": ("feature", sd)}
+    axes, k = ("arm", "term"), 1 + len(state.terms.context)
+    blocks, roots, outside = mean.reshape(-1, k), root.reshape(-1, k, root.shape[-1]), _outside(state)
+    return {
+        "theta": (axes, blocks @ outside.T),
+        "theta_sd": (axes, np.linalg.norm(outside @ roots, axis=-1)),
+        "theta_standard": (axes, blocks),
+        "theta_standard_sd": (axes, np.linalg.norm(roots, axis=-1)),
+    }
+
+
+def _outside(state: State) -> Array:
+    """From intercept and slopes of contexts in deviations to those of contexts as they are: square."""
+    units = state.made.units
+    found = np.diag([1.0, *(1 / units.scale)])
+    found[0, 1:] = -units.centre / units.scale
     return found
 
 
@@ -73,6 +108,22 @@ def bias(state: State, unit: str) -> tuple[Array, Array] | None:
     scaled = (np.broadcast_to(x, (1, d))[0] * units.scale for x in (mean, sd))
     told, spread = scaled
     return units.bias + told, spread
+
+
+def _biases(state: State) -> Bias | None:
+    """Of the only unit, or the mean of all; None: there is none."""
+    known = list(state.mind.channels) or [""]
+    chosen = known[:MOST_UNITS]
+    found = [one for one in (bias(state, unit) for unit in chosen) if one is not None]
+    if not found:
+        return None
+    scale = np.sqrt(np.diag(state.made.channel.context_cov))
+    if len(known) == 1:
+        return Bias(*found[0], np.full_like(scale, np.nan), scale, whose(state, known[0]))
+    means, sds = (np.array(part) for part in zip(*found, strict=True))
+    part = f"{len(chosen):,} of " if len(chosen) < len(known) else ""
+    words = f"the mean of {part}{len(known):,} units"
+    return Bias(means.mean(0), np.sqrt((sds**2).mean(0)), means.std(0, ddof=1), scale, words)
 
 
 def _weights(mind: Mind, unit: str) -> dict[str, float]:
@@ -124,9 +175,8 @@ def diagnosed(state: State, now: float) -> "xr.Dataset":
     scale, arms = state.made.units.scale, list(state.arms.vectors) or [ANY]
     waits = [now - found.time for found in state.open.values() if not found.settled]
     named = diagnostics.Named(state.terms.context, arms)
-    unit = next(iter(state.mind.channels), "")
     found = state.watch
-    data = diagnostics.dataset(named, found.tallies, found.readings, bias=bias(state, unit), ages=waits)
+    data = diagnostics.dataset(named, found.tallies, found.readings, bias=_biases(state), ages=waits)
     for name in ("rmse_noisy", "rmse_denoised"):
         data[name] = data[name] * scale
     return data.assign_attrs(notes=notes(state), agent=state.mind.agent.name)

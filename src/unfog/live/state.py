@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.round import Denoised, Offer
+from unfog.agents import predict
+from unfog.agents.round import Denoised, Memory, Offer
+from unfog.features import FeatureMap
 from unfog.live.arms import Arms
 from unfog.live.asking import REQUEST, Ask, read
 from unfog.live.made import Made
@@ -29,6 +31,7 @@ from unfog.live.reference import refuse_changed
 from unfog.live.watch import Watch
 from unfog.live.windows import Windows
 from unfog.maths.arrays import Array
+from unfog.maths.blocks import Belief
 from unfog.maths.streams import generator
 
 SHADOW = ("arm", "probability", "shares")  # what is logged of a shadow's choice
@@ -47,6 +50,7 @@ class State:
         self.number = 0  # of the next decision
         sizes, binary = (len(made.terms.context), len(made.terms.arms)), made.terms.rewards == "bernoulli"
         self.watch = Watch(*sizes, expects=self.mind.agent.expects is not None, binary=binary)
+        self._erased = set[str]()  # no event of theirs is counted; none comes after what a snapshot has
         self.unwritten = False  # whether something has changed, or begun to, that is not in the log yet
 
     @property
@@ -128,16 +132,10 @@ class State:
         """An event of the log."""
         self.unwritten = True
         self.close_past(time)
-        self.watch.counted(kind, body)
         if kind == "decide":
             self._follow(body, time)
         elif kind in ABOUT_DECISIONS:
-            found = self.open.get(decision or "")
-            if found is None and kind == "reveal" and "then" in body:
-                self._looked_back(body)
-            if found is not None:
-                ABOUT_DECISIONS[kind](self, found, body)
-                self._close_if_done(found)
+            self._about(kind, decision or "", body)
         elif kind == "arms":
             self._arms(body)
         elif kind == "freeze":
@@ -145,11 +143,26 @@ class State:
         elif kind == "shadow":
             self._shadow(body)
 
+    def _about(self, kind: str, decision: str, body: Mapping[str, Any]) -> None:
+        """An event of one decision, which may be closed by now, or erased."""
+        if decision in self._erased:
+            return
+        self.watch.counted(kind, body)
+        found = self.open.get(decision)
+        if found is not None:
+            ABOUT_DECISIONS[kind](self, found, body)
+            self._close_if_done(found)
+        elif kind == "reveal" and "then" in body:
+            self._looked_back(body)
+        elif kind == "void" and body["outcome"] == "void":  # none but those that expired can become void now
+            self.watch.happened("expired", -1)
+
     def _follow(self, body: Mapping[str, Any], time: float) -> None:
         """A decision of the log: its arm is known. Of an erased one only its random numbers are left."""
         self._drawn()
         if body.get("erased"):
             self.minds.skip()
+            self._erased.add(self.id_of(self.number))
             self.number += 1
             return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
@@ -162,14 +175,16 @@ class State:
             found.rewards.append(body["value"])
         elif body["outcome"] in ("learnt", "waits"):
             self._learn(found, body["value"])
+            self.watch.happened("answered")
 
     def _learn(self, found: Open, value: float) -> None:
         """All agents learn from a reward, or keep it for the true context it awaits."""
         law = self.minds.reward(found, self.arms.features_of(found.brought), value)
-        self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
         found.paid = value
         self.windows.settle(found)
-        if self.minds.awaits(found) and not self.windows.is_hidden(found):
+        if not self.minds.awaits(found):
+            self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
+        elif not self.windows.is_hidden(found):
             self.windows.overdue[found.id] = None
 
     def _reveal(self, found: Open, body: Mapping[str, Any]) -> None:
@@ -178,7 +193,19 @@ class State:
         news = {name: x for name, x in body["context"].items() if name not in found.shown}
         found.shown |= news
         self._held_against(found, self.whole(news)[0])
-        self.minds.reveal(found, self.arms.features_of(found.brought), self.whole(found.shown))
+        features, waited = self.arms.features_of(found.brought), self.minds.awaits(found)
+        before = (self.mind.memory(found.unit), self.mind.theta()) if waited else None
+        self.minds.reveal(found, features, self.whole(found.shown))
+        if before is not None and not self.minds.awaits(found):
+            self._paired(found, features, *before)
+
+    def _paired(self, found: Open, features: FeatureMap, memory: Memory, theta: Belief) -> None:
+        """A reward was learnt with its true context: it is held against what was believed of theta before."""
+        mind, seen, value = self.mind, found.seen[OBEYED], found.paid
+        decision = mind.decision(seen._replace(belief=theta), found.place, features)
+        law = predict.reward(mind.agent, mind.setup, memory, decision)
+        if value is not None:
+            self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
 
     def _looked_back(self, body: Mapping[str, Any]) -> None:
         """A true context of a decision that is closed: nothing is learnt, but what was believed is judged."""
@@ -202,6 +229,8 @@ class State:
         return self.made.units.inside(raw)
 
     def _void(self, found: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
+        if found.expired or found.paid is not None:
+            self.watch.happened("answered" if found.rewards or not found.expired else "expired", -1)
         found.voided = True
         self.windows.settle(found)
 
@@ -211,6 +240,7 @@ class State:
             return
         if body["value"] is not None:
             self._learn(found, body["value"])
+        self.watch.happened("answered" if found.rewards else "expired")
         found.expired = True
         self.windows.settle(found)
 

@@ -19,7 +19,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 CONTEXT_LEVEL = 0.9
 BINS = 10
 
-Happening: TypeAlias = Literal["expired", "late", "voided", "late_contexts", "dropped"]
+Happening: TypeAlias = Literal["answered", "expired", "late", "voided", "late_contexts", "dropped"]
 
 
 def _reach(level: float) -> float:
@@ -37,11 +37,12 @@ class Counts(NamedTuple):
     decisions: int = 0
     rewards: int = 0  # learnt
     revealed: int = 0  # true contexts taken in, whole or in part
-    expired: int = 0  # decisions whose wait was over without a reward
-    late: int = 0  # rewards that came after that
+    expired: int = 0  # decisions whose wait was over without a reward of the caller, void ones left out
+    late: int = 0  # reports of a reward after that, each of them
     voided: int = 0
-    late_contexts: int = 0
+    late_contexts: int = 0  # reports of a true context that came too late, each of them
     dropped: int = 0  # rewards whose true context never came, of agents that learn from pairs
+    answered: int = 0  # decisions whose reward came in time, void ones left out
 
 
 class Tallies(NamedTuple):
@@ -61,10 +62,10 @@ def none_yet(dim: int, arms: int) -> Tallies:
     return Tallies(Counts(), np.zeros((arms, 4)), 0, inside, bins, np.zeros((4, dim)))
 
 
-def happened(past: Tallies, what: Happening) -> Tallies:
-    """Once more."""
+def happened(past: Tallies, what: Happening, times: int = 1) -> Tallies:
+    """So many times more; -1 where it is taken back."""
     number: int = past.counts._asdict()[what]
-    return past._replace(counts=past.counts._replace(**{what: number + 1}))
+    return past._replace(counts=past.counts._replace(**{what: max(number + times, 0)}))
 
 
 def _with(arms: Array, arm: int, row: tuple[float, float, float, float]) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 from unfog.live import innovations, tallies
 from unfog.live.innovations import Innovations
-from unfog.live.tallies import Tallies
+from unfog.live.tallies import Happening, Tallies
 from unfog.maths.arrays import Array
 
 ANY = "any"  # stands for all arms where they come with each decision
@@ -46,16 +46,18 @@ class Watch:
         """What became known of a true context: (d,) each, not a number where nothing did."""
         self.tallies = tallies.revealed(self.tallies, noisy, mean, variance, true)
 
+    def happened(self, what: Happening, times: int = 1) -> None:
+        """Once more; or once less, -1."""
+        self.tallies = tallies.happened(self.tallies, what, times)
+
     def counted(self, kind: str, body: Mapping[str, Any]) -> None:
         """Of an event, what is only counted."""
         outcome = body.get("outcome")
         if kind == "reward" and outcome == "late":
-            self.tallies = tallies.happened(self.tallies, "late")
+            self.happened("late")
         elif kind == "reveal" and outcome == "late":
-            self.tallies = tallies.happened(self.tallies, "late_contexts")
+            self.happened("late_contexts")
         elif kind == "void" and outcome == "void":
-            self.tallies = tallies.happened(self.tallies, "voided")
+            self.happened("voided")
         elif kind == "expire" and body["what"] == "context":
-            self.tallies = tallies.happened(self.tallies, "dropped")
-        elif kind == "expire" and body["value"] is None:
-            self.tallies = tallies.happened(self.tallies, "expired")
+            self.happened("dropped")

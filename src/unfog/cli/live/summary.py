@@ -60,9 +60,6 @@ def _bias(facts: Mapping[str, Any]) -> list[str]:
     found, belief = facts["diagnostics"], facts["belief"]
     if "bias" not in belief:
         return []
-    whose = f"unit {belief['unit']}" if belief["unit"] else "a new unit"
-    if belief["units"] <= 1 and not belief["unit"]:
-        whose = "the sensor"
     rows = [["coordinate", "bias", "sd", "readings", "off by", "denoised", "true ones"]]
     for name, value in belief["bias"].items():
         off = (_number(found[field][name]) for field in ("rmse_noisy", "rmse_denoised"))
@@ -75,7 +72,7 @@ def _bias(facts: Mapping[str, Any]) -> list[str]:
         else ""
     )
     return [
-        *_wrapped(f"bias as believed of {whose}{more}; how far readings were off, of all:"),
+        *_wrapped(f"bias as believed of {belief['bias_of']}{more}; how far readings were off, of all:"),
         *_aligned(rows),
     ]
 
@@ -85,7 +82,8 @@ def _readings(facts: Mapping[str, Any]) -> list[str]:
     found = facts["diagnostics"]
     said = [f"ALARM: {one}" for one in found["alarm"]]
     if not said and facts["channel"] and found["decisions"]:
-        said = ["readings are as the channel says"]
+        unchecked = f"agent {found['agent']} does not check whether readings are as the channel says"
+        said = [unchecked if found["e_value_of_all"] is None else "readings are as the channel says"]
     held = {float(level): x for level, x in found["coverage"].items() if x is not None}
     if held:
         levels, shares = (", ".join(f"{100 * x:.0f}" for x in part) for part in (held, held.values()))
@@ -96,7 +94,7 @@ def _readings(facts: Mapping[str, Any]) -> list[str]:
 def _waiting(found: Mapping[str, Any]) -> list[str]:
     ages = ", ".join(f"{x:,.0f} {_age(age)}" for age, x in found["waiting"].items() if x)
     pending = f"pending: {found['pending']:,}" + (f" ({ages})" if ages else "")
-    late = f"late: {found['late']:,} rewards, {found['late_contexts']:,} true contexts"
+    late = f"late reports: {found['late']:,} of rewards, {found['late_contexts']:,} of true contexts"
     rate = (
         "nothing settled yet"
         if found["join_rate"] is None
