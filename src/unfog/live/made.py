@@ -108,6 +108,11 @@ class Made:
             raise InputError("arms", f"numbers of shape {shape}", f"matrices of rows of {d} numbers")
         return shape
 
+    def whole(self, shown: Mapping[str, float]) -> Array:
+        """A true context in the agents' units, (1, d): not a number where it is not known."""
+        raw = np.array([[shown.get(name, np.nan) for name in self.terms.context]])
+        return self.units.inside(raw)
+
     def knowledge(self, features: FeatureMap) -> Knowledge:
         """What agents are told, with a prior for these features."""
         terms = self.terms

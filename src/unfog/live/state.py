@@ -48,8 +48,7 @@ class State:
         self.windows = Windows(made.terms.wait, made.terms.reveal_within)
         self.floor = generator(made.terms.seed, 0, "floor")
         self.number = 0  # of the next decision
-        sizes, binary = (len(made.terms.context), len(made.terms.arms)), made.terms.rewards == "bernoulli"
-        self.watch = Watch(*sizes, expects=self.mind.agent.expects is not None, binary=binary)
+        self.watch = Watch(made, expects=self.mind.agent.expects is not None)
         self._erased = set[str]()  # no event of theirs is counted; none comes after what a snapshot has
         self.unwritten = False  # whether something has changed, or begun to, that is not in the log yet
 
@@ -153,7 +152,7 @@ class State:
             ABOUT_DECISIONS[kind](self, found, body)
             self._close_if_done(found)
         elif kind == "reveal" and "then" in body:
-            self._looked_back(body)
+            self.watch.looked_back(body)
         elif kind == "void" and body["outcome"] == "void":  # none but those that expired can become void now
             self.watch.happened("expired", -1)
 
@@ -192,10 +191,10 @@ class State:
             return
         news = {name: x for name, x in body["context"].items() if name not in found.shown}
         found.shown |= news
-        self._held_against(found, self.whole(news)[0])
+        self.watch.held_against(found, found.seen[OBEYED], news)
         features, waited = self.arms.features_of(found.brought), self.minds.awaits(found)
         before = (self.mind.memory(found.unit), self.mind.theta()) if waited else None
-        self.minds.reveal(found, features, self.whole(found.shown))
+        self.minds.reveal(found, features, self.made.whole(found.shown))
         if before is not None and not self.minds.awaits(found):
             self._paired(found, features, *before)
 
@@ -206,27 +205,6 @@ class State:
         law = predict.reward(mind.agent, mind.setup, memory, decision)
         if value is not None:
             self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
-
-    def _looked_back(self, body: Mapping[str, Any]) -> None:
-        """A true context of a decision that is closed: nothing is learnt, but what was believed is judged."""
-        units, then, names = self.made.units, body["then"], self.terms.context
-        mean = units.inside(np.array([then["denoised"][name] for name in names]))
-        sd = np.array([then["sd"][name] for name in names]) / units.scale
-        noisy = np.array([np.nan if then["noisy"][name] is None else then["noisy"][name] for name in names])
-        self.watch.revealed(units.inside(noisy), mean, sd**2, self.whole(body["context"])[0])
-
-    def _held_against(self, found: Open, true: Array) -> None:
-        """What was read, its bias included, and what was believed, against what is true: (d,)."""
-        seen, units = found.seen[OBEYED], self.made.units
-        mean, cov = seen.context
-        noisy = seen.noisy[0] + units.bias / units.scale
-        noisy[list(found.lost)] = np.nan
-        self.watch.revealed(noisy, mean[0], (cov if cov.ndim == 2 else cov[0]).diagonal(), true)
-
-    def whole(self, shown: Mapping[str, float]) -> Array:
-        """A true context in the agents' units, (1, d): not a number where it is not known."""
-        raw = np.array([[shown.get(name, np.nan) for name in self.terms.context]])
-        return self.made.units.inside(raw)
 
     def _void(self, found: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
         if found.expired or found.paid is not None:

@@ -6,8 +6,13 @@ Of the agent that is obeyed. All of it is folded from events as beliefs are, so 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from unfog.live import innovations, tallies
 from unfog.live.innovations import Innovations
+from unfog.live.made import Made
+from unfog.live.mind import Seen
+from unfog.live.opened import Open
 from unfog.live.tallies import Happening, Tallies
 from unfog.maths.arrays import Array
 
@@ -17,11 +22,12 @@ ANY = "any"  # stands for all arms where they come with each decision
 class Watch:
     """Counts, coverage, and the alarm."""
 
-    def __init__(self, dim: int, arms: int, expects: bool, binary: bool) -> None:
-        """Before anything happened."""
+    def __init__(self, made: Made, expects: bool) -> None:
+        """Before anything happened; whether the agent expects something of readings."""
+        dim, arms = len(made.terms.context), len(made.terms.arms)
         self.tallies: Tallies = tallies.none_yet(dim, max(arms, 1))
         self.readings: Innovations | None = innovations.none_yet(dim) if expects else None
-        self.binary = binary
+        self._made, self._binary = made, made.terms.rewards == "bernoulli"
 
     def content(self) -> tuple[Any, ...]:
         """All of it, in nested values."""
@@ -40,11 +46,23 @@ class Watch:
     def rewarded(self, place: int, value: float, law: tuple[Array, Array] | None) -> None:
         """A reward that is learnt, of which this mean and variance, (1,) each, were expected."""
         said = None if law is None else (law[0].item(), law[1].item())
-        self.tallies = tallies.rewarded(self.tallies, place, value, said, binary=self.binary)
+        self.tallies = tallies.rewarded(self.tallies, place, value, said, binary=self._binary)
 
-    def revealed(self, noisy: Array, mean: Array, variance: Array, true: Array) -> None:
-        """What became known of a true context: (d,) each, not a number where nothing did."""
-        self.tallies = tallies.revealed(self.tallies, noisy, mean, variance, true)
+    def held_against(self, found: Open, seen: Seen, news: Mapping[str, float]) -> None:
+        """What was read, its bias included, and what was believed, against what is true by now."""
+        units, (mean, cov) = self._made.units, seen.context
+        noisy = seen.noisy[0] + units.bias / units.scale
+        noisy[list(found.lost)] = np.nan
+        variance = (cov if cov.ndim == 2 else cov[0]).diagonal()
+        self.tallies = tallies.revealed(self.tallies, noisy, mean[0], variance, self._made.whole(news)[0])
+
+    def looked_back(self, body: Mapping[str, Any]) -> None:
+        """A true context of a decision that is closed: nothing is learnt, but what was believed is judged."""
+        made, then = self._made, body["then"]
+        known = {name: x for name, x in then["noisy"].items() if x is not None}
+        sd = np.array([then["sd"][name] for name in made.terms.context]) / made.units.scale
+        noisy, mean, true = (made.whole(x)[0] for x in (known, then["denoised"], body["context"]))
+        self.tallies = tallies.revealed(self.tallies, noisy, mean, sd**2, true)
 
     def happened(self, what: Happening, times: int = 1) -> None:
         """Once more; or once less, -1."""
