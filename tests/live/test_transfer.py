@@ -17,6 +17,7 @@ from unfog.inputs import InputError
 from unfog.live import spreadsheet, transfer
 from unfog.live.errors import Conflict, StoreError
 from unfog.live.log import Log
+from unfog.live.problem import Problem
 from unfog.live.store import Store
 
 
@@ -307,3 +308,91 @@ def test_arms_with_vectors_come_in(tmp_path: Path) -> None:
     with other(tmp_path) as store:
         store.take_in(lines)
         assert store.problem("walks").fingerprint() == found
+
+
+HEAD = "steps,sleep,arm"
+
+
+def untaken(problem: Problem, table: str, match: str) -> None:
+    """A table that is refused and changes nothing."""
+    before = problem.fingerprint(), problem.store.log.last
+    with pytest.raises(InputError, match=match):
+        spreadsheet.from_table(problem, io.StringIO(table))
+    assert (problem.fingerprint(), problem.store.log.last) == before
+
+
+@pytest.mark.parametrize(
+    ("table", "match"),
+    [
+        (f"{HEAD}\n1,2,send\n3,4\n", r"^row 3, arm: missing"),
+        (f"{HEAD}\n1,2,send\n3,4,\n", r"^row 3, arm: nothing"),
+        (f"{HEAD}\n1,2,send\n3,4, \n", r"^row 3, arm: nothing"),
+        (f"{HEAD}\n1,2,send\n3,4,send,5\n", r"^row 3: more values than columns: '5'"),
+        (f"{HEAD},reward,unit\n1,2,send,1,ann\n3,4,send,1\n", r"^row 3, unit: missing"),
+        (f"{HEAD},rewrad\n1,2,send,1\n", r"^rewrad: no such column; allowed: steps, sleep, decision, "),
+        (f"{HEAD},true.zz\n1,2,send,1\n", r"^true\.zz: no such column"),
+        (f"{HEAD},\n1,2,send,1\n", r"^column 4: no such column"),
+        (f"{HEAD},context.steps\n1,2,send,1\n", r"^steps: no such column"),
+        (f"{HEAD},reward,reward\n1,2,send,1,0\n", r"^reward: two columns of this name"),
+        (f"{HEAD},key\n1,2,send,k\n3,4,send,k\n", r"^row 3\.key: 'k'"),
+        (f"{HEAD},decision\n1,2,send,k\n1,2,send,k\n", r"^row 3\.key: 'k'"),
+        (f"{HEAD}\n1,2,{'x' * 200_000}\n", r"^line 2: field larger"),
+    ],
+)
+def test_a_table_with_holes_changes_nothing(tmp_path: Path, table: str, match: str) -> None:
+    with other(tmp_path) as store:
+        untaken(store.problem("walks", **terms("unfog")), table, match)
+
+
+@pytest.mark.parametrize(
+    ("agent", "table", "match"),
+    [
+        ("unfog-delayed", f"{HEAD},true.steps\n1,2,send,\n3,4,send,1\n", r"^row 3\.true\.sleep: missing"),
+        ("temporal", f"{HEAD},at\n1,2,send,9000\n3,4,send,8000\n", r"^row 3\.at: .* after "),
+        ("unfog", f"{HEAD},key,reward\n1,2,send,,1\n3,4,send,there,2\n", r"^row 3\.reward: 2"),
+        ("unfog", f"{HEAD},key\n1,2,send,\n3,5,send,there\n", r"^row 3\.key: 'there'"),
+    ],
+)
+def test_a_row_that_could_not_come_after_those_before(
+    tmp_path: Path, agent: str, table: str, match: str
+) -> None:
+    with other(tmp_path) as store:
+        walks = store.problem("walks", **terms(agent))
+        made = walks.decide({"steps": 3.0, "sleep": 4.0}, forced="send", key="there")
+        walks.reward(made.id, 1.0)
+        untaken(walks, table, match)
+
+
+@pytest.mark.parametrize("more", [{}, {"learn": "after_wait", "combine": "sum"}])
+def test_a_table_that_comes_again_changes_nothing(tmp_path: Path, more: dict[str, Any]) -> None:
+    """Not even rewards that are added up; what has come since comes in."""
+    first = f"decision,{HEAD},reward,true.steps\n0-there,1,2,send,0.5,\n1-there,3,4,wait,,\n"
+    later = first.replace("wait,,", "wait,0.25,2")
+    with other(tmp_path) as store:
+        walks = store.problem("walks", **terms("late", **more))
+        assert spreadsheet.from_table(walks, io.StringIO(first)) == 2
+        before = walks.fingerprint(), store.log.last
+        assert spreadsheet.from_table(walks, io.StringIO(first)) == 2
+        assert (walks.fingerprint(), store.log.last) == before
+        spreadsheet.from_table(walks, io.StringIO(later))
+        assert [event["kind"] for event in walks.events()][-2:] == ["reward", "reveal"]
+        assert store.log.last == before[1] + 2
+        spreadsheet.from_table(walks, io.StringIO(later))
+        assert store.log.last == before[1] + 2
+        untaken(walks, tabled(store, "walks"), r"^row 2, decision: 0-.*of the same problem")
+
+
+def test_erased_decisions_stay_out(tmp_path: Path) -> None:
+    """Of a table all columns are known that an export writes; its erased rows are no readings."""
+    with Player(3).open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **terms("unfog"))
+        for i, unit in enumerate(["ann", "bob", "ann", "cy"]):
+            walks.reward(walks.decide([i / 2, 1.0], unit=unit).id, i / 4)
+        store.erase(unit="ann")
+        table = tabled(store, "walks")
+    assert [row["outcome"] for row in csv.DictReader(io.StringIO(table))] == ["erased", "learnt"] * 2
+    with other(tmp_path) as store:
+        copy = store.problem("copy", **terms("unfog"))
+        assert spreadsheet.from_table(copy, io.StringIO(table)) == 2
+        made = [event for event in copy.events() if event["kind"] == "decide"]
+        assert [event["unit"] for event in made] == ["bob", "cy"]
