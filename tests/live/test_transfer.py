@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from tests.live.faults import Disk
 from tests.live.played import NAMES, VECTORS, Player, terms
 from unfog.inputs import InputError
 from unfog.live import spreadsheet, transfer
-from unfog.live.errors import Conflict, StoreError
+from unfog.live.errors import Conflict, StoreError, Unknown
 from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.store import Store
@@ -104,11 +105,11 @@ def test_a_changed_line_is_a_conflict(tmp_path: Path) -> None:
         assert store.problem("walks").fingerprint() == found
 
 
-def refused(store: Store, lines: list[str], match: str) -> None:
+def refused(store: Store, lines: list[str], match: str, **more: Any) -> None:
     """An import that is refused and changes nothing."""
     before = store.names(), store.log.last, store.digest("naps")
     with pytest.raises(InputError, match=match):
-        store.take_in(lines)
+        store.take_in(lines, **more)
     assert (store.names(), store.log.last, store.digest("naps")) == before
 
 
@@ -240,8 +241,88 @@ def test_code_that_has_changed_does_not_come_in(tmp_path: Path, monkeypatch: pyt
     first["fingerprints"]["agent"] = "0" * 64
     with other(tmp_path) as store:
         store.problem("naps", **terms("unfog"))
-        refused(store, [json.dumps(first), *lines[1:]], "^line 1, agent: own_agents:mine has changed")
-        store.take_in(lines)
+        changed, said = [json.dumps(first), *lines[1:]], "^line 1, agent: own_agents:mine has changed"
+        refused(store, changed, said, modules=["own_agents"])
+        store.take_in(lines, modules=["own_agents"])
+
+
+@pytest.mark.parametrize("kind", ["features", "agent", "shadow"])
+def test_a_log_imports_no_module_that_is_not_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    own = "import unfog\nfrom unfog.features import product as features\nmine = unfog.AGENTS['alg1']\n"
+    (tmp_path / "own_code.py").write_text(own)
+    monkeypatch.syspath_prepend(tmp_path)
+    given = {"agent": "own_code:mine"} if kind == "agent" else {}
+    given |= {"features": "own_code:features"} if kind == "features" else {}
+    with Player(3).open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **terms("unfog", arms=VECTORS, features="product") | given)
+        if kind == "shadow":
+            walks.shadow("own_code:mine")
+        walks.decide([0.1, 0.2])
+        lines, found = [*store.export("walks")], walks.fingerprint()
+    del sys.modules["own_code"]
+    line = r"line 2, agent" if kind == "shadow" else f"line 1, {kind}"
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        for modules in ((), ["own", "own_code.more"]):
+            said = rf"^{line}: own_code:.*modules=\['own_code'\].*--allow-module own_code"
+            refused(store, lines, said, modules=modules)
+        refused(store, lines, "^modules: ", modules="own_code")
+        assert "own_code" not in sys.modules
+        store.take_in(lines, modules=["own_code"])
+        assert store.problem("walks").fingerprint() == found
+        assert store.take_in(lines) == 0
+
+
+def test_times_of_the_future_stay_out(tmp_path: Path) -> None:
+    """They would carry the store's clock along, and end the waits of other problems."""
+    lines, _ = exported(tmp_path, "unfog", 20)
+    last = json.loads(lines[-1])
+    with other(tmp_path) as store:
+        naps = store.problem("naps", **terms("unfog"))
+        first = naps.decide([0.1, 0.2])
+        for time in (1000.0 + 86_401.0, 1e11, 10**400, 1e300):
+            late = [*lines[:-1], json.dumps(last | {"time": time})]
+            refused(store, late, rf"^line {len(lines)}, time: [18].*store's own time, which is 1000\.0$")
+        assert naps.pending() == [first.id]
+        assert store.take_in([*lines[:-1], json.dumps(last | {"time": 1000.0 + 86_400.0})]) == len(lines)
+
+
+@pytest.mark.parametrize(("agent", "what"), [("unfog", "reward"), ("unfog-delayed", "context")])
+def test_a_wait_ends_when_it_is_over(tmp_path: Path, agent: str, what: str) -> None:
+    player = Player(3)
+    with player.open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **terms(agent))
+        made = walks.decide([0.1, 0.2])
+        if what == "context":
+            walks.reward(made.id, 1.0)
+        player.time += 120 if what == "context" else 40
+        walks.decide([0.1, 0.2])
+        lines = [*store.export("walks")]
+    place = next(i for i, line in enumerate(lines) if '"expire"' in line)
+    event, early = json.loads(lines[place]), [*lines]
+    assert event["what"] == what
+    early[place] = json.dumps(event | {"time": event["time"] - 0.5})
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        refused(store, early, rf"^line {place + 1}, time: {event['time'] - 0.5}; .*{event['time']}, or later")
+        terms_alone = json.dumps(json.loads(early[0]) | {"wait": None, "reveal_within": None})
+        refused(store, [terms_alone, *lines[1:]], rf"^line {place + 1}, what: {what}; .*no end")
+        assert store.take_in(lines) == len(lines)
+
+
+def test_a_problem_that_there_is_not_has_no_log(tmp_path: Path) -> None:
+    with other(tmp_path) as store:
+        walks = store.problem("walks", **terms("unfog"))
+        for ask in (store.events, store.export):
+            with pytest.raises(Unknown, match=r"^name: 'typo'; allowed: walks$"):
+                ask("typo")
+        for since in ("a", None, -1, 0.5, True):
+            with pytest.raises(InputError, match=r"^since: "):
+                walks.events(since)  # type: ignore[arg-type]
+        assert len(walks.events(0)) == 1
+        assert walks.events(store.log.last) == []
 
 
 def tabled(store: Store, name: str) -> str:

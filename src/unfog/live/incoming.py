@@ -4,9 +4,10 @@ Each is held against the state that the events before it have led to. What it as
 might have asked for then; what was answered is not made again, that is what a replay that verifies is for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from unfog.inputs import InputError, shown
+from unfog.agents.catalogue import AGENTS
+from unfog.inputs import REFERENCE, InputError, shown
 from unfog.live import asking, incoming_choice, names, terms
 from unfog.live.asking import REQUEST, number
 from unfog.live.incoming_choice import Body, mapping, refuse_fields, whole_context
@@ -38,6 +39,18 @@ FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there mu
 ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "given", "outcome"))
 
 
+def refuse_modules(event: Body, modules: Collection[str]) -> None:
+    """Complain of code that whoever takes in the log has not allowed: to import a module is to run it."""
+    for field in ("features", "agent") if event["kind"] in ("problem", "shadow") else ():
+        path = event.get(field)
+        if not isinstance(path, str) or not REFERENCE.fullmatch(path):
+            continue
+        module = path.partition(":")[0]
+        if module not in modules and (field == "features" or module not in AGENTS):
+            how = f"modules=[{module!r}] in Python, --allow-module {module} on the command line"
+            raise InputError(field, path, f"code of one's own if its module is allowed, by {how}")
+
+
 def problem(decision: object, key: object, body: Body) -> None:
     """The terms of a problem."""
     for field, value in (("decision", decision), ("key", key)):
@@ -52,8 +65,8 @@ def problem(decision: object, key: object, body: Body) -> None:
     terms.refuse_other(body, {name: body[name] for name in terms.FIELDS})
 
 
-def check(state: State, kind: str, decision: object, key: object, body: Body) -> None:
-    """Refuse an event that could not come next."""
+def check(state: State, kind: str, decision: object, key: object, body: Body, time: float) -> None:
+    """Refuse an event that could not come next, at this time."""
     erased = kind in ("decide", "reveal") and body.get("erased") is True
     refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
     if key is not None:
@@ -66,12 +79,17 @@ def check(state: State, kind: str, decision: object, key: object, body: Body) ->
         _known(state, decision)
     elif decision is not None:
         raise InputError("decision", shown(decision), "none: this event is about no decision")
-    if erased:
-        return
+    if not erased:
+        _check_content(state, kind, str(decision), body, time)
+
+
+def _check_content(state: State, kind: str, decision: str, body: Body, time: float) -> None:
     if kind == "decide":
         incoming_choice.decision(state, body)
-    else:
-        CHECKS[kind](state, str(decision), body)
+        return
+    CHECKS[kind](state, decision, body)
+    if kind == "expire":
+        _over(state, decision, body["what"], time)
 
 
 def _numbered(state: State, decision: object, body: Body) -> None:
@@ -136,6 +154,18 @@ def _expire(state: State, decision: str, body: Body) -> None:
     found = state.open.get(decision)
     if found is not None and found.settled:
         raise InputError("what", "reward", "context: its reward is settled")
+
+
+def _over(state: State, decision: str, what: str, time: float) -> None:
+    """Complain of a wait that is not over."""
+    found = state.open.get(decision)
+    span = state.terms.wait if what == "reward" else state.terms.reveal_within
+    if found is None:
+        return
+    if span is None:
+        raise InputError("what", what, "nothing: there is no end to the wait for it")
+    if found.time + span > time:
+        raise InputError("time", time, f"the end of the wait, {found.time + span}, or later")
 
 
 def _value(state: State, value: object) -> None:
