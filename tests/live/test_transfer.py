@@ -275,6 +275,33 @@ def test_a_log_imports_no_module_that_is_not_allowed(
         assert store.take_in(lines) == 0
 
 
+def test_shadows_that_have_left_come_in(tmp_path: Path) -> None:
+    player = Player(3)
+    with player.open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **terms("unfog"))
+        walks.shadow("alg1")
+        walks.decide([0.1, 0.2])
+        walks.unshadow("alg1")
+        walks.decide([0.1, 0.2])
+        lines, found = [*store.export("walks")], walks.fingerprint()
+    place = next(i for i, line in enumerate(lines) if '"leaves"' in line)
+    event = json.loads(lines[place])
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        for new in (
+            {"agent": "late"},
+            {"agent": ""},
+            {"agent": "own:code"},
+            {"leaves": 1},
+            {"leaves": False},
+        ):
+            changed = [*lines[:place], json.dumps(event | new)]
+            refused(store, changed, rf"^line {place + 1}, {next(iter(new))}: ")
+        refused(store, [*lines[:place], lines[place], lines[place]], rf"^line {place + 2}, agent: ")
+        assert store.take_in(lines) == len(lines)
+        assert store.problem("walks").fingerprint() == found
+
+
 def test_times_of_the_future_stay_out(tmp_path: Path) -> None:
     """They would carry the store's clock along, and end the waits of other problems."""
     lines, _ = exported(tmp_path, "unfog", 20)

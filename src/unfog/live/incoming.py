@@ -33,7 +33,7 @@ FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there mu
     "expire": (("what",), ("value",)),
     "arms": (("outcome",), ("add", "retire", "restore")),
     "freeze": (("arm", "outcome"), ()),
-    "shadow": (("agent", "outcome"), ("fingerprint",)),
+    "shadow": (("agent", "outcome"), ("fingerprint", "leaves")),
     "erase": (("decisions", "outcome"), ()),
 }
 ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "given", "outcome"))
@@ -41,7 +41,8 @@ ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "giv
 
 def refuse_modules(event: Body, modules: Collection[str]) -> None:
     """Complain of code that whoever takes in the log has not allowed: to import a module is to run it."""
-    for field in ("features", "agent") if event["kind"] in ("problem", "shadow") else ():
+    joins = event["kind"] == "problem" or (event["kind"] == "shadow" and event.get("leaves") is not True)
+    for field in ("features", "agent") if joins else ():
         path = event.get(field)
         if not isinstance(path, str) or not REFERENCE.fullmatch(path):
             continue
@@ -198,11 +199,21 @@ def _freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
 
 
 def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    if "leaves" in body:
+        _leaves(state, body)
+        return
     if names.name("agent", body["agent"]) in state.minds:
         raise InputError("agent", body["agent"], "one that is not a shadow already")
     state.made.agent_named("agent", body["agent"], state.arms.features)
     if fingerprint("shadow", body["agent"]) != body.get("fingerprint"):
         raise InputError("shadow", f"{body['agent']} has changed", "the code with which it joined")
+
+
+def _leaves(state: State, body: Body) -> None:
+    if body["leaves"] is not True:
+        raise InputError("leaves", shown(body["leaves"]), "true, or nothing")
+    if names.name("agent", body["agent"]) not in state.minds:
+        raise InputError("agent", body["agent"], "a shadow that there is")
 
 
 def _erase(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
