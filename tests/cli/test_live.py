@@ -377,6 +377,20 @@ def test_an_export_comes_in_again(capsys: Capture, monkeypatch: pytest.MonkeyPat
     assert unfog(capsys, "export", "copy.unfog", "walks")[1] == text
 
 
+def test_an_export_imports_modules_that_are_allowed(capsys: Capture, walks: str) -> None:
+    first, *rest = unfog(capsys, "export", *HERE)[1].splitlines()
+    told = json.loads(first) | {"agent": "no_such_module:mine"}
+    Path("own.ndjson").write_text("\n".join([json.dumps(told), *rest]))
+    said = refusal(capsys, "import", "copy.unfog", "own.ndjson")
+    assert said.startswith("line 1, agent: no_such_module:mine; allowed: code of one's own")
+    assert said.endswith("--allow-module no_such_module on the command line")
+    allowed = ("--allow-module", "other", "--allow-module", "no_such_module")
+    said = refusal(capsys, "import", "copy.unfog", "own.ndjson", *allowed)
+    assert said.startswith("line 1, agent: ")
+    assert "cannot import no_such_module" in said
+    assert walks
+
+
 def test_what_is_no_export_makes_no_store(capsys: Capture, walks: str) -> None:
     for text in ("", "{}", '{"kind": "decide"}', "steps,arm\n1,send\n", "[" * 5000):
         Path("no.ndjson").write_text(text)

@@ -243,7 +243,7 @@ def test_a_shadow_of_ones_own_must_stay_as_it_was(tmp_path: Path, monkeypatch: p
     with player.open(tmp_path / "walks.unfog") as store:
         assert store.problem("walks").fingerprint() == found
         assert store.replay(verify=True)["walks"].same
-        assert store.take_in(lines, "copy") == len(lines)
+        assert store.take_in(lines, "copy", modules=["own_shadow"]) == len(lines)
     source.write_text(OWN + "\n# changed\n")
     forget(source)
     with player.open(tmp_path / "walks.unfog") as store:
@@ -251,7 +251,7 @@ def test_a_shadow_of_ones_own_must_stay_as_it_was(tmp_path: Path, monkeypatch: p
         for call in (
             lambda: walks.decide([0.1, 0.2]),
             walks.fingerprint,
-            lambda: store.take_in(lines, "more"),
+            lambda: store.take_in(lines, "more", modules=["own_shadow"]),
         ):
             with pytest.raises(InputError, match=r"shadow: own_shadow:mine has changed"):
                 call()

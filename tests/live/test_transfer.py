@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,9 @@ from tests.live.faults import Disk
 from tests.live.played import NAMES, VECTORS, Player, terms
 from unfog.inputs import InputError
 from unfog.live import spreadsheet, transfer
-from unfog.live.errors import Conflict, StoreError
+from unfog.live.errors import Conflict, StoreError, Unknown
 from unfog.live.log import Log
+from unfog.live.problem import Problem
 from unfog.live.store import Store
 
 
@@ -103,11 +105,11 @@ def test_a_changed_line_is_a_conflict(tmp_path: Path) -> None:
         assert store.problem("walks").fingerprint() == found
 
 
-def refused(store: Store, lines: list[str], match: str) -> None:
+def refused(store: Store, lines: list[str], match: str, **more: Any) -> None:
     """An import that is refused and changes nothing."""
     before = store.names(), store.log.last, store.digest("naps")
     with pytest.raises(InputError, match=match):
-        store.take_in(lines)
+        store.take_in(lines, **more)
     assert (store.names(), store.log.last, store.digest("naps")) == before
 
 
@@ -239,8 +241,115 @@ def test_code_that_has_changed_does_not_come_in(tmp_path: Path, monkeypatch: pyt
     first["fingerprints"]["agent"] = "0" * 64
     with other(tmp_path) as store:
         store.problem("naps", **terms("unfog"))
-        refused(store, [json.dumps(first), *lines[1:]], "^line 1, agent: own_agents:mine has changed")
-        store.take_in(lines)
+        changed, said = [json.dumps(first), *lines[1:]], "^line 1, agent: own_agents:mine has changed"
+        refused(store, changed, said, modules=["own_agents"])
+        store.take_in(lines, modules=["own_agents"])
+
+
+@pytest.mark.parametrize("kind", ["features", "agent", "shadow"])
+def test_a_log_imports_no_module_that_is_not_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    own = "import unfog\nfrom unfog.features import product as features\nmine = unfog.AGENTS['alg1']\n"
+    (tmp_path / "own_code.py").write_text(own)
+    monkeypatch.syspath_prepend(tmp_path)
+    given = {"agent": "own_code:mine"} if kind == "agent" else {}
+    given |= {"features": "own_code:features"} if kind == "features" else {}
+    with Player(3).open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **terms("unfog", arms=VECTORS, features="product") | given)
+        if kind == "shadow":
+            walks.shadow("own_code:mine")
+        walks.decide([0.1, 0.2])
+        lines, found = [*store.export("walks")], walks.fingerprint()
+    del sys.modules["own_code"]
+    line = r"line 2, agent" if kind == "shadow" else f"line 1, {kind}"
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        for modules in ((), ["own", "own_code.more"]):
+            said = rf"^{line}: own_code:.*modules=\['own_code'\].*--allow-module own_code"
+            refused(store, lines, said, modules=modules)
+        refused(store, lines, "^modules: ", modules="own_code")
+        assert "own_code" not in sys.modules
+        store.take_in(lines, modules=["own_code"])
+        assert store.problem("walks").fingerprint() == found
+        assert store.take_in(lines) == 0
+
+
+def test_shadows_that_have_left_come_in(tmp_path: Path) -> None:
+    player = Player(3)
+    with player.open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **terms("unfog"))
+        walks.shadow("alg1")
+        walks.decide([0.1, 0.2])
+        walks.unshadow("alg1")
+        walks.decide([0.1, 0.2])
+        lines, found = [*store.export("walks")], walks.fingerprint()
+    place = next(i for i, line in enumerate(lines) if '"leaves"' in line)
+    event = json.loads(lines[place])
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        for new in (
+            {"agent": "late"},
+            {"agent": ""},
+            {"agent": "own:code"},
+            {"leaves": 1},
+            {"leaves": False},
+        ):
+            changed = [*lines[:place], json.dumps(event | new)]
+            refused(store, changed, rf"^line {place + 1}, {next(iter(new))}: ")
+        refused(store, [*lines[:place], lines[place], lines[place]], rf"^line {place + 2}, agent: ")
+        assert store.take_in(lines) == len(lines)
+        assert store.problem("walks").fingerprint() == found
+
+
+def test_times_of_the_future_stay_out(tmp_path: Path) -> None:
+    """They would carry the store's clock along, and end the waits of other problems."""
+    lines, _ = exported(tmp_path, "unfog", 20)
+    last = json.loads(lines[-1])
+    with other(tmp_path) as store:
+        naps = store.problem("naps", **terms("unfog"))
+        first = naps.decide([0.1, 0.2])
+        for time in (1000.0 + 86_401.0, 1e11, 10**400, 1e300):
+            late = [*lines[:-1], json.dumps(last | {"time": time})]
+            refused(store, late, rf"^line {len(lines)}, time: [18].*store's own time, which is 1000\.0$")
+        assert naps.pending() == [first.id]
+        assert store.take_in([*lines[:-1], json.dumps(last | {"time": 1000.0 + 86_400.0})]) == len(lines)
+
+
+@pytest.mark.parametrize(("agent", "what"), [("unfog", "reward"), ("unfog-delayed", "context")])
+def test_a_wait_ends_when_it_is_over(tmp_path: Path, agent: str, what: str) -> None:
+    player = Player(3)
+    with player.open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **terms(agent))
+        made = walks.decide([0.1, 0.2])
+        if what == "context":
+            walks.reward(made.id, 1.0)
+        player.time += 120 if what == "context" else 40
+        walks.decide([0.1, 0.2])
+        lines = [*store.export("walks")]
+    place = next(i for i, line in enumerate(lines) if '"expire"' in line)
+    event, early = json.loads(lines[place]), [*lines]
+    assert event["what"] == what
+    early[place] = json.dumps(event | {"time": event["time"] - 0.5})
+    with other(tmp_path) as store:
+        store.problem("naps", **terms("unfog"))
+        refused(store, early, rf"^line {place + 1}, time: {event['time'] - 0.5}; .*{event['time']}, or later")
+        terms_alone = json.dumps(json.loads(early[0]) | {"wait": None, "reveal_within": None})
+        refused(store, [terms_alone, *lines[1:]], rf"^line {place + 1}, what: {what}; .*no end")
+        assert store.take_in(lines) == len(lines)
+
+
+def test_a_problem_that_there_is_not_has_no_log(tmp_path: Path) -> None:
+    with other(tmp_path) as store:
+        walks = store.problem("walks", **terms("unfog"))
+        for ask in (store.events, store.export):
+            with pytest.raises(Unknown, match=r"^name: 'typo'; allowed: walks$"):
+                ask("typo")
+        for since in ("a", None, -1, 0.5, True):
+            with pytest.raises(InputError, match=r"^since: "):
+                walks.events(since)  # type: ignore[arg-type]
+        assert len(walks.events(0)) == 1
+        assert walks.events(store.log.last) == []
 
 
 def tabled(store: Store, name: str) -> str:
@@ -307,3 +416,91 @@ def test_arms_with_vectors_come_in(tmp_path: Path) -> None:
     with other(tmp_path) as store:
         store.take_in(lines)
         assert store.problem("walks").fingerprint() == found
+
+
+HEAD = "steps,sleep,arm"
+
+
+def untaken(problem: Problem, table: str, match: str) -> None:
+    """A table that is refused and changes nothing."""
+    before = problem.fingerprint(), problem.store.log.last
+    with pytest.raises(InputError, match=match):
+        spreadsheet.from_table(problem, io.StringIO(table))
+    assert (problem.fingerprint(), problem.store.log.last) == before
+
+
+@pytest.mark.parametrize(
+    ("table", "match"),
+    [
+        (f"{HEAD}\n1,2,send\n3,4\n", r"^row 3, arm: missing"),
+        (f"{HEAD}\n1,2,send\n3,4,\n", r"^row 3, arm: nothing"),
+        (f"{HEAD}\n1,2,send\n3,4, \n", r"^row 3, arm: nothing"),
+        (f"{HEAD}\n1,2,send\n3,4,send,5\n", r"^row 3: more values than columns: '5'"),
+        (f"{HEAD},reward,unit\n1,2,send,1,ann\n3,4,send,1\n", r"^row 3, unit: missing"),
+        (f"{HEAD},rewrad\n1,2,send,1\n", r"^rewrad: no such column; allowed: steps, sleep, decision, "),
+        (f"{HEAD},true.zz\n1,2,send,1\n", r"^true\.zz: no such column"),
+        (f"{HEAD},\n1,2,send,1\n", r"^column 4: no such column"),
+        (f"{HEAD},context.steps\n1,2,send,1\n", r"^steps: no such column"),
+        (f"{HEAD},reward,reward\n1,2,send,1,0\n", r"^reward: two columns of this name"),
+        (f"{HEAD},key\n1,2,send,k\n3,4,send,k\n", r"^row 3\.key: 'k'"),
+        (f"{HEAD},decision\n1,2,send,k\n1,2,send,k\n", r"^row 3\.key: 'k'"),
+        (f"{HEAD}\n1,2,{'x' * 200_000}\n", r"^line 2: field larger"),
+    ],
+)
+def test_a_table_with_holes_changes_nothing(tmp_path: Path, table: str, match: str) -> None:
+    with other(tmp_path) as store:
+        untaken(store.problem("walks", **terms("unfog")), table, match)
+
+
+@pytest.mark.parametrize(
+    ("agent", "table", "match"),
+    [
+        ("unfog-delayed", f"{HEAD},true.steps\n1,2,send,\n3,4,send,1\n", r"^row 3\.true\.sleep: missing"),
+        ("temporal", f"{HEAD},at\n1,2,send,9000\n3,4,send,8000\n", r"^row 3\.at: .* after "),
+        ("unfog", f"{HEAD},key,reward\n1,2,send,,1\n3,4,send,there,2\n", r"^row 3\.reward: 2"),
+        ("unfog", f"{HEAD},key\n1,2,send,\n3,5,send,there\n", r"^row 3\.key: 'there'"),
+    ],
+)
+def test_a_row_that_could_not_come_after_those_before(
+    tmp_path: Path, agent: str, table: str, match: str
+) -> None:
+    with other(tmp_path) as store:
+        walks = store.problem("walks", **terms(agent))
+        made = walks.decide({"steps": 3.0, "sleep": 4.0}, forced="send", key="there")
+        walks.reward(made.id, 1.0)
+        untaken(walks, table, match)
+
+
+@pytest.mark.parametrize("more", [{}, {"learn": "after_wait", "combine": "sum"}])
+def test_a_table_that_comes_again_changes_nothing(tmp_path: Path, more: dict[str, Any]) -> None:
+    """Not even rewards that are added up; what has come since comes in."""
+    first = f"decision,{HEAD},reward,true.steps\n0-there,1,2,send,0.5,\n1-there,3,4,wait,,\n"
+    later = first.replace("wait,,", "wait,0.25,2")
+    with other(tmp_path) as store:
+        walks = store.problem("walks", **terms("late", **more))
+        assert spreadsheet.from_table(walks, io.StringIO(first)) == 2
+        before = walks.fingerprint(), store.log.last
+        assert spreadsheet.from_table(walks, io.StringIO(first)) == 2
+        assert (walks.fingerprint(), store.log.last) == before
+        spreadsheet.from_table(walks, io.StringIO(later))
+        assert [event["kind"] for event in walks.events()][-2:] == ["reward", "reveal"]
+        assert store.log.last == before[1] + 2
+        spreadsheet.from_table(walks, io.StringIO(later))
+        assert store.log.last == before[1] + 2
+        untaken(walks, tabled(store, "walks"), r"^row 2, decision: 0-.*of the same problem")
+
+
+def test_erased_decisions_stay_out(tmp_path: Path) -> None:
+    """Of a table all columns are known that an export writes; its erased rows are no readings."""
+    with Player(3).open(tmp_path / "first.unfog") as store:
+        walks = store.problem("walks", **terms("unfog"))
+        for i, unit in enumerate(["ann", "bob", "ann", "cy"]):
+            walks.reward(walks.decide([i / 2, 1.0], unit=unit).id, i / 4)
+        store.erase(unit="ann")
+        table = tabled(store, "walks")
+    assert [row["outcome"] for row in csv.DictReader(io.StringIO(table))] == ["erased", "learnt"] * 2
+    with other(tmp_path) as store:
+        copy = store.problem("copy", **terms("unfog"))
+        assert spreadsheet.from_table(copy, io.StringIO(table)) == 2
+        made = [event for event in copy.events() if event["kind"] == "decide"]
+        assert [event["unit"] for event in made] == ["bob", "cy"]

@@ -4,9 +4,10 @@ Each is held against the state that the events before it have led to. What it as
 might have asked for then; what was answered is not made again, that is what a replay that verifies is for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-from unfog.inputs import InputError, shown
+from unfog.agents.catalogue import AGENTS
+from unfog.inputs import REFERENCE, InputError, shown
 from unfog.live import asking, incoming_choice, names, terms
 from unfog.live.asking import REQUEST, number
 from unfog.live.incoming_choice import Body, mapping, refuse_fields, whole_context
@@ -32,10 +33,23 @@ FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there mu
     "expire": (("what",), ("value",)),
     "arms": (("outcome",), ("add", "retire", "restore")),
     "freeze": (("arm", "outcome"), ()),
-    "shadow": (("agent", "outcome"), ("fingerprint",)),
+    "shadow": (("agent", "outcome"), ("fingerprint", "leaves")),
     "erase": (("decisions", "outcome"), ()),
 }
 ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "given", "outcome"))
+
+
+def refuse_modules(event: Body, modules: Collection[str]) -> None:
+    """Complain of code that whoever takes in the log has not allowed: to import a module is to run it."""
+    joins = event["kind"] == "problem" or (event["kind"] == "shadow" and event.get("leaves") is not True)
+    for field in ("features", "agent") if joins else ():
+        path = event.get(field)
+        if not isinstance(path, str) or not REFERENCE.fullmatch(path):
+            continue
+        module = path.partition(":")[0]
+        if module not in modules and (field == "features" or module not in AGENTS):
+            how = f"modules=[{module!r}] in Python, --allow-module {module} on the command line"
+            raise InputError(field, path, f"code of one's own if its module is allowed, by {how}")
 
 
 def problem(decision: object, key: object, body: Body) -> None:
@@ -52,8 +66,8 @@ def problem(decision: object, key: object, body: Body) -> None:
     terms.refuse_other(body, {name: body[name] for name in terms.FIELDS})
 
 
-def check(state: State, kind: str, decision: object, key: object, body: Body) -> None:
-    """Refuse an event that could not come next."""
+def check(state: State, kind: str, decision: object, key: object, body: Body, time: float) -> None:
+    """Refuse an event that could not come next, at this time."""
     erased = kind in ("decide", "reveal") and body.get("erased") is True
     refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
     if key is not None:
@@ -66,12 +80,17 @@ def check(state: State, kind: str, decision: object, key: object, body: Body) ->
         _known(state, decision)
     elif decision is not None:
         raise InputError("decision", shown(decision), "none: this event is about no decision")
-    if erased:
-        return
+    if not erased:
+        _check_content(state, kind, str(decision), body, time)
+
+
+def _check_content(state: State, kind: str, decision: str, body: Body, time: float) -> None:
     if kind == "decide":
         incoming_choice.decision(state, body)
-    else:
-        CHECKS[kind](state, str(decision), body)
+        return
+    CHECKS[kind](state, decision, body)
+    if kind == "expire":
+        _over(state, decision, body["what"], time)
 
 
 def _numbered(state: State, decision: object, body: Body) -> None:
@@ -138,6 +157,18 @@ def _expire(state: State, decision: str, body: Body) -> None:
         raise InputError("what", "reward", "context: its reward is settled")
 
 
+def _over(state: State, decision: str, what: str, time: float) -> None:
+    """Complain of a wait that is not over."""
+    found = state.open.get(decision)
+    span = state.terms.wait if what == "reward" else state.terms.reveal_within
+    if found is None:
+        return
+    if span is None:
+        raise InputError("what", what, "nothing: there is no end to the wait for it")
+    if found.time + span > time:
+        raise InputError("time", time, f"the end of the wait, {found.time + span}, or later")
+
+
 def _value(state: State, value: object) -> None:
     """What is learnt may be a mean of several rewards, or their sum."""
     number("value", value)
@@ -168,11 +199,21 @@ def _freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
 
 
 def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    if "leaves" in body:
+        _leaves(state, body)
+        return
     if names.name("agent", body["agent"]) in state.minds:
         raise InputError("agent", body["agent"], "one that is not a shadow already")
     state.made.agent_named("agent", body["agent"], state.arms.features)
     if fingerprint("shadow", body["agent"]) != body.get("fingerprint"):
         raise InputError("shadow", f"{body['agent']} has changed", "the code with which it joined")
+
+
+def _leaves(state: State, body: Body) -> None:
+    if body["leaves"] is not True:
+        raise InputError("leaves", shown(body["leaves"]), "true, or nothing")
+    if names.name("agent", body["agent"]) not in state.minds:
+        raise InputError("agent", body["agent"], "a shadow that there is")
 
 
 def _erase(state: State, decision: str, body: Body) -> None:  # noqa: ARG001

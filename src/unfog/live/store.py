@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from unfog.agents.assemble import Agent
 from unfog.features import MapBuilder
-from unfog.inputs import InputError
+from unfog.inputs import InputError, count, shown
 from unfog.live import erase, names, terms, transfer
 from unfog.live.asking import REQUEST
 from unfog.live.durations import Span
@@ -218,7 +218,12 @@ class Store(Remembered):
             self.log.commit(ticket, epoch)
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
-        """The events of a problem, as mappings."""
+        """The events of a problem after that of the number `since`, as mappings."""
+        if name not in self.log.names():
+            raise Unknown("name", shown(name), self._known())
+        return self._events(name, count("since", since, 0, 2**63 - 1))
+
+    def _events(self, name: str, since: int) -> Iterator[dict[str, Any]]:
         self.log.commit(self.log.last, self.log.epoch)
         for row in self.log.read(name, since):
             yield {
@@ -246,10 +251,15 @@ class Store(Remembered):
         """The log of a problem as NDJSON, line by line."""
         return transfer.as_lines(self.events(name))
 
-    def take_in(self, lines: Iterable[str], name: str | None = None) -> int:
-        """The log of a problem that was exported, under its own name or another: how many events were new."""
+    def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
+        """The log of a problem that was exported, under its own name or another: how many events were new.
+
+        A log may name features and agents of one's own, `module:name`. To take it in imports these modules,
+        which runs them: so that is refused unless they are among `modules`.
+        """
+        allowed = names.listed("modules", modules, "a list of names of modules")
         with self.lock:
-            return transfer.taken_in(self, transfer.read_lines(lines), name)
+            return transfer.taken_in(self, transfer.read_lines(lines), name, allowed)
 
     def erase(self, *, unit: str) -> dict[str, int]:
         """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem.

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from unfog.inputs import InputError
 from unfog.live import incoming, names
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unfog.live.store import Store
 
 CHUNK = 10_000
-LATEST = 1e12  # seconds since 1970
+AHEAD = 86_400.0  # seconds by which clocks may differ: later events would make the store's own clock stop
 HEAD = ("seq", "problem", "kind", "decision", "key", "time")
 KINDS = ("problem", "decide", "reward", "reveal", "void", "expire", "arms", "freeze", "shadow", "erase")
 
@@ -44,7 +44,7 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
         if not line.strip():
             continue
         try:
-            event = json.loads(line, parse_constant=_refuse_constant)
+            event = json.loads(line, parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:
             raise InputError(f"line {number}", line[:60], f"one JSON object ({error})") from None
         if not isinstance(event, dict) or event.get("kind") not in KINDS:
@@ -52,12 +52,15 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
         yield number, event
 
 
-def _refuse_constant(text: str) -> float:
+def refuse_constant(text: str) -> float:
+    """Complain of NaN and the infinities, which Python would read."""
     raise ValueError(f"{text} is no number of JSON")
 
 
-def taken_in(store: "Store", lines: Iterable[Line], name: str | None = None) -> int:
-    """Events of one problem that was exported; how many were new."""
+def taken_in(
+    store: "Store", lines: Iterable[Line], name: str | None = None, modules: Sequence[str] = ()
+) -> int:
+    """Events of one problem that was exported; how many were new. Code is imported of these modules alone."""
     rest = iter(lines)
     first = next(rest, None)
     if first is None or first[1]["kind"] != "problem":
@@ -66,10 +69,13 @@ def taken_in(store: "Store", lines: Iterable[Line], name: str | None = None) -> 
     known = name in store.names()
     new, keys, last = _after_known(chain([first], rest), store.log.read(name) if known else iter(()))
     pending = list(new)
+    for number, event in pending:
+        with _refusing(number):
+            incoming.refuse_modules(event, modules)
     with _refusing(first[0]):
         incoming.problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
         state = store.fresh(name) if known else State(Made(Terms.read(body_of(first[1]))))
-    _applied(state, pending, keys, last)
+    _applied(state, pending, keys, Times(last, store.now()))
     for start in range(0, len(pending), CHUNK):
         store.append(name, [event for _, event in pending[start : start + CHUNK]])
     return len(pending)
@@ -109,27 +115,36 @@ def _refusing(line: int) -> Iterator[None]:
         raise InputError(f"line {line}", said, "events as they were exported") from error
 
 
-def _applied(state: State, lines: Sequence[Line], keys: set[str | None], last: float) -> None:
+class Times(NamedTuple):
+    """Between which an event may be."""
+
+    last: float  # of the event before
+    now: float  # of the store
+
+    def checked(self, time: object) -> float:
+        """A time that may come next."""
+        if not isinstance(time, int | float) or isinstance(time, bool) or not self.last <= time:
+            raise InputError("time", time, f"a number, not before that of the event before: {self.last}")
+        if time > self.now + AHEAD:
+            raise InputError("time", time, f"at most a day after the store's own time, which is {self.now}")
+        return float(time)
+
+
+def _applied(state: State, lines: Sequence[Line], keys: set[str | None], times: Times) -> None:
     """Apply events to a state of their own before one of them is written."""
     for place, (number, event) in enumerate(lines):
         with _refusing(number):
-            last = _time(event.get("time"), last)
+            times = times._replace(last=times.checked(event.get("time")))
             if event["kind"] != "problem":
-                _apply(state, event, keys, last)
+                _apply(state, event, keys, times.last)
             elif place:
                 raise InputError("kind", "problem", "the terms once, in the first line")
 
 
 def _apply(state: State, event: dict[str, Any], keys: set[str | None], time: float) -> None:
     kind, decision, key, body = event["kind"], event.get("decision"), event.get("key"), body_of(event)
-    incoming.check(state, kind, decision, key, body)
+    incoming.check(state, kind, decision, key, body, time)
     if key is not None and key in keys:
         raise InputError("key", repr(key), "a key that no event before has")
     keys.add(key)
     state.apply(kind, decision, body, time)
-
-
-def _time(time: object, last: float) -> float:
-    if not isinstance(time, int | float) or isinstance(time, bool) or not last <= time < LATEST:
-        raise InputError("time", time, f"a number, not before that of the event before: {last}")
-    return float(time)

@@ -60,15 +60,12 @@ def text_of(field: str, word: str) -> str:
 def parsed(field: str, text: str, example: str) -> Any:
     """What a text says in JSON: no NaN, no name twice."""
     from unfog.inputs import InputError
+    from unfog.live.transfer import refuse_constant
 
     try:
-        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_distinct)
+        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_distinct)
     except (ValueError, RecursionError) as error:
         raise InputError(field, text.strip() or "nothing", f"JSON such as {example} ({error})") from None
-
-
-def _refuse_constant(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
@@ -64,6 +64,13 @@ def take_in(
     name: Annotated[
         str | None, typer.Option(help="Under this name; for a table the problem that it goes into.")
     ] = None,
+    allow_module: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A module of your own that the log names; it is imported. Repeatable.",
+        ),
+    ] = None,
     sync: Sync = "full",
 ) -> None:
     """Take in an export, into a store that is made if need be; or decisions of others from a table."""
@@ -71,7 +78,7 @@ def take_in(
         if file.endswith(".csv"):
             _from_table(store, file, lines, name, sync)
         else:
-            _from_log(store, file, lines, name, sync)
+            _from_log(store, file, lines, name, sync, allow_module or ())
 
 
 def _reading(file: str) -> Any:
@@ -99,13 +106,15 @@ def _from_table(path: Path, file: str, lines: IO[str], name: str | None, sync: s
     say({"problem": name, "decisions": number})
 
 
-def _from_log(path: Path, file: str, lines: Iterable[str], name: str | None, sync: str) -> None:
+def _from_log(
+    path: Path, file: str, lines: Iterable[str], name: str | None, sync: str, modules: Sequence[str]
+) -> None:
     """An export; its first line is looked at before a store is made for it."""
     rest = iter(lines)
     first = _decoded(file, lambda: next(rest, ""))
     own = _name_in(first)
     with opened(path, sync, create=True) as found:
-        number = _decoded(file, lambda: found.take_in(chain([first], rest), name))
+        number = _decoded(file, lambda: found.take_in(chain([first], rest), name, modules=modules))
     words = "taken in" if number else "all of it was there already"
     say({"problem": own if name is None else name, "events": number, "words": words})
 
