@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.live.faults import Disk
+from tests.live.ground import Hand, opened, problem
 from tests.live.played import NAMES, VECTORS, Player, terms
 from unfog.inputs import InputError
 from unfog.live import spreadsheet, transfer
@@ -504,3 +505,15 @@ def test_erased_decisions_stay_out(tmp_path: Path) -> None:
         assert spreadsheet.from_table(copy, io.StringIO(table)) == 2
         made = [event for event in copy.events() if event["kind"] == "decide"]
         assert [event["unit"] for event in made] == ["bob", "cy"]
+
+
+def test_a_reward_that_was_never_learnt_is_not_in_the_table(tmp_path: Path) -> None:
+    """It was kept, and then the decision was void."""
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, wait="10m", learn="after_wait")
+        made = live.decide([1.0, 2.0])
+        live.reward(made.id, 5.0)
+        live.void(made.id)
+        head, row = spreadsheet.as_table(live.events(), live.terms.context)
+        found = dict(zip(head, row, strict=True))
+        assert (found["outcome"], found["reward"]) == ("void", None)

@@ -54,12 +54,12 @@ def _into(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
     elif kind == "reveal":
         row |= {f"true.{name}": x for name, x in event.get("context", {}).items()}
     elif kind == "void":
-        row["outcome"] = "void"
+        row |= {"outcome": "void", "reward": None}
     elif kind == "expire" and event["what"] == "reward":
         value = event["value"]
         row |= {"outcome": "expired" if value is None else "learnt", "reward": value}
     elif kind == "expire":
-        row["outcome"] = "dropped"
+        row |= {"outcome": "dropped", "reward": None}
 
 
 class Row(NamedTuple):
