@@ -107,7 +107,7 @@ def test_by_hand(live: Problem) -> None:
     before, events = live.fingerprint(), len(live.events())
     for verb, field, args, more in CASES:
         with pytest.raises(InputError) as caught:
-            vars(Problem)[verb](live, *(ids.get(x, x) if isinstance(x, str) else x for x in args), **more)
+            getattr(live, verb)(*(ids.get(x, x) if isinstance(x, str) else x for x in args), **more)
         assert caught.value.field == field, (verb, args, caught.value)
         assert str(caught.value).encode()
     assert live.fingerprint() == before

@@ -1,0 +1,64 @@
+"""A look at a problem: its log, what is believed, whether it works; what has expired is written down."""
+
+from typing import TYPE_CHECKING, Any
+
+from unfog.live import asking, inside, names
+from unfog.live.errors import Unknown
+from unfog.live.handle import Handle
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+
+class Looking(Handle):
+    """Verbs that decide and learn nothing."""
+
+    def events(self, since: int = 0) -> list[dict[str, Any]]:
+        """The log after the event `since`: mappings with seq, kind, decision, time and more."""
+        return list(self.store.events(self.name, since))
+
+    def pending(self) -> list[str]:
+        """Decisions whose reward may still come, oldest first."""
+        with self.store.lock:
+            return [found.id for found in self.store.up_to_date(self.name).open.values() if not found.settled]
+
+    def belief(self, unit: str | None = None) -> "xr.Dataset":
+        """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
+        with self.store.lock:
+            return inside.belief(self.store.up_to_date(self.name), self._unit(unit))
+
+    def expected(
+        self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
+    ) -> "xr.Dataset":
+        """What each arm would be expected to earn in this context; nothing is decided or learnt."""
+        ask = asking.ask(self.store.made(self.name), context, unit, arms, at, noise)
+        with self.store.lock:
+            state = self.store.up_to_date(self.name)
+            state.arms.check(ask)
+            return inside.expected(state, ask)
+
+    def diagnostics(self) -> "xr.Dataset":
+        """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+        with self.store.lock:
+            return inside.diagnosed(self.store.up_to_date(self.name), self.store.now())
+
+    def figure(self) -> "Figure":
+        """The same as a picture."""
+        from unfog.live.figure import figure
+
+        return figure(self.diagnostics(), self.name)
+
+    def _unit(self, unit: str | None) -> str:
+        """A unit that something was read of; unless named the only one, or no one's."""
+        known = list(self.store.state(self.name).mind.channels)
+        if unit is None:
+            return known[0] if len(known) == 1 else ""
+        if names.name("unit", unit) not in known:
+            raise Unknown("unit", repr(unit), "a unit that decisions were made for")
+        return unit
+
+    def fingerprint(self) -> str:
+        """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
+        with self.store.lock:
+            return self.store.digest(self.name)
