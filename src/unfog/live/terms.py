@@ -5,7 +5,7 @@ is opened, so that what was written is what is used.
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,17 +63,22 @@ class Terms(NamedTuple):
 
     def check_reward(self, field: str, value: object) -> float:
         """A reward that may be paid."""
-        allowed = "0 or 1" if self.rewards == "bernoulli" else "a number"
-        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise InputError(field, inputs.shown(value), allowed)
-        low, high = self.reward_range or (-LARGEST, LARGEST)
-        try:
-            paid = float(value)
-        except OverflowError:
-            raise InputError(field, value, allowed) from None
-        if not low <= paid <= high or (self.rewards == "bernoulli" and paid not in (0.0, 1.0)):
-            doors.reward(field, np.asarray(paid), self.rewards, low, high)
-        return paid
+        return paid(field, value, self.rewards, self.reward_range)
+
+
+def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] | None) -> float:
+    """A reward that may be paid."""
+    allowed = "0 or 1" if rewards == "bernoulli" else "a number"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(field, inputs.shown(value), allowed)
+    low, high = reward_range or (-LARGEST, LARGEST)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise InputError(field, value, allowed) from None
+    if not low <= found <= high or (rewards == "bernoulli" and found not in (0.0, 1.0)):
+        doors.reward(field, np.asarray(found), rewards, low, high)
+    return found
 
 
 def _numbers(field: str, value: Any, told: Mapping[str, Any]) -> Any:  # noqa: ARG001
@@ -128,8 +133,7 @@ def _default_reward(field: str, value: Any, told: Mapping[str, Any]) -> float | 
         return None
     if told["wait"] is None:
         raise InputError(field, value, "None without a wait after which it would be learnt")
-    rules = Terms(**{**dict.fromkeys(Terms._fields), **{k: told[k] for k in ("rewards", "reward_range")}})
-    return rules.check_reward(field, value)
+    return paid(field, value, told["rewards"], told["reward_range"])
 
 
 def _learn(field: str, value: Any, told: Mapping[str, Any]) -> str:
