@@ -13,6 +13,7 @@ import numpy as np
 
 from unfog.agents import units
 from unfog.agents.assemble import Agent
+from unfog.agents.parts import Parameters, State
 from unfog.agents.round import Decision, Memory, Setup
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import sigmoid
@@ -34,14 +35,17 @@ def reading(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
 
     With the memory as it was at that decision, before `observe`. None of those that expect nothing.
     """
-    if agent.expects is None:
-        return None
     channel = units.of(memory.denoiser, decision.unit, decision.noisy)
     if agent.timed is not None and decision.moment is not None:
         channel = agent.timed.before(setup.denoiser, channel, decision.moment)
+    return foreseen(agent, setup.denoiser, channel)
+
+
+def foreseen(agent: Agent, parameters: Parameters, channel: State) -> tuple[Array, Array] | None:
+    """Likewise, of the reading that comes next, by the channel's state at its time."""
     if agent.foresees is not None:
-        return agent.foresees.foreseen(setup.denoiser, channel)
-    return agent.expects.expected(setup.denoiser, channel)
+        return agent.foresees.foreseen(parameters, channel)
+    return None if agent.expects is None else agent.expects.expected(parameters, channel)
 
 
 def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unfog.agents.parts import KnowsBias, Weighs
 from unfog.live import diagnostics
 from unfog.live.asking import Ask
 from unfog.live.diagnostics import Bias
@@ -100,13 +99,12 @@ def _outside(state: State) -> Array:
 def bias(state: State, unit: str) -> tuple[Array, Array] | None:
     """Mean and deviation of a unit's bias, (d,) each, in the caller's units; None: there is none."""
     mind, units = state.mind, state.made.units
-    if not isinstance(mind.agent.denoiser, KnowsBias):
+    if mind.agent.knows_bias is None:
         return None
-    mean, cov = mind.agent.denoiser.bias(mind.setup.denoiser, mind.memory(unit).denoiser)
+    mean, cov = mind.agent.knows_bias.bias(mind.setup.denoiser, mind.memory(unit).denoiser)
     d = len(state.terms.context)
     sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
-    scaled = (np.broadcast_to(x, (1, d))[0] * units.scale for x in (mean, sd))
-    told, spread = scaled
+    told, spread = (np.broadcast_to(x, (1, d))[0] * units.scale for x in (mean, sd))
     return units.bias + told, spread
 
 
@@ -128,8 +126,8 @@ def _biases(state: State) -> Bias | None:
 
 def _weights(mind: Mind, unit: str) -> dict[str, float]:
     """The probability of each hypothesis that an agent weighs, by what it says."""
-    denoiser = mind.agent.denoiser
-    if not isinstance(denoiser, Weighs):
+    denoiser = mind.agent.weighs
+    if denoiser is None:
         return {}
     weights = denoiser.weights(mind.setup.denoiser, mind.memory(unit).denoiser).reshape(-1)
     names = [

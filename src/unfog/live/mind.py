@@ -196,12 +196,10 @@ class Mind:
 
     def foreseen(self, denoised: Denoised) -> Law | None:
         """What was expected of a reading: mean and variance, (1, d) each; None: nothing was."""
-        reading, agent = denoised.reading, self.agent
-        if agent.foresees is not None:
-            return agent.foresees.foreseen(reading.parameters, reading.channel)
-        if reading.law is not None or agent.expects is None:
+        reading = denoised.reading
+        if reading.law is not None and self.agent.foresees is None:
             return reading.law
-        return agent.expects.expected(reading.parameters, reading.channel)
+        return predict.foreseen(self.agent, reading.parameters, reading.channel)
 
     def reward(
         self, unit: str, seen: Seen, arm: int, features: FeatureMap, value: float
