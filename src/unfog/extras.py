@@ -8,6 +8,11 @@ EXTRA_OF = {
     "jax": "jax",
     "jaxlib": "jax",
     "blackjax": "exact",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "httptools": "serve",
+    "prometheus_client": "serve",
+    "psycopg": "postgres",
 }
 
 

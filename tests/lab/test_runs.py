@@ -318,6 +318,7 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
         "cli",
         "lab",
         "live",
+        "serve",
         "testing",
         "theory",
         "extras.py",
