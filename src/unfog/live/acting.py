@@ -44,7 +44,7 @@ class Acting(Remembered):
             epoch, alone = self.log.epoch, not self._together
         if alone:
             self.log.commit(done.seq, epoch)
-            self._snapshot_if_due(turn.problem)
+            self.snapshot_if_due()
         return done
 
     def known(self, turn: Turn) -> Done | None:

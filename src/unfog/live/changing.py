@@ -1,5 +1,6 @@
 """What changes a problem itself: arms come and go, one is frozen, shadows join and leave."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from unfog.inputs import InputError
@@ -28,6 +29,15 @@ class Changing(Handle):
     def restore_arm(self, arm: str) -> Receipt:
         """An arm that was retired may be chosen again."""
         return self._changed({"restore": [names.name("arm", arm)]})
+
+    def change_arms(
+        self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
+    ) -> Receipt:
+        """Several such changes as one: all of them, or where one cannot be none."""
+        told: dict[str, Any] = {"add": names.arms("add", add, {}) if add else {}}
+        for change, given in (("retire", retire), ("restore", restore)):
+            told[change] = names.distinct(change, given) if given else []
+        return self._changed({change: given for change, given in told.items() if given})
 
     def freeze(self, arm: str) -> Receipt:
         """From now on one arm, whatever the context, until `thaw`."""

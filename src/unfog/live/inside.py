@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unfog.live import diagnostics
+from unfog.live import diagnostics, innovations
 from unfog.live.asking import Ask
 from unfog.live.diagnostics import Bias
 from unfog.live.mind import Mind
+from unfog.live.minds import OBEYED
 from unfog.live.state import State
 from unfog.live.watch import ANY
 from unfog.maths.arrays import Array
@@ -31,6 +32,39 @@ LEVEL = 0.9
 MOST_UNITS = 1000  # of which the mean of biases is taken
 OUTSIDE = "the caller's: an intercept, and slopes of contexts as they are"
 INSIDE = "those of features of contexts in deviations from their mean"
+
+
+def about(state: State, name: str) -> dict[str, Any]:
+    """The problem itself, as JSON has it."""
+    terms, arms, units = state.terms, state.arms, [unit for unit in state.mind.channels if unit]
+    return {
+        "name": name,
+        "agent": terms.agent,
+        "seed": terms.seed,
+        "context": list(terms.context),
+        "arms": list(arms.available),
+        "retired": [arm for arm, active in arms.active.items() if not active],
+        "frozen": arms.frozen,
+        "shadows": [one for one in state.minds if one != OBEYED],
+        "units": units[:MOST_UNITS],
+        "units_total": len(units),
+        "reward_kind": terms.rewards,
+        "channel": terms.channel is not None,
+        "floor": terms.floor,
+        "wait": terms.wait,
+        "reveal_within": terms.reveal_within,
+        "note": state.made.note or None,
+        "decisions": state.number,
+        "rewards": state.watch.tallies.counts.rewards,
+        "pending": sum(not found.settled for found in state.open.values()),
+        "alarm": alarm(state),
+    }
+
+
+def alarm(state: State) -> list[str]:
+    """What is wrong with the channel, in words."""
+    readings = state.watch.readings
+    return [] if readings is None else innovations.sentences(readings, state.terms.context)
 
 
 def belief(state: State, unit: str) -> "xr.Dataset":

@@ -23,6 +23,11 @@ class Looking(Handle):
         with self.store.lock:
             return [found.id for found in self.store.up_to_date(self.name).open.values() if not found.settled]
 
+    def about(self) -> dict[str, Any]:
+        """What there is to know of the problem itself, as JSON has it: arms, units, shadows, counts."""
+        with self.store.lock:
+            return inside.about(self.store.up_to_date(self.name), self.name)
+
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
         with self.store.lock:

@@ -40,7 +40,8 @@ def listed(field: str, values: Any, allowed: str) -> list[Any]:
     return found
 
 
-def _distinct(field: str, values: Any, most: int) -> list[str]:
+def distinct(field: str, values: Any, most: int = MOST_ARMS) -> list[str]:
+    """Names, each once."""
     found = [name(f"{field}[{i}]", value) for i, value in enumerate(listed(field, values, "a list of names"))]
     if not 0 < len(found) <= most:
         raise InputError(field, f"{len(found)} names", f"1 to {most}")
@@ -52,14 +53,14 @@ def _distinct(field: str, values: Any, most: int) -> list[str]:
 
 def coordinates(field: str, value: Any) -> list[str]:
     """Names of the coordinates of a context."""
-    return _distinct(field, value, MOST_COORDINATES)
+    return distinct(field, value, MOST_COORDINATES)
 
 
 def arms(field: str, value: Any, told: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
     """Names of arms, with their vectors where they have any."""
     if value is None:
         return {}
-    found = _distinct(field, value, MOST_ARMS)
+    found = distinct(field, value, MOST_ARMS)
     if not isinstance(value, Mapping):
         return dict.fromkeys(found)
     return {one: None if value[one] is None else vector(f"{field}.{one}", value[one]) for one in found}

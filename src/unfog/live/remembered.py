@@ -74,6 +74,11 @@ class Remembered:
             self._states[name], self._since[name] = found, since
         return found
 
+    def warmed(self, name: str) -> None:
+        """Read what is to be remembered of a problem, so that who asks for it later need not wait."""
+        with self.lock:
+            self.state(name)
+
     def digest(self, name: str) -> str:
         """A hash of all that is remembered of a problem."""
         return snapshot.digest(self.state(name))
@@ -109,10 +114,12 @@ class Remembered:
         for name in list(self._states):
             self._keep(name)
 
-    def _snapshot_if_due(self, name: str) -> None:
-        if self._since.get(name, 0) >= SNAPSHOT_EVERY:
-            with suppress(StoreError):  # it is a cache: what was asked for is done
-                self._keep(name)
+    def snapshot_if_due(self) -> None:
+        """Write down what is remembered of problems with many events since the last time."""
+        for name, since in list(self._since.items()):
+            if since >= SNAPSHOT_EVERY:
+                with suppress(StoreError):  # it is a cache: what was asked for is done
+                    self._keep(name)
 
     def _keep(self, name: str) -> None:
         with self.lock:

@@ -105,7 +105,11 @@ class Store(Acting):
                 self._make(name, terms.written(given))
             else:
                 terms.refuse_other(self._body(name), given)
-            made = self.made(name)
+        return self.handle(name)
+
+    def handle(self, name: str) -> Problem:
+        """The problem of this name, which must be there."""
+        made = self.made(name)
         return Problem(self, name, made.terms, made.note)
 
     def _make(self, name: str, body: dict[str, Any]) -> None:

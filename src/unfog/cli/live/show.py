@@ -9,8 +9,6 @@ import typer
 from unfog.cli.live.common import CONTEXT, StoreFile, check_known, opened, parsed, refuse_store, text_of
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from unfog.live import Problem, Store
 
 EXAMPLE = (
@@ -57,30 +55,14 @@ def command(
     typer.echo(jsonlib.dumps(whole, allow_nan=False) if json else summary.of_one(whole))
 
 
-def listed(store: "Store", name: str) -> dict[str, Any]:
-    """A problem in a few words."""
-    problem = store.problem(name)
-    state, attrs = store.state(name), problem.diagnostics().attrs
-    return {
-        "agent": problem.terms.agent,
-        "context": list(problem.terms.context),
-        "arms": list(state.arms.available),
-        "decisions": attrs["decisions"],
-        "rewards": attrs["rewards"],
-        "pending": attrs["pending"],
-    }
-
-
 def told(problem: "Problem", unit: str | None, noisy: Any) -> dict[str, Any]:
     """All there is to know of a problem, as JSON has it."""
-    state = problem.store.state(problem.name)
+    from unfog.live.named import plain
+
+    about = problem.about()
     found: dict[str, Any] = {
         "problem": problem.name,
-        "seed": problem.terms.seed,
-        "channel": problem.terms.channel is not None,
-        "frozen": state.arms.frozen,
-        "retired": [arm for arm, active in state.arms.active.items() if not active],
-        "shadows": [name for name in state.minds if name],
+        **{name: about[name] for name in ("seed", "channel", "frozen", "retired", "shadows")},
         "diagnostics": plain(problem.diagnostics()),
         "belief": plain(problem.belief(unit)),
     }
@@ -89,29 +71,13 @@ def told(problem: "Problem", unit: str | None, noisy: Any) -> dict[str, Any]:
     return found
 
 
-def plain(data: "xr.Dataset") -> dict[str, Any]:
-    """A data set in nested mappings by the names of its coordinates; not a number is null."""
-    values = {
-        str(name): _by_name(data, data[name].dims, data[name].values.tolist()) for name in data.data_vars
-    }
-    return {**{str(name): _value(value) for name, value in data.attrs.items()}, **values}
+LISTED = ("agent", "context", "arms", "decisions", "rewards", "pending")
 
 
-def _by_name(data: "xr.Dataset", dims: Any, values: Any) -> Any:
-    if not dims:
-        return _value(values)
-    first = dims[0]
-    keys = data[first].values.tolist() if first in data.coords else range(len(values))
-    return {str(key): _by_name(data, dims[1:], value) for key, value in zip(keys, values, strict=True)}
-
-
-def _value(value: Any) -> Any:
-    """Plain, and null where it is not a number or has no end."""
-    if isinstance(value, list | tuple):
-        return [_value(one) for one in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value
+def listed(store: "Store", name: str) -> dict[str, Any]:
+    """A problem in a few words."""
+    about = store.problem(name).about()
+    return {part: about[part] for part in LISTED}
 
 
 def _draw(problem: "Problem", path: Path) -> None:

@@ -1,0 +1,58 @@
+"""What changes a problem itself: made, its arms, frozen, shadows."""
+
+from typing import Any
+
+from unfog.inputs import InputError
+from unfog.live import names
+from unfog.live.incoming import refuse_modules
+from unfog.serve.bodies import Change, Erase, Freeze, Shadow, Terms
+from unfog.serve.calls import Call
+from unfog.serve.verbs import received
+
+
+def refuse_name(field: str, name: str) -> str:
+    """Complain of a name that no address can have."""
+    if "/" in name or name in (".", ".."):
+        raise InputError(field, repr(name), "a name without a slash: it is part of an address")
+    return names.name(field, name)
+
+
+def make(call: Call) -> dict[str, Any]:
+    """Make a problem; of one that is there, the terms that are given must be as they were."""
+    body: Terms = call.body
+    given = body.model_dump(exclude_unset=True)
+    name = refuse_name("name", given.pop("name"))
+    refuse_modules({"kind": "problem", **given}, call.settings.modules)
+    there = name in call.store.names()
+    problem = call.store.problem(name, **given)
+    return {"made": not there, **problem.about()}
+
+
+def arms(call: Call) -> dict[str, Any]:
+    """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
+    body: Change = call.body
+    problem, added = call.problem, {} if body.add is None else names.arms("add", body.add, {})
+    if not (added or body.retire or body.restore):
+        raise InputError("body", "nothing to do", "add, retire or restore")
+    return received(problem.change_arms(add=added, retire=body.retire, restore=body.restore))
+
+
+def freeze(call: Call) -> dict[str, Any]:
+    """From now on one arm, whatever the context; with null the agent decides again."""
+    body: Freeze = call.body
+    return received(call.problem.thaw() if body.arm is None else call.problem.freeze(body.arm))
+
+
+def shadow(call: Call) -> dict[str, Any]:
+    """One more agent that decides on the same stream without being obeyed, or one that leaves."""
+    body: Shadow = call.body
+    if body.leave:
+        return received(call.problem.unshadow(body.agent))
+    refuse_modules({"kind": "shadow", "agent": body.agent}, call.settings.modules)
+    return received(call.problem.shadow(body.agent))
+
+
+def erase(call: Call) -> dict[str, Any]:
+    """Erase a unit's contexts in all problems, and what was learnt from them."""
+    body: Erase = call.body
+    return {"decisions": call.store.erase(unit=body.unit)}

@@ -1,0 +1,153 @@
+"""One address of the service: from a request to its answer, by the operations that it has."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.types import Receive, Scope, Send
+
+from unfog.inputs import InputError
+from unfog.live import Store
+from unfog.serve import bodies, fixed, refusals, strict
+from unfog.serve.calls import Answer, Call
+from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
+from unfog.serve.operations import Operation
+from unfog.serve.refusals import Refused
+from unfog.serve.service import Service
+
+LINES = "application/x-ndjson"
+log = logging.getLogger("unfog.serve")
+
+
+class Endpoint:
+    """An ASGI application for one path."""
+
+    def __init__(self, service: Service, path: str, operations: Sequence[Operation]) -> None:
+        """With an operation for each method; to look at what is not of one problem needs none."""
+        self._service = service
+        self._by_method = {one.method: one for one in operations}
+        self._fixed, self._file = fixed.ADDRESSES.get(path), fixed.page_files().get(path)
+        looks = self._fixed is not None or self._file is not None
+        self._allowed = [*self._by_method, *(["GET", "HEAD"] if looks else [])]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer; whatever goes wrong is an answer, too."""
+        started = perf_counter()
+        operation, answer = self._by_method.get(scope["method"]), None
+        try:
+            answer = await self._answer(operation, scope, receive)
+        except Exception as error:
+            found = refusals.refusal(error)
+            if found is None:
+                log.exception("a mistake in %s", operation.id if operation else "nothing")
+            answer = as_problem(found or refusals.mistake())
+        await sent(answer, send, head_only=scope["method"] == "HEAD")
+        if operation is not None:
+            self._service.metrics.answered(operation.id, answer.status, perf_counter() - started)
+
+    async def _answer(self, operation: Operation | None, scope: Scope, receive: Receive) -> Answer:
+        if operation is None:
+            return await self._looked(scope)
+        headers, service = headers_of(scope), self._service
+        name = scope["path_params"].get("name", "")
+        service.doors.admit(scope, headers, operation.scope, name)
+        query = _query(operation, scope["query_string"])
+        body = await _body(operation, receive, headers, service)
+        call = Call(
+            await self._store(operation, name, body),
+            service.settings,
+            name,
+            scope["path_params"].get("id", ""),
+            body,
+            query,
+            _key(headers),
+        )
+        found = await service.do(operation, call)
+        if isinstance(found, Iterator):
+            return Answer(_streamed(found), 200, LINES)
+        return as_json(found, 201 if operation.id == "make" and found["made"] else 200)
+
+    async def _looked(self, scope: Scope) -> Answer:
+        """What is not of one problem; or that there is no such thing."""
+        if not self._allowed:
+            raise Refused(404, "There is nothing at this address; /docs says what there is.")
+        if scope["method"] not in self._allowed or "GET" in self._by_method:
+            allowed = ", ".join(self._allowed)
+            raise Refused(405, f"Allowed here: {allowed}.", {"Allow": allowed})
+        if self._file is not None:
+            return Answer(self._file.content, 200, self._file.kind)
+        assert self._fixed is not None
+        return await self._fixed(self._service, scope)
+
+    async def _store(self, operation: Operation, name: str, body: Any) -> Store:
+        """The store that is meant."""
+        if operation.id in ("make", "take_in"):
+            return await self._service.place(name or body.name)
+        return await self._service.store(name) if name else self._service.only()
+
+
+def _query(operation: Operation, text: bytes) -> dict[str, str]:
+    """The query by names: those that there are, each once."""
+    if not text:
+        return {}
+    try:
+        pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
+    except ValueError:
+        raise Refused(400, "The query cannot be read.") from None
+    for i, (name, _) in enumerate(pairs):
+        if name not in operation.query:
+            raise InputError(name, "no such field", ", ".join(operation.query) or "nothing")
+        if name in dict(pairs[:i]):
+            raise InputError(name, "stands twice", "once")
+    return dict(pairs)
+
+
+async def _body(operation: Operation, receive: Receive, headers: dict[bytes, bytes], service: Service) -> Any:
+    """What the body says, checked."""
+    if operation.method != "POST":
+        return None
+    raw = await body_of(receive, headers, service.settings.bulk if operation.lines else service.settings.body)
+    if not raw and operation.empty and operation.body is not None:
+        return operation.body()
+    wanted = LINES if operation.lines else "application/json"
+    kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    if kind != wanted.encode():
+        raise Refused(415, f"The header Content-Type must say {wanted}.")
+    if operation.body is None:
+        return _text(raw)
+    return _checked(operation.body, strict.read(raw))
+
+
+def _checked(model: type[bodies.Body], told: Any) -> bodies.Body:
+    """By the model of the operation; several decisions may come as a list, or as `asked`."""
+    if model is bodies.Ask and isinstance(told, list):
+        told = {"asked": told}
+    if model is bodies.Ask and isinstance(told, dict) and "asked" in told:
+        return bodies.checked(bodies.Asks, told)
+    return bodies.checked(model, told)
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise strict.Malformed(f"it is not UTF-8 at byte {error.start}") from None
+
+
+def _key(headers: dict[bytes, bytes]) -> str | None:
+    """Of the header that other services have for it, too."""
+    found = headers.get(b"idempotency-key")
+    if found is None:
+        return None
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        raise InputError("Idempotency-Key", repr(found), "text in UTF-8") from None
+
+
+async def _streamed(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while (part := await asyncio.to_thread(next, parts, None)) is not None:
+        yield part

@@ -1,0 +1,101 @@
+"""Addresses that are not of one problem: all at a glance, health, metrics, the description, the page."""
+
+import asyncio
+import mimetypes
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeAlias
+
+from starlette.types import Scope
+
+from unfog.inputs import InputError
+from unfog.live.errors import StoreError
+from unfog.serve.calls import Answer
+from unfog.serve.exchange import as_json, headers_of
+from unfog.serve.refusals import Refused, busy
+from unfog.serve.service import Service
+
+LISTED = ("agent", "decisions", "pending", "alarm")
+
+
+async def problems(service: Service, scope: Scope) -> Answer:
+    """All problems at a glance, those that the caller may read."""
+    headers = headers_of(scope)
+    service.doors.admit(scope, headers, "read", None)
+    found = []
+    for name in await asyncio.to_thread(service.shelf.names):
+        if service.doors.may(headers, "read", name):
+            found.append(await _glance(service, name))
+    return as_json({"problems": found})
+
+
+async def _glance(service: Service, name: str) -> dict[str, Any]:
+    """A problem in a few numbers; why it has none, where it cannot be served here."""
+    nothing: dict[str, Any] = {"name": name, **dict.fromkeys(LISTED), "alarm": [], "error": None}
+    if name in service.broken or not service.ready:
+        return nothing | {"error": service.broken.get(name, "its log is being read")}
+    try:
+        store = await service.store(name)
+        about = await service.writer(store).ask(lambda: store.handle(name).about())
+    except (StoreError, InputError, Refused) as error:
+        return nothing | {"error": str(error)}
+    return nothing | {part: about[part] for part in LISTED}
+
+
+async def health(service: Service, scope: Scope) -> Answer:  # noqa: ARG001
+    """It runs."""
+    return as_json({"status": "ok"})
+
+
+async def readiness(service: Service, scope: Scope) -> Answer:  # noqa: ARG001
+    """Whether it can decide: all logs are read, and the last commit did not fail."""
+    if not service.ready:
+        raise busy("The logs are being read.")
+    if service.trouble():
+        raise busy("The last commit failed; the log of the service says why.")
+    return as_json({"status": "ready", "broken": len(service.broken)})
+
+
+async def metrics(service: Service, scope: Scope) -> Answer:
+    """For Prometheus."""
+    service.doors.admit(scope, headers_of(scope), "read", None)
+    return Answer(await service.measured(), 200, "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def description(service: Service, scope: Scope) -> Answer:  # noqa: ARG001
+    """What the service does, as OpenAPI 3.1."""
+    from unfog.serve.openapi import document
+
+    return as_json(document())
+
+
+Fixed: TypeAlias = Callable[[Service, Scope], Awaitable[Answer]]
+
+ADDRESSES: dict[str, Fixed] = {
+    "/v1/problems": problems,
+    "/healthz": health,
+    "/readyz": readiness,
+    "/metrics": metrics,
+    "/openapi.json": description,
+}
+PAGES = {"/": "index.html", "/docs": "docs.html"}
+
+
+class File(NamedTuple):
+    """A file of the page."""
+
+    content: bytes
+    kind: str
+
+
+@cache
+def page_files() -> dict[str, File]:
+    """All files of the page by their addresses; there are no others, whatever an address says."""
+    found = {}
+    for item in files("unfog.serve").joinpath("page").iterdir():
+        if item.is_file():
+            kind = mimetypes.guess_type(item.name)[0] or "text/plain"
+            charset = "; charset=utf-8" if kind.startswith("text/") else ""
+            found[f"/page/{item.name}"] = File(item.read_bytes(), kind + charset)
+    return found | {path: found[f"/page/{name}"] for path, name in PAGES.items() if f"/page/{name}" in found}

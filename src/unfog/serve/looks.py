@@ -1,0 +1,37 @@
+"""What can be seen of a problem: itself, what is believed, whether it works."""
+
+from typing import Any
+
+from unfog.inputs import InputError
+from unfog.live.named import whole
+from unfog.serve import strict
+from unfog.serve.calls import Call
+
+
+def about(call: Call) -> dict[str, Any]:
+    """The problem itself: its arms, units, shadows and counts."""
+    return call.problem.about()
+
+
+def belief(call: Call) -> dict[str, Any]:
+    """What is believed of the bias of a unit, of theta, and of what may be wrong with the channel."""
+    return whole(call.problem.belief(call.query.get("unit")))
+
+
+def expected(call: Call) -> dict[str, Any]:
+    """What each arm would be expected to earn in a context; nothing is decided or learnt."""
+    asked = {name: _value(name, text) for name, text in call.query.items()}
+    return whole(call.problem.expected(asked.pop("context", None), **asked))
+
+
+def _value(field: str, text: str) -> Any:
+    """What a part of the query says: a unit as it is, the rest as JSON."""
+    try:
+        return text if field == "unit" else strict.read(text.encode())
+    except strict.Malformed as error:
+        raise InputError(field, text, f"JSON ({error})") from None
+
+
+def diagnostics(call: Call) -> dict[str, Any]:
+    """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+    return whole(call.problem.diagnostics())

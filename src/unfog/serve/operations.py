@@ -1,0 +1,89 @@
+"""What the service does, a row an operation. Routes, scopes and the description are made of these rows."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from unfog.serve import bodies, changes, looks, transfers, verbs
+from unfog.serve.calls import Call
+
+PROBLEM = "/v1/problems/{name}"
+DECISION = PROBLEM + "/decisions/{id}"
+
+
+class Done(Enum):
+    """Where an operation is done."""
+
+    WRITER = "by the writer of the store, in turn"
+    BESIDE = "in a thread beside it: it takes long"
+
+
+class Operation(NamedTuple):
+    """One row."""
+
+    id: str
+    method: str
+    path: str
+    scope: str  # which a key must have: decide, report, read, admin
+    work: Callable[[Call], Any]
+    body: type[bodies.Body] | None = None
+    done: Done = Done.WRITER
+    query: tuple[str, ...] = ()
+    lines: bool = False  # NDJSON in or out
+    empty: bool = False  # whether the body may be left out
+
+    @property
+    def summary(self) -> str:
+        """In a sentence."""
+        return (self.work.__doc__ or "").split("\n")[0]
+
+
+OPERATIONS = (
+    Operation("decide", "POST", f"{PROBLEM}/decide", "decide", verbs.decide, bodies.Ask),
+    Operation("reward", "POST", f"{DECISION}/reward", "report", verbs.reward, bodies.Reward),
+    Operation("reveal", "POST", f"{DECISION}/reveal", "report", verbs.reveal, bodies.Reveal),
+    Operation("void", "POST", f"{DECISION}/void", "report", verbs.void, bodies.Void, empty=True),
+    Operation("rewards", "POST", f"{PROBLEM}/rewards", "report", verbs.reward_many, bodies.Rewards),
+    Operation("about", "GET", PROBLEM, "read", looks.about),
+    Operation("belief", "GET", f"{PROBLEM}/belief", "read", looks.belief, query=("unit",)),
+    Operation(
+        "expected",
+        "GET",
+        f"{PROBLEM}/expected",
+        "read",
+        looks.expected,
+        query=("context", "unit", "arms", "at", "noise"),
+    ),
+    Operation("diagnostics", "GET", f"{PROBLEM}/diagnostics", "read", looks.diagnostics),
+    Operation(
+        "events",
+        "GET",
+        f"{PROBLEM}/events",
+        "read",
+        transfers.events,
+        done=Done.BESIDE,
+        query=("since", "limit"),
+        lines=True,
+    ),
+    Operation(
+        "take_in", "POST", f"{PROBLEM}/events", "admin", transfers.take_in, done=Done.BESIDE, lines=True
+    ),
+    Operation("make", "POST", "/v1/problems", "admin", changes.make, bodies.Terms),
+    Operation("arms", "POST", f"{PROBLEM}/arms", "admin", changes.arms, bodies.Change),
+    Operation("freeze", "POST", f"{PROBLEM}/freeze", "admin", changes.freeze, bodies.Freeze),
+    Operation("shadow", "POST", f"{PROBLEM}/shadow", "admin", changes.shadow, bodies.Shadow),
+    Operation(
+        "replay",
+        "POST",
+        f"{PROBLEM}/replay",
+        "admin",
+        transfers.replay,
+        bodies.Replay,
+        done=Done.BESIDE,
+        empty=True,
+    ),
+    Operation("erase", "POST", "/v1/erase", "admin", changes.erase, bodies.Erase),
+    Operation(
+        "backup", "POST", "/v1/backup", "admin", transfers.backup, bodies.Backup, done=Done.BESIDE, empty=True
+    ),
+)

@@ -1,0 +1,78 @@
+"""What a caller is told when something is not done: problem JSON, RFC 9457.
+
+    400 it is no JSON      401 no key          403 not with this key       404 there is no such thing
+    405 not this method    409 a conflict      410 closed for this         411, 413, 415 not such a body
+    422 a field is wrong   429 too fast        503 not now: ask again
+
+`type` is "about:blank", so that `title` says what the status says; `detail` is a sentence. Where a field is
+wrong `field`, `value` and `allowed` say which, what it was, and what it may be.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from unfog.inputs import InputError
+from unfog.live.errors import Conflict, Gone, StoreError, Unknown
+from unfog.serve.strict import Malformed
+
+SOON = 1  # seconds after which to ask again
+
+
+class Refused(Exception):
+    """Not done, for a reason that has a status."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        """What to say, and what more to say in headers."""
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+
+
+class Refusal(NamedTuple):
+    """As it is sent."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+
+def busy(detail: str, seconds: int = SOON) -> Refused:
+    """Nothing was done; it may be asked again."""
+    return Refused(503, detail, {"Retry-After": str(seconds)})
+
+
+def refusal(error: Exception) -> Refusal | None:
+    """Of an error, what to say; None where it is a mistake of ours."""
+    if isinstance(error, Refused):
+        return Refusal(error.status, _said(error.status, error.detail), error.headers)
+    if isinstance(error, Malformed):
+        return Refusal(400, _said(400, f"The body cannot be read: {error}."), {})
+    if isinstance(error, InputError):
+        status = _status(error)
+        more = {"field": error.field, "value": _short(error), "allowed": error.allowed}
+        return Refusal(status, _said(status, str(error)) | more, {})
+    if isinstance(error, StoreError):
+        return Refusal(503, _said(503, str(error)), {"Retry-After": str(SOON)})
+    return None
+
+
+def _status(error: InputError) -> int:
+    if isinstance(error, Conflict):
+        return 409
+    if isinstance(error, Gone):
+        return 410
+    return 404 if isinstance(error, Unknown) else 422
+
+
+def _short(error: InputError) -> str:
+    """The value as the sentence has it: `field: value; allowed: ...`."""
+    return str(error).removeprefix(f"{error.field}: ").rsplit("; allowed: ", 1)[0]
+
+
+def _said(status: int, detail: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+
+
+def mistake() -> Refusal:
+    """Of a mistake of ours it is told only that it is one: its words may hold what is nobody's business."""
+    return Refusal(500, _said(500, "This is a mistake of the service; its log says more."), {})

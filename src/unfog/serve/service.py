@@ -1,0 +1,125 @@
+"""The service apart from HTTP: stores and their writers, whether they are ready, and how a call is done."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from unfog.inputs import InputError
+from unfog.live import Store
+from unfog.live.errors import StoreError
+from unfog.serve.calls import Call
+from unfog.serve.doors import Doors
+from unfog.serve.metrics import Metrics
+from unfog.serve.operations import Done, Operation
+from unfog.serve.refusals import Refused, busy
+from unfog.serve.settings import Settings
+from unfog.serve.shelf import Shelf
+from unfog.serve.writer import Writer
+
+EVERY = 1.0  # seconds between looks for what has expired
+log = logging.getLogger("unfog.serve")
+
+
+class Service:
+    """All of it; used by the event loop alone, which starts and stops it."""
+
+    def __init__(self, shelf: Shelf, settings: Settings, doors: Doors) -> None:
+        """Nothing is read yet."""
+        self.shelf, self.settings, self.doors, self.metrics = shelf, settings, doors, Metrics()
+        self.ready = False
+        self.broken: dict[str, str] = {}  # problems that cannot be served, and why
+        self._writers: dict[Store, Writer] = {}
+        self._timer: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Read the logs, and look from time to time for what has expired."""
+        self._warming = asyncio.create_task(self._warm())
+
+    async def _warm(self) -> None:
+        for store in self.shelf.stores():
+            for name in store.names():
+                await self._remember(store, name)
+        self.ready = True
+        self._timer = asyncio.create_task(self._expire())
+
+    async def _remember(self, store: Store, name: str) -> None:
+        """Read a problem's log; one that cannot be read does not keep others from being served."""
+        try:
+            await asyncio.to_thread(store.warmed, name)
+            self.broken.pop(name, None)
+        except (InputError, StoreError, ImportError) as error:
+            self.broken[name] = str(error)
+            log.warning("problem %r cannot be served: %s", name, error)
+
+    async def _expire(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY)
+            for store in self.shelf.stores():
+                for name in store.names():
+                    await self._expired(store, name)
+
+    async def _expired(self, store: Store, name: str) -> None:
+        try:
+            await self.writer(store).ask(partial(_up_to_date, store, name))
+            self.broken.pop(name, None)
+        except (InputError, StoreError, ImportError) as error:
+            self.broken[name] = str(error)
+        except Exception:
+            log.exception("what has expired of problem %r could not be written", name)
+
+    async def stop(self) -> None:
+        """Do what waits, write down what is remembered, and give the stores back."""
+        for task in (self._timer, self._warming):
+            if task is not None:
+                task.cancel()
+        for writer in self._writers.values():
+            await asyncio.to_thread(writer.close)
+        await asyncio.to_thread(self.shelf.close)
+
+    def writer(self, store: Store) -> Writer:
+        """The writer of a store."""
+        found = self._writers.get(store)
+        if found is None:
+            found = self._writers[store] = Writer(store, self.settings.queue, self.metrics.committed)
+        return found
+
+    async def store(self, name: str) -> Store:
+        """The store that has a problem; where it is not known at once it is asked for in a thread."""
+        here = self.shelf.here(name)
+        return await asyncio.to_thread(self.shelf.store, name) if here is None else here
+
+    async def place(self, name: str) -> Store:
+        """The store for a new problem."""
+        here = self.shelf.here(name)
+        return await asyncio.to_thread(self.shelf.place, name) if here is None else here
+
+    def only(self) -> Store:
+        """The one store that there is."""
+        stores = self.shelf.stores()
+        if len(stores) != 1 or not self.shelf.single:
+            raise Refused(409, "This is for a store of one file; a database has tools of its own.")
+        return stores[0]
+
+    async def measured(self) -> bytes:
+        """What is counted, for Prometheus."""
+        return self.metrics.text()
+
+    def trouble(self) -> str:
+        """Why nothing can be written, if so."""
+        return "; ".join(writer.trouble for writer in self._writers.values() if writer.trouble)
+
+    async def do(self, operation: Operation, call: Call) -> Any:
+        """What an operation answers."""
+        if not self.ready:
+            raise busy("The logs are being read; nothing was done.")
+        work: Callable[[], Any] = partial(operation.work, call)
+        if operation.done is Done.BESIDE:
+            return await asyncio.to_thread(work)
+        return await self.writer(call.store).ask(work)
+
+
+def _up_to_date(store: Store, name: str) -> None:
+    store.up_to_date(name)

@@ -1,0 +1,58 @@
+"""Logs out and in, copies, and replays: what takes long, and is done beside the writer of a store."""
+
+import json
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from unfog.inputs import InputError
+from unfog.serve.bodies import Backup, Replay
+from unfog.serve.calls import Call
+from unfog.serve.changes import refuse_name
+from unfog.serve.refusals import Refused
+
+LINES = 500  # of a log that are read at a time
+LAST = 2**63 - 1
+
+
+def events(call: Call) -> Iterator[bytes]:
+    """The log after an event, as NDJSON."""
+    since = call.number("since", 0, LAST, 0)
+    limit = call.number("limit", 0, LAST, LAST) if "limit" in call.query else None
+    lines = (json.dumps(event, allow_nan=False) + "\n" for event in call.store.events(call.name, since))
+    return _chunks(islice(lines, limit))
+
+
+def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
+    while chunk := "".join(islice(lines, LINES)):
+        yield chunk.encode()
+
+
+def take_in(call: Call) -> dict[str, Any]:
+    """Take in a log that was exported, under the name in the address; what is there is passed over."""
+    name, text = refuse_name("name", call.name), call.body
+    new = call.store.take_in(text.splitlines(), name, modules=call.settings.modules)
+    return {"problem": name, "events": new}
+
+
+def backup(call: Call) -> dict[str, Any]:
+    """Copy the store into the operator's folder for copies, while it goes on."""
+    body: Backup = call.body
+    folder = call.settings.backups
+    if folder is None:
+        raise Refused(409, "No folder for copies was set: start the service with --backups FOLDER.")
+    name = body.name or f"{call.store.path.stem}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.unfog"
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / name
+    if target.exists():
+        raise InputError("name", repr(name), "a name that no copy has yet")
+    call.store.log.backup(target)
+    return {"name": name, "bytes": target.stat().st_size}
+
+
+def replay(call: Call) -> dict[str, Any]:
+    """Read the log of a problem from its beginning, and hold what is remembered against it."""
+    body: Replay = call.body
+    found = call.store.replay(verify=body.verify, problem=call.name)
+    return {"problem": call.name, **found[call.name]._asdict()}

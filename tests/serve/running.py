@@ -1,0 +1,70 @@
+"""A real service on a real socket, for tests: in a thread of this process, on a store of its own."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+import unfog
+from unfog.serve.doors import Doors, Open
+from unfog.serve.server import config
+from unfog.serve.service import Service
+from unfog.serve.settings import Settings
+from unfog.serve.shelf import Single
+
+TERMS: dict[str, Any] = {
+    "context": ["steps", "sleep"],
+    "arms": ["send", "wait"],
+    "channel": {
+        "context_mean": [1.0, -2.0],
+        "context_cov": [[2.0, 0.3], [0.3, 1.0]],
+        "noise_cov": [0.5, 0.8],
+        "bias_cov": [0.3, 0.4],
+    },
+    "seed": 11,
+    "wait": "1h",
+}
+
+
+class Running:
+    """Where it is, and how to ask it."""
+
+    def __init__(self, url: str, service: Service) -> None:
+        self.url, self.service = url, service
+        self.http = httpx.Client(base_url=url, timeout=30)
+
+    def make(self, name: str = "walks", **terms: Any) -> dict[str, Any]:
+        found = self.http.post("/v1/problems", json={"name": name, **TERMS, **terms})
+        assert found.status_code in (200, 201), found.text
+        told: dict[str, Any] = found.json()
+        return told
+
+
+@contextmanager
+def running(
+    path: Path, settings: Settings | None = None, doors: Doors | None = None, clock: Any = None
+) -> Iterator[Running]:
+    """Serve the store at a path, on a port that is free, until the end of the block."""
+    store = unfog.live.open(path, sync="normal", clock=clock)
+    service = Service(Single(store), settings or Settings(), doors or Open())
+    server = uvicorn.Server(config(service, "127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the service did not start"
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    found = Running(f"http://127.0.0.1:{port}", service)
+    try:
+        while found.http.get("/readyz").status_code != 200:
+            time.sleep(0.01)
+        yield found
+    finally:
+        found.http.close()
+        server.should_exit = True
+        thread.join()

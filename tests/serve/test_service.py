@@ -1,0 +1,28 @@
+"""The service over a real socket: every verb answers as `unfog.live` does."""
+
+from pathlib import Path
+
+import unfog
+from tests.serve.running import running
+from unfog.live.named import plain
+
+
+def test_a_decision_from_first_to_last(tmp_path: Path) -> None:
+    with running(tmp_path / "a.unfog") as found:
+        about = found.make()
+        assert (about["made"], found.make()["made"]) == (True, False)
+        made = found.http.post(
+            "/v1/problems/walks/decide", json={"context": {"steps": 1.5, "sleep": None}, "unit": "ann"}
+        ).json()
+        at = f"/v1/problems/walks/decisions/{made['id']}"
+        assert found.http.post(f"{at}/reward", json={"value": 1.25}).json()["outcome"] == "learnt"
+        assert found.http.post(f"{at}/reveal", json={"context": {"steps": 1.0}}).json()["outcome"] == "noted"
+        belief = found.http.get("/v1/problems/walks/belief", params={"unit": "ann"}).json()
+    with unfog.live.open(tmp_path / "a.unfog") as store:
+        events = store.problem("walks").events()
+        assert [one["kind"] for one in events] == ["problem", "decide", "reward", "reveal"]
+        assert {name: events[1][name] for name in ("arm", "denoised", "sd", "number")} == {
+            name: made[name] for name in ("arm", "denoised", "sd", "number")
+        }
+        told = plain(store.problem("walks").belief("ann"))
+        assert {name: belief[name] for name in told} == told
