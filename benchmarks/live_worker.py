@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import unfog
+from unfog.live.file import File
 from unfog.live.log import Log, Row
 
 DIM, ARMS = 5, 40
@@ -118,7 +119,7 @@ def log_of(folder: Path, features: str, events: int) -> tuple[Path, int]:
 def big(folder: Path, features: str, events: int) -> dict[str, Any]:
     """Import into the log, fold, start from the log and from a snapshot."""
     path, _ = log_of(folder, features, events)
-    with Log(path) as log:
+    with Log(File(path)) as log:
         rows = list(log.read("bench"))
     return {
         "events": len(rows),
@@ -129,7 +130,7 @@ def big(folder: Path, features: str, events: int) -> dict[str, Any]:
 
 def written(folder: Path, rows: list[Row]) -> dict[str, float]:
     """Rows into a log of their own."""
-    with Log(folder / "import.unfog") as log:
+    with Log(File(folder / "import.unfog")) as log:
 
         def work() -> None:
             for start in range(0, len(rows), 10_000):

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from tests.live.rows import copied
 from unfog.live.errors import StoreError
+from unfog.live.file import File
 from unfog.live.log import Log, Row
 
 
 def opened(path: Path) -> list[Row] | None:
     """Every row, or None where a StoreError named the file."""
     try:
-        with Log(path, "normal") as log:
+        with Log(File(path, "normal")) as log:
             return list(log.read())
     except StoreError as error:
         named = path.name in str(error)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from unfog.live.file import File
 from unfog.live.log import Log, Row
 
 WRITER = Path(__file__).with_name("writer.py")
@@ -27,22 +28,22 @@ def put(log: Log, count: int = 1, problem: str = "walks") -> list[Row]:
 
 def contents(path: Path) -> list[Row]:
     """What a log has that is opened anew."""
-    with Log(path, "normal") as log:
+    with Log(File(path, "normal")) as log:
         return list(log.read())
 
 
 def settings(log: Log) -> dict[str, object]:
     """What SQLite says of the connection that commits."""
-    assert log._file.connection is not None
+    assert isinstance(log.place, File)
     names = ("synchronous", "journal_mode", "locking_mode", "secure_delete", "application_id", "user_version")
-    return {name: log._file.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
+    return {name: log.place.alone.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
 
 
 def killed_store(folder: Path, commits: int) -> Path:
     """A store whose holder was killed after so many commits: its last rows are in the write-ahead log."""
     folder.mkdir()
     path = folder / "walks.unfog"
-    with Log(path) as log:
+    with Log(File(path)) as log:
         put(log, 3)
     command = [sys.executable, str(WRITER), str(path), "commits", str(commits)]
     subprocess.run(command, check=False, capture_output=True, timeout=60)

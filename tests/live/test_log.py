@@ -14,6 +14,7 @@ from unfog.inputs import InputError
 from unfog.live import log as module
 from unfog.live import table
 from unfog.live.errors import Conflict, Stale, StoreError
+from unfog.live.file import File
 from unfog.live.log import Log, Row
 from unfog.live.recent import SIZE
 
@@ -24,9 +25,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_rows_come_back_as_they_were_written(path: Path) -> None:
-    texts = ["{}", '{"name": "Zoë", "x": "0x1.8p+1"}', "null\0and more", "x" * 100_000]
+    texts = ["{}", '{"name": "Zoë", "x": "0x1.8p+1"}', '"null\\u0000and more"', "x" * 100_000]
     rows = [Row(i + 1, "walks", "decide", None, None, 0.1 * i, text) for i, text in enumerate(texts)]
-    with Log(path) as log:
+    with Log(File(path)) as log:
         assert (log.last, log.committed, log.time, log.names(), list(log.read())) == (0, 0, 0.0, [], [])
         log.commit(log.add(rows), log.epoch)
         assert list(log.read()) == rows
@@ -35,7 +36,7 @@ def test_rows_come_back_as_they_were_written(path: Path) -> None:
 
 
 def test_queued_rows_are_not_read_until_they_are_committed(path: Path) -> None:
-    with Log(path) as log:
+    with Log(File(path)) as log:
         first = put(log, 2)
         queued = made(log, 3)
         ticket = log.add(queued)
@@ -47,7 +48,7 @@ def test_queued_rows_are_not_read_until_they_are_committed(path: Path) -> None:
 
 
 def test_closing_commits_what_is_queued(path: Path) -> None:
-    log = Log(path)
+    log = Log(File(path))
     rows = made(log, 3)
     log.add(rows)
     log.close()
@@ -60,10 +61,10 @@ def test_closing_commits_what_is_queued(path: Path) -> None:
 
 def test_the_file_goes_on_where_it_stopped(path: Path) -> None:
     for session in range(4):
-        with Log(path) as log:
+        with Log(File(path)) as log:
             assert (log.last, log.committed, log.time) == (3 * session, 3 * session, 3 * session / 8)
             put(log, 3, f"p{session % 2}")
-    with Log(path) as log:
+    with Log(File(path)) as log:
         assert log.names() == ["p0", "p1"]
         log.add(made(log, 1, "another"))
         assert log.names() == ["p0", "p1", "another"]
@@ -77,13 +78,14 @@ def test_the_file_goes_on_where_it_stopped(path: Path) -> None:
         ({"time": 0.1}, "^time: 0.1; allowed: at least 0.375"),
         ({"time": float("nan")}, "^time: nan; allowed"),
         ({"body": "\ud800"}, "^text: .*ud800.*; allowed: text that can be written as UTF-8$"),
+        ({"body": "null\0"}, "^text: .*; allowed: text without NUL, which databases do not keep$"),
         ({"key": "k3"}, "^key: k3; allowed: a key that no other row of the problem has$"),
     ],
 )
 def test_rows_that_do_not_follow_are_refused_and_change_nothing(
     path: Path, change: dict[str, object], said: str
 ) -> None:
-    with Log(path) as log:
+    with Log(File(path)) as log:
         rows = put(log, 3)
         row = made(log)[0]._replace(**change)  # type: ignore[arg-type]
         with pytest.raises(InputError, match=said):
@@ -95,7 +97,7 @@ def test_rows_that_do_not_follow_are_refused_and_change_nothing(
 
 def test_reading_by_problem_in_chunks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 7)
-    with Log(path) as log:
+    with Log(File(path)) as log:
         rows = [row for i in range(30) for row in put(log, 1 + i % 3, f"p{i % 4}")]
         assert list(log.read()) == rows
         for name in log.names():
@@ -110,7 +112,7 @@ def test_reading_by_problem_in_chunks(path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_others_write_while_somebody_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 5)
-    with Log(path) as log:
+    with Log(File(path)) as log:
         rows = put(log, 23)
         seen = []
         for row in log.read():
@@ -120,7 +122,7 @@ def test_others_write_while_somebody_reads(path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_key_is_found_in_the_file_and_in_memory(path: Path) -> None:
-    with Log(path) as log:
+    with Log(File(path)) as log:
         first = put(log, 2)
         queued = made(log, 1)
         log.add(queued)
@@ -131,14 +133,14 @@ def test_a_key_is_found_in_the_file_and_in_memory(path: Path) -> None:
         assert log.recent("walks", "k2", 2) is None
         assert log.recent("walks", "k2", 1) == first[1]
         assert log.recent("other", "k3", 2) is None
-    with Log(path) as log:
+    with Log(File(path)) as log:
         assert log.find("walks", "k3") == (queued[0], 3)
         with pytest.raises(Stale):
             log.recent("walks", "k3", 2)
 
 
 def test_what_is_forgotten_is_said_to_be(path: Path) -> None:
-    with Log(path, "normal") as log:
+    with Log(File(path, "normal")) as log:
         put(log, 10)
         queued = made(log, SIZE + 50)
         log.add(queued)
@@ -152,7 +154,7 @@ def test_what_is_forgotten_is_said_to_be(path: Path) -> None:
 
 
 def test_the_same_key_twice_in_one_call_is_a_conflict(path: Path) -> None:
-    with Log(path) as log:
+    with Log(File(path)) as log:
         rows = [row._replace(key="same") for row in made(log, 2)]
         with pytest.raises(Conflict, match=r"a key for each row"):
             log.add(rows)
@@ -160,26 +162,26 @@ def test_the_same_key_twice_in_one_call_is_a_conflict(path: Path) -> None:
 
 
 def test_snapshots_two_newest(path: Path) -> None:
-    with Log(path) as log:
+    with Log(File(path)) as log:
         put(log, 9)
         assert log.snapshot("walks") is None
         for seq in (3, 5, 9, 7):
             log.keep("walks", seq, f"f{seq}", bytes([seq]) * 1000)
         log.keep("other", 2, "f", b"")
         assert log.snapshot("walks") == (9, "f9", bytes([9]) * 1000)
-        assert log._file.connection is not None
-        kept = log._file.connection.execute("SELECT seq FROM snapshot WHERE problem = 'walks' ORDER BY seq")
+        assert isinstance(log.place, File)
+        kept = log.place.alone.execute("SELECT seq FROM snapshot WHERE problem = 'walks' ORDER BY seq")
         assert kept.fetchall() == [(7,), (9,)]
-    with Log(path) as log:
-        assert log._file.connection is not None
-        log._file.connection.execute("UPDATE snapshot SET blob = x'09' WHERE seq = 9")
+    with Log(File(path)) as log:
+        assert isinstance(log.place, File)
+        log.place.alone.execute("UPDATE snapshot SET blob = x'09' WHERE seq = 9")
         assert log.snapshot("walks") == (7, "f7", bytes([7]) * 1000)
         log.discard("walks")
         assert (log.snapshot("walks"), log.snapshot("other")) == (None, (2, "f", b""))
 
 
 def test_a_snapshot_is_kept_after_the_rows_that_it_stands_for(path: Path) -> None:
-    log = Log(path)
+    log = Log(File(path))
     log.add(made(log, 4))
     log.keep("walks", 4, "f", b"blob")
     assert log.committed == 4
@@ -195,10 +197,10 @@ def test_settings_of_the_connection(path: Path) -> None:
         "user_version": 2,
     }
     for sync, code in (("full", 2), ("normal", 1)):
-        with Log(path, sync) as log:
+        with Log(File(path, sync)) as log:
             assert settings(log) == {"synchronous": code, **wanted}
     with pytest.raises(InputError, match=r"^sync: 'off'; allowed: full, normal$"):
-        Log(path, "off")
+        Log(File(path, "off"))
 
 
 def test_eight_threads_are_durable_in_order_and_once(path: Path) -> None:
@@ -214,7 +216,7 @@ def test_eight_threads_are_durable_in_order_and_once(path: Path) -> None:
             assert log.committed >= ticket
             acknowledged.append((ticket, f"{name}-{i}"))
 
-    with Log(path) as log:
+    with Log(File(path)) as log:
         threads = [threading.Thread(target=work, args=(log, name)) for name in range(8)]
         for thread in threads:
             thread.start()
@@ -227,11 +229,11 @@ def test_eight_threads_are_durable_in_order_and_once(path: Path) -> None:
 
 def test_one_transaction_serves_all_who_wait(path: Path) -> None:
     """While one thread is in its commit the rows of others queue up, and the next commit takes them all."""
-    with Log(path) as log:
+    with Log(File(path)) as log:
         tickets = [log.add(made(log)) for _ in range(50)]
         commits: list[str] = []
-        assert log._file.connection is not None
-        log._file.connection.set_trace_callback(commits.append)
+        assert isinstance(log.place, File)
+        log.place.alone.set_trace_callback(commits.append)
         for ticket in tickets:
             log.commit(ticket, log.epoch)
         assert commits.count("COMMIT") == 1
@@ -239,7 +241,7 @@ def test_one_transaction_serves_all_who_wait(path: Path) -> None:
 
 def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
     secret = "steps of Ann"
-    log = Log(path)
+    log = Log(File(path))
     put(log, 40)
     rows = made(log, 5, text=f'{{"secret": "{secret}"}}')
     log.commit(log.add([row._replace(key=f"{secret} {row.seq}") for row in rows]), log.epoch)
@@ -262,7 +264,7 @@ def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
 
 
 def test_only_keys_and_bodies_are_rewritten(path: Path) -> None:
-    with Log(path) as log:
+    with Log(File(path)) as log:
         rows = put(log, 3)
         for change in (
             {"kind": "reward"},
@@ -285,7 +287,7 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
         connection.execute("DROP TABLE old")
         raise sqlite3.OperationalError("no space to rebuild it")
 
-    with Log(path) as log:
+    with Log(File(path)) as log:
         rows = put(log, 50)
         with monkeypatch.context() as patch:
             patch.setattr(table, "rebuild", failing)
@@ -298,15 +300,16 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
     with monkeypatch.context() as patch:
         patch.setattr(table, "rebuild", failing)
         with pytest.warns(UserWarning, match=r"erased text may still be in the file: .*no space"):
-            Log(path).close()
+            Log(File(path)).close()
     assert [row.seq for row in contents(path)] == list(range(1, 51))
     assert b"secret" not in path.read_bytes()
 
 
 FORK = """
 import os, sys
+from unfog.live.file import File
 from unfog.live.log import Log, Row
-log = Log(sys.argv[1])
+log = Log(File(sys.argv[1]))
 def put():
     log.commit(log.add([Row(log.last + 1, "p", "x", None, None, 1.0, "{}")]), log.epoch)
 put()

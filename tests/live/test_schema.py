@@ -9,6 +9,7 @@ import pytest
 from tests.live.rows import contents, put, version_1
 from unfog.inputs import InputError
 from unfog.live.errors import StoreError
+from unfog.live.file import File
 from unfog.live.log import Log, Row
 from unfog.live.opening import plain
 
@@ -31,7 +32,7 @@ def database(path: Path, *statements: str) -> bytes:
 
 def refused(path: Path, said: str) -> None:
     with pytest.raises(StoreError, match=said) as caught:
-        Log(path)
+        Log(File(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -55,7 +56,7 @@ def test_a_database_of_another_program(tmp_path: Path) -> None:
 
 def test_a_newer_version(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(path) as log:
+    with Log(File(path)) as log:
         put(log)
     before = database(path, "PRAGMA journal_mode = DELETE", "PRAGMA user_version = 3")
     refused(path, "has version 3, written by a newer unfog; allowed: versions 1 to 2; install a newer unfog")
@@ -72,14 +73,14 @@ def test_places_where_no_store_can_be(tmp_path: Path) -> None:
     refused(tmp_path / ("x" * 300), "cannot be opened: File name too long$")
     for name in ("", "a\0b", 7, None):
         with pytest.raises(InputError, match=r"^path: .*; allowed: the name of a file$"):
-            Log(name)
+            Log(File(name))
 
 
 def test_an_empty_file_and_one_whose_creation_was_cut_short_become_stores(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     database(tmp_path / "begun", "PRAGMA journal_mode = WAL")
     for name in ("empty", "begun"):
-        with Log(tmp_path / name) as log:
+        with Log(File(tmp_path / name)) as log:
             rows = put(log, 2)
         assert contents(tmp_path / name) == rows
 
@@ -88,7 +89,7 @@ def test_an_empty_file_and_one_whose_creation_was_cut_short_become_stores(tmp_pa
 def test_version_1_is_upgraded(tmp_path: Path, journal: str) -> None:
     path = tmp_path / "walks.unfog"
     version_1(path, OLD, journal)
-    with Log(path) as log:
+    with Log(File(path)) as log:
         assert list(log.read()) == OLD
         assert (log.names(), log.last, log.time) == (["walks", "shop"], 5, 3.0)
         assert log.of("walks", "a") == [OLD[2], OLD[4]]
@@ -146,7 +147,7 @@ def test_a_file_that_takes_the_place_of_another_while_it_is_opened(tmp_path: Pat
     """As when another process upgrades it: the lock on the old file is worth nothing."""
     path, other = tmp_path / "walks.unfog", tmp_path / "other.unfog"
     version_1(path, OLD)
-    with Log(other) as log:
+    with Log(File(other)) as log:
         rows = put(log, 9)
 
     def connect(place: Path) -> sqlite3.Connection:
@@ -155,7 +156,7 @@ def test_a_file_that_takes_the_place_of_another_while_it_is_opened(tmp_path: Pat
             other.replace(path)
         return connection
 
-    with Log(path, connect=connect) as log:
+    with Log(File(path, connect=connect)) as log:
         assert list(log.read()) == rows
         rows += put(log)
     assert contents(path) == rows

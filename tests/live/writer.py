@@ -19,6 +19,7 @@ import threading
 from pathlib import Path
 
 from unfog.live.errors import StoreError
+from unfog.live.file import File
 from unfog.live.log import Log, Row
 
 TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
@@ -75,7 +76,7 @@ def faults(log: Log, number: int) -> None:
             said, expected = used(path, call)
             if arm(0, 0):
                 break
-            with Log(path) as again:
+            with Log(File(path)) as again:
                 keys = {row.key for row in again.read()}
             assert expected["done"] <= keys, (call, said, expected)
             assert not expected["refused"] & keys, (call, said, expected)
@@ -88,7 +89,7 @@ def used(path: Path, call: int) -> tuple[str, dict[str, set[str]]]:
     said = ""
     expected: dict[str, set[str]] = {"done": set(), "refused": set(), "unknown": set()}
     try:
-        with Log(path) as log:
+        with Log(File(path)) as log:
             for key in (f"{call}-{i}" for i in range(3)):
                 try:
                     put(log, threading.Lock(), key)
@@ -130,4 +131,4 @@ if __name__ == "__main__":
     what = {"threads": threads, "commits": commits, "hold": hold, "starve": starve, "faults": faults}
     what |= {"full": acknowledged, "normal": acknowledged, "found": found}
     sync = "normal" if sys.argv[2] == "normal" else "full"
-    what[sys.argv[2]](Log(sys.argv[1], sync), int(sys.argv[3]))
+    what[sys.argv[2]](Log(File(sys.argv[1], sync)), int(sys.argv[3]))

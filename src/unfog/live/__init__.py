@@ -10,13 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from unfog.live.answers import Decision, Receipt
-from unfog.live.errors import Conflict, Gone, Held, StoreError, Unknown
+from unfog.live.errors import Conflict, Elsewhere, Gone, Held, StoreError, Unknown
+from unfog.live.file import File
+from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.store import Store
 
 __all__ = [
     "Conflict",
     "Decision",
+    "Elsewhere",
     "Gone",
     "Held",
     "Problem",
@@ -35,4 +38,4 @@ def open(path: str | Path, *, sync: str = "full", clock: Callable[[], float] | N
     process, but a power cut may take the last moments with it; a decision then takes a fraction of the time.
     `clock` gives the time in seconds since 1970, where it is not to be the machine's.
     """
-    return Store(path, sync, clock)
+    return Store(Log(File(path, sync)), clock)

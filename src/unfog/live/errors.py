@@ -29,6 +29,24 @@ class Held(StoreError):
     """Another process, or this one, holds the file."""
 
 
+class Lost(StoreError):
+    """Another process serves the problem by now: nothing can be written here any more."""
+
+    def __init__(self, message: str, kept: int | None = None) -> None:
+        """`kept`: the last row of those that were written here, where that could be asked."""
+        super().__init__(message)
+        self.kept = kept
+
+
+class Elsewhere(StoreError):
+    """Another process serves the problem, and can be reached."""
+
+    def __init__(self, message: str, url: str) -> None:
+        """`url`: where."""
+        super().__init__(message)
+        self.url = url
+
+
 class Conflict(InputError):
     """The same key with another body, or a second, different reward."""
 

@@ -1,33 +1,58 @@
-"""The file of a log and its one connection: opened, opened again, given back, left to a parent."""
+"""The place of a log that is a SQLite file, and its one connection: opened again, given back, left alone."""
 
 import contextlib
 import ctypes
 import sqlite3
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
-from unfog.live import opening, table
+from unfog.inputs import one_of
+from unfog.live import copying, opening, table
 from unfog.live.errors import FAILURES, StoreError, reason
 from unfog.live.holder import Holder
+from unfog.live.place import Change, Contents, Pause
+from unfog.live.schema import Row, Tail
 
 
 class File:
-    """A path that this process holds. Whoever uses its connection does so alone."""
+    """A path that this process holds: see `Place`."""
 
-    def __init__(self, path: Path, sync: str, connect: opening.Connect) -> None:
-        self.path = path
-        self.holder = Holder(path)
+    failures: tuple[type[BaseException], ...] = FAILURES
+    only = None
+
+    def __init__(self, path: object, sync: str = "full", *, connect: opening.Connect = opening.plain) -> None:
+        """Hold a path. `sync`: "full" outlives a power cut, "normal" a killed process."""
+        self.sync = one_of("sync", sync, opening.SYNC)
+        self.path = opening.place(path)
+        self.name, self.label = self.path.name, str(self.path)
+        self.holder = Holder(self.path)
+        self.pid = self.holder.pid
         self.connection: sqlite3.Connection | None = None
-        self._sync, self._connect = sync, connect
-        self._log_path = path.with_name(f"{path.name}-wal")
+        self._connect = connect
+        self._log_path = self.path.with_name(f"{self.path.name}-wal")
         self._which: opening.Identity | None = None  # the file, from its first opening on
         self._log: opening.Identity | None = None  # its write-ahead log
 
-    def open(self) -> table.Contents:
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self.connection is not None
+
+    @property
+    def alone(self) -> sqlite3.Connection:
+        """The connection, for whom it was opened."""
+        assert self.connection is not None
+        return self.connection
+
+    def reason(self, error: BaseException) -> str:
+        """What SQLite or the system said of it."""
+        return reason(error)
+
+    def open(self) -> Contents:
         """Open it, and what it holds."""
         try:
             if self._which is not None and self._which != opening.identity(self.path):
                 raise StoreError(f"{self.path} was moved or taken away while it was open")
-            connection, self._which = opening.connection(self.path, self._sync, self._connect)
+            connection, self._which = opening.connection(self.path, self.sync, self._connect)
             try:
                 # What a holder that was killed, or an fsync that failed, left in the write-ahead log may not
                 # be on the disk, though it can be read: a copy made anew is.
@@ -42,7 +67,63 @@ class File:
         self.holder.announce()
         return contents
 
-    def check_place(self) -> None:
+    def write(
+        self, tails: Mapping[str, Tail], rows: Sequence[Row], change: Change | None = None
+    ) -> Mapping[str, Tail]:
+        """Rows and a change in one transaction."""
+        self._check_place()
+        return table.write(self.alone, tails, rows, change)
+
+    def chunk(self, tails: Mapping[str, Tail], after: int, upto: int, size: int) -> list[Row]:
+        """The next rows of all problems."""
+        return table.chunk(self.alone, tails, after, upto, size)
+
+    def chunk_of(self, problem: str, tail: Tail, after: int, upto: int, size: int) -> list[Row]:
+        """The next rows of one problem."""
+        return table.chunk_of(self.alone, problem, tail, after, upto, size)
+
+    def keyed(self, problem: str, tail: Tail, key: str) -> Row | None:
+        """The row with this key."""
+        return table.keyed(self.alone, problem, tail, key)
+
+    def decided(self, problem: str, tail: Tail, decision: str) -> list[Row]:
+        """The rows of one decision."""
+        return table.decided(self.alone, problem, tail, decision)
+
+    def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
+        """The newest that is whole."""
+        return table.snapshot(self.alone, problem)
+
+    def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
+        """One more snapshot."""
+        table.keep(self.alone, problem, seq, fingerprint, blob)
+
+    def discard(self, problem: str) -> None:
+        """No snapshots of this problem."""
+        table.discard(self.alone, problem)
+
+    def befores(self, tails: Mapping[str, Tail], rows: Sequence[Row]) -> list[int]:
+        """The rows before these in their problems."""
+        return table.befores(self.alone, tails, rows)
+
+    def rewrite(self, rows: Sequence[Row], befores: Sequence[int]) -> None:
+        """Put these keys and bodies in the place of those that are there."""
+        table.rewrite(self.alone, rows, befores)
+
+    def rebuild(self) -> None:
+        """Leave nothing in the file but what its tables hold."""
+        table.rebuild(self.alone)
+
+    def backup(self, path: object, pause: Pause) -> None:
+        """A copy of the file, made while others write."""
+        copying.copied(self.alone, opening.place(path), pause, lambda: self.connection)
+
+    def announce(self, url: str | None) -> None:
+        """Tell those who are refused where this store can be reached."""
+        self.holder.url = url
+        self.holder.announce()
+
+    def _check_place(self) -> None:
         """Refuse where it is not where it was: it would take rows that nobody ever finds."""
         for path, which in ((self.path, self._which), (self._log_path, self._log)):
             if opening.identity(path) != which:

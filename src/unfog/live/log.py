@@ -1,19 +1,19 @@
-"""The durable log under a store: one SQLite file, many problems, rows that are only ever appended.
+"""The durable log under a store: rows of problems, in a file or a database, that are only ever appended.
 
     add      queues rows; no disk, so a caller may hold its own lock meanwhile
-    commit   returns once a row is on the disk
+    commit   returns once a row is durable
 
 There is no writer thread. Whoever commits first writes all that is queued in one transaction; those who
 waited for it find their rows done. Under load one fsync thus serves many rows.
 
-When a commit fails, what the file says is the truth: the queue is dropped, the file is opened again and read,
-and `epoch` is raised, so that callers know that what they built in memory on queued rows must go. A row whose
-fate the file shows is answered by that; where the file cannot be read, the error says that it is not known.
+When a commit fails, what the place says is the truth: the queue is dropped, the place is opened again and
+read, and `epoch` is raised, so that callers know that what they built in memory on queued rows must go. A row
+whose fate the place shows is answered by that; where it cannot be read, the error says that it is not known.
+Where another process has taken a problem over, `lost` says so, and nothing is ever written here again.
 """
 
 import contextlib
 import os
-import sqlite3
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,8 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakSet
 
-from unfog.inputs import one_of
-from unfog.live import opening, table
-from unfog.live.errors import FAILURES, StoreError, reason
-from unfog.live.file import File
+from unfog.live.errors import Lost, StoreError
+from unfog.live.place import Change, Place
 from unfog.live.queue import Queue
 from unfog.live.schema import Row, Tail
 
@@ -37,24 +35,28 @@ _opened: "WeakSet[Log]" = WeakSet()
 
 
 class Log:
-    """One file of rows, held by this process alone. All methods may be called from any thread."""
+    """The rows of one place, held by this process alone. All methods may be called from any thread."""
 
-    def __init__(self, path: object, sync: str = "full", *, connect: opening.Connect = opening.plain) -> None:
-        """Open the file, or create it. `sync`: "full" outlives a power cut, "normal" a killed process."""
-        self.sync = one_of("sync", sync, opening.SYNC)
-        self.path: Path = opening.place(path)
-        self._queue = Queue(self.path.name)
+    def __init__(self, place: Place) -> None:
+        """Open the place, or create what is not there yet."""
+        self.place = place
+        self.lost: Lost | None = None  # who has it now
+        self._queue = Queue(place.name, place.only)
         self._commits = threading.Lock()  # whoever uses the connection has it
         self._closed = False
-        self._file = File(self.path, self.sync, connect)
         try:
             rewriting = self._open()
         except BaseException:
-            self._file.close()
+            place.close()
             raise
         _opened.add(self)
         if rewriting:
             self._finish_rewriting()
+
+    @property
+    def path(self) -> Path | None:
+        """The file, where it is one."""
+        return self.place.path
 
     @property
     def last(self) -> int:
@@ -88,8 +90,7 @@ class Log:
 
     def announce(self, url: str | None) -> None:
         """Tell those who are refused where this store can be reached."""
-        self._file.holder.url = url
-        self._file.holder.announce()
+        self.place.announce(url)
 
     def names(self) -> list[str]:
         """The problems, in the order of their first rows, queued ones included."""
@@ -108,7 +109,8 @@ class Log:
             return
         with self._commits:
             if epoch == self.epoch and ticket > self.committed:
-                self._flush(self._ready())
+                self._ready()
+                self._flush()
             elif self._queue.is_open(epoch):
                 with contextlib.suppress(StoreError):  # said in the next line: it is not known
                     self._ready()
@@ -116,19 +118,18 @@ class Log:
 
     def read(self, problem: str | None = None, after: int = 0, upto: int | None = None) -> Iterator[Row]:
         """Committed rows in order, of one problem or of all; others may write while this goes on."""
-        with self._using("the file"):
+        with self._using("the rows"):
             upto = self.committed if upto is None else min(upto, self.committed)
         return self._stream(problem, after, upto)
 
     def _stream(self, problem: str | None, after: int, upto: int) -> Iterator[Row]:
         while after < upto:
-            with self._using(f"rows after {after}") as connection:
+            with self._using(f"rows after {after}") as place:
                 tails = self._queue.tails
                 if problem is None or [problem] == list(tails):
-                    rows = table.chunk(connection, tails, after, upto, CHUNK)
+                    rows = place.chunk(tails, after, upto, CHUNK)
                 else:
-                    tail = tails.get(problem, NOBODY)
-                    rows = table.chunk_of(connection, problem, tail, after, upto, CHUNK)
+                    rows = place.chunk_of(problem, tails.get(problem, NOBODY), after, upto, CHUNK)
             if not rows:
                 return
             yield from rows
@@ -136,9 +137,9 @@ class Log:
 
     def find(self, problem: str, key: str) -> tuple[Row | None, int]:
         """The committed row with this key, and up to which row this was looked for."""
-        with self._using(f"the row with the key {key!r}") as connection:
+        with self._using(f"the row with the key {key!r}") as place:
             tail = self._queue.tails.get(problem, NOBODY)
-            return table.keyed(connection, problem, tail, key), self.committed
+            return place.keyed(problem, tail, key), self.committed
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
         """The row with this key after `mark`, queued or committed; Stale where that is forgotten. No disk."""
@@ -146,63 +147,78 @@ class Log:
 
     def of(self, problem: str, decision: str) -> list[Row]:
         """All rows of one decision, queued ones included."""
-        with self._using(f"the rows of decision {decision!r}") as connection:
+        with self._using(f"the rows of decision {decision!r}") as place:
             tail = self._queue.tails.get(problem, NOBODY)
-            rows = table.decided(connection, problem, tail, decision)
+            rows = place.decided(problem, tail, decision)
             queued = [row for row in self._queue.rows() if (row.problem, row.decision) == (problem, decision)]
             return rows + queued
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
         """The newest that was kept and is whole: its row, its fingerprint and itself."""
-        with self._using(f"the snapshot of {problem!r}") as connection:
-            return table.snapshot(connection, problem)
+        with self._using(f"the snapshot of {problem!r}") as place:
+            return place.snapshot(problem)
 
     def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
         """Keep a snapshot of what the rows up to `seq` say; the two newest are kept."""
         with self._commits:
-            self._change(lambda connection: table.keep(connection, problem, seq, fingerprint, blob))
+            self._change(lambda: self.place.keep(problem, seq, fingerprint, blob))
 
     def discard(self, problem: str) -> None:
         """Throw the snapshots of a problem away."""
         with self._commits:
-            self._change(lambda connection: table.discard(connection, problem))
+            self._change(lambda: self.place.discard(problem))
 
     def rewrite(self, rows: Sequence[Row]) -> None:
         """Replace keys and bodies of rows that are there and append those that follow, in one transaction.
 
-        Then the file is rebuilt, so that the old bytes are nowhere in it. Where that fails the rows are
+        Then the place is rebuilt, so that the old bytes are nowhere in it. Where that fails the rows are
         rewritten, the error says so, and it is done when the store is opened again.
         """
         with self._commits:
-            self._change(lambda _: None)  # some of the rows may still be queued
+            self._change(None)  # some of the rows may still be queued
             old = [row for row in rows if row.seq <= self.committed]
             with self._saying("rows could not be read"):
-                befores = table.befores(self._ready(), self._queue.tails, old)
+                befores = self._ready().befores(self._queue.tails, old)
             if len(old) < len(rows):
                 self._queue.add([row for row in rows if row.seq > self.committed], self.epoch)
-            self._change(lambda connection: table.rewrite(connection, old, befores))
+            self._change(lambda: self.place.rewrite(old, befores))
             self._queue.forget()
             with self._saying("the rows are rewritten, but their old text may still be in the file"):
-                table.rebuild(self._ready())
+                self._ready().rebuild()
+
+    def backup(self, path: object) -> None:
+        """Copy all rows to a new file, which can be opened as a store; others work meanwhile."""
+        with self._commits:
+            self._change(None)
+            self._ready().backup(path, self._pause)
+
+    @contextlib.contextmanager
+    def _pause(self) -> Iterator[None]:
+        """Leave the connection to others for a while."""
+        self._commits.release()
+        try:
+            yield
+        finally:
+            self._commits.acquire()
 
     def close(self) -> None:
-        """Commit what is queued and give the file back. To close it again does nothing."""
+        """Commit what is queued and give the place back. To close it again does nothing."""
         with self._commits:
             if self._closed:
                 return
             ticket, epoch = self.last, self.epoch
             try:
-                if self._file.connection is not None and ticket > self.committed:
-                    self._flush(self._file.connection)
+                if self.place.is_open and ticket > self.committed:
+                    self._flush()
                 self._queue.settle(ticket, epoch)
             finally:
                 self._closed = True
                 self._queue.drop("it is closed; open it again")
-                self._file.close()
+                self.place.close()
 
     @contextlib.contextmanager
-    def _using(self, what: str) -> Iterator[sqlite3.Connection]:
-        """The connection, alone; an error says what of the file could not be read."""
+    def _using(self, what: str) -> Iterator[Place]:
+        """The place, alone; an error says what of it could not be read."""
         with self._commits, self._saying(f"{what} could not be read"):
             yield self._ready()
 
@@ -210,61 +226,73 @@ class Log:
     def _saying(self, what: str) -> Iterator[None]:
         try:
             yield
-        except FAILURES as error:
-            raise StoreError(f"{self.path}: {what}: {reason(error)}") from error
+        except self.place.failures as error:
+            raise StoreError(f"{self.place.label}: {what}: {self.place.reason(error)}") from error
 
-    def _ready(self) -> sqlite3.Connection:
-        """The connection, opened again where a failure closed it. The caller holds the lock."""
-        if self._closed:
-            raise StoreError(f"{self.path.name} cannot be used: {self._queue.unusable}")
-        if self._file.connection is None:
-            self._queue.drop(self._queue.unusable)  # another process may have written meanwhile
+    def _ready(self) -> Place:
+        """The place, opened again where a failure closed it. The caller holds the lock."""
+        if self._closed or self.lost is not None:
+            raise StoreError(f"{self.place.name} cannot be used: {self._queue.unusable}")
+        if not self.place.is_open:
+            # Another process may have written meanwhile.
+            self._queue.drop(self._queue.unusable or "the connection was lost")
             self._open()
-        assert self._file.connection is not None
-        return self._file.connection
+        return self.place
 
-    def _change(self, statements: table.Statements) -> None:
-        """The queue and these statements in one transaction, or an error."""
-        connection, epoch, ticket = self._ready(), self.epoch, self.last
+    def _change(self, change: Change | None) -> None:
+        """The queue and this change in one transaction, or an error."""
+        self._ready()
+        epoch, ticket = self.epoch, self.last
         alone = ticket == self.committed
-        self._flush(connection, statements)
+        self._flush(change)
         if epoch != self.epoch:
             self._queue.settle(ticket, epoch)  # the rows show whether the transaction is there
             if alone:
                 said = f"it is not known whether it was done: {self._queue.why(epoch)}"
-                raise StoreError(f"{self.path.name}: {said}")
+                raise StoreError(f"{self.place.name}: {said}")
 
-    def _flush(self, connection: sqlite3.Connection, statements: table.Statements | None = None) -> None:
-        """One transaction for all that is queued. Whatever happens, afterwards memory and file agree."""
+    def _flush(self, change: Change | None = None) -> None:
+        """One transaction for all that is queued. Whatever happens, afterwards memory and place agree."""
         try:
-            self._file.check_place()
             rows = self._queue.rows()
-            tails = table.write(connection, self._queue.tails, rows, statements)
+            tails = self.place.write(self._queue.tails, rows, change)
             self._queue.done(rows, tails)
-        except (*FAILURES, OSError, StoreError) as error:
+        except (*self.place.failures, OSError, StoreError) as error:
             self._fail(error)
         except BaseException as error:
             self._fail(error)
             raise
 
     def _fail(self, error: BaseException) -> None:
-        """Drop what is queued and see what the file says."""
-        self._queue.drop(reason(error))
-        self._file.close_connection()
+        """Drop what is queued and see what the place says."""
+        self._queue.drop(self.place.reason(error))
+        self.place.close_connection()
+        if isinstance(error, Lost):
+            self._lose(error)
+            return
         with contextlib.suppress(StoreError):  # then every use tries again, and says why it cannot
             self._open()
 
     def _open(self) -> bool:
-        """Open the file and take from it what is there; whether a rewriting was cut short."""
-        tails, last, time, rewriting = self._file.open()
+        """Open the place and take from it what is there; whether a rewriting was cut short."""
+        try:
+            tails, last, time, rewriting = self.place.open()
+        except Lost as error:
+            self._lose(error)
+            raise
         self._queue.load(tails, last, time)
         return rewriting
 
+    def _lose(self, error: Lost) -> None:
+        """Never to be used again."""
+        self.lost = error
+        self._queue.lose(str(error), error.kept)
+
     def _finish_rewriting(self) -> None:
-        """Rebuild the file where that is still to come; if it cannot be, that is said, not hidden."""
+        """Rebuild the place where that is still to come; if it cannot be, that is said, not hidden."""
         try:
-            with self._using("the file") as connection:
-                table.rebuild(connection)
+            with self._using("the file") as place:
+                place.rebuild()
         except StoreError as error:
             warnings.warn(f"erased text may still be in the file: {error}", stacklevel=3)
 
@@ -272,9 +300,9 @@ class Log:
         """After a fork, be closed in the child, with locks that no thread holds."""
         self._closed = True
         self._commits = threading.Lock()
-        self._queue = Queue(self.path.name)
-        self._queue.drop(f"it was opened by process {self._file.holder.pid}, which alone may use it")
-        self._file.leave_to_parent()
+        self._queue = Queue(self.place.name, self.place.only)
+        self._queue.drop(f"it was opened by process {self.place.pid}, which alone may use it")
+        self.place.leave_to_parent()
 
 
 def _leave_all() -> None:

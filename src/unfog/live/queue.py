@@ -17,10 +17,11 @@ ENDED = 1000  # epochs whose end is remembered
 
 
 class Queue:
-    """Rows on their way to the file called `name`. No method touches the disk."""
+    """Rows on their way to the place called `name`. No method touches the disk."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, only: str | None = None) -> None:
+        """`only`: the problem whose rows alone are taken."""
+        self.name, self._only = name, only
         self.last = self.committed = self.epoch = 0
         self.time = 0.0  # the latest of all rows
         self._times: dict[str, float] = {}  # of the last row of each problem
@@ -45,6 +46,7 @@ class Queue:
                 raise StoreError(
                     f"{self.name}: rows before these were not kept; nothing was changed; ask again"
                 )
+            self._refuse_others(rows)
             times = check(rows, self.last, self._times)
             self._recent.check(rows)
             self._rows.extend(rows)
@@ -52,6 +54,11 @@ class Queue:
             self._times |= times
             self.last, self.time = rows[-1].seq, max(self.time, *times.values())
             return self.last
+
+    def _refuse_others(self, rows: Sequence[Row]) -> None:
+        for row in rows if self._only is not None else ():
+            if row.problem != self._only:
+                raise InputError("problem", repr(row.problem), f"{self._only!r}, which alone is kept here")
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
         """The row with this key after `mark`."""
@@ -86,11 +93,20 @@ class Queue:
             self.tails, self.last, self.committed, self.time = tails, last, last, time
             self._times = {name: tail.time for name, tail in tails.items()}
             self._recent.start(last)
-            for epoch, (kept, why) in self._ended.items():
-                self._ended[epoch] = (last if kept is None else kept, why)
-            for epoch in list(self._ended)[:-ENDED]:
-                del self._ended[epoch]
+            self._end(last)
             self.unusable = ""
+
+    def lose(self, why: str, kept: int | None) -> None:
+        """Never take a row again; the last that was kept is known, or not."""
+        with self._lock:
+            self.unusable = why
+            self._end(kept)
+
+    def _end(self, last: int | None) -> None:
+        for epoch, (kept, why) in self._ended.items():
+            self._ended[epoch] = (last if kept is None else kept, why)
+        for epoch in list(self._ended)[:-ENDED]:
+            del self._ended[epoch]
 
     def forget(self) -> None:
         """The file was rewritten: rows in memory may not be as they were."""
@@ -137,7 +153,7 @@ def check(rows: Sequence[Row], last: int, times: Mapping[str, float]) -> dict[st
         if not isfinite(row.time) or row.time < before:
             raise InputError("time", row.time, f"at least {before}, the time of the problem's last row")
         for text in (row.problem, row.kind, row.decision or "", row.key or "", row.body):
-            if not text.isascii():
+            if "\0" in text or not text.isascii():
                 _check_text(text)
         last, found[row.problem] = row.seq, row.time
     return found
@@ -145,6 +161,8 @@ def check(rows: Sequence[Row], last: int, times: Mapping[str, float]) -> dict[st
 
 def _check_text(text: str) -> None:
     """One text that cannot be written would take the rows of others down with it."""
+    if "\0" in text:
+        raise InputError("text", ascii(text), "text without NUL, which databases do not keep")
     try:
         text.encode()
     except UnicodeEncodeError as error:

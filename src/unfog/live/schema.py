@@ -117,9 +117,9 @@ def upgrade(connection: sqlite3.Connection, path: Path, found: int) -> None:
         # a log that lies beside the new file to the new file.
         connection.execute("PRAGMA journal_mode = DELETE")
         _copied(READERS[found](connection), copy)
-        _synced(copy)
+        synced(copy)
         os.replace(copy, path)
-        _synced(path.parent)
+        synced(path.parent)
     except (*FAILURES, OSError) as error:
         copy.unlink(missing_ok=True)
         said = f"could not be brought from version {found} to version {VERSION}"
@@ -140,7 +140,7 @@ def _copied(rows: Iterator[Row], copy: Path) -> None:
         connection.close()
 
 
-def _synced(path: Path) -> None:
+def synced(path: Path) -> None:
     """What was written to a file, or renamed in a folder, is on the disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows cannot open a folder

@@ -1,4 +1,4 @@
-"""A store: one file with the logs of many problems. The log is the truth."""
+"""A store: the logs of many problems in a file, or of one in a database. The log is the truth."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from unfog.inputs import count, shown
 from unfog.live import erase, names, terms, transfer
 from unfog.live.acting import Acting
 from unfog.live.durations import Span
-from unfog.live.errors import Unknown
+from unfog.live.errors import StoreError, Unknown
 from unfog.live.log import Log, Row
 from unfog.live.made import Made, needed
 from unfog.live.problem import Problem
@@ -34,15 +34,15 @@ UNSET = Unset()
 class Store(Acting):
     """Open it with `unfog.live.open`. Threads may share it; other processes are kept out."""
 
-    def __init__(
-        self, path: str | Path, sync: str = "full", clock: Callable[[], float] | None = None
-    ) -> None:
-        """Open the file, or create it."""
-        super().__init__(Log(path, sync), clock)
+    def __init__(self, log: Log, clock: Callable[[], float] | None = None) -> None:
+        """Of a log that is open."""
+        super().__init__(log, clock)
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The file; a store in a database has none."""
+        if self.log.path is None:
+            raise StoreError(f"{self.log.place.label} is no file")
         return self.log.path
 
     def __enter__(self) -> Self:
@@ -178,6 +178,10 @@ class Store(Acting):
                 return erase.erased(self, unit)
             finally:
                 self._states.clear()
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the store to a file that is not there yet; others go on deciding meanwhile."""
+        self.log.backup(path)
 
     def close(self) -> None:
         """Write what is left, and give the file back."""

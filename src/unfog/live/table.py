@@ -2,25 +2,15 @@
 
 import sqlite3
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from unfog.inputs import InputError
+from unfog.live.place import Change, Contents
 from unfog.live.schema import INSERT, NAME, Row, Tail, checksum, numbered
-
-Statements: TypeAlias = Callable[[sqlite3.Connection], None]
 
 FIELDS = "kind, decision, key, time, body, before, checksum FROM event"
 REWRITING = "rewriting"
-
-
-class Contents(NamedTuple):
-    """What is known of a file when it is opened."""
-
-    tails: dict[str, Tail]  # its problems, in the order of their first rows
-    last: int  # its last row
-    time: float  # the latest of all rows
-    rewriting: bool  # a rewriting was cut short before the file was rebuilt
 
 
 def contents(connection: sqlite3.Connection) -> Contents:
@@ -44,17 +34,17 @@ def write(
     connection: sqlite3.Connection,
     tails: Mapping[str, Tail],
     batch: Sequence[Row],
-    statements: Statements | None = None,
+    change: Change | None = None,
 ) -> dict[str, Tail]:
-    """Rows and statements in one transaction; the problems as they are then."""
+    """Rows and a change in one transaction; the problems as they are then."""
     grown = dict(tails)
     connection.execute("BEGIN IMMEDIATE")
     if batch:
         connection.executemany(INSERT, list(numbered(batch, grown)))
     for name in list(grown)[len(tails) :]:
         connection.execute(NAME, (grown[name].number, name))
-    if statements is not None:
-        statements(connection)
+    if change is not None:
+        change()
     connection.execute("COMMIT")
     return grown
 
