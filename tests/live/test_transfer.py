@@ -5,7 +5,8 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -517,3 +518,24 @@ def test_a_reward_that_was_never_learnt_is_not_in_the_table(tmp_path: Path) -> N
         head, row = spreadsheet.as_table(live.events(), live.terms.context)
         found = dict(zip(head, row, strict=True))
         assert (found["outcome"], found["reward"]) == ("void", None)
+
+
+def test_others_are_served_while_a_log_is_taken_in(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    first = problem(store, "first")
+    first.decide([0.5, -1.0])
+    lines = list(store.export("first"))
+    seen = list[str]()
+
+    def slowly() -> Iterator[str]:
+        yield lines[0]
+        found = threading.Thread(target=lambda: seen.append(first.decide([1.0, 0.0]).arm))
+        found.start()
+        found.join(10)
+        with pytest.raises(StoreError, match=r"the log of 'copy' is being taken in; ask again"):
+            problem(store, "copy")
+        yield from lines[1:]
+
+    assert store.take_in(slowly(), "copy") == 2
+    assert len(seen) == 1
+    assert store.problem("copy").decide([0.5, -1.0]).number == 1

@@ -6,8 +6,8 @@ the events after it, and dropped when a commit fails: then it may hold what the 
 
 import json
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from unfog.live import snapshot, terms
@@ -33,6 +33,7 @@ class Remembered:
         self._made: dict[str, Made] = {}
         self._states: dict[str, State] = {}
         self._since: dict[str, int] = {}  # events since the last snapshot
+        self._reserved = set[str]()  # problems whose logs are being taken in
 
     def names(self) -> list[str]:
         """The problems that there are."""
@@ -62,8 +63,28 @@ class Remembered:
                 found = self._made[name] = Made(terms.Terms.read(body))
         return found
 
+    @contextmanager
+    def reserved(self, name: str) -> Iterator[None]:
+        """Nothing else is done with a problem meanwhile, though the lock is free for all others."""
+        with self.lock:
+            self.refuse_reserved(name)
+            self._reserved.add(name)
+            self._states.pop(name, None)
+            self.log.commit(self.log.last, self.log.epoch)
+        try:
+            yield
+        finally:
+            self._reserved.discard(name)
+
+    def refuse_reserved(self, name: str) -> None:
+        """Complain of a problem whose log is being taken in."""
+        if name in self._reserved:
+            raise StoreError(f"the log of {name!r} is being taken in; ask again when that is done")
+
     def state(self, name: str) -> State:
         """What is remembered of a problem. The caller holds the lock."""
+        if self._reserved:
+            self.refuse_reserved(name)
         if self.log.epoch != self._epoch:
             self._states.clear()
             self._epoch = self.log.epoch

@@ -100,6 +100,7 @@ class Store(Acting):
         name = names.name("name", name)
         with self.lock:
             if name not in self.log.names():
+                self.refuse_reserved(name)
                 if not given:
                     raise Unknown("name", repr(name), f"{self._known()}; or the terms of a new problem")
                 self._make(name, terms.written(given))
@@ -162,8 +163,7 @@ class Store(Acting):
         which runs them: so that is refused unless they are among `modules`.
         """
         allowed = names.listed("modules", modules, "a list of names of modules")
-        with self.lock:
-            return transfer.taken_in(self, transfer.read_lines(lines), name, allowed)
+        return transfer.taken_in(self, transfer.read_lines(lines), name, allowed)
 
     def erase(self, *, unit: str) -> dict[str, int]:
         """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem.

@@ -66,8 +66,14 @@ def taken_in(
     if first is None or first[1]["kind"] != "problem":
         raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
     name = names.name("problem", first[1].get("problem") if name is None else name)
+    with store.reserved(name):
+        return _taken(store, name, first, chain([first], rest), modules)
+
+
+def _taken(store: "Store", name: str, first: Line, lines: Iterator[Line], modules: Sequence[str]) -> int:
+    """Nobody else changes the problem meanwhile."""
     known = name in store.names()
-    new, keys, last = _after_known(chain([first], rest), store.log.read(name) if known else iter(()))
+    new, keys, last = _after_known(lines, store.log.read(name) if known else iter(()))
     pending = list(new)
     for number, event in pending:
         with _refusing(number):
