@@ -11,9 +11,11 @@ from starlette.types import Receive, Scope, Send
 
 from unfog.inputs import InputError
 from unfog.live import Store
+from unfog.live.errors import Elsewhere
 from unfog.serve import bodies, fixed, refusals, strict
 from unfog.serve.calls import Answer, Call
 from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
+from unfog.serve.forward import forwarded
 from unfog.serve.operations import Operation
 from unfog.serve.refusals import Refused
 from unfog.serve.service import Service
@@ -54,17 +56,17 @@ class Endpoint:
         headers, service = headers_of(scope), self._service
         name = scope["path_params"].get("name", "")
         service.doors.admit(scope, headers, operation.scope, name)
-        query = _query(operation, scope["query_string"])
-        body = await _body(operation, receive, headers, service)
-        call = Call(
-            await self._store(operation, name, body),
-            service.settings,
-            name,
-            scope["path_params"].get("id", ""),
-            body,
-            query,
-            _key(headers),
+        query, raw = (
+            _query(operation, scope["query_string"]),
+            await _raw(operation, receive, headers, service),
         )
+        body = _body(operation, headers, raw)
+        try:
+            store = await self._store(operation, name, body)
+        except Elsewhere as other:
+            return await forwarded(other, scope, headers, raw)
+        decision = scope["path_params"].get("id", "")
+        call = Call(store, service.settings, name, decision, body, query, _key(headers))
         found = await service.do(operation, call)
         if isinstance(found, Iterator):
             return Answer(_streamed(found), 200, LINES)

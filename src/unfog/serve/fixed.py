@@ -1,18 +1,21 @@
 """Addresses that are not of one problem: all at a glance, health, metrics, the description, the page."""
 
 import asyncio
+import json
 import mimetypes
 from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 from starlette.types import Scope
 
 from unfog.inputs import InputError
-from unfog.live.errors import StoreError
+from unfog.live.errors import Elsewhere, StoreError
 from unfog.serve.calls import Answer
 from unfog.serve.exchange import as_json, headers_of
+from unfog.serve.forward import forwarded
 from unfog.serve.refusals import Refused, busy
 from unfog.serve.service import Service
 
@@ -26,11 +29,11 @@ async def problems(service: Service, scope: Scope) -> Answer:
     found = []
     for name in await asyncio.to_thread(service.shelf.names):
         if service.doors.may(headers, "read", name):
-            found.append(await _glance(service, name))
+            found.append(await _glance(service, name, scope))
     return as_json({"problems": found})
 
 
-async def _glance(service: Service, name: str) -> dict[str, Any]:
+async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
     """A problem in a few numbers; why it has none, where it cannot be served here."""
     nothing: dict[str, Any] = {"name": name, **dict.fromkeys(LISTED), "alarm": [], "error": None}
     if name in service.broken or not service.ready:
@@ -38,9 +41,24 @@ async def _glance(service: Service, name: str) -> dict[str, Any]:
     try:
         store = await service.store(name)
         about = await service.writer(store).ask(lambda: store.handle(name).about())
+    except Elsewhere as other:
+        return nothing | await _told(other, name, scope)
     except (StoreError, InputError, Refused) as error:
         return nothing | {"error": str(error)}
     return nothing | {part: about[part] for part in LISTED}
+
+
+async def _told(other: Elsewhere, name: str, scope: Scope) -> dict[str, Any]:
+    """What the process that serves a problem says of it."""
+    try:
+        path = f"/v1/problems/{quote(name, safe='')}"
+        answer = await forwarded(other, scope, headers_of(scope), b"", path)
+    except Refused as error:
+        return {"error": str(error)}
+    if answer.status != 200 or not isinstance(answer.body, bytes):
+        return {"error": str(other)}
+    about = json.loads(answer.body)
+    return {part: about[part] for part in LISTED}
 
 
 async def health(service: Service, scope: Scope) -> Answer:  # noqa: ARG001
