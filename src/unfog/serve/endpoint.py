@@ -107,11 +107,15 @@ def _query(operation: Operation, text: bytes) -> dict[str, str]:
     return dict(pairs)
 
 
-async def _body(operation: Operation, receive: Receive, headers: dict[bytes, bytes], service: Service) -> Any:
+async def _raw(operation: Operation, receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
+    """The bytes of the body, no more than may be."""
+    return await body_of(receive, headers, most) if operation.method == "POST" else b""
+
+
+def _body(operation: Operation, headers: dict[bytes, bytes], raw: bytes) -> Any:
     """What the body says, checked."""
     if operation.method != "POST":
         return None
-    raw = await body_of(receive, headers, service.settings.bulk if operation.lines else service.settings.body)
     if not raw and operation.empty and operation.body is not None:
         return operation.body()
     wanted = LINES if operation.lines else "application/json"
