@@ -56,10 +56,9 @@ class Endpoint:
         headers, service = headers_of(scope), self._service
         name = scope["path_params"].get("name", "")
         service.doors.admit(scope, headers, operation.scope, name)
-        query, raw = (
-            _query(operation, scope["query_string"]),
-            await _raw(operation, receive, headers, service),
-        )
+        query = _query(operation, scope["query_string"])
+        most = service.settings.bulk if operation.lines else service.settings.body
+        raw = await _raw(operation, receive, headers, most)
         body = _body(operation, headers, raw)
         try:
             store = await self._store(operation, name, body)
