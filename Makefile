@@ -5,12 +5,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # One thread for each process: tests run side by side, and small matrices gain nothing from more.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+# Tests that need a database or a browser find them where `make services` has written that it started them.
+SERVICES := .services
+PYTEST := { [ ! -f $(SERVICES) ] || . ./$(SERVICES); }; OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help setup reproduce check test soak lint types contract quick pytest bench compare pin clean
+.PHONY: help setup services services-stop reproduce check test soak lint types contract quick pytest bench compare pin clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Python 3.11 or newer is needed, {v.major}.{v.minor} was found: try make PYTHON=python3.11")'
@@ -27,6 +29,12 @@ $(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(BIN)/python
 	@touch $@
 
 setup: $(VENV)/dev.stamp  ## set up .venv with everything a developer needs
+
+services:  ## install and start what some tests need: PostgreSQL, Chromium and its driver
+	@deploy/services.sh start $(SERVICES)
+
+services-stop:  ## stop the database that make services started, and remove it
+	@deploy/services.sh stop $(SERVICES)
 
 reproduce: $(VENV)/lab.stamp  ## run the default experiments, print their tables, draw their figures
 	@$(BIN)/unfog reproduce

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import settings
 
 from tests.problems import random_knowledge
+from tests.services import postgres, postgres_database
 from unfog.model.knowledge import Knowledge
 from unfog.simulate.engines import jax as jax_engine
+
+__all__ = ["postgres", "postgres_database"]  # fixtures for all
 
 jax.config.update("jax_enable_x64", True)
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)

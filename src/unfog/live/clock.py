@@ -15,11 +15,11 @@ class Clock:
     def __init__(self, last: float, wall: Callable[[], float] | None = None) -> None:
         """`last` is the time of the last event; `wall` may be given, for tests and simulations."""
         self._last, self._wall = last, wall
-        self._start, self._since = time.time(), _passing()
+        self._start, self._since = time.time(), passing()
 
     def now(self) -> float:
         """The time."""
-        wall = self._start + _passing() - self._since if self._wall is None else float(self._wall())
+        wall = self._start + passing() - self._since if self._wall is None else float(self._wall())
         self._last = max(self._last, wall)
         return self._last
 
@@ -28,7 +28,7 @@ class Clock:
         self._last = max(self._last, last)
 
 
-def _passing() -> float:
+def passing() -> float:
     """Seconds that pass also while the machine sleeps, where there is such a clock."""
     try:
         return time.clock_gettime(time.CLOCK_BOOTTIME)

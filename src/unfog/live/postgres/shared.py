@@ -1,0 +1,175 @@
+"""The problems of a database that several processes share: a store for each that this process owns.
+
+A problem is claimed when it is asked for, and those that nobody serves are claimed as they are found, so that
+what is to expire expires. A lease that lasts is never taken away: processes do not fight over problems. Where
+a lease may be over the problem is not answered for; when it turns out to be another's, its store is dropped.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from unfog.live.clock import passing
+from unfog.live.errors import Elsewhere, StoreError, Unknown
+from unfog.live.log import Log
+from unfog.live.names import name as checked
+from unfog.live.postgres import connecting
+from unfog.live.postgres.owners import Owners
+from unfog.live.postgres.place import PostgresPlace
+from unfog.live.store import Store
+
+EVERY = 1.0  # seconds between renewals
+EMPTY = 60.0  # seconds after which a problem that was placed and never made is given back
+
+
+class Shared:
+    """Threads may share it. `url` is where other processes reach this one."""
+
+    def __init__(
+        self,
+        dsn: str,
+        url: str | None = None,
+        *,
+        sync: str = "full",
+        clock: Callable[[], float] | None = None,
+        connect: connecting.Connect = connecting.plain,
+    ) -> None:
+        """Connect, and begin to renew."""
+        self._dsn, self._sync, self._clock, self._connect = connecting.check(dsn), sync, clock, connect
+        self.owners = Owners(dsn, url, connect=connect)
+        self._stores: dict[str, Store] = {}
+        self._since: dict[str, float] = {}
+        self._lock = threading.RLock()  # of claims; who asks for a store that is open does not wait for it
+        self._closing = threading.Event()
+        self.owners.names()  # so that a database that cannot be used is refused now
+        # Two: a lease must not run out because somebody waits for a claim.
+        works = {"unfog leases": self.owners.renew, "unfog problems": self._tend}
+        self._threads = [
+            threading.Thread(target=self._again, args=(work,), name=name, daemon=True)
+            for name, work in works.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def names(self) -> list[str]:
+        """All problems that there are, whoever serves them."""
+        return self.owners.names()
+
+    def stores(self) -> list[Store]:
+        """Those that this process serves."""
+        return [store for name, store in list(self._stores.items()) if self.owners.holds(name)]
+
+    def store(self, name: str) -> Store:
+        """The open store that has a problem; Elsewhere: another process has it, StoreError: nobody yet."""
+        found = self._open(name)
+        if found is None and not self.owners.is_made(checked("name", name)):
+            raise Unknown("name", repr(name), ", ".join(self.names()) or "none: the database is empty")
+        return self._claimed(name) if found is None else found
+
+    def place(self, name: str) -> Store:
+        """The store in which a new problem of this name is to be made."""
+        found = self._open(checked("name", name))
+        return self._claimed(name) if found is None else found
+
+    def close(self) -> None:
+        """Commit and snapshot what is open, and let others have it."""
+        self._closing.set()
+        for thread in self._threads:
+            thread.join()
+        with self._lock:
+            self._drop_lost()
+            try:
+                with contextlib.ExitStack() as stack:
+                    for store in self._stores.values():
+                        stack.callback(store.close)
+            finally:
+                self._stores.clear()
+                self.owners.close()
+
+    def _open(self, name: str) -> Store | None:
+        """The store that is open, if it may be used now."""
+        found = self._stores.get(name)
+        if found is None or self._is_lost(name, found):
+            return None
+        if not self.owners.holds(name):
+            raise StoreError(f"the lease on {name!r} may be over: the database could not be asked; ask again")
+        return found
+
+    def _claimed(self, name: str) -> Store:
+        """Own a problem and open its log."""
+        with self._lock:
+            if self._closing.is_set():
+                raise StoreError("the store is closed")
+            found = self._open(name)  # somebody else may have been quicker
+            if found is not None:
+                return found
+            self._drop(name)
+            epoch = self.owners.claim(name)
+            if epoch is None:
+                raise self._refusal(name)
+            try:
+                place = PostgresPlace(self._dsn, name, epoch, self._sync, connect=self._connect)
+                store = Store(Log(place), self._clock)
+            except BaseException:
+                self.owners.release(name)
+                raise
+            self._stores[name], self._since[name] = store, passing()
+            return store
+
+    def _refusal(self, name: str) -> StoreError:
+        owner = self.owners.lookup(name)
+        if owner is not None and owner.alive and owner.url is not None and owner.url != self.owners.url:
+            return Elsewhere(f"{name!r} is served at {owner.url}", owner.url)
+        return StoreError(f"nobody serves {name!r} yet; ask again in a few seconds")
+
+    def _drop(self, name: str) -> None:
+        """Forget a store that is another process's by now. What waits in it is refused by the database."""
+        store = self._stores.pop(name, None)
+        if store is not None:
+            with contextlib.suppress(StoreError):
+                store.log.close()
+
+    def _is_lost(self, name: str, store: Store) -> bool:
+        return store.log.lost is not None or self.owners.epoch(name) is None
+
+    def _drop_lost(self) -> None:
+        for name, store in list(self._stores.items()):
+            if self._is_lost(name, store):
+                self._drop(name)
+
+    def _again(self, work: Callable[[], None]) -> None:
+        while not self._closing.wait(EVERY):
+            with contextlib.suppress(StoreError):  # it is tried again, and meanwhile leases run out
+                work()
+
+    def _tend(self) -> None:
+        """Drop what is lost, give back what was never made, and serve what nobody serves."""
+        with self._lock:
+            self._drop_lost()
+            self._give_back()
+        for name in self.owners.abandoned():
+            if not self._closing.is_set():
+                self._adopt(name)
+
+    def _adopt(self, name: str) -> None:
+        with contextlib.suppress(StoreError):  # another process was quicker
+            self._claimed(name)
+
+    def _give_back(self) -> None:
+        """Problems that were placed here and never made."""
+        for name, store in list(self._stores.items()):
+            if store.log.last == 0 and passing() - self._since[name] > EMPTY:
+                self._drop(name)
+                self.owners.release(name)
