@@ -101,10 +101,12 @@ class Tracks:
         self._room = min(MOST_UNITS, max(1, MOST_VALUES // (MOST_EACH * (2 + 2 * dim))))
         self._all, self._each = Series(MOST, 4 + 5 * dim), Series(MOST_EACH, 2 + 2 * dim)
         self._last = np.zeros((1, 2, dim))  # of each unit: mean and variance of its bias
+        self._now = [0.0, 0.0]  # number and time of the last decision
         self._all.join()
 
     def decided(self, number: int, time: float, unit: str, bias: Bias, readings: Innovations | None) -> None:
         """A decision was made on a reading of a unit, of whose bias this was believed then."""
+        self._now = [float(number), time]
         place, whole = self._place(unit), self._all.is_due(0)
         own = place >= 0 and self._each.is_due(place)
         if place >= 0 and (own or whole):
@@ -113,7 +115,7 @@ class Tracks:
                 row = self._each.add(place)
                 row[0], row[1], row[2:] = number, time, self._last[place].reshape(-1)
         if whole:
-            self._write(self._all.add(0), number, time, readings)
+            self._write(self._all.add(0), readings)
 
     def _place(self, unit: str) -> int:
         """Of a unit; -1 where it has none."""
@@ -125,10 +127,10 @@ class Tracks:
                 self._last = np.concatenate((self._last, np.zeros_like(self._last)))
         return place
 
-    def _write(self, row: Array, number: int, time: float, readings: Innovations | None) -> Array:
+    def _write(self, row: Array, readings: Innovations | None) -> Array:
         """A sample of the problem: sums, of which means are made when somebody looks."""
         units, parts = len(self._places), row[4:].reshape(5, self._dim)
-        row[0], row[1], row[2] = number, time, units
+        row[:2], row[2] = self._now, units
         np.add.reduce(self._last[:units], axis=0, out=parts[:2])
         if readings is None:
             row[3] = parts[2:] = np.nan
@@ -137,21 +139,21 @@ class Tracks:
             np.add.reduce(readings.evidence, axis=-1, out=parts[4])
         return row
 
-    def whole(self, number: int, time: float, readings: Innovations | None) -> Track:
-        """That of the problem, with what holds now, after the decision of this number."""
-        now = self._write(np.empty(4 + 5 * self._dim), number, time, readings)
-        rows = _with(self._all.rows(0), now)
+    def whole(self, readings: Innovations | None) -> Track:
+        """That of the problem; its last sample is what holds now, after the last decision."""
+        rows = self._all.rows(0)
+        rows = _with(rows, self._write(np.empty(4 + 5 * self._dim), readings)) if len(rows) else rows
         mean, variance, seen, squares, evidence = rows[:, 4:].reshape(-1, 5, self._dim).swapaxes(0, 1)
         units, each = rows[:, 2:3], innovations.e_values_of(evidence, rows[:, 3])
         with np.errstate(invalid="ignore"):  # nothing by nothing
             z_square, bias, bias_sd = squares / seen, mean / units, np.sqrt(variance / units)
         return Track(rows[:, 0], rows[:, 1], bias, bias_sd, z_square, each, each.mean(-1))
 
-    def of(self, unit: str, number: int, time: float, law: Law | None) -> Track:
-        """That of a unit, with what is believed now, after its decision of this number; or that alone."""
+    def of(self, unit: str, law: Law | None) -> Track:
+        """That of a unit; its last sample is what is believed now, after the last decision of all units."""
         place, known = self._places.get(unit), np.full((2, self._dim), np.nan) if law is None else law
-        now = np.concatenate(((number, time), *known))
-        rows = now[None] if place is None else _with(self._each.rows(place), now)
+        before = np.empty((0, 2 + 2 * self._dim)) if place is None else self._each.rows(place)
+        rows = _with(before, np.concatenate((self._now, *known)))
         mean, variance = np.split(rows[:, 2:], 2, axis=1)
         return Track(rows[:, 0], rows[:, 1], mean, np.sqrt(variance))
 
@@ -168,6 +170,7 @@ class Tracks:
             "all": self._all.content(),
             "each": self._each.content(),
             "last": last,
+            "now": self._now,
         }
 
     def fill(self, content: dict[str, Any]) -> None:
@@ -175,10 +178,10 @@ class Tracks:
         self._places = {unit: place for place, unit in enumerate(content["places"])}
         self._all.fill(content["all"])
         self._each.fill(content["each"])
-        self._last = content["last"]
+        self._last, self._now = content["last"], content["now"]
 
 
 def _with(rows: Array, now: Array) -> Array:
-    """Samples, the last of which is that of now."""
+    """Samples, the last of which is that of now; it takes the place of one of the same decision."""
     before = rows[rows[:, 0] < now[0]]
     return np.concatenate((before, now[None]))
