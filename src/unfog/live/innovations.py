@@ -121,6 +121,12 @@ def e_values(found: Innovations) -> tuple[Array, Array]:
     return each, each.mean(-1)
 
 
+def e_values_of(sums: Array, readings: Array) -> Array:
+    """Of every coordinate, (n, d), from sums of evidence over scales and numbers of readings of the past."""
+    to_come = [_to_come(int(number)) if number == number else number for number in readings.tolist()]
+    return sums / len(SCALES) + np.array(to_come)[:, None]
+
+
 def sentences(found: Innovations, names: Sequence[str]) -> list[str]:
     """What is wrong with the channel of one problem, coordinate by coordinate, in words; nothing if nothing.
 

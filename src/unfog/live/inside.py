@@ -132,14 +132,10 @@ def _outside(state: State) -> Array:
 
 def bias(state: State, unit: str) -> tuple[Array, Array] | None:
     """Mean and deviation of a unit's bias, (d,) each, in the caller's units; None: there is none."""
-    mind, units = state.mind, state.made.units
-    if mind.agent.knows_bias is None:
+    units, law = state.made.units, state.mind.bias(unit)
+    if law is None:
         return None
-    mean, cov = mind.agent.knows_bias.bias(mind.setup.denoiser, mind.memory(unit).denoiser)
-    d = len(state.terms.context)
-    sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
-    told, spread = (np.broadcast_to(x, (1, d))[0] * units.scale for x in (mean, sd))
-    return units.bias + told, spread
+    return units.bias + law[0] * units.scale, np.sqrt(law[1]) * units.scale
 
 
 def _biases(state: State) -> Bias | None:

@@ -2,9 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from unfog.live import asking, inside, names
+from unfog.inputs import count
+from unfog.live import asking, history, inside, names
 from unfog.live.errors import Unknown
 from unfog.live.handle import Handle
+from unfog.live.history import Asked
+from unfog.live.joined import Around
+from unfog.live.minds import OBEYED
+from unfog.live.ring import MOST
+from unfog.live.state import State
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,6 +53,34 @@ class Looking(Handle):
         """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
         with self.store.lock:
             return inside.diagnosed(self.store.up_to_date(self.name), self.store.now())
+
+    def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
+        """The past of all units or of one, as JSON can hold it: what a page shows. See live/history.py."""
+        points = count("points", points, 1, MOST)
+        with self.store.lock:
+            state, now = self.store.state(self.name), self.store.now()
+            unit = None if unit is None else self._unit(unit)
+            self.store.expire(self.name, state, now)
+            asked, around = self._asked(state, unit, points), self._around(state)
+            ring, upto, epoch = self.store.ring(self.name), self.store.log.last, self.store.log.epoch
+        self.store.log.commit(upto, epoch)
+        with ring.filled(around, upto) as kept:
+            return history.told(asked, kept)
+
+    def _asked(self, state: State, unit: str | None, points: int) -> Asked:
+        watch, terms = state.watch, self.terms
+        decisions: int | None = watch.tallies.counts.decisions
+        track = watch.tracks.whole(watch.readings)
+        if unit is not None:
+            decisions, track = watch.tracks.decisions(unit), watch.tracks.of(unit, state.mind.bias(unit))
+        shadows = [name for name in state.minds if name != OBEYED]
+        binary, units = terms.rewards == "bernoulli", state.made.units
+        whole = self.name, unit, points, terms.context, state.arms.order, shadows, binary
+        return Asked(*whole, decisions, track, units)
+
+    def _around(self, state: State) -> Around:
+        arms, terms = state.arms, self.terms
+        return Around(state.number, terms.context, terms.floor, arms.place, tuple(arms.eras))
 
     def figure(self) -> "Figure":
         """The same as a picture."""

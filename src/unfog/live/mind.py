@@ -19,7 +19,7 @@ from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
 from unfog.agents.grow import grown, grown_belief
-from unfog.agents.parts import Moment, State, Term
+from unfog.agents.parts import Moment, Parameters, State, Term
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints
@@ -168,6 +168,21 @@ class Mind:
         memory = rounds.observed(self.agent, self.setup, self.memory(unit), reading)
         self.remember(unit, memory)
         return Seen(reading.noisy, denoised.context, reading.moment, denoised.belief)
+
+    def bias(self, unit: str) -> Law | None:
+        """What is believed of a unit's bias: mean and variance, (d,) each; None: there is none."""
+        return self._bias(self.setup.denoiser, self.memory(unit).denoiser)
+
+    def bias_then(self, denoised: Denoised) -> Law | None:
+        """What was believed of it when a reading was denoised, which is much less work to say again."""
+        return self._bias(denoised.reading.parameters, denoised.reading.channel)
+
+    def _bias(self, parameters: Parameters, channel: State) -> Law | None:
+        if self.agent.knows_bias is None:
+            return None
+        mean, cov = self.agent.knows_bias.bias(parameters, channel)
+        variance = cov.diagonal(axis1=-2, axis2=-1)
+        return mean.reshape(-1, mean.shape[-1])[0], variance.reshape(-1, variance.shape[-1])[0]
 
     def theta(self) -> Belief:
         """What is believed of theta; worked out once until more is learnt."""

@@ -16,6 +16,7 @@ from unfog.live.errors import StoreError, Unknown
 from unfog.live.log import Log
 from unfog.live.made import Made
 from unfog.live.replay import Replayed, folded, verified
+from unfog.live.ring import Ring
 from unfog.live.state import State
 
 SNAPSHOT_EVERY = 10_000  # events
@@ -34,6 +35,7 @@ class Remembered:
         self._states: dict[str, State] = {}
         self._since: dict[str, int] = {}  # events since the last snapshot
         self._reserved = set[str]()  # problems whose logs are being taken in
+        self._rings: dict[str, Ring] = {}
 
     def names(self) -> list[str]:
         """The problems that there are."""
@@ -99,6 +101,12 @@ class Remembered:
         """Read what is to be remembered of a problem, so that who asks for it later need not wait."""
         with self.lock:
             self.state(name)
+
+    def ring(self, name: str) -> Ring:
+        """The newest decisions of a problem, for who looks at its past. The caller holds the lock."""
+        if name not in self._rings:
+            self._rings[name] = Ring(self.log, name, self.made(name).terms)
+        return self._rings[name]
 
     def digest(self, name: str) -> str:
         """A hash of all that is remembered of a problem."""

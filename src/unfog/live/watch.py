@@ -14,34 +14,41 @@ from unfog.live.made import Made
 from unfog.live.mind import Seen
 from unfog.live.opened import Open
 from unfog.live.tallies import Happening, Tallies
+from unfog.live.tracks import Bias, Tracks
 from unfog.maths.arrays import Array
 
 ANY = "any"  # stands for all arms where they come with each decision
 
 
 class Watch:
-    """Counts, coverage, and the alarm."""
+    """Counts, coverage, the alarm, and how beliefs went."""
 
     def __init__(self, made: Made, expects: bool) -> None:
         """Before anything happened; whether the agent expects something of readings."""
         dim, arms = len(made.terms.context), len(made.terms.arms)
         self.tallies: Tallies = tallies.none_yet(dim, max(arms, 1))
         self.readings: Innovations | None = innovations.none_yet(dim) if expects else None
+        self.tracks = Tracks(dim)
         self._made, self._binary = made, made.terms.rewards == "bernoulli"
 
     def content(self) -> tuple[Any, ...]:
         """All of it, in nested values."""
-        return self.tallies, self.readings
+        return self.tallies, self.readings, self.tracks.content()
 
     def fill(self, content: tuple[Any, ...]) -> None:
         """As it was."""
-        self.tallies, self.readings = content
+        self.tallies, self.readings, tracks = content
+        self.tracks.fill(tracks)
 
     def decided(self, place: int, noisy: Array, law: tuple[Array, Array] | None) -> None:
         """A decision, on a reading (1, d) of which this mean and variance were expected, (1, d) each."""
         self.tallies = tallies.decided(self.tallies, place)
         if self.readings is not None and law is not None:
             self.readings = innovations.after(self.readings, noisy[0], law[0].reshape(-1), law[1].reshape(-1))
+
+    def believed(self, number: int, time: float, unit: str, bias: Bias) -> None:
+        """What was believed of a unit's bias when a decision was made: a sample is kept now and then."""
+        self.tracks.decided(number, time, unit, bias, self.readings)
 
     def rewarded(self, place: int, value: float, law: tuple[Array, Array] | None) -> None:
         """A reward that is learnt, of which this mean and variance, (1,) each, were expected."""
