@@ -58,8 +58,7 @@ function fillGroups(select, names, group) {
 function shown(history) {
   const drawn = history.points.number.length;
   const kept = number(history.kept, "history/kept");
-  if (drawn === history.kept && history.kept === history.decisions) return ["all ", kept, " decisions"];
   const count = el("span", { "data-value": String(drawn), "data-from": "count/history/points/number" }, drawn.toLocaleString("en-GB"));
-  if (history.kept === history.decisions) return [count, " of ", kept, " decisions"];
-  return [count, " of the newest ", kept, " decisions"];
+  if (history.kept === history.decisions) return [count, " of ", kept, " drawn"];
+  return [count, " of the newest ", kept, " drawn"];
 }

@@ -5,7 +5,7 @@ import { named, whenChanged } from "./look.js";
 import { words } from "./numbers.js";
 
 const uPlot = window.uPlot;
-const HEIGHT = 190;
+const HEIGHT = 180;
 const FONT = "12px system-ui, sans-serif";
 const LETTER = 7; // pixels
 const alive = new Set();
@@ -30,6 +30,7 @@ export function axis(more = {}) {
     ticks: { stroke: quiet, width: 1, size: 4 },
     border: { show: false },
     gap: 4,
+    size: 28,
     ...more,
   };
 }
@@ -49,12 +50,13 @@ export function figure(caption) {
 }
 
 /** A plot of uPlot in a figure: it keeps the figure's width, and its colours follow the day. */
-export function mounted(place, options, data) {
-  const size = { width: Math.max(place.drawing.clientWidth, 120), height: HEIGHT };
-  const plot = new uPlot({ legend: { show: false }, ...size, ...options }, data, place.drawing);
+export function mounted(place, options, data, height = HEIGHT) {
+  const size = { width: Math.max(place.drawing.clientWidth, 120), height };
+  const bare = { legend: { show: false }, padding: [8, 10, 0, 0] };
+  const plot = new uPlot({ ...bare, ...size, ...options }, data, place.drawing);
   const watch = new ResizeObserver(([{ contentRect }]) => {
     const width = Math.floor(contentRect.width);
-    if (width > 0 && width !== plot.width) plot.setSize({ width, height: HEIGHT });
+    if (width > 0 && width !== plot.width) plot.setSize({ width, height });
   });
   watch.observe(place.drawing);
   alive.add(plot);

@@ -21,7 +21,7 @@ export function lines(caption, { curves, log = false, rules = [], range = null, 
     scales: { x: { time }, y: log ? { distr: 3, range: decades(rules) } : { range: range ? () => range : padded(rules) } },
     axes: [
       axis({ space: 70, ...(time ? {} : { values: (_, splits) => splits.map(tick), incrs: whole() }) }),
-      axis({ size: wide, values: (_, splits) => splits.map(tick) }),
+      axis({ size: wide, values: (_, splits) => splits.map(tick), ...(log ? { splits: powers, filter: (_, splits) => splits } : {}) }),
     ],
     series: [{}, ...curves.flatMap(drawn)],
     bands: curves.flatMap(banded(curves)),
@@ -74,6 +74,13 @@ const decades = (rules) => (_, low, high) => {
   return [10 ** first, 10 ** Math.max(last, first + 1)];
 };
 
+/** Some powers of ten between two. */
+function powers(_, __, low, high) {
+  const [first, last] = [Math.ceil(Math.log10(low)), Math.floor(Math.log10(high))];
+  const step = Math.max(1, Math.ceil((last - first) / 4));
+  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => 10 ** (first + i * step));
+}
+
 /** A line across, with what it means. */
 function ruled(plot, { at, name, alarm }) {
   const { ctx, bbox } = plot;
@@ -101,7 +108,7 @@ function legend(place, curves, given, index) {
   const here = index === null || index === undefined ? null : index;
   const items = curves.map((one, i) => {
     const at = here ?? newest(given.curves[i].values);
-    return el("li", {}, swatch(one), el("span", { class: "name" }, one.name), " ", at === null ? "–" : given.curves[i].say(at));
+    return el("li", {}, swatch(one), el("span", { class: "name" }, one.name), " ", el("span", {}, at === null ? "–" : given.curves[i].say(at)));
   });
   const where = here === null ? null : el("li", { class: "where" }, given.head(here));
   put(place.legend, items, where);

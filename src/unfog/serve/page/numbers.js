@@ -31,6 +31,14 @@ export function number(value, where, digits = 3) {
   return el("span", { class: "number", "data-value": exact, "data-from": where }, words(value, digits));
 }
 
+/** A share, shown in percent. */
+export function percent(value, where) {
+  const found = number(value, where);
+  found.dataset.scale = "100";
+  if (value !== null && value !== undefined) found.textContent = `${words(100 * value)} %`;
+  return found;
+}
+
 /** The same to six digits, as it stands in tables. */
 export function exact(value, where) {
   return number(value, where, EXACT);

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { el, put } from "./dom.js";
 import { from, number } from "./numbers.js";
 
+const MOST = 2; // alarms of one problem that are read out here
 const MANY = 12; // problems that are found without searching
 
 export function make() {
@@ -66,6 +67,8 @@ function line({ problem, place }, titles) {
 
 function state(problem) {
   if (problem.error) return el("span", { class: "bad" }, problem.error);
-  if (!problem.alarm.length) return el("span", { class: "fine" }, "as told");
-  return el("ul", { class: "alarm" }, problem.alarm.map((said) => el("li", {}, said)));
+  if (!problem.alarm.length) return el("span", { class: "fine" }, "no alarm");
+  const more = problem.alarm.length - MOST;
+  const said = problem.alarm.slice(0, more > 1 ? MOST : undefined).map((one) => el("li", {}, one));
+  return el("ul", { class: "alarm" }, said, more > 1 && el("li", {}, "and other coordinates"));
 }

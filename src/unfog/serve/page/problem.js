@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { controls, TOGETHER } from "./controls.js";
 import { el, put } from "./dom.js";
-import { from, number } from "./numbers.js";
+import { from, number, percent } from "./numbers.js";
 import * as arms from "./panels/arms.js";
 import * as bank from "./panels/bank.js";
 import * as bias from "./panels/bias.js";
@@ -17,7 +17,7 @@ import * as waiting from "./panels/waiting.js";
 const SOME = 2000; // points, unless all are asked for
 const ALL = 200_000;
 const REST = 5; // times as long as an answer with many points took, until the next is asked for
-const PANELS = [denoising, bias, innovations, rewards, arms, calibration, waiting, shadows, bank];
+const COLUMNS = [[bias, innovations, bank, waiting], [rewards, shadows, arms, calibration]]; // the sensor; decisions
 
 export function make(name, chosen, navigate) {
   const view = shell(name, navigate);
@@ -65,8 +65,11 @@ function shell(name, navigate) {
   const notes = el("div", { class: "notes" });
   const tiles = el("dl", { class: "tiles" });
   const bar = controls(navigate);
-  const panels = PANELS.map((one) => one.make());
-  const grid = el("div", { class: "grid" }, panels.map((one) => one.element));
+  const broad = denoising.make();
+  const columns = COLUMNS.map((column) => column.map((one) => one.make()));
+  const panels = [broad, ...columns.flat()];
+  const stack = (column) => el("div", { class: "column" }, column.map((one) => one.element));
+  const grid = el("div", { class: "grid" }, broad.element, columns.map(stack));
   const crumb = el("p", { class: "crumb" }, el("a", { href: "#/" }, "All problems"));
   const body = el("div", { hidden: true }, tiles, bar.element, grid);
   const element = el("div", { class: "view" }, crumb, heading, about, notes, body);
@@ -95,12 +98,12 @@ function told({ problem, diagnostics }) {
 }
 
 function figures({ problem, diagnostics }) {
-  const tile = (said, value, where) => el("div", {}, el("dt", {}, said), el("dd", {}, number(value, where)));
+  const tile = (said, value, where, write = number) => el("div", {}, el("dt", {}, said), el("dd", {}, write(value, where)));
   return [
     tile("decisions", problem.decisions, "problem/decisions"),
     tile("pending", problem.pending, "problem/pending"),
     tile("rewards learnt", diagnostics.rewards, from("diagnostics", "rewards")),
-    tile("came in time", diagnostics.join_rate, from("diagnostics", "join_rate")),
+    tile("rewards in time", diagnostics.join_rate, from("diagnostics", "join_rate"), percent),
     tile("true contexts", diagnostics.revealed, from("diagnostics", "revealed")),
   ];
 }

@@ -6,6 +6,7 @@ import { axis, described, figure, mounted, tick, wide } from "./frame.js";
 import { colour, named } from "./look.js";
 import { words } from "./numbers.js";
 
+const HEIGHT = 250;
 const FEW = 3000; // points that are drawn one by one
 const CELL = 2; // pixels
 const SHADE = 0.45; // of a point in a cell
@@ -20,7 +21,7 @@ export function scatter(caption, { across, up, sets, range = null }) {
   const options = {
     scales: { x: { time: false, range: both }, y: { range: both } },
     axes: [
-      axis({ ...label(across), space: 60, values: (_, splits) => splits.map(tick) }),
+      axis({ ...label(across), space: 60, size: 28, values: (_, splits) => splits.map(tick) }),
       axis({ ...label(up), size: wide, values: (_, splits) => splits.map(tick) }),
     ],
     series: [{}, { stroke: () => named("soft"), width: 1, dash: [4, 4], points: { show: false } }],
@@ -30,7 +31,7 @@ export function scatter(caption, { across, up, sets, range = null }) {
   const set = (given) => {
     now = given;
     const ends = range ?? extent(given);
-    if (mount === null) mount = mounted(place, options, [ends, ends]);
+    if (mount === null) mount = mounted(place, options, [ends, ends], HEIGHT);
     else mount.plot.setData([ends, ends]);
     put(place.legend, sets.length > 1 ? sets.map(entry) : []);
     described(place, `${caption}. ${sets.map((one, i) => `${one.name}: ${words(counted(given[i]))} points.`).join(" ")}`);

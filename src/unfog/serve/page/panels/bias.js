@@ -30,7 +30,7 @@ function given(name, tracks, data) {
   const [mean, sd] = [tracks.bias[name], tracks.bias_sd[name]];
   const edge = (sign) => mean.map((value, i) => (value === null || sd[i] === null ? null : value + sign * 2 * sd[i]));
   const say = (i) => [
-    number(mean[i], from(...TRACK, "bias", name, i)), " ± ", number(sd[i], from(...TRACK, "bias_sd", name, i)),
+    number(mean[i], from(...TRACK, "bias", name, i)), " (sd ", number(sd[i], from(...TRACK, "bias_sd", name, i)), ")",
   ];
   return { xs: along(tracks, data), head: headOf(tracks, TRACK, data), curves: [{ values: mean, low: edge(-1), high: edge(1), say }] };
 }

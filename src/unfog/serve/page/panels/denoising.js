@@ -3,7 +3,7 @@
 import { el } from "../dom.js";
 import { BLUE, ORANGE } from "../look.js";
 import { entries, exact, from, number, table, thinned } from "../numbers.js";
-import { panel } from "../panel.js";
+import { any, panel } from "../panel.js";
 import { scatter } from "../scatter.js";
 
 const READ = [{ name: "decision", colour: BLUE }];
@@ -16,22 +16,22 @@ export function make() {
     if (!decisions) frame.plots.nothing("No decision yet.");
     else draw(frame, data.shown, points);
     frame.lead(el("ul", { class: "plain" }, data.shown.map((name) => el("li", {}, said(name, worth[name])))));
-    frame.look("Left: where a dot lies off the diagonal, denoising moved the reading. Right, once true contexts came: blue should lie closer to the diagonal than orange, and orange that lies to one side of it is a bias.");
+    frame.look("Read and denoised: where a dot lies off the diagonal, denoising moved the reading. Against the truth, once it came: blue should lie closer to the diagonal than orange, and orange to one side of it is a bias.");
     frame.numbers(worths(data), latest(data));
   };
   return { ...frame, update };
 }
 
 function draw(frame, shown, points) {
-  const wanted = shown.flatMap((name) => [
-    [`read ${name}`, () => scatter(`${name}: read and denoised`, { across: "as read", up: "denoised", sets: READ })],
-    [`true ${name}`, () => scatter(`${name}: against the truth`, { across: "true", up: "as read, denoised", sets: HELD })],
-  ]);
-  frame.plots.of(wanted).forEach((plot, i) => {
-    const name = shown[Math.floor(i / 2)];
+  const wanted = shown.flatMap((name) => {
     const [noisy, denoised, truth] = [points.noisy[name], points.denoised[name], points.true[name]];
-    plot.set(i % 2 ? [{ xs: truth, ys: noisy }, { xs: truth, ys: denoised }] : [{ xs: noisy, ys: denoised }]);
+    const read = () => scatter(`${name}: read and denoised`, { across: "as read", up: "denoised", sets: READ });
+    const held = () => scatter(`${name}: against the truth`, { across: "true", up: "as read, denoised", sets: HELD });
+    const found = [[`read ${name}`, read, [{ xs: noisy, ys: denoised }]]];
+    if (any(truth)) found.push([`true ${name}`, held, [{ xs: truth, ys: noisy }, { xs: truth, ys: denoised }]]);
+    return found;
   });
+  frame.plots.of(wanted).forEach((plot, i) => plot.set(wanted[i][2]));
 }
 
 /** What became of the error, in words. */

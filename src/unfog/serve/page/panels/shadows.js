@@ -3,7 +3,7 @@
 import { rows, whisker } from "../bars.js";
 import { el, put } from "../dom.js";
 import { BLUE, ORANGE } from "../look.js";
-import { exact, from, number, table } from "../numbers.js";
+import { exact, from, number, percent, table } from "../numbers.js";
 import { panel } from "../panel.js";
 
 const FIELDS = ["agreement", "mean", "low", "high", "count", "effective"];
@@ -30,7 +30,7 @@ function compared(names, values, agent) {
   const axis = first === last ? [first - 1, last + 1] : [first, last];
   return rows(names.map((name) => {
     const where = (field) => from("history", "shadow", name, field);
-    const said = [number(values[name].mean, where("mean")), name === "" ? null : [" · agrees ", number(values[name].agreement, where("agreement"))]];
+    const said = [number(values[name].mean, where("mean")), name === "" ? null : [" · agrees in ", percent(values[name].agreement, where("agreement"))]];
     return [titled(name, agent), whisker(values[name], axis, name === "" ? BLUE : ORANGE), said.flat()];
   }));
 }
