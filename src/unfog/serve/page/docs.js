@@ -8,20 +8,6 @@ import { fieldsOf, kindOf, sampleOf } from "./schemas.js";
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const place = document.getElementById("interface");
 
-try {
-  const found = await get("openapi.json");
-  document.title = `Interface · ${found.info.title}`;
-  put(place, el("p", { class: "about" }, found.info.description ?? "What this service can be asked.", " The same for programs: ",
-    el("a", { href: "openapi.json" }, "openapi.json"), "."), grouped(found).map(([name, those]) => group(name, those, found)));
-} catch (error) {
-  put(place, el("p", { class: "wrong", role: "alert" }, `The description did not come: ${error.message}`));
-}
-
-document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault();
-  document.getElementById("main").focus();
-});
-
 /** Operations by their first tag, or else by what their path begins with. */
 function grouped({ paths }) {
   const found = new Map();
@@ -88,3 +74,17 @@ function sheet(rows, three = true) {
     el("th", { scope: "row" }, el("code", {}, name), must && el("span", { class: "must" }, " needed")), el("td", {}, kind), three && el("td", {}, said)));
   return el("table", { class: "fields" }, el("thead", {}, el("tr", {}, titles.map((title) => el("th", { scope: "col" }, title)))), el("tbody", {}, lines));
 }
+
+try {
+  const found = await get("openapi.json");
+  document.title = `Interface · ${found.info.title}`;
+  put(place, el("p", { class: "about" }, found.info.description ?? "What this service can be asked.", " The same for programs: ",
+    el("a", { href: "openapi.json" }, "openapi.json"), "."), grouped(found).map(([name, those]) => group(name, those, found)));
+} catch (error) {
+  put(place, el("p", { class: "wrong", role: "alert" }, `The description did not come: ${error.message}`));
+}
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  document.getElementById("main").focus();
+});

@@ -18,14 +18,17 @@ function dressed(node, attributes, children) {
     if (value === null || value === undefined || value === false) continue;
     node.setAttribute(key, value === true ? "" : value);
   }
-  node.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...present(children));
   return node;
 }
+
+/** Without what was left out by a condition. */
+const present = (children) => children.flat(3).filter((child) => child || child === "");
 
 /** Make the children of a node these, changing only what differs. */
 export function put(node, ...children) {
   const fresh = document.createDocumentFragment();
-  fresh.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
+  fresh.append(...present(children));
   morphChildren(node, [...fresh.childNodes]);
 }
 

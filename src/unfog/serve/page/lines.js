@@ -20,7 +20,7 @@ export function lines(caption, { curves, log = false, rules = [], range = null, 
   const options = {
     scales: { x: { time }, y: log ? { distr: 3, range: decades(rules) } : { range: range ? () => range : padded(rules) } },
     axes: [
-      axis({ space: 70, ...(time ? {} : { values: (_, splits) => splits.map(tick), incrs: whole() }) }),
+      axis({ space: 70, ...(time ? { values: days } : { values: (_, splits) => splits.map(tick), incrs: whole() }) }),
       axis({ size: wide, values: (_, splits) => splits.map(tick), ...(log ? { splits: powers, filter: (_, splits) => splits } : {}) }),
     ],
     series: [{}, ...curves.flatMap(drawn)],
@@ -48,6 +48,12 @@ export function lines(caption, { curves, log = false, rules = [], range = null, 
 
 /** Only whole steps along decisions. */
 const whole = () => [1, 2, 5].flatMap((step) => Array.from({ length: 10 }, (_, i) => step * 10 ** i)).sort((a, b) => a - b);
+
+/** Days, or hours where they are told apart. */
+function days(_, splits, __, ___, step) {
+  const form = step >= 86_400 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
+  return splits.map((value) => new Date(1000 * value).toLocaleString("en-GB", form));
+}
 
 function drawn(one) {
   const stroke = () => colour(one.colour);

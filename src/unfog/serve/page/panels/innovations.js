@@ -51,6 +51,7 @@ function evidence(shown, tracks, data) {
 }
 
 function lead(found) {
+  if (found.e_value_of_all === null) return null;
   if (!found.alarm.length) return el("p", { class: "fine" }, "No alarm: readings are as the channel says.");
   const first = el("p", {}, "The alarm was first raised after ", number(found.alarmed, from("diagnostics", "alarmed")), " readings.");
   return [el("ul", { class: "alarm" }, found.alarm.map((said) => el("li", {}, said))), first];

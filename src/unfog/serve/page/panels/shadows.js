@@ -14,7 +14,7 @@ export function make() {
     const found = ["", ...history.shadows].filter((name) => history.shadow[name]);
     if (!history.shadows.length) put(frame.holder, el("p", { class: "nothing" }, "No shadow decides beside it. One can be added at any time; it learns from then on."));
     else put(frame.holder, compared(found, history.shadow, problem.agent));
-    frame.lead(el("p", {}, "What a decision is worth by inverse propensities of the log, with an interval of nineteen in twenty."));
+    frame.lead(history.shadows.length && el("p", {}, "What a decision is worth by inverse propensities of the log, with an interval of nineteen in twenty."));
     frame.look("A shadow whose interval lies to the right of the other would have earned more. Intervals that overlap decide nothing yet; a small effective number of decisions says the same.");
     const cells = (name) => FIELDS.map((field) => exact(history.shadow[name][field], from("history", "shadow", name, field)));
     frame.numbers(table("Agents on the same decisions", ["agent", "agreement", "value", "low", "high", "decisions", "effective"], found.map((name) => [titled(name, problem.agent), ...cells(name)])));
