@@ -33,7 +33,9 @@ export function lines(caption, { curves, log = false, rules = [], range = null, 
     },
   };
   const set = (given) => {
+    const same = given.xs === now?.xs && given.curves.every((one, i) => one.values === now.curves[i].values);
     now = given;
+    if (same) return; // long lists, seldom new
     const data = [given.xs, ...given.curves.flatMap((one) => [one.values, ...(one.low ? [one.low, one.high] : [])])];
     if (mount === null) mount = mounted(place, options, data);
     else {

@@ -15,7 +15,7 @@ const SHADE = 0.45; // of a point in a cell
 export function scatter(caption, { across, up, sets, range = null }) {
   const place = figure(caption);
   let mount = null;
-  let now = [];
+  let now = null;
   const label = (text) => ({ label: text, labelFont: "12px system-ui, sans-serif", labelSize: 18, labelGap: 0 });
   const both = (_, low, high) => [low, high];
   const options = {
@@ -29,6 +29,7 @@ export function scatter(caption, { across, up, sets, range = null }) {
     hooks: { draw: [(plot) => now.forEach((one, i) => dotted(plot, one, sets[i].colour))] },
   };
   const set = (given) => {
+    if (given.every(({ xs, ys }, i) => xs === now?.[i].xs && ys === now[i].ys)) return; // long lists, seldom new
     now = given;
     const ends = range ?? extent(given);
     if (mount === null) mount = mounted(place, options, [ends, ends], HEIGHT);
