@@ -47,12 +47,16 @@ class Running:
 
 @contextmanager
 def running(
-    path: Path, settings: Settings | None = None, doors: Doors | None = None, clock: Any = None
+    path: Path,
+    settings: Settings | None = None,
+    doors: Doors | None = None,
+    clock: Any = None,
+    port: int = 0,
 ) -> Iterator[Running]:
-    """Serve the store at a path, on a port that is free, until the end of the block."""
+    """Serve the store at a path, on a port that is free or told, until the end of the block."""
     store = unfog.live.open(path, sync="normal", clock=clock)
     service = Service(Single(store), settings or Settings(), doors or Open())
-    server = uvicorn.Server(config(service, "127.0.0.1", 0))
+    server = uvicorn.Server(config(service, "127.0.0.1", port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

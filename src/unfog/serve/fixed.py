@@ -3,9 +3,10 @@
 import asyncio
 import json
 import mimetypes
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -111,9 +112,17 @@ class File(NamedTuple):
 def page_files() -> dict[str, File]:
     """All files of the page by their addresses; there are no others, whatever an address says."""
     found = {}
-    for item in files("unfog.serve").joinpath("page").iterdir():
-        if item.is_file():
-            kind = mimetypes.guess_type(item.name)[0] or "text/plain"
-            charset = "; charset=utf-8" if kind.startswith("text/") else ""
-            found[f"/page/{item.name}"] = File(item.read_bytes(), kind + charset)
+    for name, item in _below(files("unfog.serve").joinpath("page"), "/page"):
+        kind = mimetypes.guess_type(item.name)[0] or "text/plain"
+        charset = "; charset=utf-8" if kind.startswith("text/") else ""
+        found[name] = File(item.read_bytes(), kind + charset)
     return found | {path: found[f"/page/{name}"] for path, name in PAGES.items() if f"/page/{name}" in found}
+
+
+def _below(folder: Traversable, address: str) -> Iterator[tuple[str, Traversable]]:
+    """All files of a folder and of those in it, with their addresses."""
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _below(item, f"{address}/{item.name}")
+        else:
+            yield f"{address}/{item.name}", item

@@ -1,0 +1,109 @@
+// One problem: its numbers, and a panel for each question one may have of it.
+
+import * as api from "./api.js";
+import { controls, TOGETHER } from "./controls.js";
+import { el, put } from "./dom.js";
+import { from, number, percent } from "./numbers.js";
+import * as arms from "./panels/arms.js";
+import * as bank from "./panels/bank.js";
+import * as bias from "./panels/bias.js";
+import * as calibration from "./panels/calibration.js";
+import * as denoising from "./panels/denoising.js";
+import * as innovations from "./panels/innovations.js";
+import * as rewards from "./panels/rewards.js";
+import * as shadows from "./panels/shadows.js";
+import * as waiting from "./panels/waiting.js";
+
+const SOME = 2000; // points, unless all are asked for
+const ALL = 200_000;
+const REST = 5; // times as long as an answer with many points took, until the next is asked for
+const COLUMNS = [[bias, innovations, bank, waiting], [rewards, shadows, arms, calibration]]; // the sensor; decisions
+
+export function make(name, chosen, navigate) {
+  const view = shell(name, navigate);
+  const past = { found: null, mark: null, rest: 0 };
+  let wanted = chosen;
+
+  const refresh = async () => {
+    const asked = wanted;
+    const [problem, diagnostics, belief] = await Promise.all([
+      api.about(name), api.diagnostics(name), api.belief(name, asked.unit),
+    ]);
+    const history = await happened(name, asked, mark(asked, problem, diagnostics), past);
+    if (asked === wanted) view.show(together(asked, { problem, diagnostics, belief, history }));
+  };
+  const choose = (fresh) => { wanted = fresh; };
+  return { ...view, title: name, refresh, choose };
+}
+
+/** What would be another answer: the choice, and how far things have come. */
+function mark({ unit, all }, problem, found) {
+  return JSON.stringify([unit, all, problem.decisions, found.rewards, found.revealed, found.late_contexts, found.voided, found.expired, problem.shadows, problem.arms]);
+}
+
+/** What happened; asked for again only where it changed, and seldom where the answer is long. */
+async function happened(name, { unit, all }, fresh, past) {
+  const same = past.chosen === `${unit} ${all}`;
+  if (same && (past.mark === fresh || performance.now() < past.rest)) return past.found;
+  const started = performance.now();
+  past.found = await api.history(name, unit, all ? ALL : SOME);
+  const now = performance.now();
+  Object.assign(past, { mark: fresh, chosen: `${unit} ${all}`, rest: all ? now + REST * (now - started) : 0 });
+  return past.found;
+}
+
+/** All that a panel may want to know. */
+function together(chosen, answers) {
+  const names = answers.problem.context;
+  const shown = names.slice(TOGETHER * chosen.group, TOGETHER * (chosen.group + 1));
+  return { ...answers, chosen, shown, unit: chosen.unit, time: chosen.along === "time", place: (name) => names.indexOf(name) % TOGETHER };
+}
+
+function shell(name, navigate) {
+  const heading = el("h1", { tabindex: "-1" }, name);
+  const about = el("p", { class: "about" });
+  const notes = el("div", { class: "notes" });
+  const tiles = el("dl", { class: "tiles" });
+  const bar = controls(navigate);
+  const broad = denoising.make();
+  const columns = COLUMNS.map((column) => column.map((one) => one.make()));
+  const panels = [broad, ...columns.flat()];
+  const stack = (column) => el("div", { class: "column" }, column.map((one) => one.element));
+  const grid = el("div", { class: "grid" }, broad.element, columns.map(stack));
+  const crumb = el("p", { class: "crumb" }, el("a", { href: "#/" }, "All problems"));
+  const body = el("div", { hidden: true }, tiles, bar.element, grid);
+  const element = el("div", { class: "view" }, crumb, heading, about, notes, body);
+  const show = (data) => {
+    body.hidden = false;
+    put(about, described(data.problem));
+    put(notes, told(data));
+    put(tiles, figures(data));
+    bar.update(data);
+    panels.forEach((one) => one.update(data));
+  };
+  return { element, heading, show, destroy: () => panels.forEach((one) => one.destroy()) };
+}
+
+function described(problem) {
+  const units = problem.units_total > 1 ? [" · ", number(problem.units_total, "problem/units_total"), " units"] : [];
+  return [`agent ${problem.agent} · contexts of ${problem.context.join(", ")}`, units];
+}
+
+/** What a person should know before looking at plots. */
+function told({ problem, diagnostics }) {
+  const found = diagnostics.alarm.length ? [el("ul", { class: "alarm banner" }, diagnostics.alarm.map((said) => el("li", {}, said)))] : [];
+  if (problem.frozen) found.push(el("p", { class: "banner" }, `Frozen: every decision takes “${problem.frozen}”.`));
+  const notes = new Set([problem.note, ...(diagnostics.notes ?? [])].filter(Boolean));
+  return [...found, ...[...notes].map((note) => el("p", { class: "banner" }, note))];
+}
+
+function figures({ problem, diagnostics }) {
+  const tile = (said, value, where, write = number) => el("div", {}, el("dt", {}, said), el("dd", {}, write(value, where)));
+  return [
+    tile("decisions", problem.decisions, "problem/decisions"),
+    tile("pending", problem.pending, "problem/pending"),
+    tile("rewards learnt", diagnostics.rewards, from("diagnostics", "rewards")),
+    tile("rewards in time", diagnostics.join_rate, from("diagnostics", "join_rate"), percent),
+    tile("true contexts", diagnostics.revealed, from("diagnostics", "revealed")),
+  ];
+}
