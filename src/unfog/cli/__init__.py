@@ -33,9 +33,9 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
     if isinstance(error, OSError):
         return f"{error.filename or 'a file'}: {error.strerror or error}", FAILED
     from unfog.inputs import InputError
-    from unfog.live.errors import StoreError
+    from unfog.live.errors import Held, StoreError
 
-    if isinstance(error, InputError):
+    if isinstance(error, InputError | Held):
         return str(error), BAD_INPUT
     return (str(error), FAILED) if isinstance(error, StoreError) else (None, FAILED)
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from unfog.cli import bounds, check, data, live, plot, reproduce, run, show
+from unfog.cli import bounds, check, data, live, plot, reproduce, run, serve, show
 from unfog.cli import list as list_command
 from unfog.version import __version__
 
@@ -42,3 +42,4 @@ app.command("bounds", epilog=bounds.EXAMPLE)(bounds.command)
 app.add_typer(check.app, name="check")
 app.add_typer(data.app, name="data")
 app.add_typer(live.app, name="live")
+app.add_typer(serve.app, name="serve")

@@ -16,12 +16,17 @@ from unfog.serve import bodies, fixed, refusals, strict
 from unfog.serve.calls import Answer, Call
 from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.forward import forwarded
+from unfog.serve.mistakes import told
 from unfog.serve.operations import Operation
 from unfog.serve.refusals import Refused
 from unfog.serve.service import Service
 
 LINES = "application/x-ndjson"
 log = logging.getLogger("unfog.serve")
+
+
+class CutShort(Exception):
+    """The rest of an answer could not be had; why is in the log already."""
 
 
 class Endpoint:
@@ -41,12 +46,16 @@ class Endpoint:
         operation, answer = self._by_method.get(scope["method"]), None
         try:
             answer = await self._answer(operation, scope, receive)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             found = refusals.refusal(error)
             if found is None:
-                log.exception("a mistake in %s", operation.id if operation else "nothing")
+                log.error("a mistake in %s: %s", operation.id if operation else "nothing", told(error))
             answer = as_problem(found or refusals.mistake())
-        await sent(answer, send, head_only=scope["method"] == "HEAD")
+        try:
+            await sent(answer, send, head_only=scope["method"] == "HEAD")
+        except Exception as error:  # noqa: BLE001
+            log.error("an answer was cut short: %s", told(error))
+            raise CutShort from None  # so that the connection ends: what came is not taken for all
         if operation is not None:
             self._service.metrics.answered(operation.id, answer.status, perf_counter() - started)
 
@@ -55,11 +64,17 @@ class Endpoint:
             return await self._looked(scope)
         headers, service = headers_of(scope), self._service
         name = scope["path_params"].get("name", "")
-        service.doors.admit(scope, headers, operation.scope, name)
+        caller = service.admit(scope, headers)
+        if operation.names:
+            caller.check_some(operation.scope)
+        else:
+            caller.check(operation.scope, name or None)
         query = _query(operation, scope["query_string"])
         most = service.settings.bulk if operation.lines else service.settings.body
         raw = await _raw(operation, receive, headers, most)
         body = _body(operation, headers, raw)
+        if operation.names:
+            caller.check(operation.scope, body.name)
         try:
             store = await self._store(operation, name, body)
         except Elsewhere as other:

@@ -1,5 +1,6 @@
 """Bytes in and out: a body read up to its limit, an answer with the headers that all answers have."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 from unfog.serve.calls import Answer
 from unfog.serve.refusals import Refusal, Refused
 
+PATIENCE = 30.0  # seconds for a body
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 ALWAYS = (
     (b"cache-control", b"no-store"),
@@ -35,8 +37,19 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
     return dict(scope["headers"])
 
 
-async def body_of(receive: Receive, headers: Mapping[bytes, bytes], most: int) -> bytes:
-    """All of a body, refused as soon as it is known to be too large."""
+async def body_of(
+    receive: Receive, headers: Mapping[bytes, bytes], most: int, seconds: float = PATIENCE
+) -> bytes:
+    """All of a body, refused as soon as it is known to be too large, or takes too long to come."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _all_of(receive, headers, most)
+    except TimeoutError:
+        said = f"The body did not come within {seconds:g} seconds; nothing was done."
+        raise Refused(408, said, {"Connection": "close"}) from None
+
+
+async def _all_of(receive: Receive, headers: Mapping[bytes, bytes], most: int) -> bytes:
     told = headers.get(b"content-length", b"0")
     if not told.isdigit() or int(told[:20]) > most:
         raise Refused(413, f"The body has {told[:20].decode('latin-1')} bytes; allowed: {most}.")

@@ -26,10 +26,11 @@ LISTED = ("agent", "decisions", "pending", "alarm")
 async def problems(service: Service, scope: Scope) -> Answer:
     """All problems at a glance, those that the caller may read."""
     headers = headers_of(scope)
-    service.doors.admit(scope, headers, "read", None)
+    caller = service.admit(scope, headers)
+    caller.check_some("read")
     found = []
     for name in await asyncio.to_thread(service.shelf.names):
-        if service.doors.may(headers, "read", name):
+        if caller.may("read", name):
             found.append(await _glance(service, name, scope))
     return as_json({"problems": found})
 
@@ -78,7 +79,7 @@ async def readiness(service: Service, scope: Scope) -> Answer:  # noqa: ARG001
 
 async def metrics(service: Service, scope: Scope) -> Answer:
     """For Prometheus."""
-    service.doors.admit(scope, headers_of(scope), "read", None)
+    service.admit(scope, headers_of(scope)).check("read", None)
     return Answer(await service.measured(), 200, "text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -31,6 +31,7 @@ class Operation(NamedTuple):
     query: tuple[str, ...] = ()
     lines: bool = False  # NDJSON in or out
     empty: bool = False  # whether the body may be left out
+    names: bool = False  # whether the body names the problem
 
     @property
     def summary(self) -> str:
@@ -68,7 +69,7 @@ OPERATIONS = (
     Operation(
         "take_in", "POST", f"{PROBLEM}/events", "admin", transfers.take_in, done=Done.BESIDE, lines=True
     ),
-    Operation("make", "POST", "/v1/problems", "admin", changes.make, bodies.Terms),
+    Operation("make", "POST", "/v1/problems", "admin", changes.make, bodies.Terms, names=True),
     Operation("arms", "POST", f"{PROBLEM}/arms", "admin", changes.arms, bodies.Change),
     Operation("freeze", "POST", f"{PROBLEM}/freeze", "admin", changes.freeze, bodies.Freeze),
     Operation("shadow", "POST", f"{PROBLEM}/shadow", "admin", changes.shadow, bodies.Shadow),

@@ -1,8 +1,9 @@
 """What a caller is told when something is not done: problem JSON, RFC 9457.
 
     400 it is no JSON      401 no key          403 not with this key       404 there is no such thing
-    405 not this method    409 a conflict      410 closed for this         411, 413, 415 not such a body
-    422 a field is wrong   429 too fast        503 not now: ask again
+    405 not this method    408 too slow        409 a conflict              410 closed for this
+    413 too large          415 not such a body 422 a field is wrong        429 too fast
+    503 not now: ask again
 
 `type` is "about:blank", so that `title` says what the status says; `detail` is a sentence. Where a field is
 wrong `field`, `value` and `allowed` say which, what it was, and what it may be.

@@ -2,23 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+
+from starlette.types import Scope
 
 from unfog.inputs import InputError
 from unfog.live import Store
 from unfog.live.errors import StoreError
 from unfog.serve.calls import Call
-from unfog.serve.doors import Doors
+from unfog.serve.doors import Caller, Doors, address
+from unfog.serve.limits import Buckets
 from unfog.serve.metrics import Metrics
+from unfog.serve.mistakes import told
 from unfog.serve.operations import Done, Operation
 from unfog.serve.refusals import Refused, busy
 from unfog.serve.settings import Settings
 from unfog.serve.shelf import Shelf
 from unfog.serve.writer import Writer
 
-EVERY = 1.0  # seconds between looks for what has expired
+EVERY = 1.0  # seconds between looks for what has expired, and for keys that have changed
 log = logging.getLogger("unfog.serve")
 
 
@@ -28,22 +32,40 @@ class Service:
     def __init__(self, shelf: Shelf, settings: Settings, doors: Doors) -> None:
         """Nothing is read yet."""
         self.shelf, self.settings, self.doors, self.metrics = shelf, settings, doors, Metrics()
-        self.ready = False
+        self.ready, self.failed = False, ""  # why it could not stop in good order
+        self._buckets = Buckets(settings.rate)
         self.broken: dict[str, str] = {}  # problems that cannot be served, and why
         self._writers: dict[Store, Writer] = {}
-        self._timer: asyncio.Task[None] | None = None
-        self._warming: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Read the logs, and look from time to time for what has expired."""
-        self._warming = asyncio.create_task(self._warm())
+        self._tasks += [asyncio.create_task(self._warm()), asyncio.create_task(self._watch())]
+
+    def admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+        """Who asks; a complaint of who may not come in, or asks too often."""
+        try:
+            caller = self.doors.caller(scope, headers)
+        except Refused:
+            self._buckets.take(address(scope))
+            raise
+        self._buckets.take(caller.name)
+        return caller
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY)
+            try:
+                await asyncio.to_thread(self.doors.refresh)
+            except Exception as error:  # noqa: BLE001
+                log.error("keys could not be looked at: %s", told(error))
 
     async def _warm(self) -> None:
         for store in self.shelf.stores():
             for name in store.names():
                 await self._remember(store, name)
         self.ready = True
-        self._timer = asyncio.create_task(self._expire())
+        self._tasks.append(asyncio.create_task(self._expire()))
 
     async def _remember(self, store: Store, name: str) -> None:
         """Read a problem's log; one that cannot be read does not keep others from being served."""
@@ -52,7 +74,7 @@ class Service:
             self.broken.pop(name, None)
         except (InputError, StoreError, ImportError) as error:
             self.broken[name] = str(error)
-            log.warning("problem %r cannot be served: %s", name, error)
+            log.warning("problem %r cannot be served: %s", name, told(error))
 
     async def _expire(self) -> None:
         while True:
@@ -67,17 +89,20 @@ class Service:
             self.broken.pop(name, None)
         except (InputError, StoreError, ImportError) as error:
             self.broken[name] = str(error)
-        except Exception:
-            log.exception("what has expired of problem %r could not be written", name)
+        except Exception as error:  # noqa: BLE001
+            log.error("what has expired of problem %r could not be written: %s", name, told(error))
 
     async def stop(self) -> None:
         """Do what waits, write down what is remembered, and give the stores back."""
-        for task in (self._timer, self._warming):
-            if task is not None:
-                task.cancel()
+        for task in self._tasks:
+            task.cancel()
         for writer in self._writers.values():
             await asyncio.to_thread(writer.close)
-        await asyncio.to_thread(self.shelf.close)
+        try:
+            await asyncio.to_thread(self.shelf.close)
+        except StoreError as error:
+            self.failed = str(error)
+            log.error("the store could not be closed: %s", told(error))
 
     def writer(self, store: Store) -> Writer:
         """The writer of a store."""

@@ -59,6 +59,10 @@ class Single:
         """The one."""
         return [self._store]
 
+    def announce(self, url: str) -> None:
+        """Tell those who want the file where it can be reached."""
+        self._store.log.announce(url)
+
     def close(self) -> None:
         """Snapshot, commit, close."""
         self._store.close()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from unfog.live import Store
 from unfog.live.errors import StoreError
+from unfog.serve.mistakes import told
 from unfog.serve.refusals import busy
 
 MOST_AT_ONCE = 64  # how many share a commit: what is asked next waits for them
@@ -87,10 +88,12 @@ class Writer:
                 started = perf_counter()
             self.trouble = ""
         except StoreError as error:  # the commit failed: of all that was done nothing is known to be kept
+            if not self.trouble:  # once: it may go on for long
+                log.error("a commit failed: %s", told(error))
             self.trouble = str(error)
             return [one if isinstance(one, Exception) else error for one in answers] or [error] * len(batch)
-        except Exception as error:
-            log.exception("a commit failed")
+        except Exception as error:  # noqa: BLE001
+            log.error("a commit failed: %s", told(error))
             return [error] * len(batch)
         self._committed(perf_counter() - started)
         return answers

@@ -116,7 +116,10 @@ def refuse_store(field: str, path: Path, store: "Store") -> None:
     """Complain of a file to be written that is the store, or lies beside it as a part of it."""
     from unfog.inputs import InputError
 
-    own = [store.path.name, *(f"{store.path.name}-{part}" for part in ("wal", "shm", "holder", "journal"))]
+    own = [
+        store.path.name,
+        *(f"{store.path.name}-{part}" for part in ("wal", "shm", "holder", "journal", "keys")),
+    ]
     found = path.expanduser().resolve()
     if found.parent == store.path.parent and found.name in own:
         raise InputError(field, str(path), "another file: this one is the store's")

@@ -1,0 +1,135 @@
+"""Keys in a file beside the store, so that they can be added and revoked while the service runs.
+
+The file appears whole or not at all, for its owner's eyes only. One that is damaged, or written by a newer
+version, is refused by name: to take it for a file without keys would let everybody in.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from unfog.live.opening import place
+from unfog.serve.keys import SCOPES, Key, KeysError, check_known
+
+VERSION = 1
+LARGEST = 16 << 20  # bytes
+
+
+class KeyFile:
+    """The keys of one store."""
+
+    def __init__(self, store: str | Path) -> None:
+        """Beside the file of the store, links followed."""
+        found = place(store)
+        self.path = found.with_name(f"{found.name}-keys")
+
+    def stamp(self) -> object:
+        """Which file it is, how long, and when it was written."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            return error.errno
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def load(self) -> dict[str, Key]:
+        """All by their ids."""
+        try:
+            with open(self.path, "rb") as file:
+                text = file.read(LARGEST + 1)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise KeysError(f"{self.path.name} cannot be read: {error.strerror or error}") from None
+        try:
+            return _read(json.loads(text.decode()))
+        except _Newer as error:
+            raise KeysError(f"{self.path.name} was written by a newer version of unfog ({error})") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise KeysError(f"{self.path.name} is damaged: nobody can be let in") from None
+
+    def add(self, key: Key) -> None:
+        """Keep one more."""
+        with self._changing():
+            self._write({**self.load(), key.id: key})
+
+    def revoke(self, key: str, now: float) -> None:
+        """What is kept of its secret goes, too."""
+        with self._changing():
+            known = self.load()
+            self._write({**known, key: check_known(known, key)._replace(digest="", revoked=now)})
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """One process at a time: what another adds meanwhile would be lost. The lock is on the folder."""
+        try:
+            folder = os.open(self.path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise KeysError(f"{self.path} cannot be written: {error.strerror or error}") from None
+        try:
+            _lock(folder)
+            yield
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _write(self, keys: Mapping[str, Key]) -> None:
+        said = {"version": VERSION, "keys": [key._asdict() for key in keys.values()]}
+        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+                json.dump(said, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, self.path)
+        except OSError as error:
+            raise KeysError(f"{self.path} cannot be written: {error.strerror or error}") from None
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+class _Newer(Exception):
+    pass
+
+
+def _lock(folder: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # there is no such lock on this system
+        return
+    fcntl.flock(folder, fcntl.LOCK_EX)
+
+
+def _read(said: Any) -> dict[str, Key]:
+    if isinstance(said["version"], int) and said["version"] > VERSION:
+        raise _Newer(f"version {said['version']}, this one knows {VERSION}")
+    if said["version"] != VERSION or not isinstance(said["keys"], list):
+        raise ValueError
+    keys = [_key(**one) for one in said["keys"]]
+    if len({key.id for key in keys}) < len(keys):
+        raise ValueError
+    return {key.id: key for key in keys}
+
+
+def _key(
+    *,
+    id: str,  # noqa: A002
+    digest: str,
+    scopes: list[str],
+    problems: list[str] | None,
+    note: str,
+    created: float,
+    revoked: float | None,
+) -> Key:
+    """One that is as it must be: a scope that nobody knows, or a digest cut short, is damage."""
+    texts = [id, note, digest, *scopes, *(problems or [])]
+    whole = len(digest) == 64 and int(digest, 16) >= 0 if revoked is None else digest == ""
+    lists = isinstance(scopes, list) and isinstance(problems, list | None)
+    if not lists or not all(isinstance(text, str) for text in texts) or not whole or not id:
+        raise ValueError
+    if problems == [] or not scopes or any(scope not in SCOPES for scope in scopes):
+        raise ValueError
+    times = (float(created), None if revoked is None else float(revoked))
+    return Key(id, digest, tuple(scopes), None if problems is None else tuple(problems), note, *times)

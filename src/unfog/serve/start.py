@@ -1,0 +1,76 @@
+"""From what an operator says to a service that runs."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from unfog.inputs import InputError
+from unfog.live import Store
+from unfog.live.errors import StoreError
+from unfog.serve import binding, server
+from unfog.serve.doors import Doors, Keyed, Open
+from unfog.serve.keys import KeyRing
+from unfog.serve.rings import is_database, ring_of
+from unfog.serve.service import Service
+from unfog.serve.settings import Settings
+from unfog.serve.shelf import Shelf, Single
+
+
+class Wanted(NamedTuple):
+    """Which problems to serve, and where."""
+
+    store: str  # a file, or the address of a database
+    host: str = "127.0.0.1"
+    port: int = 8000
+    sync: str = "full"
+    settings: Settings = Settings()
+
+
+class Started(NamedTuple):
+    """What listens."""
+
+    store: str
+    url: str
+    problems: int
+    new: bool  # whether the store was made just now
+
+
+def shelf_of(wanted: Wanted) -> Shelf:
+    """The problems of a store."""
+    if is_database(wanted.store):
+        raise InputError("store", "a database", "a file: databases are not known to this version")
+    return Single(Store(wanted.store, wanted.sync))
+
+
+def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
+    """With keys; beyond this machine not without."""
+    if binding.is_loopback(opened):
+        return Keyed(ring, unless=Open())
+    if not any(key.revoked is None for key in ring.load().values()):
+        host = opened.getsockname()[0]
+        raise InputError(
+            "host",
+            f"{host} can be reached from other machines, and there are no keys",
+            f"127.0.0.1; or make a key first: unfog serve keys add --store {store} --scope admin",
+        )
+    return Keyed(ring)
+
+
+def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
+    """Serve until a signal says to stop; `say` is told once requests are taken."""
+    opened = binding.bound(wanted.host, wanted.port)
+    with opened:
+        doors = doors_of(ring_of(wanted.store), wanted.store, opened)
+        new = not is_database(wanted.store) and not Path(wanted.store).exists()
+        shelf, url = shelf_of(wanted), binding.url_of(opened)
+        service = Service(shelf, wanted.settings, doors)
+
+        def listening() -> None:
+            if isinstance(shelf, Single):
+                shelf.announce(wanted.settings.advertise or url)
+            say(Started(wanted.store, url, len(shelf.names()), new))
+
+        server.run(service, opened, listening)
+    if service.failed:
+        raise StoreError(service.failed)
