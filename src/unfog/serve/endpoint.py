@@ -57,7 +57,7 @@ class Endpoint:
         name = scope["path_params"].get("name", "")
         service.doors.admit(scope, headers, operation.scope, name)
         query = _query(operation, scope["query_string"])
-        most = service.settings.bulk if operation.lines else service.settings.body
+        most = service.settings.bulk if operation.lines or operation.bulk else service.settings.body
         raw = await _raw(operation, receive, headers, most)
         body = _body(operation, headers, raw)
         try:
