@@ -10,7 +10,7 @@ from warnings import warn
 from unfog.version import __version__
 
 if TYPE_CHECKING:
-    from unfog import features, live, testing, worlds
+    from unfog import features, live, serve, testing, worlds
     from unfog.agents import choose, denoise, learn
     from unfog.agents.assemble import Agent
     from unfog.agents.catalogue import AGENTS
@@ -53,6 +53,7 @@ _ROOMS = {
     "features": "features",
     "learn": "agents.learn",
     "live": "live",
+    "serve": "serve",
     "testing": "testing",
     "worlds": "worlds",
 }
@@ -78,6 +79,7 @@ __all__ = [
     "quadratic",
     "quadrature",
     "run",
+    "serve",
     "summary",
     "table",
     "testing",

@@ -37,6 +37,8 @@ class Changing(Handle):
         told: dict[str, Any] = {"add": names.arms("add", add, {}) if add else {}}
         for change, given in (("retire", retire), ("restore", restore)):
             told[change] = names.distinct(change, given) if given else []
+        if not any(told.values()):
+            raise InputError("arms", "nothing to do", "add, retire or restore")
         return self._changed({change: given for change, given in told.items() if given})
 
     def freeze(self, arm: str) -> Receipt:

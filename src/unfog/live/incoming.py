@@ -177,8 +177,8 @@ def _value(state: State, value: object) -> None:
 
 
 def _arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
-    if sum(name in body for name in ("add", "retire", "restore")) != 1:
-        raise InputError("arms", shown(sorted(body)), "one of add, retire, restore")
+    if not any(body.get(name) for name in ("add", "retire", "restore")):
+        raise InputError("arms", shown(sorted(body)), "add, retire or restore")
     for name in ("retire", "restore"):
         found = body.get(name, [""])
         if not isinstance(found, list):

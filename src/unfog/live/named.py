@@ -34,7 +34,11 @@ def dataset(told: dict[str, Any]) -> "xr.Dataset":
         name: (along, np.array(_listed(told[name], len(along)), dtype=np.float64))
         for name, along in dims.items()
     }
-    rest = {name: x for name, x in told.items() if name not in (*dims, "dims", "coordinates")}
+    rest = {
+        name: float("nan") if x is None else x
+        for name, x in told.items()
+        if name not in (*dims, "dims", "coordinates")
+    }
     return xr.Dataset(values, told["coordinates"], rest)
 
 

@@ -13,6 +13,7 @@ from unfog.live.answers import Decision, Receipt
 from unfog.live.arms import Arms
 from unfog.live.asking import Ask
 from unfog.live.changing import Changing
+from unfog.live.errors import Conflict
 from unfog.live.looking import Looking
 from unfog.live.state import State
 from unfog.live.turn import Event, Turn
@@ -101,18 +102,25 @@ class Problem(Changing, Looking):
 
         return self._report("reward", decision, key, {"value": paid}, work)
 
-    def reward_many(self, rewards: Mapping[str, float]) -> dict[str, Receipt]:
-        """The rewards of several decisions, with one commit; where one is refused, so are all."""
+    def reward_many(
+        self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
+    ) -> dict[str, Receipt]:
+        """The rewards of several decisions, with one commit; where one is refused, so are all.
+
+        `keys` are those of rewards, by decision: the same key gives the same receipt again.
+        """
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
         paid = {
             names.name("decision", one): self.terms.check_reward("value", x) for one, x in rewards.items()
         }
         with self.store.together():
-            state = self.store.state(self.name)
+            state, own = self.store.state(self.name), _keys(keys, paid)
             for decision, value in paid.items():
-                judging.reward(state, decision, value, self._rows(decision))
-            return {decision: self.reward(decision, value) for decision, value in rewards.items()}
+                turn = Turn(self.name, "reward", decision, own.get(decision), {"value": value}, _nothing)
+                if self.store.known(turn) is None:
+                    judging.reward(state, decision, value, self._rows(decision))
+            return {one: self.reward(one, value, key=own.get(one)) for one, value in rewards.items()}
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
@@ -142,6 +150,22 @@ class Problem(Changing, Looking):
         """What cannot be decided now."""
         state.arms.check(ask)
         state.minds.refuse(ask, state.offer(ask))
+
+
+def _keys(keys: Mapping[str, str] | None, paid: Mapping[str, float]) -> dict[str, str]:
+    """Keys of rewards by decision, each of one reward."""
+    if keys is None:
+        return {}
+    if not isinstance(keys, Mapping):
+        raise InputError("keys", shown(keys), "a mapping from decisions to keys")
+    found: dict[str, str] = {}
+    for decision, key in keys.items():
+        if decision not in paid:
+            raise InputError("keys", shown(decision), "decisions that are rewarded")
+        if names.name(f"keys.{decision}", key) in found.values():
+            raise Conflict(f"keys.{decision}", shown(key), "a key for each reward")
+        found[decision] = key
+    return found
 
 
 def _nothing(state: State, now: float) -> None:

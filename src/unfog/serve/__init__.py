@@ -1,1 +1,25 @@
-"""Decisions for everybody: HTTP over `unfog.live`, and a page that shows whether it works."""
+"""Decisions for everybody: HTTP over `unfog.live`, and a page that shows whether it works.
+
+`Client` asks a service as one asks a store. It needs nothing beyond the standard library and is looked up
+when first used, so that whoever only asks need not install what serves.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unfog.serve.client import Client
+    from unfog.serve.refusals import Refused
+
+__all__ = ["Client", "Refused"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Client":
+        from unfog.serve.client import Client
+
+        return Client
+    if name == "Refused":
+        from unfog.serve.refusals import Refused
+
+        return Refused
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

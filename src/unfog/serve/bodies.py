@@ -95,6 +95,7 @@ class Rewards(Body):
     """What several decisions earned, by their ids."""
 
     rewards: Annotated[dict[Name, float], Field(min_length=1, max_length=MOST)]
+    keys: dict[Name, Name] | None = None
 
 
 class Reveal(Body):
@@ -154,6 +155,12 @@ class Terms(Body):
     learn: Name | None = None
     combine: Name | None = None
     reveal_within: Span = None
+
+
+class Table(Body):
+    """Decisions that were made elsewhere, a row each."""
+
+    table: Annotated[str, Field(description="CSV with a header: coordinates, arm, reward and more.")]
 
 
 class Backup(Body):

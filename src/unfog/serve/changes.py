@@ -31,10 +31,8 @@ def make(call: Call) -> dict[str, Any]:
 def arms(call: Call) -> dict[str, Any]:
     """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
     body: Change = call.body
-    problem, added = call.problem, {} if body.add is None else names.arms("add", body.add, {})
-    if not (added or body.retire or body.restore):
-        raise InputError("body", "nothing to do", "add, retire or restore")
-    return received(problem.change_arms(add=added, retire=body.retire, restore=body.restore))
+    added = {} if body.add is None else names.arms("add", body.add, {})
+    return received(call.problem.change_arms(add=added, retire=body.retire, restore=body.restore))
 
 
 def freeze(call: Call) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Endpoint:
         else:
             caller.check(operation.scope, name or None)
         query = _query(operation, scope["query_string"])
-        most = service.settings.bulk if operation.lines else service.settings.body
+        most = service.settings.bulk if operation.lines or operation.bulk else service.settings.body
         raw = await _raw(operation, receive, headers, most)
         body = _body(operation, headers, raw)
         if operation.names:

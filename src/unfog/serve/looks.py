@@ -13,6 +13,16 @@ def about(call: Call) -> dict[str, Any]:
     return call.problem.about()
 
 
+def pending(call: Call) -> dict[str, Any]:
+    """Decisions whose reward may still come, oldest first."""
+    return {"pending": call.problem.pending()}
+
+
+def fingerprint(call: Call) -> dict[str, Any]:
+    """A hash of all that is remembered: two services with the same one will decide the same."""
+    return {"fingerprint": call.problem.fingerprint()}
+
+
 def belief(call: Call) -> dict[str, Any]:
     """What is believed of the bias of a unit, of theta, and of what may be wrong with the channel."""
     return whole(call.problem.belief(call.query.get("unit")))

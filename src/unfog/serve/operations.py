@@ -32,6 +32,7 @@ class Operation(NamedTuple):
     lines: bool = False  # NDJSON in or out
     empty: bool = False  # whether the body may be left out
     names: bool = False  # whether the body names the problem
+    bulk: bool = False  # whether it may be as large as a log
 
     @property
     def summary(self) -> str:
@@ -46,6 +47,8 @@ OPERATIONS = (
     Operation("void", "POST", f"{DECISION}/void", "report", verbs.void, bodies.Void, empty=True),
     Operation("rewards", "POST", f"{PROBLEM}/rewards", "report", verbs.reward_many, bodies.Rewards),
     Operation("about", "GET", PROBLEM, "read", looks.about),
+    Operation("pending", "GET", f"{PROBLEM}/pending", "read", looks.pending),
+    Operation("fingerprint", "GET", f"{PROBLEM}/fingerprint", "read", looks.fingerprint),
     Operation("belief", "GET", f"{PROBLEM}/belief", "read", looks.belief, query=("unit",)),
     Operation(
         "expected",
@@ -70,6 +73,16 @@ OPERATIONS = (
         "take_in", "POST", f"{PROBLEM}/events", "admin", transfers.take_in, done=Done.BESIDE, lines=True
     ),
     Operation("make", "POST", "/v1/problems", "admin", changes.make, bodies.Terms, names=True),
+    Operation(
+        "take_in_table",
+        "POST",
+        f"{PROBLEM}/table",
+        "admin",
+        transfers.take_in_table,
+        bodies.Table,
+        done=Done.BESIDE,
+        bulk=True,
+    ),
     Operation("arms", "POST", f"{PROBLEM}/arms", "admin", changes.arms, bodies.Change),
     Operation("freeze", "POST", f"{PROBLEM}/freeze", "admin", changes.freeze, bodies.Freeze),
     Operation("shadow", "POST", f"{PROBLEM}/shadow", "admin", changes.shadow, bodies.Shadow),

@@ -3,11 +3,13 @@
 import json
 import time
 from collections.abc import Iterator
+from io import StringIO
 from itertools import islice
 from typing import Any
 
 from unfog.inputs import InputError
-from unfog.serve.bodies import Backup, Replay
+from unfog.live.spreadsheet import from_table
+from unfog.serve.bodies import Backup, Replay, Table
 from unfog.serve.calls import Call
 from unfog.serve.changes import refuse_name
 from unfog.serve.refusals import Refused
@@ -34,6 +36,12 @@ def take_in(call: Call) -> dict[str, Any]:
     name, text = refuse_name("name", call.name), call.body
     new = call.store.take_in(text.splitlines(), name, modules=call.settings.modules)
     return {"problem": name, "events": new}
+
+
+def take_in_table(call: Call) -> dict[str, Any]:
+    """Take in decisions that were made elsewhere, from a table; where a row is refused, so are all."""
+    body: Table = call.body
+    return {"problem": call.name, "decisions": from_table(call.problem, StringIO(body.table, newline=""))}
 
 
 def backup(call: Call) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def reward(call: Call) -> dict[str, Any]:
 def reward_many(call: Call) -> dict[str, Any]:
     """Report what several decisions earned, with one commit; where one is refused, so are all."""
     body: Rewards = call.body
-    found = call.problem.reward_many(body.rewards)
+    found = call.problem.reward_many(body.rewards, keys=body.keys)
     return {"receipts": {decision: received(one) for decision, one in found.items()}}
 
 

@@ -1,0 +1,288 @@
+"""The client of a service: code that was written for a store runs unchanged."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import unfog
+from tests.live.ground import Hand
+from tests.serve.running import TERMS, Running, running
+from unfog.inputs import InputError
+from unfog.live import Conflict, Gone, Problem, Store, StoreError, Unknown
+from unfog.serve import Client, Refused
+from unfog.serve.remote import Remote
+from unfog.serve.settings import Settings
+
+
+@pytest.fixture(name="clock")
+def _clock() -> Hand:
+    return Hand()
+
+
+@pytest.fixture(name="service")
+def _service(tmp_path: Path, clock: Hand) -> Iterator[Running]:
+    settings = Settings(backups=tmp_path / "copies")
+    with running(tmp_path / "served.unfog", settings, clock=clock) as found:
+        yield found
+
+
+@pytest.fixture(name="client")
+def _client(service: Running) -> Iterator[Client]:
+    with Client(service.url) as found:
+        yield found
+
+
+@pytest.fixture(name="store")
+def _store(tmp_path: Path, clock: Hand) -> Iterator[Store]:
+    with unfog.live.open(tmp_path / "own.unfog", sync="normal", clock=clock) as found:
+        yield found
+
+
+def story(place: Store | Client, clock: Hand) -> tuple[Problem | Remote, list[Any]]:
+    """Every verb once at least, and what each answered; ids are each store's own."""
+    walks = place.problem("walks", **TERMS | {"agent": "late", "wait": timedelta(hours=1)})
+    said: list[Any] = [walks.shadow("naive")]
+    made = [walks.decide({"steps": 1.5, "sleep": None}, unit="ann", key="first")]
+    made.append(walks.decide(np.array([0.5, -1.0]), unit="bob", arms=["send"]))
+    made.append(walks.decide((2, -2), forced="wait", probability=0.25, at=datetime(2026, 1, 1, tzinfo=UTC)))
+    made += walks.decide_many([{"context": [x, -x], "unit": "ann", "key": f"many {x}"} for x in range(4)])
+    assert walks.decide({"steps": 1.5, "sleep": None}, unit="ann", key="first") == made[0]
+    said += [walks.reward(made[0].id, 1.25), walks.reveal(made[0].id, {"steps": np.float64(1.0)})]
+    said += [walks.void(made[1].id), walks.reward(made[2].id, -0.5, key="paid")]
+    said.append(walks.reward(made[2].id, -0.5, key="paid"))
+    said += walks.reward_many({one.id: one.number / 7 for one in made[3:5]}).values()
+    said += [walks.add_arm("call"), walks.retire_arm("send"), walks.restore_arm("send")]
+    said += [walks.change_arms(add={"mail": None}, retire=["call"]), walks.freeze("mail")]
+    made.append(walks.decide([0.0, 0.0]))
+    said += [walks.thaw(), walks.unshadow("naive")]
+    made.append(walks.decide([1.0, 1.0], unit="bob"))
+    clock.time += 1800
+    return walks, [*said, *(one._replace(id="") for one in made), *_seen(walks, made)]
+
+
+def _seen(walks: Problem | Remote, made: list[Any]) -> list[Any]:
+    """What can be seen in the end."""
+    places = {one.id: one.number for one in made}
+    return [
+        [places[one] for one in walks.pending()],
+        walks.about(),
+        walks.belief("ann"),
+        walks.belief(),
+        walks.expected({"steps": 1, "sleep": None}, unit="bob", arms=["send", "wait"]),
+        walks.diagnostics(),
+        (walks.name, walks.note, walks.terms._replace(uid="", channel=None)),
+    ]
+
+
+def test_every_verb_answers_as_the_store_does(client: Client, store: Store, clock: Hand) -> None:
+    start = clock.time
+    _, ours = story(store, clock)
+    clock.time = start
+    _, theirs = story(client, clock)
+    for one, other in zip(ours, theirs, strict=True):
+        if isinstance(one, xr.Dataset):
+            xr.testing.assert_identical(one, other)
+        else:
+            assert one == other
+    assert sum(isinstance(one, xr.Dataset) for one in ours) == 4
+
+
+def test_logs_come_and_go(client: Client, store: Store, clock: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+    walks, _ = story(client, clock)
+    lines = list(client.export("walks"))
+    assert store.take_in(lines) == len(lines) == len(walks.events())
+    assert list(store.export("walks")) == lines
+    assert store.problem("walks").fingerprint() == walks.fingerprint()
+    assert client.take_in(lines) == 0
+    assert client.take_in([line.rstrip("\n") for line in lines], "copy") == len(lines)
+    assert client.names() == ["walks", "copy"]
+    found = store.replay(verify=True)["walks"]
+    assert client.replay(verify=True) == {"walks": found, "copy": found}
+    monkeypatch.setattr("unfog.serve.client.LINES", 4)
+    assert list(client.export("walks")) == lines
+    assert [one["seq"] for one in client.events("walks", 3)] == list(range(4, len(lines) + 1))
+    assert client.erase(unit="ann") == {"copy": 5, "walks": 5}
+
+
+def test_a_copy_is_a_store(client: Client, clock: Hand, tmp_path: Path) -> None:
+    walks, _ = story(client, clock)
+    made = client.backup("monday.unfog")
+    assert made["bytes"] == (tmp_path / "copies" / "monday.unfog").stat().st_size
+    with unfog.live.open(tmp_path / "copies" / "monday.unfog", clock=clock) as copy:
+        assert copy.problem("walks").fingerprint() == walks.fingerprint()
+
+
+def test_terms_that_json_does_not_have(client: Client) -> None:
+    rng = np.random.default_rng(3)
+    true = rng.normal(size=(200, 2))
+    found = unfog.calibrate(true + rng.normal(0, 0.5, (200, 2)), true, groups=np.arange(200) % 10)
+    given: dict[str, Any] = {
+        "context": ("a", "b"),
+        "arms": {"x": np.ones(2), "y": np.zeros(2)},
+        "features": "product",
+        "channel": found.channel,
+        "agent": unfog.AGENTS["unfog"],
+        "wait": timedelta(minutes=30),
+        "seed": 3,
+        "prior_cov": np.eye(2),
+    }
+    made = client.problem("p", **given)
+    again = client.problem("p", **given)
+    assert again.terms.wait == made.terms.wait == 1800
+    assert made.terms.channel is not None
+    np.testing.assert_array_equal(made.terms.channel.noise_cov, found.channel.noise_cov)
+    with pytest.raises(InputError, match=r"^seed: 4; allowed: as it was when the problem was made: 3$"):
+        client.problem("p", seed=4)
+
+
+Errors = list[tuple[type[Exception], str]]
+
+
+def wrongs(place: Store | Client, clock: Hand) -> Errors:
+    """Calls that are refused, and how."""
+    walks = place.problem("walks", **TERMS)
+    made = walks.decide([0.0, 0.0], key="k")
+    walks.void(walks.decide([0.0, 0.0], key="v").id)
+    walks.reward(made.id, 1.0)
+    calls: list[Any] = [
+        lambda: walks.decide([0.0, 1.0], key="k"),
+        lambda: walks.decide({"steps": 1.0}),
+        lambda: walks.decide({"steps": "one", "sleep": 0.0}),
+        lambda: walks.decide([0.0, 0.0], arms=["none"]),
+        lambda: walks.decide_many([{"context": [0, 0]}, {"context": [0, 0], "arms": ["none"]}]),
+        lambda: walks.decide_many([{"contexts": [0, 0]}]),
+        lambda: walks.decide_many([{"context": [0, 0], "key": "k2"}, {"context": [0, 1], "key": "k2"}]),
+        lambda: walks.reward(made.id, 2.0),
+        lambda: walks.reward("0-nobody", 2.0),
+        lambda: walks.reward_many({made.id: 2.0}),
+        lambda: walks.reveal(made.id, {}),
+        lambda: walks.add_arm("send"),
+        lambda: walks.freeze("none"),
+        lambda: walks.unshadow("naive"),
+        lambda: walks.shadow("nobody"),
+        lambda: walks.belief("nobody"),
+        lambda: place.problem("nothing"),
+        lambda: list(place.events("nothing")),
+        lambda: place.problem("walks", floor=0.5),
+        lambda: place.problem("other", contexts=["x"]),
+        lambda: place.problem("other", context=["x"], arms=["a"], channel={"noise_cov": 1}),
+        lambda: place.take_in(['{"kind": "decide", "problem": "x"}\n']),
+        lambda: place.erase(unit="nobody"),
+    ]
+    found: Errors = []
+    for call in calls:
+        with pytest.raises((InputError, StoreError)) as caught:
+            call()
+        found.append((type(caught.value), str(caught.value).replace(made.id, "<id>")))
+    clock.time += 7200
+    walks.decide([0.0, 0.0])
+    return found
+
+
+def test_errors_are_those_of_a_store(client: Client, store: Store, clock: Hand) -> None:
+    ours, theirs = wrongs(store, clock), wrongs(client, clock)
+    assert theirs == ours
+    assert {kind for kind, _ in ours} == {InputError, Conflict, Unknown}
+
+
+def test_what_json_cannot_say_is_refused_here(client: Client) -> None:
+    walks = client.problem("walks", **TERMS)
+    made = walks.decide([0.0, 0.0])
+    for call, field in (
+        (lambda: walks.reward(made.id, float("nan")), "value"),
+        (lambda: walks.decide([np.inf, 0.0]), "context[0]"),
+        (lambda: walks.decide({1: 0.0}), "context"),
+        (lambda: walks.decide({"steps": object(), "sleep": 1.0}), "context.steps"),
+        (lambda: walks.decide([0.0, 0.0], at=datetime(2026, 1, 1)), "at"),
+        (lambda: walks.decide([0.0, 0.0], key="\n"), "key"),
+        (lambda: client.take_in(["{}"], modules=["os"]), "modules"),
+        (lambda: client.problem("a/b").about(), "name"),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()  # type: ignore[no-untyped-call]
+        assert caught.value.field == field
+    assert len(walks.events()) == 2
+
+
+def test_a_decision_that_is_closed(client: Client, clock: Hand) -> None:
+    walks = client.problem("walks", **TERMS | {"wait": 10, "default_reward": 0.0})
+    made = walks.decide([0.0, 0.0])
+    clock.time += 60
+    assert walks.reward(made.id, 1.0).outcome == "late"
+    gone = walks.decide([0.0, 0.0], unit="ann")
+    client.erase(unit="ann")
+    with pytest.raises(Gone):
+        walks.reward(gone.id, 1.0)
+
+
+@pytest.mark.parametrize("url", ["", "walks.unfog", "ftp://here", "http://", "http://a?b", 5])
+def test_addresses_that_are_none(url: Any) -> None:
+    with pytest.raises(InputError, match=r"^url: "):
+        Client(url)
+
+
+def test_the_key_is_sent_and_not_shown(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    class Doors:
+        def admit(self, scope: Any, headers: dict[bytes, bytes], wanted: str, problem: str | None) -> None:
+            seen.append(headers.get(b"authorization"))
+            if headers.get(b"authorization") is None:
+                raise Refused(401, "A key is needed.")
+            if headers[b"authorization"] != b"Bearer secret" or wanted == "read":
+                raise Refused(403, "Not with this key.")
+
+        def may(self, headers: dict[bytes, bytes], wanted: str, problem: str) -> bool:
+            return True
+
+    Client(service.url).problem("walks", **TERMS)
+    service.service.doors = Doors()
+    monkeypatch.delenv("UNFOG_KEY", raising=False)
+    with pytest.raises(Refused, match=r"^A key is needed\. Tell a key .* UNFOG_KEY\.$") as caught:
+        Client(service.url).problem("walks")
+    assert caught.value.status == 401
+    with pytest.raises(Refused, match=r"^Not with this key\.$"):
+        Client(service.url, key="other").problem("walks").decide([0.0, 0.0])
+    monkeypatch.setenv("UNFOG_KEY", "secret\n")
+    client = Client(service.url)
+    assert client.problem("walks").decide([0.0, 0.0]).number == 0
+    assert (seen[0], seen[-1]) == (None, b"Bearer secret")
+    assert "secret" not in repr(client) + repr(client.problem("walks"))
+    with pytest.raises(InputError) as refused:
+        Client(service.url, key="séc")
+    assert "séc" not in str(refused.value)
+
+
+def test_a_client_needs_nothing_that_serves() -> None:
+    code = """
+import sys
+for name in ("starlette", "uvicorn", "httptools", "prometheus_client", "xarray", "httpx", "psycopg"):
+    sys.modules[name] = None
+import unfog
+unfog.serve.Client("http://127.0.0.1:1", retries=0)
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(StoreError, match=r"^http://127\.0\.0\.1:1 does not answer: Connection refused$"):
+        Client("http://127.0.0.1:1", retries=0).names()
+
+
+def test_bodies_are_what_curl_would_send(client: Client, service: Running) -> None:
+    """A key of the caller's own stands in the log; where there is none, one of the client's."""
+    walks = client.problem("walks", **TERMS)
+    walks.decide([0.0, 0.0], key="mine")
+    walks.decide([0.0, 0.0])
+    keys = [one["key"] for one in walks.events()[1:]]
+    assert keys[0] == "mine"
+    assert len(keys[1]) == 32
+    assert json.loads(service.http.get("/v1/problems").text)["problems"][0]["decisions"] == 2
