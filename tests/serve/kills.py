@@ -17,6 +17,7 @@ from tests.live.decider import TERMS
 from tests.serve.process import Asker, Process, Told
 
 PROBLEMS = {"walks": "unfog", "naps & more": "late"}
+ASKED = ("context", "unit", "value", "key", "arm")
 KEPT = ("arm", "probability", "denoised", "sd", "number")
 VERBS = ("decide", "batch", "reward", "reveal", "void", "arms", "freeze", "shadow", "look")
 SHARES = (34, 6, 25, 15, 4, 3, 2, 3, 8)
@@ -99,7 +100,7 @@ class Client(threading.Thread):
                 found = self._asker.ask(method, path, body)
             except (OSError, http.client.HTTPException):
                 self.lost += 1
-                time.sleep(0.02)
+                time.sleep(0.1)
             else:
                 self.refused[found.status] += 1
                 if found.status != 503:
@@ -132,7 +133,7 @@ def killed(path: Path, kills: int, clients: int, chance: random.Random) -> tuple
     """Clients at work while the service is killed so often; all of it is checked. How often each verb was
     acknowledged.
     """
-    process, over = Process(path), threading.Event()
+    process, over = Process(path, delay=0.01), threading.Event()
     process.start()
     make(process)
     working = [Client(process.port, number, over) for number in range(clients)]
@@ -140,7 +141,7 @@ def killed(path: Path, kills: int, clients: int, chance: random.Random) -> tuple
         client.start()
     try:
         for _ in range(kills):
-            time.sleep(chance.uniform(0.0, 0.6))
+            time.sleep(chance.uniform(0.1, 0.8))
             process.kill()
             process.start()
             replayed(process, verify=False)
@@ -191,7 +192,8 @@ def check(process: Process, said: list[Said], chance: random.Random) -> None:
         by_seq = {event["seq"]: event for event in events}
         own = [one for one in said if one.problem == name]
         for one in own:
-            check_one(by_key.get(one.asked["key"]) if "key" in one.asked else by_seq.get(one.answer["seq"]), one)
+            key, seq = one.asked.get("key"), one.answer.get("seq")
+            check_one(by_seq.get(seq) if key is None else by_key.get(key), one)
         seqs = [one.answer["seq"] for one in own if "seq" in one.answer]
         assert len({*seqs}) == len(seqs)
     assert sorted(everything) == [*range(1, len(everything) + 1)]
@@ -203,7 +205,7 @@ def check(process: Process, said: list[Said], chance: random.Random) -> None:
 def check_one(event: dict[str, Any] | None, one: Said) -> None:
     """The event of a call says what was asked, and what was answered."""
     assert event is not None, one
-    asked = {name: one.asked[name] for name in ("context", "unit", "value", "key", "arm") if name in one.asked}
+    asked = {name: one.asked[name] for name in ASKED if name in one.asked}
     assert {name: event.get(name) for name in asked} == asked, (event, one)
     assert event["kind"] == one.verb, (event, one)
     if one.verb == "decide":

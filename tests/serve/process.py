@@ -58,9 +58,9 @@ class Asker:
 class Process:
     """The service; started again as often as it is wanted."""
 
-    def __init__(self, path: Path, *more: str) -> None:
+    def __init__(self, path: Path, delay: float = 0.0, every: int = 500) -> None:
         self.port, self._command = free_port(), [sys.executable, str(SCRIPT), str(path)]
-        self._more = more
+        self._more = str(delay), str(every)
         self._running: subprocess.Popen[bytes] | None = None
 
     @property

@@ -1,9 +1,15 @@
-"""A service as a process of its own, to be killed or stopped: served.py PATH PORT [sync] [events a snapshot]."""
+"""A service as a process of its own, to be killed or stopped: served.py PATH PORT delay every.
+
+Each commit takes `delay` seconds longer than it does, so that a kill falls into one often enough; a snapshot
+is due after `every` events.
+"""
 
 import sys
+import time
 
 import unfog
 from unfog.live import remembered
+from unfog.live.log import Log
 from unfog.serve.doors import Open
 from unfog.serve.server import run
 from unfog.serve.service import Service
@@ -11,11 +17,23 @@ from unfog.serve.settings import Settings
 from unfog.serve.shelf import Single
 
 
-def main(path: str, port: int, sync: str = "full", every: int = 500) -> None:
+def slow(log: Log, delay: float) -> None:
+    """Let its disk take its time."""
+    flush = log._flush
+
+    def later(*given: object) -> None:
+        time.sleep(delay)
+        flush(*given)  # type: ignore[arg-type]
+
+    log._flush = later  # type: ignore[method-assign]
+
+
+def main(path: str, port: int, delay: float, every: int) -> None:
     remembered.SNAPSHOT_EVERY = every
-    store = unfog.live.open(path, sync=sync)
+    store = unfog.live.open(path)
+    slow(store.log, delay)
     run(Service(Single(store), Settings(), Open()), "127.0.0.1", port)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:4], *map(int, sys.argv[4:5]))
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))

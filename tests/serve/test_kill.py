@@ -1,4 +1,4 @@
-"""SIGKILL of the service at any moment, under 32 clients: nothing acknowledged is lost, doubled or changed."""
+"""SIGKILL of the service under 32 clients: nothing acknowledged is lost, doubled or changed."""
 
 import random
 from pathlib import Path

@@ -18,7 +18,7 @@ SWITCH = 0.0005  # seconds after which a thread that computes lets the one that 
 
 
 class Server(uvicorn.Server):
-    """Ends well when it is told to end; uvicorn's own would die of the signal in the end, as if it had not."""
+    """Ends well when it is told to end; uvicorn's own would die of the signal after all."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Stop in good order; an interrupt while that goes on stops at once."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from unfog.inputs import InputError
@@ -39,6 +40,7 @@ class Service:
         self._warming = asyncio.create_task(self._warm())
 
     async def _warm(self) -> None:
+        await asyncio.to_thread(import_module, "xarray")  # it takes long: no first look is to wait for it
         for store in self.shelf.stores():
             for name in store.names():
                 await self._remember(store, name)
