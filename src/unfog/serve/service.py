@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from starlette.types import Scope
@@ -61,6 +62,7 @@ class Service:
                 log.error("keys could not be looked at: %s", told(error))
 
     async def _warm(self) -> None:
+        await asyncio.to_thread(import_module, "xarray")  # it takes long: no first look is to wait for it
         for store in self.shelf.stores():
             for name in store.names():
                 await self._remember(store, name)

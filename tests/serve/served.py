@@ -1,0 +1,39 @@
+"""A service as a process of its own, to be killed or stopped: served.py PATH PORT delay every.
+
+Each commit takes `delay` seconds longer than it does, so that a kill falls into one often enough; a snapshot
+is due after `every` events.
+"""
+
+import sys
+import time
+
+import unfog
+from unfog.live import remembered
+from unfog.live.log import Log
+from unfog.serve.doors import Open
+from unfog.serve.server import run
+from unfog.serve.service import Service
+from unfog.serve.settings import Settings
+from unfog.serve.shelf import Single
+
+
+def slow(log: Log, delay: float) -> None:
+    """Let its disk take its time."""
+    flush = log._flush
+
+    def later(*given: object) -> None:
+        time.sleep(delay)
+        flush(*given)  # type: ignore[arg-type]
+
+    log._flush = later  # type: ignore[method-assign]
+
+
+def main(path: str, port: int, delay: float, every: int) -> None:
+    remembered.SNAPSHOT_EVERY = every
+    store = unfog.live.open(path)
+    slow(store.log, delay)
+    run(Service(Single(store), Settings(), Open()), "127.0.0.1", port)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))
