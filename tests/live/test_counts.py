@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.live.ground import Hand, opened, problem
 from tests.live.played import terms
 from unfog.live import Problem, Store
 from unfog.live import open as open_store
@@ -149,3 +150,18 @@ def test_it_is_judged_the_same_whichever_comes_first(store: Store, agent: str) -
     assert found[0].judged == 40
     assert 0 < found[0].inside[0] < 40
     assert found[0].inside.tolist() == found[1].inside.tolist()
+
+
+def test_decisions_of_today_are_of_the_day_of_the_clock(tmp_path: Path) -> None:
+    clock = Hand(3 * 86_400.0 - 2.0)
+    with opened(tmp_path, clock) as store:
+        found = problem(store)
+        found.decide([0.1, 0.2])
+        found.decide([0.3, 0.2])
+        assert found.about()["decisions_today"] == 2
+        clock.time += 3.0
+        assert found.about()["decisions_today"] == 0
+        found.decide([0.3, 0.2])
+        assert (found.about()["decisions_today"], found.about()["decisions"]) == (1, 3)
+    with opened(tmp_path, clock) as store:
+        assert problem(store).about()["decisions_today"] == 1

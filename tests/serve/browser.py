@@ -104,7 +104,7 @@ class Page:
         self.tell("Emulation.setDeviceMetricsOverride", size)
 
     def scheme(self, name: str) -> None:
-        """light or dark."""
+        """Light or dark."""
         self.tell(
             "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]}
         )

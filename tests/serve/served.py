@@ -10,6 +10,7 @@ import time
 import unfog
 from unfog.live import remembered
 from unfog.live.log import Log
+from unfog.serve.binding import bound
 from unfog.serve.doors import Open
 from unfog.serve.server import run
 from unfog.serve.service import Service
@@ -32,7 +33,7 @@ def main(path: str, port: int, delay: float, every: int) -> None:
     remembered.SNAPSHOT_EVERY = every
     store = unfog.live.open(path)
     slow(store.log, delay)
-    run(Service(Single(store), Settings(), Open()), "127.0.0.1", port)
+    run(Service(Single(store), Settings(), Open()), bound("127.0.0.1", port), lambda: None)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from selenium.webdriver.common.keys import Keys
 
 import unfog
 from tests.serve.browser import Page, browser, page
-from tests.serve.running import TERMS, Running, running
+from tests.serve.running import Running, running
 from unfog.lab import demo
 
 __all__ = ["browser", "page"]
@@ -94,7 +94,9 @@ def test_every_number_is_what_the_service_said(clinic: Running, page: Page, view
             continue
         assert float(one["value"]) == pytest.approx(wanted, rel=1e-12), one
         if not one["time"]:
-            assert read(one["text"], one["scale"]) == pytest.approx(wanted, rel=5e-6 if one["table"] else 5e-3), one
+            assert read(one["text"], one["scale"]) == pytest.approx(
+                wanted, rel=5e-6 if one["table"] else 5e-3
+            ), one
     said = json.dumps(answers)
     stray = [token for text in page.words() for token in re.findall(r"\d[\d.,]*", text.replace(",", ""))]
     assert [token for token in stray if token.rstrip(".") not in said] == []
@@ -118,14 +120,27 @@ def test_every_panel_says_what_to_look_for_and_each_plot_is_described(clinic: Ru
     panels = page.run(
         "return [...document.querySelectorAll('.panel')].map((one) => [one.id, one.querySelector('.look').textContent])"
     )
-    wanted = {"denoising", "bias", "innovations", "bank", "waiting", "rewards", "shadows", "arms", "calibration"}
+    wanted = {
+        "denoising",
+        "bias",
+        "innovations",
+        "bank",
+        "waiting",
+        "rewards",
+        "shadows",
+        "arms",
+        "calibration",
+    }
     assert {name for name, _ in panels} == wanted
     assert all(len(said) > 60 for _, said in panels)
     drawings = page.run("return [...document.querySelectorAll('.drawing')].map((one) => one.ariaLabel)")
     assert len(drawings) >= 7
     assert all(said and re.search(r"now|points", said) for said in drawings)
     alarm = clinic.http.get("/v1/problems/air/diagnostics").json()["alarm"]
-    assert page.run("return [...document.querySelectorAll('.banner.alarm li')].map((e) => e.textContent)") == alarm
+    assert (
+        page.run("return [...document.querySelectorAll('.banner.alarm li')].map((e) => e.textContent)")
+        == alarm
+    )
     assert alarm
     page.open(f"{clinic.url}/#/problem/clinic")
     page.shown()
@@ -147,7 +162,9 @@ def test_it_is_used_by_keyboard_alone(clinic: Running, page: Page) -> None:
     assert page.focused() == "h1# clinic"
     _tab_to(page, "select#unit")
     page.press(Keys.ARROW_DOWN)
-    page.wait("return location.hash.includes('unit=') && document.querySelector('#bias').textContent.includes('unit patient')")
+    page.wait(
+        "return location.hash.includes('unit=') && document.querySelector('#bias').textContent.includes('unit patient')"
+    )
     assert page.focused().startswith("select#unit")
     _tab_to(page, "summary# Numbers of: Rewards")
     page.press(Keys.ENTER)
@@ -174,7 +191,9 @@ def test_a_phone_needs_no_scrolling_sideways(clinic: Running, page: Page) -> Non
         assert page.run(SMALLEST) >= 12
     page.open(f"{clinic.url}/#/problem/clinic")
     page.shown()
-    widths = page.run("return [...document.querySelectorAll('.drawing canvas')].map((one) => one.clientWidth)")
+    widths = page.run(
+        "return [...document.querySelectorAll('.drawing canvas')].map((one) => one.clientWidth)"
+    )
     assert min(widths) > 200
     assert max(widths) < PHONE
 
@@ -223,19 +242,27 @@ def test_it_updates_by_itself_and_leaves_everything_in_place(tmp_path: Path, pag
         page.unfold()
         page.run("window.same = true; scrollTo(0, 700); document.querySelector('#arms summary').focus()")
         before = page.run("return [scrollY, document.activeElement.parentElement.parentElement.id]")
-        canvases = page.run("window.canvases = [...document.querySelectorAll('canvas')]; return window.canvases.length")
+        canvases = page.run(
+            "window.canvases = [...document.querySelectorAll('canvas')]; return window.canvases.length"
+        )
         _decide(found, 1)
         page.wait("return document.querySelector('[data-from=\"problem/decisions\"]').dataset.value === '13'")
         page.wait("return document.querySelector('[data-from=\"history/kept\"]').dataset.value === '13'")
         assert page.run("return [scrollY, document.activeElement.parentElement.parentElement.id]") == before
         assert before[1] == "arms"
-        assert page.run("return window.same && [...document.querySelectorAll('details')].every((one) => one.open)")
+        assert page.run(
+            "return window.same && [...document.querySelectorAll('details')].every((one) => one.open)"
+        )
         kept = "return window.canvases.filter((one) => one.isConnected).length"
         assert page.run(kept) == canvases > 3
         page.run("location.hash = '#/'")
-        page.wait("return document.querySelector('[data-from=\"problems/problems/0/decisions\"]')?.dataset.value === '13'")
+        page.wait(
+            "return document.querySelector('[data-from=\"problems/problems/0/decisions\"]')?.dataset.value === '13'"
+        )
         _decide(found, 1)
-        page.wait("return document.querySelector('[data-from=\"problems/problems/0/decisions\"]').dataset.value === '14'")
+        page.wait(
+            "return document.querySelector('[data-from=\"problems/problems/0/decisions\"]').dataset.value === '14'"
+        )
         assert page.errors() == []
 
 
@@ -255,7 +282,9 @@ def test_it_says_when_the_service_is_lost_and_comes_back(tmp_path: Path, page: P
         port = int(found.url.rsplit(":", 1)[1])
         page.open(f"{found.url}/#/problem/walks")
         page.shown()
-    page.wait("return /does not answer, last answer \\d+ s ago/.test(document.getElementById('status').textContent)")
+    page.wait(
+        "return /does not answer, last answer \\d+ s ago/.test(document.getElementById('status').textContent)"
+    )
     assert page.run("return document.querySelector('h1').textContent") == "walks"
     assert page.run("return document.querySelectorAll('main .number').length") > 20
     with running(tmp_path / "a.unfog", port=port) as found:

@@ -17,6 +17,7 @@ from unfog.live.tallies import Happening, Tallies
 from unfog.live.tracks import Bias, Tracks
 from unfog.maths.arrays import Array
 
+DAY = 86_400  # seconds
 ANY = "any"  # stands for all arms where they come with each decision
 
 
@@ -29,16 +30,18 @@ class Watch:
         self.tallies: Tallies = tallies.none_yet(dim, max(arms, 1))
         self.readings: Innovations | None = innovations.none_yet(dim) if expects else None
         self.tracks = Tracks(dim)
+        self.day = (0, 0)  # that of the last decision, in UTC, counted from 1970; how many there were on it
         self._made, self._binary = made, made.terms.rewards == "bernoulli"
 
     def content(self) -> tuple[Any, ...]:
         """All of it, in nested values."""
-        return self.tallies, self.readings, self.tracks.content()
+        return self.tallies, self.readings, self.tracks.content(), self.day
 
     def fill(self, content: tuple[Any, ...]) -> None:
         """As it was."""
-        self.tallies, self.readings, tracks = content
+        self.tallies, self.readings, tracks, day = content
         self.tracks.fill(tracks)
+        self.day = day[0], day[1]
 
     def decided(self, place: int, noisy: Array, law: tuple[Array, Array] | None) -> None:
         """A decision, on a reading (1, d) of which this mean and variance were expected, (1, d) each."""
@@ -49,6 +52,12 @@ class Watch:
     def believed(self, number: int, time: float, unit: str, bias: Bias) -> None:
         """What was believed of a unit's bias when a decision was made: a sample is kept now and then."""
         self.tracks.decided(number, time, unit, bias, self.readings)
+        today = int(time // DAY)
+        self.day = (today, self.day[1] + 1 if today == self.day[0] else 1)
+
+    def on_day_of(self, time: float) -> int:
+        """Decisions on the day that this time is in, which is today: of days before nothing is known."""
+        return self.day[1] if int(time // DAY) == self.day[0] else 0
 
     def rewarded(self, place: int, value: float, law: tuple[Array, Array] | None) -> None:
         """A reward that is learnt, of which this mean and variance, (1,) each, were expected."""

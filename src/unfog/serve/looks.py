@@ -4,8 +4,11 @@ from typing import Any
 
 from unfog.inputs import InputError
 from unfog.live.named import whole
+from unfog.live.ring import MOST
 from unfog.serve import strict
 from unfog.serve.calls import Call
+
+POINTS = 2000  # unless told
 
 
 def about(call: Call) -> dict[str, Any]:
@@ -40,6 +43,11 @@ def _value(field: str, text: str) -> Any:
         return text if field == "unit" else strict.read(text.encode())
     except strict.Malformed as error:
         raise InputError(field, text, f"JSON ({error})") from None
+
+
+def history(call: Call) -> dict[str, Any]:
+    """The past of all units or of one, thinned to so many points: what the page draws."""
+    return call.problem.history(call.query.get("unit"), call.number("points", 1, MOST, POINTS))
 
 
 def diagnostics(call: Call) -> dict[str, Any]:

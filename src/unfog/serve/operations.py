@@ -58,6 +58,15 @@ OPERATIONS = (
         looks.expected,
         query=("context", "unit", "arms", "at", "noise"),
     ),
+    Operation(
+        "history",
+        "GET",
+        f"{PROBLEM}/history",
+        "read",
+        looks.history,
+        done=Done.BESIDE,
+        query=("unit", "points"),
+    ),
     Operation("diagnostics", "GET", f"{PROBLEM}/diagnostics", "read", looks.diagnostics),
     Operation(
         "events",

@@ -81,9 +81,12 @@ class Service:
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(EVERY)
-            for store in self.shelf.stores():
+            stores = self.shelf.stores()
+            for store in stores:
                 for name in store.names():
                     await self._expired(store, name)
+            for store in [one for one in self._writers if one not in stores and one.log.lost is not None]:
+                await asyncio.to_thread(self._writers.pop(store).close)
 
     async def _expired(self, store: Store, name: str) -> None:
         try:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from unfog import live
 from unfog.inputs import InputError
-from unfog.live import Store
 from unfog.live.errors import StoreError
 from unfog.serve import binding, server
 from unfog.serve.doors import Doors, Keyed, Open
@@ -36,11 +36,13 @@ class Started(NamedTuple):
     new: bool  # whether the store was made just now
 
 
-def shelf_of(wanted: Wanted) -> Shelf:
-    """The problems of a store."""
+def shelf_of(wanted: Wanted, url: str) -> Shelf:
+    """The problems of a store; those of a database are shared with others, who come to `url`."""
     if is_database(wanted.store):
-        raise InputError("store", "a database", "a file: databases are not known to this version")
-    return Single(Store(wanted.store, wanted.sync))
+        from unfog.live.postgres.shared import Shared
+
+        return Shared(wanted.store, wanted.settings.advertise or url, sync=wanted.sync)
+    return Single(live.open(wanted.store, sync=wanted.sync))
 
 
 def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
@@ -63,7 +65,8 @@ def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
     with opened:
         doors = doors_of(ring_of(wanted.store), wanted.store, opened)
         new = not is_database(wanted.store) and not Path(wanted.store).exists()
-        shelf, url = shelf_of(wanted), binding.url_of(opened)
+        url = binding.url_of(opened)
+        shelf = shelf_of(wanted, url)
         service = Service(shelf, wanted.settings, doors)
 
         def listening() -> None:

@@ -27,6 +27,8 @@ EMPTY = 60.0  # seconds after which a problem that was placed and never made is 
 class Shared:
     """Threads may share it. `url` is where other processes reach this one."""
 
+    single = False  # each problem has a store of its own
+
     def __init__(
         self,
         dsn: str,
@@ -70,6 +72,12 @@ class Shared:
     def stores(self) -> list[Store]:
         """Those that this process serves."""
         return [store for name, store in list(self._stores.items()) if self.owners.holds(name)]
+
+    def here(self, name: str) -> Store | None:
+        """The open store that has a problem, if it may be used now; nobody is asked."""
+        found = self._stores.get(name)
+        usable = found is not None and not self._is_lost(name, found) and self.owners.holds(name)
+        return found if usable else None
 
     def store(self, name: str) -> Store:
         """The open store that has a problem; Elsewhere: another process has it, StoreError: nobody yet."""
