@@ -18,7 +18,7 @@ from tests.live.played import NAMES, VECTORS, Player, terms
 from unfog.inputs import InputError
 from unfog.live import spreadsheet, transfer
 from unfog.live.errors import Conflict, StoreError, Unknown
-from unfog.live.log import Log
+from unfog.live.file import File
 from unfog.live.problem import Problem
 from unfog.live.store import Store
 
@@ -76,7 +76,7 @@ def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> Non
 def test_an_import_that_was_cut_short_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines, found = exported(tmp_path, "late")
     disk = Disk()
-    monkeypatch.setattr("unfog.live.store.Log", partial(Log, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.File", partial(File, connect=disk.connect))
     monkeypatch.setattr(transfer, "CHUNK", 20)
     with other(tmp_path) as store:
         disk.fail([10])

@@ -36,8 +36,8 @@ SETTINGS = {
     "lock_timeout": f"{LOCKED}s",
     "default_transaction_isolation": "read committed",
 }
-# With both a row is on the server's disk when its commit returns. "normal" does not wait for standbys, so that
-# it may be gone if the server is lost for good. "off" would forget rows when a server process is killed.
+# With both a row is on the server's disk when its commit returns. "normal" does not wait for standbys, so
+# that it may be gone if the server is lost for good. "off" would forget rows when a server process is killed.
 SYNC = {"full": "on", "normal": "local"}
 
 
