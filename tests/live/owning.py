@@ -1,7 +1,7 @@
-"""A process that serves the problems it owns, for tests to kill and stop: owning.py DSN, lines of JSON in and out.
+"""A process that serves the problems it owns, for tests to kill and stop: owning.py DSN.
 
-It listens on a port of its own and prints its url. A request names a verb and a key; the answer is `done`,
-`elsewhere` with a url, or `error`: then nothing is acknowledged, and it is to be asked again.
+It listens on a port of its own, prints its url, and answers lines of JSON. A request names a verb and a key;
+the answer is `done`, or `elsewhere` with a url, or `error`: then nothing is acknowledged.
 """
 
 import json

@@ -19,6 +19,7 @@ from unfog.live.postgres.shared import Shared
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = 6
+GRACE = 0.2  # seconds for answers that were on their way
 PATIENCE = 1.0  # seconds a client waits for an answer
 
 
@@ -54,6 +55,7 @@ class Pair:
         self.processes = [first, Process(dsn)]
         self.kept: dict[str, list[Any]] = {}  # what was acknowledged, by key
         self.last = 0.0  # when a decision was acknowledged
+        self._served_at = ""
         self._stop = threading.Event()
         self._clients = [threading.Thread(target=self._work, args=(i,)) for i in range(CLIENTS)]
         for client in self._clients:
@@ -83,25 +85,23 @@ class Pair:
         """The owner, and start another."""
         owner = self.owner()
         owner.end()
-        seconds = self.served_again(
-            time.monotonic() + 0.2
-        )  # answers that were on their way count for nothing
-        self.processes = [one for one in self.processes if one is not owner]
-        self.processes.append(Process(self.dsn))
-        return seconds + 0.2
+        seconds = self.served_again(time.monotonic() + GRACE) + GRACE
+        new = Process(self.dsn)
+        self.processes = [new if one is owner else one for one in self.processes]
+        return seconds
 
     def stop_and_wake(self) -> float:
         """The owner is stopped until another has taken over; then it goes on where it was."""
         owner = self.owner()
         ((epoch,),) = self.said("SELECT epoch FROM owner")
         owner.send(signal.SIGSTOP)
-        seconds = self.served_again(time.monotonic() + 0.2)
+        seconds = self.served_again(time.monotonic() + GRACE) + GRACE
         ((now, rows),) = self._of(epoch)
         assert now > epoch
         owner.send(signal.SIGCONT)
         time.sleep(0.5)
         assert self._of(epoch) == [(now, rows)]  # nobody else was stopped meanwhile
-        return seconds + 0.2
+        return seconds
 
     def _of(self, epoch: int) -> list[tuple[Any, ...]]:
         return self.said(
@@ -128,21 +128,19 @@ class Pair:
 
     def _until_done(self, asked: dict[str, Any]) -> list[Any]:
         """Ask one process and then the other, with the same key, until it is acknowledged."""
-        attempt = 0
         while not self._stop.is_set():
-            url = self.processes[attempt % 2].url
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                said = ask(url, asked)
-                if "done" in said:
-                    self.kept[asked["key"]] = said["done"]
-                    self.last = time.monotonic()
-                    return list(said["done"])
-            attempt += 1
+            for process in sorted(self.processes, key=lambda one: one.url != self._served_at):
+                with contextlib.suppress(OSError, ValueError):
+                    said = ask(process.url, asked)
+                    if "done" in said:
+                        self.kept[asked["key"]] = said["done"]
+                        self.last, self._served_at = time.monotonic(), process.url
+                        return list(said["done"])
             time.sleep(0.02)
         return []
 
     def check(self) -> int:
-        """Everything that was acknowledged is there, as it was answered, and once; how many rows there are."""
+        """Everything that was acknowledged is there, as it was answered, and once; the count of rows."""
         with Shared(self.dsn, "tcp://check") as shared:
             while True:
                 with contextlib.suppress(Exception):
