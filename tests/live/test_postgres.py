@@ -114,19 +114,19 @@ def do_rewrite(log: Log, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("do", [do_commit, do_keep, do_rewrite])
-def test_a_session_that_is_ended_at_each_statement(postgres: str, do: Any, late: bool) -> None:
+def test_a_session_that_is_ended_at_each_statement(postgres: str, do: Any) -> None:
     first, reached = 1, True
     while reached:
-        reached = ended(postgres, do, range(first, first + 1 + first % 3), late)
+        reached = ended(postgres, do, range(first, first + 1 + first % 3), late=first % 2 == 0)
         first += 1
     assert first > 2
+    ended(postgres, do, range(1, 2), late=True)
 
 
 def ended(postgres: str, do: Any, calls: range, late: bool) -> bool:
     """One call while the server ends sessions around these statements; whether it got so far."""
-    server, name = Server(postgres), f"walks {calls}"
+    server, name = Server(postgres), f"walks {calls} {late}"
     with log_at(postgres, name, owned(postgres, name), server.connect) as log:
         old, said = put(log, 3, name), ""
         new = old if do is do_keep else old + made(log, 2, name)
@@ -299,6 +299,22 @@ def test_an_owner_that_could_not_renew_does_not_answer(
         assert taken.replay(verify=True)["p"].same
 
 
+def test_snapshots_are_made_for_whoever_takes_over(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "EVERY", 3600.0)
+    monkeypatch.setattr(shared, "TAIL", 5)
+    with Shared(postgres, "http://a") as a:
+        walks = problem(a.place("p"))
+        found = []
+        for count in (3, 3, 6):
+            for _ in range(count):
+                walks.decide([0.5, -1.0])
+            a._tend()
+            kept = a.store("p").log.snapshot("p")
+            found.append(kept and kept[0])
+            monkeypatch.setattr(shared, "SAVED", 0.0)
+    assert found == [None, 7, 13]
+
+
 @pytest.mark.slow
 def test_problems_that_nobody_serves_are_taken_over(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "EVERY", 0.05)
@@ -410,7 +426,7 @@ def test_a_database_of_another_version_is_refused(postgres: str) -> None:
 
 
 def test_names_that_are_hard_to_write(postgres: str) -> None:
-    names = ['Zoë\'s 100% "steps"', "a\\b;--", "日本", "ﬁ", "fi", " x ", "%s"]
+    names = ['Zoë\'s 100% "steps"', "a\\b;--", "ﬁ", "%s"]
     with Shared(postgres, "http://a") as a:
         for name in names:
             walks = problem(a.place(name), name)
