@@ -68,7 +68,7 @@ def found(log: Log, number: int) -> None:
 
 def faults(log: Log, number: int) -> None:
     """Print for each call that failed whether anything was refused."""
-    arm, path = ctypes.CDLL(None).unfog_arm, log.path
+    arm, path = ctypes.CDLL(None).unfog_arm, Path(log.place.label)
     log.close()
     for code in (errno.EIO, errno.ENOSPC):
         for call in range(1, number):

@@ -44,6 +44,7 @@ class Log:
         self._queue = Queue(place.name, place.only)
         self._commits = threading.Lock()  # whoever uses the connection has it
         self._closed = False
+        self._failures: tuple[type[BaseException], ...] = (*place.failures, OSError, StoreError)
         try:
             rewriting = self._open()
         except BaseException:
@@ -257,7 +258,7 @@ class Log:
             rows = self._queue.rows()
             tails = self.place.write(self._queue.tails, rows, change)
             self._queue.done(rows, tails)
-        except (*self.place.failures, OSError, StoreError) as error:
+        except self._failures as error:
             self._fail(error)
         except BaseException as error:
             self._fail(error)

@@ -32,10 +32,16 @@ class Place(Protocol):
 
     name: str  # in a word, for messages
     label: str  # where it is, for messages
-    path: Path | None  # the file, where it is one
-    only: str | None  # the problem whose rows alone are kept here; None: those of any problem
     pid: int  # the process that opened it
     failures: tuple[type[BaseException], ...]
+
+    @property
+    def path(self) -> Path | None:
+        """The file, where it is one."""
+
+    @property
+    def only(self) -> str | None:
+        """The problem whose rows alone are kept here; None: those of any problem."""
 
     @property
     def is_open(self) -> bool:

@@ -138,6 +138,10 @@ class Remembered:
         """What the log says of a problem, to be changed without changing what is remembered."""
         return folded(self.made(name), self.log.read(name))[0]
 
+    def unsaved(self, name: str) -> int:
+        """Events since the last snapshot that somebody who starts anew would have to read."""
+        return self._since.get(name, 0)
+
     def snapshot(self) -> None:
         """Write down what is remembered, so that the next start is quick."""
         for name in list(self._states):

@@ -36,8 +36,8 @@ SETTINGS = {
     "lock_timeout": f"{LOCKED}s",
     "default_transaction_isolation": "read committed",
 }
-# With both a row is on the server's disk when its commit returns. "normal" does not wait for standbys, so that
-# it may be gone if the server is lost for good. "off" would forget rows when a server process is killed.
+# With both a row is on the server's disk when its commit returns. "normal" does not wait for standbys, so
+# that it may be gone if the server is lost for good. "off" would forget rows when a server process is killed.
 SYNC = {"full": "on", "normal": "local"}
 
 
@@ -70,8 +70,9 @@ def connected(dsn: str, sync: str = "full", connect: Connect = plain) -> "psycop
     """A connection to tables of this version, set up."""
     connection = connect(dsn)
     try:
-        for name, value in {**SETTINGS, "synchronous_commit": SYNC[sync]}.items():
-            connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        settings = {**SETTINGS, "synchronous_commit": SYNC[sync]}
+        said = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS x (name, value)"
+        connection.execute(said, (list(settings), list(settings.values())))
         layout.prepare(connection)
         (fsync,) = connection.execute("SHOW fsync").fetchone() or ("",)
         if sync == "full" and fsync != "on":

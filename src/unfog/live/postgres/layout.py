@@ -48,8 +48,9 @@ def prepare(connection: psycopg.Connection) -> None:
 
 
 def _version(connection: psycopg.Connection) -> int | None:
-    row = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.layout",)).fetchone()
-    if row is None or row[0] is None:
+    # Not by to_regclass, which answers from a cache: while this waits for the lock another makes the table.
+    there = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'layout'"
+    if connection.execute(there, (SCHEMA,)).fetchone() is None:
         return None
     version = connection.execute("SELECT version FROM layout").fetchone()
     return 0 if version is None else int(version[0])
@@ -61,5 +62,5 @@ def _lay_out(connection: psycopg.Connection) -> None:
         raise StoreError(f"the database {connection.info.dbname} has the encoding {encoding}; allowed: UTF8")
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
     for table in TABLES:
-        connection.execute(table)  # type: ignore[call-overload]
+        connection.execute(table)
     connection.execute("INSERT INTO layout VALUES (%s)", (VERSION,))

@@ -77,7 +77,7 @@ class PostgresPlace:
             except BaseException:
                 connection.close()
                 raise
-        except (*self.failures, OSError) as error:
+        except (psycopg.Error, UnicodeError, OSError) as error:
             raise StoreError(f"{self.label} cannot be opened: {self.reason(error)}") from error
         self.connection, self._mine = connection, mine
         return contents
@@ -97,12 +97,14 @@ class PostgresPlace:
         return tails if not rows else {self.only: Tail(self._mine.number, rows[-1].seq, rows[-1].time)}
 
     def _changed(self, rows: Sequence[Row], change: Change) -> bool:
-        with self.alone.transaction():
-            if not table.lock(self.alone, self._mine):
-                return False
-            if rows:
-                table.append(self.alone, self._mine, rows)
-            change()
+        self.alone.execute("BEGIN")
+        if not table.lock(self.alone, self._mine):
+            self.alone.execute("ROLLBACK")
+            return False
+        if rows:
+            table.append(self.alone, self._mine, rows)
+        change()
+        self.alone.execute("COMMIT")
         return True
 
     def _lose(self, connection: "Connection") -> NoReturn:

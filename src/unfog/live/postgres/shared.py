@@ -21,6 +21,8 @@ from unfog.live.postgres.place import PostgresPlace
 from unfog.live.store import Store
 
 EVERY = 1.0  # seconds between renewals
+TAIL = 1000  # events that whoever takes over may have to read ...
+SAVED = 10.0  # ... or those of so many seconds
 EMPTY = 60.0  # seconds after which a problem that was placed and never made is given back
 
 
@@ -43,6 +45,7 @@ class Shared:
         self.owners = Owners(dsn, url, connect=connect)
         self._stores: dict[str, Store] = {}
         self._since: dict[str, float] = {}
+        self._saved: dict[str, float] = {}  # when a snapshot was last made
         self._lock = threading.RLock()  # of claims; who asks for a store that is open does not wait for it
         self._closing = threading.Event()
         self.owners.names()  # so that a database that cannot be used is refused now
@@ -163,13 +166,24 @@ class Shared:
                 work()
 
     def _tend(self) -> None:
-        """Drop what is lost, give back what was never made, and serve what nobody serves."""
+        """Drop what is lost, give back what was never made, save the rest, and serve what nobody serves."""
         with self._lock:
             self._drop_lost()
             self._give_back()
+        for name in list(self._stores):
+            with contextlib.suppress(StoreError):  # it is a cache
+                self._save(name)
         for name in self.owners.abandoned():
             if not self._closing.is_set():
                 self._adopt(name)
+
+    def _save(self, name: str) -> None:
+        store = self._stores.get(name)
+        if store is None or store.unsaved(name) < TAIL:
+            return
+        if passing() - self._saved.get(name, -SAVED) >= SAVED:
+            store.snapshot()
+            self._saved[name] = passing()
 
     def _adopt(self, name: str) -> None:
         with contextlib.suppress(StoreError):  # another process was quicker

@@ -61,7 +61,8 @@ def contents(connection: "Connection", mine: Mine) -> Contents:
     found = connection.execute(said, mine.own).fetchone()
     if found is None:
         return Contents({}, 0, 0.0, False)
-    return Contents({mine.problem: Tail(mine.number, *found)}, *found, False)
+    seq, time = found
+    return Contents({mine.problem: Tail(mine.number, seq, time)}, seq, time, False)
 
 
 def kept(connection: "Connection", mine: Mine) -> int | None:

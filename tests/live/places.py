@@ -1,0 +1,74 @@
+"""Places for logs, for tests that hold for all of them: a file, and a problem in a real PostgreSQL."""
+
+from pathlib import Path
+from typing import Protocol
+
+import psycopg
+
+from unfog.live.file import File
+from unfog.live.log import Log, Row
+from unfog.live.postgres.connecting import Connect, plain
+from unfog.live.postgres.owners import Owners
+from unfog.live.postgres.place import PostgresPlace
+
+
+class Ground(Protocol):
+    """Where logs are opened one after the other."""
+
+    def open(self, sync: str = "full") -> Log:
+        """The log of the problem "walks"."""
+
+    def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
+        """What the database answers to a statement over the connection of a log."""
+
+
+class Files:
+    """A file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self, sync: str = "full") -> Log:
+        return Log(File(self.path, sync))
+
+    def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
+        assert isinstance(log.place, File)
+        return log.place.alone.execute(statement).fetchall()
+
+
+class Database:
+    """A problem in a database, owned anew with each opening."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+
+    def open(self, sync: str = "full") -> Log:
+        return Log(PostgresPlace(self.dsn, "walks", owned(self.dsn, "walks"), sync))
+
+    def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
+        assert isinstance(log.place, PostgresPlace)
+        cursor = log.place.alone.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def owned(dsn: str, problem: str) -> int:
+    """Take a problem over, whoever has it; the epoch. The next one may take it over at once."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        if connection.execute("SELECT to_regclass('unfog.owner')").fetchone() != (None,):
+            connection.execute("UPDATE unfog.owner SET lease_until = now() WHERE problem = %s", (problem,))
+    owners = Owners(dsn)
+    epoch = owners.claim(problem)
+    owners.close()
+    assert epoch is not None
+    return epoch
+
+
+def log_at(dsn: str, problem: str, epoch: int, connect: Connect = plain) -> Log:
+    """The log of an owner."""
+    return Log(PostgresPlace(dsn, problem, epoch, connect=connect))
+
+
+def contents(ground: Ground) -> list[Row]:
+    """What a log has that is opened anew."""
+    with ground.open("normal") as log:
+        return list(log.read())
