@@ -37,13 +37,10 @@ class Columns:
         self._data = np.concatenate((self._data, np.full((more, self._data.shape[1]), np.nan)))
 
     def extend(self, rows: Sequence[Sequence[float]]) -> None:
-        """More rows; of each the first columns, and nothing of the others."""
-        new = np.array(rows).T
-        self._make_room(new.shape[1])
-        place = slice(self._size, self._size + new.shape[1])
-        self._data[: len(new), place] = new
-        self._data[len(new) :, place] = np.nan
-        self._size = place.stop
+        """More rows."""
+        self._make_room(len(rows))
+        self._data[:, self._size : self._size + len(rows)] = np.array(rows).T
+        self._size += len(rows)
 
     def _make_room(self, more: int) -> None:
         """For so many rows; a quarter beyond what is kept, so that old ones are seldom let go of."""

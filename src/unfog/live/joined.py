@@ -54,12 +54,14 @@ def _first(era: tuple[int, tuple[str, ...]]) -> int:
     return era[0]
 
 
-def row(around: Around, time: float, unit: int, body: Mapping[str, Any]) -> list[float]:
-    """The row of a decision, without its shadows; of one that was erased there is nothing."""
+def row(
+    around: Around, time: float, unit: int, body: Mapping[str, Any], shadows: Collection[str] = ()
+) -> list[float]:
+    """The row of a decision, with what these shadows did; of one that was erased there is nothing."""
     names = around.coordinates
     if body.get("erased"):
-        return [nan] * (FIRST + 4 * len(names))
-    noisy, mean, sd = body["context"], body["denoised"], body["sd"]
+        return [nan] * (FIRST + 4 * len(names) + 2 * len(shadows))
+    noisy, mean, sd, others = body["context"], body["denoised"], body["sd"], body.get("shadow", {})
     chance = body["probability"]
     return [
         time,
@@ -72,7 +74,12 @@ def row(around: Around, time: float, unit: int, body: Mapping[str, Any]) -> list
         *[mean[name] for name in names],
         *[sd[name] for name in names],
         *[nan] * len(names),
+        *[x for name in shadows for x in _shadow(around, body, others.get(name))],
     ]
+
+
+def _shadow(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any] | None) -> tuple[float, float]:
+    return (nan, nan) if shadow is None else (agreement(body, shadow), weight(around, body, shadow))
 
 
 def _lowest(around: Around, body: Mapping[str, Any]) -> float:
