@@ -149,3 +149,22 @@ def test_it_is_judged_the_same_whichever_comes_first(store: Store, agent: str) -
     assert found[0].judged == 40
     assert 0 < found[0].inside[0] < 40
     assert found[0].inside.tolist() == found[1].inside.tolist()
+
+
+def test_decisions_of_a_day_are_those_since_midnight(store: Store, clock: Clock, tmp_path: Path) -> None:
+    walks = store.problem("walks", **terms("unfog"))
+    clock.now = 20_000 * 86_400.0 - 1
+    walks.decide(READING)
+    assert walks.about()["decisions_today"] == 1
+    clock.now += 1
+    assert walks.about()["decisions_today"] == 0
+    walks.decide(READING)
+    clock.now += 86_399
+    walks.decide(READING)
+    assert (walks.about()["decisions_today"], walks.about()["decisions"]) == (2, 3)
+    store.close()
+    with open_store(tmp_path / "counted.unfog", sync="normal", clock=clock) as again:
+        assert again.problem("walks").about()["decisions_today"] == 2
+        assert again.replay()["walks"].same
+        clock.now += 1
+        assert again.problem("walks").about()["decisions_today"] == 0

@@ -34,7 +34,7 @@ OUTSIDE = "the caller's: an intercept, and slopes of contexts as they are"
 INSIDE = "those of features of contexts in deviations from their mean"
 
 
-def about(state: State, name: str) -> dict[str, Any]:
+def about(state: State, name: str, now: float) -> dict[str, Any]:
     """The problem itself, as JSON has it."""
     terms, arms, units = state.terms, state.arms, [unit for unit in state.mind.channels if unit]
     return {
@@ -55,6 +55,7 @@ def about(state: State, name: str) -> dict[str, Any]:
         "reveal_within": terms.reveal_within,
         "note": state.made.note or None,
         "decisions": state.number,
+        "decisions_today": state.watch.decisions_on(now),
         "rewards": state.watch.tallies.counts.rewards,
         "pending": sum(not found.settled for found in state.open.values()),
         "alarm": alarm(state),

@@ -32,7 +32,7 @@ class Looking(Handle):
     def about(self) -> dict[str, Any]:
         """What there is to know of the problem itself, as JSON has it: arms, units, shadows, counts."""
         with self.store.lock:
-            return inside.about(self.store.up_to_date(self.name), self.name)
+            return inside.about(self.store.up_to_date(self.name), self.name, self.store.now())
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""

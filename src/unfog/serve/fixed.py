@@ -20,7 +20,7 @@ from unfog.serve.forward import forwarded
 from unfog.serve.refusals import Refused, busy
 from unfog.serve.service import Service
 
-LISTED = ("agent", "decisions", "pending", "alarm")
+LISTED = ("agent", "decisions", "decisions_today", "pending", "alarm")
 
 
 async def problems(service: Service, scope: Scope) -> Answer:

@@ -1,16 +1,26 @@
-"""What can be seen of a problem: itself, what is believed, whether it works."""
+"""What can be seen of a problem: itself, its past, what is believed, whether it works."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from unfog.inputs import InputError
 from unfog.live.named import whole
-from unfog.serve import strict
+from unfog.live.ring import MOST
+from unfog.serve import pieces, strict
 from unfog.serve.calls import Call
+
+POINTS = 2000  # decisions that are told one by one, unless told
 
 
 def about(call: Call) -> dict[str, Any]:
     """The problem itself: its arms, units, shadows and counts."""
     return call.problem.about()
+
+
+def history(call: Call) -> Iterator[bytes]:
+    """What happened, of all units or of one: decisions, rewards, shares of arms, how beliefs went."""
+    points = call.number("points", 1, MOST, POINTS)
+    return pieces.written(call.problem.history(call.query.get("unit"), points))
 
 
 def pending(call: Call) -> dict[str, Any]:

@@ -60,6 +60,15 @@ OPERATIONS = (
     ),
     Operation("diagnostics", "GET", f"{PROBLEM}/diagnostics", "read", looks.diagnostics),
     Operation(
+        "history",
+        "GET",
+        f"{PROBLEM}/history",
+        "read",
+        looks.history,
+        done=Done.BESIDE,
+        query=("unit", "points"),
+    ),
+    Operation(
         "events",
         "GET",
         f"{PROBLEM}/events",
