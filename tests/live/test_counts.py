@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.live.ground import Hand, opened, problem
 from tests.live.played import terms
 from unfog.live import Problem, Store
 from unfog.live import open as open_store
@@ -152,16 +151,20 @@ def test_it_is_judged_the_same_whichever_comes_first(store: Store, agent: str) -
     assert found[0].inside.tolist() == found[1].inside.tolist()
 
 
-def test_decisions_of_today_are_of_the_day_of_the_clock(tmp_path: Path) -> None:
-    clock = Hand(3 * 86_400.0 - 2.0)
-    with opened(tmp_path, clock) as store:
-        found = problem(store)
-        found.decide([0.1, 0.2])
-        found.decide([0.3, 0.2])
-        assert found.about()["decisions_today"] == 2
-        clock.time += 3.0
-        assert found.about()["decisions_today"] == 0
-        found.decide([0.3, 0.2])
-        assert (found.about()["decisions_today"], found.about()["decisions"]) == (1, 3)
-    with opened(tmp_path, clock) as store:
-        assert problem(store).about()["decisions_today"] == 1
+def test_decisions_of_a_day_are_those_since_midnight(store: Store, clock: Clock, tmp_path: Path) -> None:
+    walks = store.problem("walks", **terms("unfog"))
+    clock.now = 20_000 * 86_400.0 - 1
+    walks.decide(READING)
+    assert walks.about()["decisions_today"] == 1
+    clock.now += 1
+    assert walks.about()["decisions_today"] == 0
+    walks.decide(READING)
+    clock.now += 86_399
+    walks.decide(READING)
+    assert (walks.about()["decisions_today"], walks.about()["decisions"]) == (2, 3)
+    store.close()
+    with open_store(tmp_path / "counted.unfog", sync="normal", clock=clock) as again:
+        assert again.problem("walks").about()["decisions_today"] == 2
+        assert again.replay()["walks"].same
+        clock.now += 1
+        assert again.problem("walks").about()["decisions_today"] == 0

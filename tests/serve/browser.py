@@ -1,5 +1,6 @@
-"""A real Chromium without a window, for tests of the page: found by name or by UNFOG_CHROMIUM, UNFOG_CHROMEDRIVER.
+"""A real Chromium without a window, for tests of the page.
 
+It and its driver are found by their names, or by UNFOG_CHROMIUM and UNFOG_CHROMEDRIVER.
 Without it these tests are skipped and say so; where UNFOG_SERVICES=required that is a failure.
 """
 
@@ -7,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,21 +19,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 20  # seconds
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en-GB")
-NUMBERS = """
-const unseen = (node) => !node.checkVisibility();
-return [...document.querySelectorAll("[data-value]")].map((node) => ({
-  value: node.dataset.value, from: node.dataset.from, text: node.textContent,
-  scale: Number(node.dataset.scale ?? 1), table: node.closest("table") !== null && node.closest(".sheet") !== null,
-  time: node.localName === "time", unseen: unseen(node),
-}));
-"""
-WORDS = """
-const found = [], walk = document.createTreeWalker(document.getElementById("main"), NodeFilter.SHOW_TEXT);
-while (walk.nextNode()) {
-  if (!walk.currentNode.parentElement.closest("[data-value]")) found.push(walk.currentNode.data);
-}
-return found;
-"""
+SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def program(variable: str, *names: str) -> str | None:
@@ -62,14 +50,22 @@ class Page:
     def run(self, script: str, *given: Any) -> Any:
         return self.driver.execute_script(script, *given)
 
+    def script(self, name: str) -> Any:
+        """One of those in files beside this."""
+        return self.run((SCRIPTS / f"{name}.js").read_text("utf-8"))
+
     def wait(self, script: str, *given: Any) -> Any:
         """Until a script gives something true."""
-        told: Callable[[webdriver.Chrome], Any] = lambda _: self.run(script, *given)  # noqa: E731
-        return WebDriverWait(self.driver, PATIENCE, 0.05).until(told, f"never: {script}")
+        return self.until(lambda: self.run(script, *given), script)
+
+    def until(self, found: Callable[[], Any], what: str = "what was waited for") -> Any:
+        """Until something is found."""
+        return WebDriverWait(self.driver, PATIENCE, 0.05).until(lambda _: found(), f"never: {what}")
 
     def shown(self) -> None:
         """Until the view is there."""
-        self.wait("return document.querySelector('.status.lives') && document.querySelector('main .number')")
+        self.wait("return document.querySelector('.status.lives')")
+        self.wait("return document.querySelector('.panel .look:not(:empty), .problems')")
 
     def unfold(self) -> None:
         """All numbers."""
@@ -77,12 +73,12 @@ class Page:
 
     def numbers(self) -> list[dict[str, Any]]:
         """Every number on the page, with where it is from."""
-        found: list[dict[str, Any]] = self.run(NUMBERS)
+        found: list[dict[str, Any]] = self.script("numbers")
         return found
 
     def words(self) -> list[str]:
         """Every text that is no number of an answer."""
-        found: list[str] = self.run(WORDS)
+        found: list[str] = self.script("words")
         return found
 
     def press(self, *keys: str) -> None:
@@ -104,7 +100,7 @@ class Page:
         self.tell("Emulation.setDeviceMetricsOverride", size)
 
     def scheme(self, name: str) -> None:
-        """Light or dark."""
+        """A light ground, or a dark one."""
         self.tell(
             "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]}
         )
@@ -121,9 +117,9 @@ class Page:
         ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Page]:
-    """One for all tests of a file."""
+    """One for all tests."""
     chromium = program("UNFOG_CHROMIUM", "chromium", "chromium-browser", "google-chrome")
     driver = program("UNFOG_CHROMEDRIVER", "chromedriver")
     if chromium is None or driver is None:

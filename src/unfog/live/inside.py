@@ -55,7 +55,7 @@ def about(state: State, name: str, now: float) -> dict[str, Any]:
         "reveal_within": terms.reveal_within,
         "note": state.made.note or None,
         "decisions": state.number,
-        "decisions_today": state.watch.on_day_of(now),
+        "decisions_today": state.watch.decisions_on(now),
         "rewards": state.watch.tallies.counts.rewards,
         "pending": sum(not found.settled for found in state.open.values()),
         "alarm": alarm(state),

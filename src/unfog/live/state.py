@@ -106,6 +106,7 @@ class State:
         """A decision becomes open, and the channels learn from its noisy context."""
         noisy = ask.noisy if ask.mask is None else np.where(ask.mask > 0, ask.noisy, np.nan)
         self.watch.decided(self.arms.place.get(arm, 0), noisy, self.mind.foreseen(kept[OBEYED]))
+        self.watch.dated(time)
         self.watch.believed(self.number, time, ask.unit, partial(self.mind.bias_then, kept[OBEYED]))
         seen = self.minds.observe(ask.unit, kept)
         vector = None if ask.vectors is None else ask.vectors[arm]

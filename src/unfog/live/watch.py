@@ -17,7 +17,7 @@ from unfog.live.tallies import Happening, Tallies
 from unfog.live.tracks import Bias, Tracks
 from unfog.maths.arrays import Array
 
-DAY = 86_400  # seconds
+DAY = 86_400.0  # seconds; a day is one of the store's clock, from midnight in Greenwich
 ANY = "any"  # stands for all arms where they come with each decision
 
 
@@ -30,18 +30,17 @@ class Watch:
         self.tallies: Tallies = tallies.none_yet(dim, max(arms, 1))
         self.readings: Innovations | None = innovations.none_yet(dim) if expects else None
         self.tracks = Tracks(dim)
-        self.day = (0, 0)  # that of the last decision, in UTC, counted from 1970; how many there were on it
+        self._day = (0, 0)  # that of the newest decision, and how many decisions it had
         self._made, self._binary = made, made.terms.rewards == "bernoulli"
 
     def content(self) -> tuple[Any, ...]:
         """All of it, in nested values."""
-        return self.tallies, self.readings, self.tracks.content(), self.day
+        return self.tallies, self.readings, self.tracks.content(), self._day
 
     def fill(self, content: tuple[Any, ...]) -> None:
         """As it was."""
-        self.tallies, self.readings, tracks, day = content
+        self.tallies, self.readings, tracks, self._day = content
         self.tracks.fill(tracks)
-        self.day = day[0], day[1]
 
     def decided(self, place: int, noisy: Array, law: tuple[Array, Array] | None) -> None:
         """A decision, on a reading (1, d) of which this mean and variance were expected, (1, d) each."""
@@ -49,15 +48,17 @@ class Watch:
         if self.readings is not None and law is not None:
             self.readings = innovations.after(self.readings, noisy[0], law[0].reshape(-1), law[1].reshape(-1))
 
+    def dated(self, time: float) -> None:
+        """When that decision was made."""
+        self._day = int(time // DAY), 1 + self.decisions_on(time)
+
+    def decisions_on(self, time: float) -> int:
+        """How many were made on the day of this time, up to now."""
+        return self._day[1] if self._day[0] == int(time // DAY) else 0
+
     def believed(self, number: int, time: float, unit: str, bias: Bias) -> None:
         """What was believed of a unit's bias when a decision was made: a sample is kept now and then."""
         self.tracks.decided(number, time, unit, bias, self.readings)
-        today = int(time // DAY)
-        self.day = (today, self.day[1] + 1 if today == self.day[0] else 1)
-
-    def on_day_of(self, time: float) -> int:
-        """Decisions on the day that this time is in, which is today: of days before nothing is known."""
-        return self.day[1] if int(time // DAY) == self.day[0] else 0
 
     def rewarded(self, place: int, value: float, law: tuple[Array, Array] | None) -> None:
         """A reward that is learnt, of which this mean and variance, (1,) each, were expected."""

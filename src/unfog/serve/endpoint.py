@@ -83,7 +83,7 @@ class Endpoint:
         call = Call(store, service.settings, name, decision, body, query, _key(headers))
         found = await service.do(operation, call)
         if isinstance(found, Iterator):
-            return Answer(_streamed(found), 200, LINES)
+            return Answer(_streamed(found), 200, LINES if operation.lines else "application/json")
         return as_json(found, 201 if operation.id == "make" and found["made"] else 200)
 
     async def _looked(self, scope: Scope) -> Answer:

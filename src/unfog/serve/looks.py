@@ -1,19 +1,26 @@
-"""What can be seen of a problem: itself, what is believed, whether it works."""
+"""What can be seen of a problem: itself, its past, what is believed, whether it works."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from unfog.inputs import InputError
 from unfog.live.named import whole
 from unfog.live.ring import MOST
-from unfog.serve import strict
+from unfog.serve import pieces, strict
 from unfog.serve.calls import Call
 
-POINTS = 2000  # unless told
+POINTS = 2000  # decisions that are told one by one, unless told
 
 
 def about(call: Call) -> dict[str, Any]:
     """The problem itself: its arms, units, shadows and counts."""
     return call.problem.about()
+
+
+def history(call: Call) -> Iterator[bytes]:
+    """What happened, of all units or of one: decisions, rewards, shares of arms, how beliefs went."""
+    points = call.number("points", 1, MOST, POINTS)
+    return pieces.written(call.problem.history(call.query.get("unit"), points))
 
 
 def pending(call: Call) -> dict[str, Any]:
@@ -43,11 +50,6 @@ def _value(field: str, text: str) -> Any:
         return text if field == "unit" else strict.read(text.encode())
     except strict.Malformed as error:
         raise InputError(field, text, f"JSON ({error})") from None
-
-
-def history(call: Call) -> dict[str, Any]:
-    """The past of all units or of one, thinned to so many points: what the page draws."""
-    return call.problem.history(call.query.get("unit"), call.number("points", 1, MOST, POINTS))
 
 
 def diagnostics(call: Call) -> dict[str, Any]:

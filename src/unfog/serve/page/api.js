@@ -2,6 +2,7 @@
 
 const KEY = "unfog-key";
 const PATIENCE = 30_000; // milliseconds
+const LONGER = 600_000; // for the past: the first time a long log is read for it
 const base = new URL(".", document.baseURI);
 
 /** The service said no. */
@@ -69,7 +70,7 @@ export function history(name, unit, points) {
   return new Promise((resolve, reject) => {
     asked += 1;
     waiting.set(asked, { resolve, reject });
-    reader.postMessage({ id: asked, url, headers: headers(), patience: PATIENCE });
+    reader.postMessage({ id: asked, url, headers: headers(), patience: LONGER });
   });
 }
 

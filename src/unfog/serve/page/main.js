@@ -85,6 +85,7 @@ function refused(error) {
   else if (error.status >= 500) service.failed(`Not now: ${error.message}`);
   else {
     service.answered();
+    open(false);
     trouble(error.status === 403 ? `This key may not read here: ${error.message}` : error.message);
   }
 }
@@ -97,7 +98,10 @@ function trouble(said) {
 function open(wanted) {
   forget.hidden = !key.get();
   if (!wanted) {
-    if (door.open) door.close();
+    if (door.open) {
+      document.getElementById("key").value = "";
+      door.close();
+    }
     return;
   }
   put(document.getElementById("door-word"), key.get() ? "The service does not know this key." : "");

@@ -16,12 +16,13 @@ import * as waiting from "./panels/waiting.js";
 
 const SOME = 2000; // points, unless all are asked for
 const ALL = 200_000;
+const SHORTLY = 800; // milliseconds in which the past should come; else the rest is shown without it
 const REST = 5; // times as long as an answer with many points took, until the next is asked for
 const COLUMNS = [[bias, innovations, bank, waiting], [rewards, shadows, arms, calibration]]; // the sensor; decisions
 
 export function make(name, chosen, navigate) {
   const view = shell(name, navigate);
-  const past = { found: null, mark: null, rest: 0 };
+  const past = {};
   let wanted = chosen;
 
   const refresh = async () => {
@@ -41,15 +42,29 @@ function mark({ unit, all }, problem, found) {
   return JSON.stringify([unit, all, problem.decisions, found.rewards, found.revealed, found.late_contexts, found.voided, found.expired, problem.shadows, problem.arms]);
 }
 
-/** What happened; asked for again only where it changed, and seldom where the answer is long. */
-async function happened(name, { unit, all }, fresh, past) {
-  const same = past.chosen === `${unit} ${all}`;
-  if (same && (past.mark === fresh || performance.now() < past.rest)) return past.found;
+/** What happened, or null as long as it is not there: a long log takes a while to be read for the first time. */
+async function happened(name, chosen, fresh, past) {
+  const wanted = `${chosen.unit} ${chosen.all}`;
+  if (past.chosen !== wanted) Object.assign(past, { chosen: wanted, mark: null, found: null, coming: null, trouble: null, rest: 0 });
+  // Asked for again only where it changed, and seldom where the answer is long.
+  if (!past.coming && past.mark !== fresh && performance.now() >= past.rest) ask(name, chosen, fresh, past);
+  await Promise.race([past.coming, new Promise((done) => setTimeout(done, SHORTLY))]);
+  const { trouble } = past;
+  past.trouble = null;
+  if (trouble) throw trouble;
+  return past.chosen === wanted ? past.found : null;
+}
+
+function ask(name, { unit, all }, fresh, past) {
   const started = performance.now();
-  past.found = await api.history(name, unit, all ? ALL : SOME);
-  const now = performance.now();
-  Object.assign(past, { mark: fresh, chosen: `${unit} ${all}`, rest: all ? now + REST * (now - started) : 0 });
-  return past.found;
+  const kept = (found) => {
+    const now = performance.now();
+    return { found, mark: fresh, rest: all ? now + REST * (now - started) : 0 };
+  };
+  const mine = api.history(name, unit, all ? ALL : SOME).then(kept, (trouble) => ({ trouble })).then((news) => {
+    if (past.coming === mine) Object.assign(past, news, { coming: null });
+  });
+  past.coming = mine;
 }
 
 /** All that a panel may want to know. */
@@ -71,13 +86,17 @@ function shell(name, navigate) {
   const stack = (column) => el("div", { class: "column" }, column.map((one) => one.element));
   const grid = el("div", { class: "grid" }, broad.element, columns.map(stack));
   const crumb = el("p", { class: "crumb" }, el("a", { href: "#/" }, "All problems"));
-  const body = el("div", { hidden: true }, tiles, bar.element, grid);
-  const element = el("div", { class: "view" }, crumb, heading, about, notes, body);
+  const reading = el("p", { class: "banner", role: "status" });
+  const body = el("div", { hidden: true }, bar.element, grid);
+  const element = el("div", { class: "view" }, crumb, heading, about, notes, tiles, reading, body);
   const show = (data) => {
-    body.hidden = false;
     put(about, described(data.problem));
     put(notes, told(data));
     put(tiles, figures(data));
+    put(reading, data.history ? "" : "Reading the past…");
+    reading.hidden = Boolean(data.history);
+    if (!data.history) return;
+    body.hidden = false;
     bar.update(data);
     panels.forEach((one) => one.update(data));
   };
