@@ -465,7 +465,7 @@ def test_a_store_that_is_not_there_is_not_made(words: tuple[str, ...], capsys: C
 
 def test_a_store_that_cannot_be_used_is_a_failure(capsys: Capture, walks: str) -> None:
     with live.open("walks.unfog"):
-        said = refusal(capsys, "show", "walks.unfog", code=1)
+        said = refusal(capsys, "show", "walks.unfog")
     assert said == "walks.unfog is held by this process already; close it first"
     code = "import sys, unfog.live; s = unfog.live.open('walks.unfog'); print(); sys.stdin.read()"
     other = subprocess.Popen(
@@ -473,7 +473,7 @@ def test_a_store_that_cannot_be_used_is_a_failure(capsys: Capture, walks: str) -
     )
     assert other.stdout is not None
     other.stdout.readline()
-    said = refusal(capsys, "reward", *HERE, walks, "1", code=1)
+    said = refusal(capsys, "reward", *HERE, walks, "1")
     other.communicate()
     assert said.startswith(f"walks.unfog is held by process {other.pid} (")
     Path("text.unfog").write_text("no store at all, but a text that is long enough to be looked at" * 20)

@@ -4,6 +4,7 @@ The file appears whole or not at all, for its owner's eyes only. One that is dam
 version, is refused by name: to take it for a file without keys would let everybody in.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -76,7 +77,8 @@ class KeyFile:
             os.close(folder)
 
     def _write(self, keys: Mapping[str, Key]) -> None:
-        said = {"version": VERSION, "keys": [key._asdict() for key in keys.values()]}
+        listed = [key._asdict() for key in keys.values()]
+        said = {"version": VERSION, "checksum": _checksum(listed), "keys": listed}
         draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
             with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
@@ -102,10 +104,16 @@ def _lock(folder: int) -> None:
     fcntl.flock(folder, fcntl.LOCK_EX)
 
 
+def _checksum(keys: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
+
+
 def _read(said: Any) -> dict[str, Key]:
     if isinstance(said["version"], int) and said["version"] > VERSION:
         raise _Newer(f"version {said['version']}, this one knows {VERSION}")
-    if said["version"] != VERSION or not isinstance(said["keys"], list):
+    if said["version"] is True or said["version"] != VERSION or not isinstance(said["keys"], list):
+        raise ValueError
+    if said["checksum"] != _checksum(said["keys"]):
         raise ValueError
     keys = [_key(**one) for one in said["keys"]]
     if len({key.id for key in keys}) < len(keys):
