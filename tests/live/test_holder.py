@@ -31,8 +31,8 @@ def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
     with holding(path, 8123) as process:
         since = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
         who = rf"process {process.pid} \({re.escape(Path(sys.executable).name)} writer.py\) on \S+ {since}"
-        where = "it can be reached at http://127.0.0.1:8123"
-        with pytest.raises(Held, match=rf"^walks.unfog is held by {who}; {where}; close it there first$"):
+        where = "it can be reached at http://127.0.0.1:8123: ask it there with --url http://127.0.0.1:8123"
+        with pytest.raises(Held, match=rf"^walks.unfog is held by {who}; {where}$"):
             Log(File(path))
         with pytest.raises(Held, match=str(process.pid)):  # to be refused takes nothing from the holder
             Log(File(path))

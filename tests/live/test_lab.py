@@ -48,6 +48,16 @@ def gaussian(**more: Any) -> Any:
 def driven(
     path: Path, problem: Problem, agent: str, rounds: int, seed: int, **terms: Any
 ) -> list[tuple[str, str]]:
+    """In a store of its own, which must be the fold of its log in the end."""
+    with unfog.live.open(path / "lab.unfog", sync="normal") as store:
+        found = driven_in(store, problem, agent, rounds, seed, **terms)
+        assert all(one.same for one in store.replay(verify=True).values())
+    return found
+
+
+def driven_in(
+    place: Any, problem: Problem, agent: str, rounds: int, seed: int, **terms: Any
+) -> list[tuple[str, str]]:
     """The arms of a lab run, and of the same world driven live, which is told what the lab showed."""
     (row,) = named([agent], rows=Catalogue(problem.rewards.kind))
     trial = list(played(problem, row, rounds, [0], seed))
@@ -56,35 +66,32 @@ def driven(
     arms = [f"arm {i}" for i in range(problem.arms())]
     given: dict[str, Any] = {"arms": arms} | terms
     arms_seen = []
-    with unfog.live.open(path / "lab.unfog", sync="normal") as store:
-        live = store.problem(
-            "lab",
-            context=names,
-            rewards=problem.rewards.kind,
-            reward_var=None if known.reward_var is None else float(known.reward_var),
-            prior_cov=float(np.atleast_3d(known.prior_cov).flat[0]),
-            channel=known,
-            agent=agent,
-            seed=seed,
-            floor=0,
-            **given,
-        )
-        for emission, decision in trial:
-            mask = None if emission.mask is None else emission.mask[0]
-            context = [
-                None if mask is not None and not mask[i] else float(x)
-                for i, x in enumerate(emission.noisy[0])
-            ]
-            at = None if emission.at is None else float(emission.at[0])
-            unit = None if emission.unit is None else f"unit {int(emission.unit[0])}"
-            made = live.decide(context, at=at, unit=unit)
-            arms_seen.append((made.arm, arms[int(decision.arm[0])]))
-            live.reward(made.id, _paid(problem, decision, emission))
-            shown = to_reveal(emission)[0]
-            told = {name: float(x) for name, x in zip(names, shown, strict=True) if not np.isnan(x)}
-            if told and row.sees_context:
-                live.reveal(made.id, told)
-        assert all(one.same for one in store.replay(verify=True).values())
+    live = place.problem(
+        "lab",
+        context=names,
+        rewards=problem.rewards.kind,
+        reward_var=None if known.reward_var is None else float(known.reward_var),
+        prior_cov=float(np.atleast_3d(known.prior_cov).flat[0]),
+        channel=known,
+        agent=agent,
+        seed=seed,
+        floor=0,
+        **given,
+    )
+    for emission, decision in trial:
+        mask = None if emission.mask is None else emission.mask[0]
+        context = [
+            None if mask is not None and not mask[i] else float(x) for i, x in enumerate(emission.noisy[0])
+        ]
+        at = None if emission.at is None else float(emission.at[0])
+        unit = None if emission.unit is None else f"unit {int(emission.unit[0])}"
+        made = live.decide(context, at=at, unit=unit)
+        arms_seen.append((made.arm, arms[int(decision.arm[0])]))
+        live.reward(made.id, _paid(problem, decision, emission))
+        shown = to_reveal(emission)[0]
+        told = {name: float(x) for name, x in zip(names, shown, strict=True) if not np.isnan(x)}
+        if told and row.sees_context:
+            live.reveal(made.id, told)
     return arms_seen
 
 

@@ -17,8 +17,10 @@ from tests.live.ground import Hand
 from tests.serve.running import TERMS, Running, running
 from unfog.inputs import InputError
 from unfog.live import Conflict, Gone, Problem, Store, StoreError, Unknown
-from unfog.serve import Client, Refused
+from unfog.serve import Client, Refused, keys
+from unfog.serve.doors import Keyed
 from unfog.serve.remote import Remote
+from unfog.serve.rings import ring_of
 from unfog.serve.settings import Settings
 
 
@@ -229,35 +231,27 @@ def test_addresses_that_are_none(url: Any) -> None:
         Client(url)
 
 
-def test_the_key_is_sent_and_not_shown(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    class Doors:
-        def admit(self, scope: Any, headers: dict[bytes, bytes], wanted: str, problem: str | None) -> None:
-            seen.append(headers.get(b"authorization"))
-            if headers.get(b"authorization") is None:
-                raise Refused(401, "A key is needed.")
-            if headers[b"authorization"] != b"Bearer secret" or wanted == "read":
-                raise Refused(403, "Not with this key.")
-
-        def may(self, headers: dict[bytes, bytes], wanted: str, problem: str) -> bool:
-            return True
-
-    Client(service.url).problem("walks", **TERMS)
-    service.service.doors = Doors()
+def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "keyed.unfog"
+    (admin, chief), (decider, told) = (keys.made([scope], [], "", 0.0) for scope in ("admin", "decide"))
+    for key in (admin, decider):
+        ring_of(str(path)).add(key)
     monkeypatch.delenv("UNFOG_KEY", raising=False)
-    with pytest.raises(Refused, match=r"^A key is needed\. Tell a key .* UNFOG_KEY\.$") as caught:
-        Client(service.url).problem("walks")
-    assert caught.value.status == 401
-    with pytest.raises(Refused, match=r"^Not with this key\.$"):
-        Client(service.url, key="other").problem("walks").decide([0.0, 0.0])
-    monkeypatch.setenv("UNFOG_KEY", "secret\n")
-    client = Client(service.url)
-    assert client.problem("walks").decide([0.0, 0.0]).number == 0
-    assert (seen[0], seen[-1]) == (None, b"Bearer secret")
-    assert "secret" not in repr(client) + repr(client.problem("walks"))
+    with running(path, doors=Keyed(ring_of(str(path)))) as found:
+        Client(found.url, chief).problem("walks", **TERMS)
+        with pytest.raises(Refused, match=r"^This takes a key: .* Tell a key .* UNFOG_KEY\.$") as caught:
+            Client(found.url).problem("walks")
+        assert caught.value.status == 401
+        monkeypatch.setenv("UNFOG_KEY", f"{told}\n")
+        client = Client(found.url)
+        walks = client.problem("walks")  # though it may not look
+        assert walks.decide([0.0, 0.0]).number == 0
+        with pytest.raises(Refused, match=r"^This key is not for this: it takes the scope read") as caught:
+            walks.about()
+        assert caught.value.status == 403
+    assert told not in repr(client) + repr(walks)
     with pytest.raises(InputError) as refused:
-        Client(service.url, key="séc")
+        Client(found.url, key="séc")
     assert "séc" not in str(refused.value)
 
 

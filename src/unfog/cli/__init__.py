@@ -34,8 +34,9 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
         return f"{error.filename or 'a file'}: {error.strerror or error}", FAILED
     from unfog.inputs import InputError
     from unfog.live.errors import Held, StoreError
+    from unfog.serve.refusals import Refused
 
-    if isinstance(error, InputError | Held):
+    if isinstance(error, InputError | Held | Refused):
         return str(error), BAD_INPUT
     return (str(error), FAILED) if isinstance(error, StoreError) else (None, FAILED)
 

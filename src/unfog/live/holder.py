@@ -86,8 +86,8 @@ def refusal(path: Path) -> Held:
         return Held(f"{path.name} is held by another process; close it there first")
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(said["since"]))
     who = f"process {said['pid']} ({said['program']}) on {said['host']} since {since}"
-    where = f"; it can be reached at {said['url']}" if said["url"] else ""
-    return Held(f"{path.name} is held by {who}{where}; close it there first")
+    ask = f"it can be reached at {said['url']}: ask it there with --url {said['url']}"
+    return Held(f"{path.name} is held by {who}; {ask if said['url'] else 'close it there first'}")
 
 
 def _said(path: Path) -> dict[str, Any] | None:

@@ -8,10 +8,11 @@ closed meanwhile, and fails with the first answer that does not come.
 import json
 import os
 import random
-import time
+import weakref
 from collections import deque
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from time import sleep
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -46,6 +47,7 @@ class Wire:
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
         self._idle, self._pid = deque[HTTPConnection](), os.getpid()
+        weakref.finalize(self, _close, self._idle)
 
     def ask(
         self, method: str, path: str, told: Any = None, *, again: bool, lines: str | None = None
@@ -67,7 +69,7 @@ class Wire:
                 reply = Reply(0, b"", 0.0)
             if reply.status and (last or reply.status not in LATER):
                 return _answer(reply)
-            time.sleep(_pause(attempt, reply.after))
+            sleep(_pause(attempt, reply.after))
         raise AssertionError("the last attempt returns or raises")
 
     def _tried(
@@ -108,7 +110,8 @@ class Wire:
     def _taken(self) -> HTTPConnection | None:
         """A connection that nobody uses, if there is one; after a fork the parent's are not ours."""
         if self._pid != os.getpid():
-            self._pid, self._idle = os.getpid(), deque()
+            self._pid = os.getpid()
+            _close(self._idle)
         try:
             return self._idle.pop()
         except IndexError:
@@ -120,8 +123,12 @@ class Wire:
 
     def close(self) -> None:
         """Close connections that nobody uses."""
-        while (found := self._taken()) is not None:
-            found.close()
+        _close(self._idle)
+
+
+def _close(idle: deque[HTTPConnection]) -> None:
+    while idle:
+        idle.pop().close()
 
 
 def _answer(reply: Reply) -> bytes:

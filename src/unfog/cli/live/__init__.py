@@ -1,8 +1,12 @@
-"""`unfog live`: decisions for real, from a shell. Every command opens the store, and closes it at the end."""
+"""`unfog live`: decisions for real, from a shell.
+
+Every command opens the store and closes it at the end; with --url it asks a service instead.
+"""
 
 import typer
 
 from unfog.cli.live import arms, decide, demo, erase, feedback, log, make, show, transfer
+from unfog.cli.live.anywhere import Anywhere, anywhere
 
 EXAMPLE = "Examples: unfog live demo   |   unfog live make walks.unfog walks --terms walks.toml"
 
@@ -16,19 +20,23 @@ app = typer.Typer(
 # Numbers may be negative: what begins with a dash and is no option is a value.
 _NUMBERS = {"ignore_unknown_options": True}
 
-app.command("make", epilog=make.EXAMPLE)(make.command)
-app.command("decide", epilog=decide.EXAMPLE, context_settings=_NUMBERS)(decide.command)
-app.command("reward", epilog=feedback.REWARD, context_settings=_NUMBERS)(feedback.reward)
-app.command("reveal", epilog=feedback.REVEAL)(feedback.reveal)
-app.command("void", epilog=feedback.VOID)(feedback.void)
-app.command("arms", epilog=arms.ARMS)(arms.arms)
-app.command("freeze", epilog=arms.FREEZE)(arms.freeze)
-app.command("thaw", epilog=arms.THAW)(arms.thaw)
-app.command("shadow", epilog=arms.SHADOW)(arms.shadow)
-app.command("show", epilog=show.EXAMPLE)(show.command)
-app.command("log", epilog=log.LOG)(log.log)
-app.command("replay", epilog=log.REPLAY)(log.replay)
-app.command("export", epilog=transfer.EXPORT)(transfer.export)
-app.command("import", epilog=transfer.IMPORT)(transfer.take_in)
-app.command("erase", epilog=erase.EXAMPLE)(erase.command)
+app.command("make", cls=Anywhere, epilog=make.EXAMPLE)(anywhere(make.command))
+app.command("decide", cls=Anywhere, epilog=decide.EXAMPLE, context_settings=_NUMBERS)(
+    anywhere(decide.command)
+)
+app.command("reward", cls=Anywhere, epilog=feedback.REWARD, context_settings=_NUMBERS)(
+    anywhere(feedback.reward)
+)
+app.command("reveal", cls=Anywhere, epilog=feedback.REVEAL)(anywhere(feedback.reveal))
+app.command("void", cls=Anywhere, epilog=feedback.VOID)(anywhere(feedback.void))
+app.command("arms", cls=Anywhere, epilog=arms.ARMS)(anywhere(arms.arms))
+app.command("freeze", cls=Anywhere, epilog=arms.FREEZE)(anywhere(arms.freeze))
+app.command("thaw", cls=Anywhere, epilog=arms.THAW)(anywhere(arms.thaw))
+app.command("shadow", cls=Anywhere, epilog=arms.SHADOW)(anywhere(arms.shadow))
+app.command("show", cls=Anywhere, epilog=show.EXAMPLE)(anywhere(show.command))
+app.command("log", cls=Anywhere, epilog=log.LOG)(anywhere(log.log))
+app.command("replay", cls=Anywhere, epilog=log.REPLAY)(anywhere(log.replay))
+app.command("export", cls=Anywhere, epilog=transfer.EXPORT)(anywhere(transfer.export))
+app.command("import", cls=Anywhere, epilog=transfer.IMPORT)(anywhere(transfer.take_in))
+app.command("erase", cls=Anywhere, epilog=erase.EXAMPLE)(anywhere(erase.command))
 app.command("demo", epilog=demo.EXAMPLE)(demo.command)

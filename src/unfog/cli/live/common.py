@@ -1,10 +1,11 @@
-"""What the commands of `unfog live` share: a store that is there, JSON in and out, files by rename."""
+"""What the commands of `unfog live` share: a store or a service, JSON in and out, files by rename."""
 
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,39 @@ import typer
 
 if TYPE_CHECKING:
     from unfog.live import Receipt, Store
+    from unfog.serve import Client
 
 CONTEXT = '{"steps": 1648, "sleep": null}'
 
-StoreFile = Annotated[Path, typer.Argument(metavar="STORE", help="The file of the store.")]
+
+@dataclass(frozen=True)
+class Place:
+    """Where problems are: the file of a store, or the address of a service and a key that it takes."""
+
+    text: str
+    key: str | None = None
+
+    def __str__(self) -> str:
+        """As it was given."""
+        return self.text
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is a service."""
+        return self.text.startswith(("http://", "https://"))
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self.text)
+
+
+StoreFile = Annotated[
+    Place,
+    typer.Argument(
+        metavar="STORE", parser=Place, help="The file of the store; or the address of a service, as --url."
+    ),
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the problem.")]
 Decided = Annotated[str, typer.Argument(metavar="ID", help="The id that `unfog live decide` gave.")]
 Key = Annotated[
@@ -28,18 +58,25 @@ Sync = Annotated[
 
 
 @contextmanager
-def opened(path: Path, sync: str = "full", *, create: bool = False) -> Iterator["Store"]:
-    """The store, closed at the end; one that is not there is made only where that is meant."""
+def opened(place: Place, sync: str = "full", *, create: bool = False) -> Iterator["Store | Client"]:
+    """The store, closed at the end; one that is not there is made only where that is meant. Or a service."""
     from unfog import live
     from unfog.inputs import InputError
+    from unfog.serve import Client
 
-    if not create and not path.exists():
-        raise InputError("store", f"there is no {path}", "a store that is there; `unfog live make` makes one")
-    with live.open(path, sync=sync) as store:
+    if place.remote:
+        with Client(place.text, place.key) as client:
+            yield client
+        return
+    if not create and not place.path.exists():
+        raise InputError(
+            "store", f"there is no {place}", "a store that is there; `unfog live make` makes one"
+        )
+    with live.open(place.path, sync=sync) as store:
         yield store
 
 
-def check_known(store: "Store", name: str) -> None:
+def check_known(store: "Store | Client", name: str) -> None:
     """Refuse the name of a problem that there is not; its code need not be there, to read its log."""
     from unfog.live import Unknown
 
@@ -98,7 +135,7 @@ def say_receipt(receipt: "Receipt", **more: str) -> None:
     say({**more, **receipt._asdict()})
 
 
-def write(path: Path, texts: Iterable[str], store: "Store") -> None:
+def write(path: Path, texts: Iterable[str], store: "Store | Client") -> None:
     """A file that appears whole or not at all; it must not take the place of the store."""
     refuse_store("out", path, store)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -112,10 +149,13 @@ def write(path: Path, texts: Iterable[str], store: "Store") -> None:
         temporary.unlink(missing_ok=True)
 
 
-def refuse_store(field: str, path: Path, store: "Store") -> None:
+def refuse_store(field: str, path: Path, store: "Store | Client") -> None:
     """Complain of a file to be written that is the store, or lies beside it as a part of it."""
     from unfog.inputs import InputError
+    from unfog.live import Store
 
+    if not isinstance(store, Store):
+        return
     own = [
         store.path.name,
         *(f"{store.path.name}-{part}" for part in ("wal", "shm", "holder", "journal", "keys")),

@@ -13,6 +13,7 @@ from unfog.cli.live.common import CONTEXT, Key, Name, StoreFile, Sync, opened, p
 
 if TYPE_CHECKING:
     from unfog.live import Decision, Problem
+    from unfog.serve.remote import Remote
 
 EXAMPLE = (
     f"Examples: unfog live decide walks.unfog walks --context '{CONTEXT}' --unit ann   |"
@@ -70,7 +71,7 @@ def command(
         say(facts(answer))
 
 
-def _several(problem: "Problem", asked: Mapping[int, Any]) -> list["Decision"]:
+def _several(problem: "Problem | Remote", asked: Mapping[int, Any]) -> list["Decision"]:
     """A batch; complaints name the line."""
     from unfog.inputs import InputError
 

@@ -33,7 +33,7 @@ def command(
 ) -> None:
     """Make a problem, and the store where there is none. Again with the same terms changes nothing."""
     given = read(terms)
-    if not store.exists():
+    if not store.remote and not store.path.exists():
         _check(name, given)
     with opened(store, sync, create=True) as found:
         there = name in found.names()

@@ -10,6 +10,8 @@ from unfog.cli.live.common import CONTEXT, StoreFile, check_known, opened, parse
 
 if TYPE_CHECKING:
     from unfog.live import Problem, Store
+    from unfog.serve import Client
+    from unfog.serve.remote import Remote
 
 EXAMPLE = (
     "Examples: unfog live show walks.unfog   |   unfog live show walks.unfog walks --unit ann --json   |"
@@ -50,12 +52,13 @@ def command(
         check_known(found, name)
         whole = told(found.problem(name), unit, noisy)
         if figure is not None:
+            refuse_store("figure", figure, found)
             _draw(found.problem(name), figure)
             whole["figure"] = str(figure)
     typer.echo(jsonlib.dumps(whole, allow_nan=False) if json else summary.of_one(whole))
 
 
-def told(problem: "Problem", unit: str | None, noisy: Any) -> dict[str, Any]:
+def told(problem: "Problem | Remote", unit: str | None, noisy: Any) -> dict[str, Any]:
     """All there is to know of a problem, as JSON has it."""
     from unfog.live.named import plain
 
@@ -74,14 +77,13 @@ def told(problem: "Problem", unit: str | None, noisy: Any) -> dict[str, Any]:
 LISTED = ("agent", "context", "arms", "decisions", "rewards", "pending")
 
 
-def listed(store: "Store", name: str) -> dict[str, Any]:
+def listed(store: "Store | Client", name: str) -> dict[str, Any]:
     """A problem in a few words."""
     about = store.problem(name).about()
     return {part: about[part] for part in LISTED}
 
 
-def _draw(problem: "Problem", path: Path) -> None:
+def _draw(problem: "Problem | Remote", path: Path) -> None:
     from unfog.lab.figures import save
 
-    refuse_store("figure", path, problem.store)
     save(problem.figure(), path.parent, path.stem, (path.suffix[1:],))

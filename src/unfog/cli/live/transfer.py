@@ -12,10 +12,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unfog.cli.live.common import Name, StoreFile, Sync, check_known, opened, say, write
+from unfog.cli.live.common import Name, Place, StoreFile, Sync, check_known, opened, say, write
 
 if TYPE_CHECKING:
     from unfog.live import Store
+    from unfog.serve import Client
 
 EXPORT = (
     "Examples: unfog live export walks.unfog walks > walks.ndjson   |"
@@ -46,7 +47,7 @@ def export(
             typer.echo(text, nl=False)
 
 
-def _table(store: "Store", name: str) -> Iterator[str]:
+def _table(store: "Store | Client", name: str) -> Iterator[str]:
     from unfog.live.spreadsheet import as_table
 
     context = next(iter(store.events(name)))["context"]
@@ -94,26 +95,31 @@ def _reading(file: str) -> Any:
         ) from None
 
 
-def _from_table(path: Path, file: str, lines: IO[str], name: str | None, sync: str) -> None:
+def _from_table(place: Place, file: str, lines: IO[str], name: str | None, sync: str) -> None:
     """Decisions of others into a problem that is there."""
     from unfog.inputs import InputError
+    from unfog.live import Problem
     from unfog.live.spreadsheet import from_table
 
     if name is None:
         raise InputError("name", "not given", "--name and the problem that the table goes into")
-    with opened(path, sync) as found:
-        number = _decoded(file, lambda: from_table(found.problem(name), lines))
+    with opened(place, sync) as found:
+        problem = found.problem(name)
+        if isinstance(problem, Problem):
+            number = _decoded(file, lambda: from_table(problem, lines))
+        else:
+            number = problem.take_in_table(_decoded(file, lines.read))
     say({"problem": name, "decisions": number})
 
 
 def _from_log(
-    path: Path, file: str, lines: Iterable[str], name: str | None, sync: str, modules: Sequence[str]
+    place: Place, file: str, lines: Iterable[str], name: str | None, sync: str, modules: Sequence[str]
 ) -> None:
     """An export; its first line is looked at before a store is made for it."""
     rest = iter(lines)
     first = _decoded(file, lambda: next(rest, ""))
     own = _name_in(first)
-    with opened(path, sync, create=True) as found:
+    with opened(place, sync, create=True) as found:
         number = _decoded(file, lambda: found.take_in(chain([first], rest), name, modules=modules))
     words = "taken in" if number else "all of it was there already"
     say({"problem": own if name is None else name, "events": number, "words": words})

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from unfog.serve.start import Started
 
 EXAMPLE = (
-    "Examples: unfog serve --store walks.unfog   |   unfog serve --store walks.unfog --port 0   |"
+    "Examples: unfog serve --demo   |   unfog serve --store walks.unfog   |"
     "   unfog serve keys add --store walks.unfog --scope decide --scope report --problem walks   |"
     "   unfog serve --store walks.unfog --host 0.0.0.0 --backups copies"
 )
@@ -63,6 +63,13 @@ def command(
     max_body: Annotated[
         int, typer.Option(metavar="BYTES", min=1024, max=1 << 30, help="The largest body of a request.")
     ] = 1 << 20,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Serve a made-up clinic, greenhouse and shop; the store goes away unless told.",
+        ),
+    ] = False,
 ) -> None:
     """Serve a store over HTTP, with a page, until Ctrl-C or SIGTERM.
 
@@ -71,12 +78,13 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
+    from unfog.cli.serve.demo import serve as serve_demo
     from unfog.inputs import InputError
     from unfog.serve.settings import Settings
     from unfog.serve.start import Wanted, serve
 
-    if store is None:
-        raise InputError("store", "not given", "--store FILE")
+    if store is None and not demo:
+        raise InputError("store", "not given", "--store FILE; or --demo")
     settings = Settings(
         modules=tuple(allow_module or ()),
         backups=backups,
@@ -85,7 +93,8 @@ def command(
         rate=rate,
         advertise=advertise,
     )
-    serve(Wanted(store, host, port, sync, settings), _say)
+    wanted = Wanted(store or "", host, port, sync, settings)
+    (serve_demo if demo else serve)(wanted, _say)
 
 
 def _say(started: "Started") -> None:
