@@ -181,10 +181,18 @@ def _denoised(
 
 
 def _view(
-    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, reading: _Reading
+    agent: Agent,
+    setup: Setup,
+    memory: Memory,
+    features: FeatureMap,
+    offer: Offer,
+    reading: _Reading,
+    theta: Belief | None = None,
 ) -> View:
     context, found = _denoised(agent, setup, memory, features, reading)
-    belief = agent.learner.belief(setup.learner, memory.learner) if found is None else found
+    belief = theta if found is None else found
+    if belief is None:
+        belief = agent.learner.belief(setup.learner, memory.learner)
     design = features.design(context)
 
     def noise(arm: Ints) -> Array | None:
@@ -216,10 +224,17 @@ class Considered(NamedTuple):
     reading: _Reading
 
 
-def consider(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Considered:
-    """Denoise, and look at every arm."""
+def consider(
+    agent: Agent,
+    setup: Setup,
+    memory: Memory,
+    features: FeatureMap,
+    offer: Offer,
+    theta: Belief | None = None,
+) -> Considered:
+    """Denoise, and look at every arm; `theta` is what the learner believes, where that is worked out."""
     reading = _reading(agent, setup, memory, offer)
-    return Considered(_view(agent, setup, memory, features, offer, reading), reading)
+    return Considered(_view(agent, setup, memory, features, offer, reading, theta), reading)
 
 
 def taken(agent: Agent, setup: Setup, features: FeatureMap, considered: Considered, arm: Ints) -> Decision:

@@ -11,13 +11,34 @@ from typing import Any
 
 from unfog.inputs import InputError
 from unfog.live.asking import REQUEST
-from unfog.live.errors import Conflict, Stale
+from unfog.live.errors import Conflict, Stale, StoreError
 from unfog.live.log import Log, Row
 from unfog.live.remembered import Remembered
 from unfog.live.state import State
 from unfog.live.turn import Done, Event, Turn
 
 TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
+
+
+class Gathered:
+    """Rows that were queued together, and await one commit."""
+
+    def __init__(self, log: Log) -> None:
+        """Before the first of them."""
+        self._log, self._ticket, self._epochs = log, 0, (log.epoch, log.epoch)
+        self.alone = True  # whether nobody else will settle them
+
+    def end(self, *, alone: bool) -> None:
+        """After the last."""
+        self._ticket, self._epochs, self.alone = self._log.last, (self._epochs[0], self._log.epoch), alone
+
+    def settle(self) -> None:
+        """Return once all are durable."""
+        first, last = self._epochs
+        self._log.commit(self._ticket, last)
+        if first != last:
+            said = "a commit failed meanwhile, and it is not known what was kept"
+            raise StoreError(f"{self._log.place.name}: {said}; to ask again with the same key tells")
 
 
 class Acting(Remembered):
@@ -40,8 +61,9 @@ class Acting(Remembered):
             if turn.key is not None and known is None:
                 known = self.log.recent(turn.problem, turn.key, mark)
             done = self._first(turn) if known is None else _again(turn, known)
-            # Here, and not later: another thread may begin a batch as soon as the lock is free.
-            epoch, alone = self.log.epoch, not self._together
+            # Here, and not later: another thread may begin a batch as soon as the lock is free. And the epoch
+            # that the row was built on: the commit of somebody else may fail, and its number be used again.
+            epoch, alone = self._epoch if known is None else self.log.epoch, not self._together
         if alone:
             self.log.commit(done.seq, epoch)
             self.snapshot_if_due()
@@ -85,7 +107,8 @@ class Acting(Remembered):
         """What is remembered of a problem, with all that has expired by now. The caller holds the lock."""
         state = self.state(name)
         self.expire(name, state, self.now())
-        self.log.commit(self.log.last, self.log.epoch)
+        if not self._together:
+            self.log.commit(self.log.last, self.log.epoch)
         return state
 
     def expire(self, name: str, state: State, now: float) -> None:
@@ -107,15 +130,22 @@ class Acting(Remembered):
     @contextmanager
     def together(self) -> Iterator[None]:
         """Calls of this thread with one commit for all, at the end; other threads wait meanwhile."""
+        with self.gathered() as gathered:
+            yield
+        if gathered.alone:
+            gathered.settle()
+
+    @contextmanager
+    def gathered(self) -> Iterator[Gathered]:
+        """Calls of this thread without a commit; once what it gives is settled they are durable."""
         with self.lock:
+            gathered = Gathered(self.log)
             self._together += 1
             try:
-                yield
+                yield gathered
             finally:
                 self._together -= 1
-                ticket, epoch, alone = self.log.last, self.log.epoch, not self._together
-        if alone:
-            self.log.commit(ticket, epoch)
+                gathered.end(alone=not self._together)
 
 
 def _again(turn: Turn, row: Row) -> Done:

@@ -136,10 +136,8 @@ class Mind:
 
     def consider(self, unit: str, offer: Offer, features: FeatureMap) -> Considered:
         """Denoise, and look at every arm."""
-        found = rounds.consider(self.agent, self.setup, self.memory(unit), features, offer)
-        if self.agent.looks_back is None:
-            self._theta = self.learner, found.view.belief
-        return found
+        theta = self.theta() if self.agent.looks_back is None else None
+        return rounds.consider(self.agent, self.setup, self.memory(unit), features, offer, theta)
 
     def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> Denoised:
         """Denoise alone: for a round whose arm is known already."""

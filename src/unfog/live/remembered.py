@@ -97,6 +97,10 @@ class Remembered:
             self._states[name], self._since[name] = found, since
         return found
 
+    def remembers(self, name: str) -> bool:
+        """Whether `state` has it without reading the log."""
+        return name in self._states and self.log.epoch == self._epoch
+
     def warmed(self, name: str) -> None:
         """Read what is to be remembered of a problem, so that who asks for it later need not wait."""
         with self.lock:
@@ -146,6 +150,10 @@ class Remembered:
         """Write down what is remembered, so that the next start is quick."""
         for name in list(self._states):
             self._keep(name)
+
+    def snapshot_is_due(self) -> bool:
+        """Whether there were many events since the last time."""
+        return any(since >= SNAPSHOT_EVERY for since in list(self._since.values()))
 
     def snapshot_if_due(self) -> None:
         """Write down what is remembered of problems with many events since the last time."""

@@ -47,6 +47,8 @@ def pick(values: Array, arm: Ints) -> Array:
     """The chosen arm's value: (..., K) and arm (...,) -> (...,)."""
     if values.shape[:-1] == arm.shape == (1,):
         return values[0][arm]
+    if values.ndim == 1 and arm.ndim == 0:  # of all trials
+        return values[arm]
     xp = values.__array_namespace__()
     if values.ndim == 2 and values.shape[:1] == arm.shape:
         return values[xp.arange(values.shape[0]), arm]

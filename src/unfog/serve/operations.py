@@ -34,6 +34,10 @@ class Operation(NamedTuple):
     names: bool = False  # whether the body names the problem
     bulk: bool = False  # whether it may be as large as a log
 
+    def short(self, body: Any) -> bool:
+        """Whether it takes less than some milliseconds."""
+        return isinstance(body, bodies.Ask | bodies.Reward | bodies.Reveal | bodies.Void)
+
     @property
     def summary(self) -> str:
         """In a sentence."""

@@ -102,7 +102,7 @@ class Service:
         for task in self._tasks:
             task.cancel()
         for writer in self._writers.values():
-            await asyncio.to_thread(writer.close)
+            await writer.close()
         try:
             await asyncio.to_thread(self.shelf.close)
         except StoreError as error:
@@ -113,7 +113,9 @@ class Service:
         """The writer of a store."""
         found = self._writers.get(store)
         if found is None:
-            found = self._writers[store] = Writer(store, self.settings.queue, self.metrics.committed)
+            found = self._writers[store] = Writer(
+                store, self.settings.queue, self.metrics.committed, local=self.shelf.single
+            )
         return found
 
     async def store(self, name: str) -> Store:
@@ -148,7 +150,7 @@ class Service:
         work: Callable[[], Any] = partial(operation.work, call)
         if operation.done is Done.BESIDE:
             return await asyncio.to_thread(work)
-        return await self.writer(call.store).ask(work)
+        return await self.writer(call.store).ask(work, call.name if operation.short(call.body) else None)
 
 
 def _up_to_date(store: Store, name: str) -> None:

@@ -1,20 +1,23 @@
-"""One thread that does all that is asked of a store, many things with one commit.
+"""What is asked of a store is done in turn, many things with one commit.
 
-Requests wait in a queue that is bounded: past that they are refused before anything is decided. The thread
-takes what waits, does it inside `store.together()`, so that one commit serves all, and answers when that
-commit is durable. While it waits for the disk, other threads read what comes next.
+Requests wait in a queue that is bounded: past that they are refused before anything is decided. What waits is
+taken together and done; then one commit serves all, and when that is durable all have their answers.
+
+Short work is done by the event loop itself, which has nothing better to do: two threads that compute take the
+interpreter from each other at every step. What takes long, or has to wait, is done by a thread of the store's
+own, and so is every commit. While that waits for the disk the loop reads what comes next.
 """
 
 import asyncio
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from unfog.live import Store
+from unfog.live.acting import Gathered
 from unfog.live.errors import StoreError
 from unfog.serve.mistakes import told
 from unfog.serve.refusals import busy
@@ -28,66 +31,74 @@ class Waiting(NamedTuple):
 
     work: Callable[[], Any]
     answer: "asyncio.Future[Any]"
+    short: str | None  # the problem that it is about, where it is short once that is remembered
+
+
+class Batch(NamedTuple):
+    """What was done together: answers, or errors in their place; and what is to be made durable."""
+
+    answers: list[Any]
+    gathered: Gathered
 
 
 class Writer:
-    """The thread of a store. `ask` is called by the event loop alone."""
+    """Of one store. Used by the event loop alone."""
 
-    def __init__(self, store: Store, size: int, committed: Callable[[float], None]) -> None:
-        """Start it, with a queue of this size; `committed` is told how long each commit took."""
+    def __init__(self, store: Store, size: int, committed: Callable[[float], None], *, local: bool) -> None:
+        """With a queue of this size; `committed` is told how long each commit took.
+
+        `local`: whether it is a file, so that what is remembered of it is all that short work needs.
+        """
         self.store, self.trouble = store, ""  # why the last commit failed
-        self._size, self._committed = size, committed
+        self._size, self._committed, self._local = size, committed, local
         self._queue: deque[Waiting] = deque()
-        self._some = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name=f"writer of {store}", daemon=True)
-        self._thread.start()
+        self._thread = ThreadPoolExecutor(1, f"writer of {store}")
+        self._task: asyncio.Task[None] | None = None
 
-    def ask(self, work: Callable[[], Any]) -> "asyncio.Future[Any]":
+    def ask(self, work: Callable[[], Any], short: str | None = None) -> "asyncio.Future[Any]":
         """Have it done; the answer comes once it is durable."""
-        answer = asyncio.get_running_loop().create_future()
-        with self._some:
-            if self._closed:
-                raise busy("The service is stopping; nothing was done.")
-            if len(self._queue) >= self._size:
-                raise busy(f"{self._size} requests wait already; nothing was done.")
-            self._queue.append(Waiting(work, answer))
-            self._some.notify()
+        if self._closed:
+            raise busy("The service is stopping; nothing was done.")
+        if len(self._queue) >= self._size:
+            raise busy(f"{self._size} requests wait already; nothing was done.")
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        self._queue.append(Waiting(work, answer, short))
+        if self._task is None:
+            self._task = loop.create_task(self._run())
         return answer
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Do what waits, take no more, and end."""
-        with self._some:
-            self._closed = True
-            self._some.notify()
-        self._thread.join()
+        self._closed = True
+        if self._task is not None:
+            await self._task
+        await asyncio.to_thread(self._thread.shutdown)
 
-    def _run(self) -> None:
-        while batch := self._next():
-            answers = self._done(batch)
-            loop = batch[0].answer.get_loop()
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(_deliver, batch, answers)
-            with suppress(StoreError):  # a snapshot is a cache
-                self.store.snapshot_if_due()
+    async def _run(self) -> None:
+        """Until nothing waits."""
+        while self._queue:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
+            _deliver(batch, await self._done(batch))
+            if self.store.snapshot_is_due():
+                await self._snapshot()
+        self._task = None
 
-    def _next(self) -> list[Waiting]:
-        """All that waits, at most so many; nothing at the end."""
-        with self._some:
-            while not self._queue and not self._closed:
-                self._some.wait()
-            return [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
-
-    def _done(self, batch: list[Waiting]) -> list[Any]:
-        """Answers, or the errors in their place."""
-        answers: list[Any] = []
-        started = perf_counter()
+    async def _snapshot(self) -> None:
         try:
-            with self.store.together():
-                answers += [_tried(waiting.work) for waiting in batch]
-                started = perf_counter()
-            self.trouble = ""
-        except StoreError as error:  # the commit failed: of all that was done nothing is known to be kept
+            await self._in_thread(self.store.snapshot_if_due)
+        except Exception as error:  # noqa: BLE001
+            log.error("a snapshot failed: %s", told(error))  # it is a cache: all that was asked for is done
+
+    async def _done(self, batch: list[Waiting]) -> list[Any]:
+        """Answers that are durable, or the errors in their place."""
+        works, answers = [waiting.work for waiting in batch], list[Any]()
+        try:
+            found = self._at_once(batch, works) or await self._in_thread(self._gathered, works)
+            answers, started = found.answers, perf_counter()
+            await self._in_thread(found.gathered.settle)
+        except StoreError as error:  # of all that was done nothing is known to be kept
             if not self.trouble:  # once: it may go on for long
                 log.error("a commit failed: %s", told(error))
             self.trouble = str(error)
@@ -95,8 +106,27 @@ class Writer:
         except Exception as error:  # noqa: BLE001
             log.error("a commit failed: %s", told(error))
             return [error] * len(batch)
+        self.trouble = ""
         self._committed(perf_counter() - started)
         return answers
+
+    def _at_once(self, batch: list[Waiting], works: list[Callable[[], Any]]) -> Batch | None:
+        """Done here and now, if it is short and need not wait for anybody."""
+        if not self._local or not all(one.short and self.store.remembers(one.short) for one in batch):
+            return None
+        if not self.store.lock.acquire(blocking=False):
+            return None
+        try:
+            return self._gathered(works)
+        finally:
+            self.store.lock.release()
+
+    def _gathered(self, works: list[Callable[[], Any]]) -> Batch:
+        with self.store.gathered() as gathered:
+            return Batch([_tried(work) for work in works], gathered)
+
+    async def _in_thread(self, work: Callable[..., Any], *given: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
 
 
 def _tried(work: Callable[[], Any]) -> Any:
