@@ -86,7 +86,7 @@ class Service:
                 for name in store.names():
                     await self._expired(store, name)
             for store in [one for one in self._writers if one not in stores and one.log.lost is not None]:
-                await asyncio.to_thread(self._writers.pop(store).close)
+                await self._writers.pop(store).close()
 
     async def _expired(self, store: Store, name: str) -> None:
         try:
