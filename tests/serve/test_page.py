@@ -21,7 +21,11 @@ def told(found: Running, name: str | None, unit: str | None = None) -> dict[str,
     if name is None:
         return {"problems": found.http.get("/v1/problems").json()}
     at, query = f"/v1/problems/{name}", {} if unit is None else {"unit": unit}
-    asked = {"belief": query, "diagnostics": {}, "history": query | {"points": 2000}}
+    asked: dict[str, dict[str, Any]] = {
+        "belief": query,
+        "diagnostics": {},
+        "history": query | {"points": 2000},
+    }
     answers = {part: found.http.get(f"{at}/{part}", params=given).json() for part, given in asked.items()}
     return answers | {"problem": found.http.get(at).json()}
 
