@@ -33,7 +33,7 @@ def test_it_is_used_by_keyboard_alone(clinic: Running, page: Page) -> None:
     _tab_to(page, "select#unit")
     page.press(Keys.ARROW_DOWN)
     page.wait("return location.hash.includes('unit=')")
-    page.wait("return document.getElementById('bias').textContent.includes('unit patient')")
+    page.wait("return document.getElementById('bias').textContent.includes('Unit patient')")
     assert page.focused().startswith("select#unit")
     _tab_to(page, "summary# Numbers of: Rewards")
     page.press(Keys.ENTER)
@@ -167,3 +167,12 @@ def test_the_switch_asks_for_all_points(clinic: Running, page: Page, monkeypatch
     page.wait("return location.hash.includes('points=all')")
     drawn = f"{DECISIONS} of {DECISIONS} drawn"
     page.wait("return document.querySelector('.kept').textContent === arguments[0]", drawn)
+
+
+def test_what_there_is_not_is_said_in_words(clinic: Running, page: Page) -> None:
+    for place, said in (("nothing", "name: 'nothing'"), ("clinic?unit=nobody", "unit: 'nobody'")):
+        page.open(f"{clinic.url}/#/problem/{place}")
+        page.wait("return document.getElementById('trouble')?.textContent.includes(arguments[0])", said)
+        assert page.run("return document.querySelector('.status').className") == "status lives"
+    page.run("document.querySelector('.crumb a').click()")
+    page.wait("return document.querySelector('.problems') && !document.getElementById('trouble').textContent")
