@@ -105,13 +105,18 @@ class Page:
             "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]}
         )
 
+    def _logged(self, kind: str) -> list[dict[str, Any]]:
+        driver: Any = self.driver
+        found: list[dict[str, Any]] = driver.get_log(kind)
+        return found
+
     def errors(self) -> list[str]:
         """What the console complained of since it was last asked."""
-        return [one["message"] for one in self.driver.get_log("browser") if one["level"] == "SEVERE"]
+        return [one["message"] for one in self._logged("browser") if one["level"] == "SEVERE"]
 
     def requests(self) -> list[str]:
         """Every address that was asked for since that was last asked."""
-        told = [json.loads(one["message"])["message"] for one in self.driver.get_log("performance")]
+        told = [json.loads(one["message"])["message"] for one in self._logged("performance")]
         return [
             one["params"]["request"]["url"] for one in told if one["method"] == "Network.requestWillBeSent"
         ]

@@ -12,7 +12,7 @@ from tests.serve.browser import Page
 from tests.serve.running import Running
 
 PHONE = 360  # pixels
-READY = "return document.querySelector('main .number, main .operation')"
+READY = "return document.querySelector('.problems, .operation, .panel .look:not(:empty)')"
 PANELS = {"denoising", "bias", "innovations", "bank", "waiting", "rewards", "shadows", "arms", "calibration"}
 
 
@@ -21,7 +21,11 @@ def told(found: Running, name: str | None, unit: str | None = None) -> dict[str,
     if name is None:
         return {"problems": found.http.get("/v1/problems").json()}
     at, query = f"/v1/problems/{name}", {} if unit is None else {"unit": unit}
-    asked = {"belief": query, "diagnostics": {}, "history": query | {"points": 2000}}
+    asked: dict[str, dict[str, Any]] = {
+        "belief": query,
+        "diagnostics": {},
+        "history": query | {"points": 2000},
+    }
     answers = {part: found.http.get(f"{at}/{part}", params=given).json() for part, given in asked.items()}
     return answers | {"problem": found.http.get(at).json()}
 
@@ -73,6 +77,7 @@ def test_every_number_is_what_the_service_said(clinic: Running, page: Page, view
     assert [token for token in stray if token.rstrip(".") not in said] == []
 
 
+@pytest.mark.slow
 def test_nothing_is_complained_of_and_nothing_comes_from_elsewhere(clinic: Running, page: Page) -> None:
     for place in ("", "#/problem/clinic", "#/problem/air"):
         page.open(f"{clinic.url}/{place}")
@@ -89,6 +94,7 @@ def test_nothing_is_complained_of_and_nothing_comes_from_elsewhere(clinic: Runni
     assert "connect-src" not in policy
 
 
+@pytest.mark.slow
 def test_every_panel_says_what_to_look_for_and_each_plot_is_described(clinic: Running, page: Page) -> None:
     page.open(f"{clinic.url}/#/problem/air")
     page.shown()
@@ -122,16 +128,15 @@ def test_every_panel_says_what_to_look_for_and_each_plot_is_described(clinic: Ru
     assert "denoising leaves 0." in page.run("return document.getElementById('denoising').textContent")
 
 
+@pytest.mark.slow
 def test_a_phone_needs_no_scrolling_sideways(clinic: Running, page: Page) -> None:
     page.wide(PHONE, 740)
-    for place in ("", "#/problem/clinic", "#/problem/air", "docs"):
+    for place in ("", "docs", "#/problem/air", "#/problem/clinic"):
         page.open(f"{clinic.url}/{place}")
         page.wait(READY)
         page.unfold()
         assert page.run("return document.scrollingElement.scrollWidth") <= PHONE, place
         assert page.script("smallest") >= 12
-    page.open(f"{clinic.url}/#/problem/clinic")
-    page.shown()
     widths = page.run(
         "return [...document.querySelectorAll('.drawing canvas')].map((one) => one.clientWidth)"
     )

@@ -17,6 +17,7 @@ from unfog.serve.keyfile import KeyFile
 from unfog.serve.operations import Operation
 
 
+@pytest.mark.slow
 def test_it_is_used_by_keyboard_alone(clinic: Running, page: Page) -> None:
     page.open(f"{clinic.url}/")
     page.shown()
@@ -32,7 +33,7 @@ def test_it_is_used_by_keyboard_alone(clinic: Running, page: Page) -> None:
     _tab_to(page, "select#unit")
     page.press(Keys.ARROW_DOWN)
     page.wait("return location.hash.includes('unit=')")
-    page.wait("return document.getElementById('bias').textContent.includes('unit patient')")
+    page.wait("return document.getElementById('bias').textContent.includes('Unit patient')")
     assert page.focused().startswith("select#unit")
     _tab_to(page, "summary# Numbers of: Rewards")
     page.press(Keys.ENTER)
@@ -49,6 +50,7 @@ def _tab_to(page: Page, wanted: str) -> None:
     pytest.fail(f"never reached {wanted!r}; at {page.focused()!r}")
 
 
+@pytest.mark.slow
 def test_it_updates_by_itself_and_leaves_everything_in_place(tmp_path: Path, page: Page) -> None:
     with running(tmp_path / "a.unfog") as found:
         found.make()
@@ -83,6 +85,7 @@ def _decide(found: Running, times: int) -> None:
         found.http.post(f"{at}/reveal", json={"context": {"steps": reading[0] + 1}}).raise_for_status()
 
 
+@pytest.mark.slow
 def test_it_says_when_the_service_is_lost_and_comes_back(tmp_path: Path, page: Page) -> None:
     with running(tmp_path / "a.unfog") as found:
         found.make()
@@ -90,6 +93,7 @@ def test_it_says_when_the_service_is_lost_and_comes_back(tmp_path: Path, page: P
         port = int(found.url.rsplit(":", 1)[1])
         page.open(f"{found.url}/#/problem/walks")
         page.shown()
+    page.run("document.dispatchEvent(new Event('visibilitychange'))")  # sooner than by itself
     page.wait(
         "return /does not answer, last answer \\d+ s ago/.test(document.getElementById('status').textContent)"
     )
@@ -101,6 +105,7 @@ def test_it_says_when_the_service_is_lost_and_comes_back(tmp_path: Path, page: P
         page.wait("return document.querySelector('[data-from=\"problem/decisions\"]').dataset.value === '2'")
 
 
+@pytest.mark.slow
 def test_with_keys_it_asks_for_one_and_keeps_it_in_the_tab(tmp_path: Path, page: Page) -> None:
     ring = KeyFile(tmp_path / "a.unfog")
     texts = {}
@@ -140,6 +145,7 @@ def test_a_cloud_of_200_000_points_is_cells_and_not_elements(clinic: Running, pa
     page.shown()
     drawn = page.script("cloud")
     assert drawn["nodes"] < 100
+    assert 1000 < drawn["strokes"] < 100_000
     assert drawn["said"] == "cloud. dot: 200,000 points."
     assert 0.03 < drawn["filled"][0] < 0.2  # a band about the diagonal
     assert 0.3 < drawn["filled"][1] < 0.9  # up and down all over
@@ -161,3 +167,12 @@ def test_the_switch_asks_for_all_points(clinic: Running, page: Page, monkeypatch
     page.wait("return location.hash.includes('points=all')")
     drawn = f"{DECISIONS} of {DECISIONS} drawn"
     page.wait("return document.querySelector('.kept').textContent === arguments[0]", drawn)
+
+
+def test_what_there_is_not_is_said_in_words(clinic: Running, page: Page) -> None:
+    for place, said in (("nothing", "name: 'nothing'"), ("clinic?unit=nobody", "unit: 'nobody'")):
+        page.open(f"{clinic.url}/#/problem/{place}")
+        page.wait("return document.getElementById('trouble')?.textContent.includes(arguments[0])", said)
+        assert page.run("return document.querySelector('.status').className") == "status lives"
+    page.run("document.querySelector('.crumb a').click()")
+    page.wait("return document.querySelector('.problems') && !document.getElementById('trouble').textContent")

@@ -15,6 +15,16 @@ function filled({ element }) {
   return count / (canvas.width * canvas.height);
 }
 
+// Each dot that is drawn by itself costs; cells do not hang on how many points there are.
+const strokes = { count: 0 };
+for (const name of ["arc", "fillRect"]) {
+  const plain = CanvasRenderingContext2D.prototype[name];
+  CanvasRenderingContext2D.prototype[name] = function counted(...given) {
+    strokes.count += 1;
+    return plain.apply(this, given);
+  };
+}
+
 async function drawn() {
   const [{ scatter }, { lines }] = await Promise.all([import("/page/scatter.js"), import("/page/lines.js")]);
   const cloud = scatter("cloud", { across: "x", up: "y", sets: [{ name: "dot", colour: 0 }] });
@@ -24,6 +34,7 @@ async function drawn() {
   curve.set({ xs: xs.map((_, i) => i), head: () => [], curves: [{ values: ys, say: () => [] }] });
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   const said = cloud.element.querySelector(".drawing").ariaLabel;
-  return { filled: [cloud, curve].map(filled), nodes: document.querySelectorAll("#main *").length, said };
+  const nodes = document.querySelectorAll("#main *").length;
+  return { filled: [cloud, curve].map(filled), nodes, said, strokes: strokes.count };
 }
 return drawn();

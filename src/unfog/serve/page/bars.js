@@ -6,9 +6,12 @@ import { el, svg } from "./dom.js";
 /** A bar of this share of the width. */
 export function bar(share, tone = 0) {
   const width = `${100 * Math.min(Math.max(share || 0, 0), 1)}%`;
-  return svg("svg", { class: "bar", height: 14, "aria-hidden": "true" },
+  return svg(
+    "svg",
+    { class: "bar", height: 14, "aria-hidden": "true" },
     svg("rect", { class: "track", width: "100%", height: 14, rx: 3 }),
-    svg("rect", { class: `c${tone}`, width, height: 14, rx: 3 }));
+    svg("rect", { class: `c${tone}`, width, height: 14, rx: 3 }),
+  );
 }
 
 /** An interval with its middle, between two ends of an axis, and a line at zero where that is inside. */
@@ -25,6 +28,11 @@ export function whisker({ low, mean, high }, [first, last], tone = 0) {
 
 /** Rows of a name, a drawing and what it says in numbers. */
 export function rows(found) {
-  return el("ul", { class: "rows" }, found.map(([name, drawing, said]) =>
-    el("li", {}, el("span", { class: "name" }, name), drawing, el("span", { class: "said" }, said))));
+  return el(
+    "ul",
+    { class: "rows" },
+    found.map(([name, drawing, said]) =>
+      el("li", {}, el("span", { class: "name" }, name), drawing, el("span", { class: "said" }, said)),
+    ),
+  );
 }

@@ -14,33 +14,61 @@ function grouped({ paths }) {
   for (const [path, methods] of Object.entries(paths)) {
     for (const method of METHODS.filter((one) => one in methods)) {
       const name = methods[method].tags?.[0] ?? (path.includes("{name}") ? "One problem" : "The service");
-      found.set(name, [...(found.get(name) ?? []), { path, method, ...methods[method], shared: methods.parameters }]);
+      found.set(name, [
+        ...(found.get(name) ?? []),
+        { path, method, ...methods[method], shared: methods.parameters },
+      ]);
     }
   }
   return [...found];
 }
 
 function group(name, operations, whole) {
-  return el("section", { class: "group" }, el("h2", {}, name), operations.map((one) => operation(one, whole)));
+  return el(
+    "section",
+    { class: "group" },
+    el("h2", {}, name),
+    operations.map((one) => operation(one, whole)),
+  );
 }
 
 function operation(one, whole) {
-  const head = el("summary", {}, el("span", { class: `method ${one.method}` }, one.method.toUpperCase()),
-    el("span", { class: "path" }, one.path), el("span", { class: "said" }, one.summary ?? ""));
+  const head = el(
+    "summary",
+    {},
+    el("span", { class: `method ${one.method}` }, one.method.toUpperCase()),
+    el("span", { class: "path" }, one.path),
+    el("span", { class: "said" }, one.summary ?? ""),
+  );
   const parts = [described(one), parameters(one, whole), body(one, whole), answers(one, whole)];
-  return el("details", { class: "operation", id: one.operationId }, head, el("div", { class: "inside" }, parts));
+  return el(
+    "details",
+    { class: "operation", id: one.operationId },
+    head,
+    el("div", { class: "inside" }, parts),
+  );
 }
 
 const described = (one) => one.description && one.description !== one.summary && el("p", {}, one.description);
 
 function resolved(one, whole) {
-  return one.$ref ? one.$ref.slice(2).split("/").reduce((found, step) => found?.[step], whole) : one;
+  return one.$ref
+    ? one.$ref
+        .slice(2)
+        .split("/")
+        .reduce((found, step) => found?.[step], whole)
+    : one;
 }
 
 function parameters(one, whole) {
   const found = [...(one.shared ?? []), ...(one.parameters ?? [])].map((given) => resolved(given, whole));
   if (!found.length) return null;
-  const rows = found.map((given) => ({ name: given.name, kind: `${kindOf(given.schema ?? {}, whole)}, in the ${given.in}`, said: given.description ?? "", must: given.required }));
+  const rows = found.map((given) => ({
+    name: given.name,
+    kind: `${kindOf(given.schema ?? {}, whole)}, in the ${given.in}`,
+    said: given.description ?? "",
+    must: given.required,
+  }));
   return section("Asked with", sheet(rows));
 }
 
@@ -54,32 +82,83 @@ function body(one, whole) {
 function contents(media, whole) {
   const fields = fieldsOf(media.schema ?? {}, whole);
   const given = Object.values(media.examples ?? {}).map((one) => resolved(one, whole).value);
-  const samples = media.example !== undefined ? [media.example] : given.length ? given : [sampleOf(media.schema ?? {}, whole)];
+  const samples =
+    media.example !== undefined
+      ? [media.example]
+      : given.length
+        ? given
+        : [sampleOf(media.schema ?? {}, whole)];
   const shown = samples.filter((one) => one !== undefined && one !== null);
-  return [fields.length ? sheet(fields) : null, shown.map((one) => el("pre", { tabindex: "0", "aria-label": "example" }, typeof one === "string" ? one : JSON.stringify(one, null, 2)))];
+  return [
+    fields.length ? sheet(fields) : null,
+    shown.map((one) =>
+      el(
+        "pre",
+        { tabindex: "0", "aria-label": "example" },
+        typeof one === "string" ? one : JSON.stringify(one, null, 2),
+      ),
+    ),
+  ];
 }
 
 function answers(one, whole) {
-  const rows = Object.entries(one.responses ?? {}).map(([status, given]) => ({ name: status, kind: resolved(given, whole).description ?? "", said: "" }));
+  const rows = Object.entries(one.responses ?? {}).map(([status, given]) => ({
+    name: status,
+    kind: resolved(given, whole).description ?? "",
+    said: "",
+  }));
   const done = resolved(one.responses?.["200"] ?? one.responses?.["201"] ?? {}, whole);
   const media = Object.values(done.content ?? {})[0];
-  return [section("Answers", sheet(rows, false)), media ? section("An answer that went well", contents(media, whole)) : null];
+  return [
+    section("Answers", sheet(rows, false)),
+    media ? section("An answer that went well", contents(media, whole)) : null,
+  ];
 }
 
 const section = (title, ...parts) => el("div", {}, el("h3", {}, title), parts);
 
 function sheet(rows, three = true) {
   const titles = three ? ["field", "what it is", "meaning"] : ["status", "meaning"];
-  const lines = rows.map(({ name, kind, said, must }) => el("tr", {},
-    el("th", { scope: "row" }, el("code", {}, name), must && el("span", { class: "must" }, " needed")), el("td", {}, kind), three && el("td", {}, said)));
-  return el("table", { class: "fields" }, el("thead", {}, el("tr", {}, titles.map((title) => el("th", { scope: "col" }, title)))), el("tbody", {}, lines));
+  const lines = rows.map(({ name, kind, said, must }) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, el("code", {}, name), must && el("span", { class: "must" }, " needed")),
+      el("td", {}, kind),
+      three && el("td", {}, said),
+    ),
+  );
+  return el(
+    "table",
+    { class: "fields" },
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        titles.map((title) => el("th", { scope: "col" }, title)),
+      ),
+    ),
+    el("tbody", {}, lines),
+  );
 }
 
 try {
   const found = await get("openapi.json");
   document.title = `Interface · ${found.info.title}`;
-  put(place, el("p", { class: "about" }, found.info.description ?? "What this service can be asked.", " The same for programs: ",
-    el("a", { href: "openapi.json" }, "openapi.json"), "."), grouped(found).map(([name, those]) => group(name, those, found)));
+  put(
+    place,
+    el(
+      "p",
+      { class: "about" },
+      found.info.description ?? "What this service can be asked.",
+      " The same for programs: ",
+      el("a", { href: "openapi.json" }, "openapi.json"),
+      ".",
+    ),
+    grouped(found).map(([name, those]) => group(name, those, found)),
+  );
 } catch (error) {
   put(place, el("p", { class: "wrong", role: "alert" }, `The description did not come: ${error.message}`));
 }

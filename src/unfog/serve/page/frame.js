@@ -93,7 +93,8 @@ export class Plots {
     return wanted.map(([key, make], i) => {
       if (!this.found.has(key)) this.found.set(key, make());
       const one = this.found.get(key);
-      if (this.holder.children[i] !== one.element) this.holder.insertBefore(one.element, this.holder.children[i] ?? null);
+      if (this.holder.children[i] !== one.element)
+        this.holder.insertBefore(one.element, this.holder.children[i] ?? null);
       return one;
     });
   }

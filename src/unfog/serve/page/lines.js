@@ -18,17 +18,40 @@ export function lines(caption, { curves, log = false, rules = [], range = null, 
   let zoomed = false;
   let now = null;
   const options = {
-    scales: { x: { time }, y: log ? { distr: 3, range: decades(rules) } : { range: range ? () => range : padded(rules) } },
+    scales: {
+      x: { time },
+      y: log ? { distr: 3, range: decades(rules) } : { range: range ? () => range : padded(rules) },
+    },
     axes: [
-      axis({ space: 70, ...(time ? { values: days } : { values: (_, splits) => splits.map(tick), incrs: whole() }) }),
-      axis({ size: wide, values: (_, splits) => splits.map(tick), ...(log ? { splits: powers, filter: (_, splits) => splits } : {}) }),
+      axis({
+        space: 70,
+        ...(time ? { values: days } : { values: (_, splits) => splits.map(tick), incrs: whole() }),
+      }),
+      axis({
+        size: wide,
+        values: (_, splits) => splits.map(tick),
+        ...(log ? { splits: powers, filter: (_, splits) => splits } : {}),
+      }),
     ],
     series: [{}, ...curves.flatMap(drawn)],
     bands: curves.flatMap(banded(curves)),
-    cursor: { y: false, points: { size: 7 }, bind: { dblclick: (_, __, handler) => (event) => { zoomed = false; handler(event); } } },
+    cursor: {
+      y: false,
+      points: { size: 7 },
+      bind: {
+        dblclick: (_, __, handler) => (event) => {
+          zoomed = false;
+          handler(event);
+        },
+      },
+    },
     hooks: {
       draw: [(plot) => rules.forEach((rule) => ruled(plot, rule))],
-      setSelect: [(plot) => { zoomed ||= plot.select.width > 0; }],
+      setSelect: [
+        (plot) => {
+          zoomed ||= plot.select.width > 0;
+        },
+      ],
       setCursor: [(plot) => now && legend(place, curves, now, plot.cursor.idx)],
     },
   };
@@ -36,20 +59,27 @@ export function lines(caption, { curves, log = false, rules = [], range = null, 
     const same = given.xs === now?.xs && given.curves.every((one, i) => one.values === now.curves[i].values);
     now = given;
     if (same) return; // long lists, seldom new
-    const data = [given.xs, ...given.curves.flatMap((one) => [one.values, ...(one.low ? [one.low, one.high] : [])])];
+    const data = [
+      given.xs,
+      ...given.curves.flatMap((one) => [one.values, ...(one.low ? [one.low, one.high] : [])]),
+    ];
     if (mount === null) mount = mounted(place, options, data);
     else {
       mount.plot.setData(data, !zoomed);
       if (zoomed) mount.plot.redraw(true);
     }
     legend(place, curves, given, mount.plot.cursor.idx);
-    described(place, `${caption}. ${curves.map((one, i) => spoken(one.name, given.curves[i].values)).join(" ")}`);
+    described(
+      place,
+      `${caption}. ${curves.map((one, i) => spoken(one.name, given.curves[i].values)).join(" ")}`,
+    );
   };
   return { element: place.element, set, destroy: () => mount?.destroy() };
 }
 
 /** Only whole steps along decisions. */
-const whole = () => [1, 2, 5].flatMap((step) => Array.from({ length: 10 }, (_, i) => step * 10 ** i)).sort((a, b) => a - b);
+const whole = () =>
+  [1, 2, 5].flatMap((step) => Array.from({ length: 10 }, (_, i) => step * 10 ** i)).sort((a, b) => a - b);
 
 /** Days, or hours where they are told apart. */
 function days(_, splits, __, ___, step) {
@@ -59,7 +89,13 @@ function days(_, splits, __, ___, step) {
 
 function drawn(one) {
   const stroke = () => colour(one.colour);
-  const main = { stroke, width: 1.75, dash: one.plain ? [] : dash(one.colour), points: { show: false }, spanGaps: true };
+  const main = {
+    stroke,
+    width: 1.75,
+    dash: one.plain ? [] : dash(one.colour),
+    points: { show: false },
+    spanGaps: true,
+  };
   const edge = { stroke: () => "transparent", width: 0, points: { show: false }, spanGaps: true };
   return one.band ? [main, edge, edge] : [main];
 }
@@ -77,7 +113,9 @@ const padded = (rules) => (_, low, high) => {
 };
 
 const decades = (rules) => (_, low, high) => {
-  const all = [...(low === null ? [] : [low, high]), ...rules.map((rule) => rule.at)].filter((value) => value > 0);
+  const all = [...(low === null ? [] : [low, high]), ...rules.map((rule) => rule.at)].filter(
+    (value) => value > 0,
+  );
   const [first, last] = [Math.floor(Math.log10(Math.min(...all))), Math.ceil(Math.log10(Math.max(...all)))];
   return [10 ** first, 10 ** Math.max(last, first + 1)];
 };
@@ -106,7 +144,11 @@ function ruled(plot, { at, name, alarm }) {
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.textAlign = "right";
     ctx.textBaseline = y - bbox.top < 18 * devicePixelRatio ? "top" : "bottom";
-    ctx.fillText(name, bbox.left + bbox.width - 4, y + (ctx.textBaseline === "top" ? 3 : -3) * devicePixelRatio);
+    ctx.fillText(
+      name,
+      bbox.left + bbox.width - 4,
+      y + (ctx.textBaseline === "top" ? 3 : -3) * devicePixelRatio,
+    );
   }
   ctx.restore();
 }
@@ -116,7 +158,14 @@ function legend(place, curves, given, index) {
   const here = index === null || index === undefined ? null : index;
   const items = curves.map((one, i) => {
     const at = here ?? newest(given.curves[i].values);
-    return el("li", {}, swatch(one), el("span", { class: "name" }, one.name), " ", el("span", {}, at === null ? "–" : given.curves[i].say(at)));
+    return el(
+      "li",
+      {},
+      swatch(one),
+      el("span", { class: "name" }, one.name),
+      " ",
+      el("span", {}, at === null ? "–" : given.curves[i].say(at)),
+    );
   });
   const where = here === null ? null : el("li", { class: "where" }, given.head(here));
   put(place.legend, items, where);
@@ -124,12 +173,20 @@ function legend(place, curves, given, index) {
 
 function swatch(one) {
   const dashes = one.plain ? "" : dash(one.colour).join(" ");
-  const line = svg("line", { x1: 0, x2: 22, y1: 5, y2: 5, class: `c${one.colour % 8}`, "stroke-dasharray": dashes || null });
+  const line = svg("line", {
+    x1: 0,
+    x2: 22,
+    y1: 5,
+    y2: 5,
+    class: `c${one.colour % 8}`,
+    "stroke-dasharray": dashes || null,
+  });
   return svg("svg", { width: 22, height: 10, class: "swatch", "aria-hidden": "true" }, line);
 }
 
 function newest(values) {
-  for (let i = values.length - 1; i >= 0; i -= 1) if (values[i] !== null && !Number.isNaN(values[i])) return i;
+  for (let i = values.length - 1; i >= 0; i -= 1)
+    if (values[i] !== null && !Number.isNaN(values[i])) return i;
   return null;
 }
 
@@ -140,5 +197,7 @@ function spoken(name, values) {
     if (value > high && value !== null) high = value;
   }
   const last = newest(values);
-  return last === null ? `${name}: nothing yet.` : `${name}: from ${words(low)} to ${words(high)}, now ${words(values[last])}.`;
+  return last === null
+    ? `${name}: nothing yet.`
+    : `${name}: from ${words(low)} to ${words(high)}, now ${words(values[last])}.`;
 }

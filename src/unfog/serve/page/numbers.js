@@ -48,7 +48,12 @@ export function exact(value, where) {
 export function table(caption, head, rows) {
   const titles = head.map((title) => el("th", { scope: "col" }, title));
   const lines = rows.map(([first, ...cells]) =>
-    el("tr", {}, el("th", { scope: "row" }, first), cells.map((cell) => el("td", {}, cell))),
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, first),
+      cells.map((cell) => el("td", {}, cell)),
+    ),
   );
   const found = el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, titles)));
   found.append(el("tbody", {}, lines));

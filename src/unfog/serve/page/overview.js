@@ -10,7 +10,13 @@ const MANY = 12; // problems that are found without searching
 export function make() {
   const counted = el("p", { class: "lead" });
   const sought = el("input", { type: "search", id: "sought", autocomplete: "off" });
-  const search = el("p", { class: "search", hidden: true }, el("label", { for: "sought" }, "Find a problem"), " ", sought);
+  const search = el(
+    "p",
+    { class: "search", hidden: true },
+    el("label", { for: "sought" }, "Find a problem"),
+    " ",
+    sought,
+  );
   const list = el("div");
   const heading = el("h1", { tabindex: "-1" }, "Problems");
   const element = el("div", { class: "view" }, heading, counted, search, list);
@@ -40,29 +46,59 @@ function byNeed(one, other) {
 function summary(found) {
   if (!found.length) return "There is none in this store yet.";
   const wrong = found.filter(({ problem }) => problem.error || problem.alarm.length).length;
-  const all = [el("span", { "data-value": String(found.length), "data-from": "count/problems" }, found.length.toLocaleString("en-GB")), found.length === 1 ? " problem. " : " problems. "];
+  const all = [
+    el(
+      "span",
+      { "data-value": String(found.length), "data-from": "count/problems" },
+      found.length.toLocaleString("en-GB"),
+    ),
+    found.length === 1 ? " problem. " : " problems. ",
+  ];
   return wrong ? [all, el("strong", {}, "Some need a look.")] : [all, "None has an alarm."];
 }
 
 function empty() {
-  return el("p", { class: "nothing" }, "Make one with POST /v1/problems or with the command line; the ", el("a", { href: "docs" }, "interface"), " says how.");
+  return el(
+    "p",
+    { class: "nothing" },
+    "Make one with POST /v1/problems or with the command line; the ",
+    el("a", { href: "docs" }, "interface"),
+    " says how.",
+  );
 }
 
 function listed(rows) {
   const titles = ["Problem", "Today", "All decisions", "Pending", "Agent", "State"];
-  const head = el("tr", { role: "row" }, titles.map((title) => el("th", { scope: "col", role: "columnheader" }, title)));
+  const head = el(
+    "tr",
+    { role: "row" },
+    titles.map((title) => el("th", { scope: "col", role: "columnheader" }, title)),
+  );
   const body = rows.map((row) => line(row, titles));
-  return el("table", { class: "problems", role: "table", "aria-label": "Problems" },
-    el("thead", { role: "rowgroup" }, head), el("tbody", { role: "rowgroup" }, body));
+  return el(
+    "table",
+    { class: "problems", role: "table", "aria-label": "Problems" },
+    el("thead", { role: "rowgroup" }, head),
+    el("tbody", { role: "rowgroup" }, body),
+  );
 }
 
 function line({ problem, place }, titles) {
   const count = (field) => number(problem[field], from("problems", "problems", place, field));
   const link = el("a", { href: `#/problem/${encodeURIComponent(problem.name)}` }, problem.name);
-  const cells = [count("decisions_today"), count("decisions"), count("pending"), problem.agent, state(problem)];
-  return el("tr", { role: "row" },
+  const cells = [
+    count("decisions_today"),
+    count("decisions"),
+    count("pending"),
+    problem.agent,
+    state(problem),
+  ];
+  return el(
+    "tr",
+    { role: "row" },
     el("th", { scope: "row", role: "rowheader" }, link),
-    cells.map((cell, i) => el("td", { role: "cell", "data-label": titles[i + 1] }, cell)));
+    cells.map((cell, i) => el("td", { role: "cell", "data-label": titles[i + 1] }, cell)),
+  );
 }
 
 function state(problem) {

@@ -18,7 +18,10 @@ const SOME = 2000; // points, unless all are asked for
 const ALL = 200_000;
 const SHORTLY = 800; // milliseconds in which the past should come; else the rest is shown without it
 const REST = 5; // times as long as an answer with many points took, until the next is asked for
-const COLUMNS = [[bias, innovations, bank, waiting], [rewards, shadows, arms, calibration]]; // the sensor; decisions
+const COLUMNS = [
+  [bias, innovations, bank, waiting],
+  [rewards, shadows, arms, calibration],
+]; // the sensor; decisions
 
 export function make(name, chosen, navigate) {
   const view = shell(name, navigate);
@@ -28,24 +31,40 @@ export function make(name, chosen, navigate) {
   const refresh = async () => {
     const asked = wanted;
     const [problem, diagnostics, belief] = await Promise.all([
-      api.about(name), api.diagnostics(name), api.belief(name, asked.unit),
+      api.about(name),
+      api.diagnostics(name),
+      api.belief(name, asked.unit),
     ]);
     const history = await happened(name, asked, mark(asked, problem, diagnostics), past);
     if (asked === wanted) view.show(together(asked, { problem, diagnostics, belief, history }));
   };
-  const choose = (fresh) => { wanted = fresh; };
+  const choose = (fresh) => {
+    wanted = fresh;
+  };
   return { ...view, title: name, refresh, choose };
 }
 
 /** What would be another answer: the choice, and how far things have come. */
 function mark({ unit, all }, problem, found) {
-  return JSON.stringify([unit, all, problem.decisions, found.rewards, found.revealed, found.late_contexts, found.voided, found.expired, problem.shadows, problem.arms]);
+  return JSON.stringify([
+    unit,
+    all,
+    problem.decisions,
+    found.rewards,
+    found.revealed,
+    found.late_contexts,
+    found.voided,
+    found.expired,
+    problem.shadows,
+    problem.arms,
+  ]);
 }
 
 /** What happened, or null as long as it is not there: a long log takes a while to be read for the first time. */
 async function happened(name, chosen, fresh, past) {
   const wanted = `${chosen.unit} ${chosen.all}`;
-  if (past.chosen !== wanted) Object.assign(past, { chosen: wanted, mark: null, found: null, coming: null, trouble: null, rest: 0 });
+  if (past.chosen !== wanted)
+    Object.assign(past, { chosen: wanted, mark: null, found: null, coming: null, trouble: null, rest: 0 });
   // Asked for again only where it changed, and seldom where the answer is long.
   if (!past.coming && past.mark !== fresh && performance.now() >= past.rest) ask(name, chosen, fresh, past);
   await Promise.race([past.coming, new Promise((done) => setTimeout(done, SHORTLY))]);
@@ -61,9 +80,12 @@ function ask(name, { unit, all }, fresh, past) {
     const now = performance.now();
     return { found, mark: fresh, rest: all ? now + REST * (now - started) : 0 };
   };
-  const mine = api.history(name, unit, all ? ALL : SOME).then(kept, (trouble) => ({ trouble })).then((news) => {
-    if (past.coming === mine) Object.assign(past, news, { coming: null });
-  });
+  const mine = api
+    .history(name, unit, all ? ALL : SOME)
+    .then(kept, (trouble) => ({ trouble }))
+    .then((news) => {
+      if (past.coming === mine) Object.assign(past, news, { coming: null });
+    });
   past.coming = mine;
 }
 
@@ -71,7 +93,14 @@ function ask(name, { unit, all }, fresh, past) {
 function together(chosen, answers) {
   const names = answers.problem.context;
   const shown = names.slice(TOGETHER * chosen.group, TOGETHER * (chosen.group + 1));
-  return { ...answers, chosen, shown, unit: chosen.unit, time: chosen.along === "time", place: (name) => names.indexOf(name) % TOGETHER };
+  return {
+    ...answers,
+    chosen,
+    shown,
+    unit: chosen.unit,
+    time: chosen.along === "time",
+    place: (name) => names.indexOf(name) % TOGETHER,
+  };
 }
 
 function shell(name, navigate) {
@@ -83,7 +112,12 @@ function shell(name, navigate) {
   const broad = denoising.make();
   const columns = COLUMNS.map((column) => column.map((one) => one.make()));
   const panels = [broad, ...columns.flat()];
-  const stack = (column) => el("div", { class: "column" }, column.map((one) => one.element));
+  const stack = (column) =>
+    el(
+      "div",
+      { class: "column" },
+      column.map((one) => one.element),
+    );
   const grid = el("div", { class: "grid" }, broad.element, columns.map(stack));
   const crumb = el("p", { class: "crumb" }, el("a", { href: "#/" }, "All problems"));
   const reading = el("p", { class: "banner", role: "status" });
@@ -104,20 +138,31 @@ function shell(name, navigate) {
 }
 
 function described(problem) {
-  const units = problem.units_total > 1 ? [" · ", number(problem.units_total, "problem/units_total"), " units"] : [];
+  const units =
+    problem.units_total > 1 ? [" · ", number(problem.units_total, "problem/units_total"), " units"] : [];
   return [`agent ${problem.agent} · contexts of ${problem.context.join(", ")}`, units];
 }
 
 /** What a person should know before looking at plots. */
 function told({ problem, diagnostics }) {
-  const found = diagnostics.alarm.length ? [el("ul", { class: "alarm banner" }, diagnostics.alarm.map((said) => el("li", {}, said)))] : [];
-  if (problem.frozen) found.push(el("p", { class: "banner" }, `Frozen: every decision takes “${problem.frozen}”.`));
+  const found = diagnostics.alarm.length
+    ? [
+        el(
+          "ul",
+          { class: "alarm banner" },
+          diagnostics.alarm.map((said) => el("li", {}, said)),
+        ),
+      ]
+    : [];
+  if (problem.frozen)
+    found.push(el("p", { class: "banner" }, `Frozen: every decision takes “${problem.frozen}”.`));
   const notes = new Set([problem.note, ...(diagnostics.notes ?? [])].filter(Boolean));
   return [...found, ...[...notes].map((note) => el("p", { class: "banner" }, note))];
 }
 
 function figures({ problem, diagnostics }) {
-  const tile = (said, value, where, write = number) => el("div", {}, el("dt", {}, said), el("dd", {}, write(value, where)));
+  const tile = (said, value, where, write = number) =>
+    el("div", {}, el("dt", {}, said), el("dd", {}, write(value, where)));
   return [
     tile("decisions", problem.decisions, "problem/decisions"),
     tile("pending", problem.pending, "problem/pending"),

@@ -16,7 +16,12 @@ export function scatter(caption, { across, up, sets, range = null }) {
   const place = figure(caption);
   let mount = null;
   let now = null;
-  const label = (text) => ({ label: text, labelFont: "12px system-ui, sans-serif", labelSize: 18, labelGap: 0 });
+  const label = (text) => ({
+    label: text,
+    labelFont: "12px system-ui, sans-serif",
+    labelSize: 18,
+    labelGap: 0,
+  });
   const both = (_, low, high) => [low, high];
   const options = {
     scales: { x: { time: false, range: both }, y: { range: both } },
@@ -35,14 +40,22 @@ export function scatter(caption, { across, up, sets, range = null }) {
     if (mount === null) mount = mounted(place, options, [ends, ends], HEIGHT);
     else mount.plot.setData([ends, ends]);
     put(place.legend, sets.length > 1 ? sets.map(entry) : []);
-    described(place, `${caption}. ${sets.map((one, i) => `${one.name}: ${words(counted(given[i]))} points.`).join(" ")}`);
+    described(
+      place,
+      `${caption}. ${sets.map((one, i) => `${one.name}: ${words(counted(given[i]))} points.`).join(" ")}`,
+    );
   };
   return { element: place.element, set, destroy: () => mount?.destroy() };
 }
 
 function entry(one) {
   const dot = svg("circle", { cx: 5, cy: 5, r: 4, class: `c${one.colour}` });
-  return el("li", {}, svg("svg", { width: 10, height: 10, class: "swatch dot", "aria-hidden": "true" }, dot), el("span", { class: "name" }, one.name));
+  return el(
+    "li",
+    {},
+    svg("svg", { width: 10, height: 10, class: "swatch dot", "aria-hidden": "true" }, dot),
+    el("span", { class: "name" }, one.name),
+  );
 }
 
 /** From the smallest to the largest of all, and a little more. */
@@ -92,7 +105,13 @@ function circles(plot, { xs, ys, radius = null }) {
   for (let i = 0; i < xs.length; i += 1) {
     if (Number.isNaN(xs[i] + ys[i])) continue;
     ctx.beginPath();
-    ctx.arc(left + (xs[i] - x0) * sx, top + (y1 - ys[i]) * sy, (radius?.[i] ?? 2) * devicePixelRatio, 0, 2 * Math.PI);
+    ctx.arc(
+      left + (xs[i] - x0) * sx,
+      top + (y1 - ys[i]) * sy,
+      (radius?.[i] ?? 2) * devicePixelRatio,
+      0,
+      2 * Math.PI,
+    );
     ctx.fill();
   }
 }

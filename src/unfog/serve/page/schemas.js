@@ -3,7 +3,12 @@
 const DEEP = 4; // schemas inside schemas that are followed
 
 function resolved(schema, whole) {
-  return schema.$ref ? schema.$ref.slice(2).split("/").reduce((found, step) => found?.[step], whole) ?? {} : schema;
+  return schema.$ref
+    ? (schema.$ref
+        .slice(2)
+        .split("/")
+        .reduce((found, step) => found?.[step], whole) ?? {})
+    : schema;
 }
 
 const ways = (schema) => schema.anyOf ?? schema.oneOf ?? null;
@@ -26,11 +31,17 @@ export function kindOf(schema, whole, depth = 0) {
 /** The fields of an object. */
 export function fieldsOf(schema, whole) {
   const one = resolved(schema, whole);
-  const found = ways(one)?.map((way) => resolved(way, whole)).find((way) => way.properties) ?? one;
+  const found =
+    ways(one)
+      ?.map((way) => resolved(way, whole))
+      .find((way) => way.properties) ?? one;
   const must = new Set(found.required ?? []);
   return Object.entries(found.properties ?? {}).map(([name, field]) => {
     const said = resolved(field, whole).description ?? field.description ?? "";
-    const standard = field.default === undefined || field.default === null ? "" : ` Unless told: ${JSON.stringify(field.default)}.`;
+    const standard =
+      field.default === undefined || field.default === null
+        ? ""
+        : ` Unless told: ${JSON.stringify(field.default)}.`;
     return { name, kind: kindOf(field, whole), said: said + standard, must: must.has(name) };
   });
 }
@@ -56,6 +67,9 @@ function plainest(one, whole, depth) {
     return Object.fromEntries(kept.map(([name, field]) => [name, sampleOf(field, whole, depth + 1)]));
   }
   if (kind === "array") return one.items ? [sampleOf(one.items, whole, depth + 1)] : [];
-  if (kind === "object") return one.additionalProperties?.type ? { name: sampleOf(one.additionalProperties, whole, depth + 1) } : {};
+  if (kind === "object")
+    return one.additionalProperties?.type
+      ? { name: sampleOf(one.additionalProperties, whole, depth + 1) }
+      : {};
   return { string: "text", number: 0.5, integer: 1, boolean: true, null: null }[kind] ?? null;
 }

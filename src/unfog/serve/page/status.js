@@ -13,7 +13,8 @@ export function status(node) {
     if (!trouble && !silent) say(heard === null ? "waits" : "lives", heard === null ? "Asking…" : "Live");
     else say("lost", `${trouble ?? "The service does not answer"}${ago()}`);
   };
-  const ago = () => (heard === null ? "" : `, last answer ${words(Math.round((performance.now() - heard) / 1000))} s ago`);
+  const ago = () =>
+    heard === null ? "" : `, last answer ${words(Math.round((performance.now() - heard) / 1000))} s ago`;
   const say = (kind, said) => {
     node.className = `status ${kind}`;
     put(node, el("span", { class: "lamp", "aria-hidden": "true" }), el("span", { class: "said" }, said));
@@ -25,7 +26,14 @@ export function status(node) {
   setInterval(show, 1000);
   show();
   return {
-    answered: () => { heard = performance.now(); trouble = null; show(); },
-    failed: (why) => { trouble = why; show(); },
+    answered: () => {
+      heard = performance.now();
+      trouble = null;
+      show();
+    },
+    failed: (why) => {
+      trouble = why;
+      show();
+    },
   };
 }

@@ -22,7 +22,9 @@ export function make() {
       lowest.set(smallest(points, data));
     }
     frame.lead(lead(data));
-    frame.look("Shares move while the agent learns, and settle. The smallest probability should stay above nothing: an arm that is never taken is never learnt of, and the log cannot say what it would have earned.");
+    frame.look(
+      "Shares move while the agent learns, and settle. The smallest probability should stay above nothing: an arm that is never taken is never learnt of, and the log cannot say what it would have earned.",
+    );
     const columns = shown.map((name) => [name, shares.arms[name], ["arms", name]]);
     frame.numbers(sampled("Shares along decisions, some of them", shares, SHARES, columns), wholly(data));
   };
@@ -30,29 +32,59 @@ export function make() {
 }
 
 const wanted = (shown, time) => [
-  [`share ${time} ${shown.join(" ")}`, () => lines("share of decisions", { curves: shown.map((name, i) => ({ name, colour: i })), range: [0, 1], time })],
-  [`lowest ${time}`, () => lines("smallest probability of an arm", { curves: [{ name: "smallest", colour: BLUE, plain: true }], rules: [{ at: 0 }], time })],
+  [
+    `share ${time} ${shown.join(" ")}`,
+    () =>
+      lines("share of decisions", {
+        curves: shown.map((name, i) => ({ name, colour: i })),
+        range: [0, 1],
+        time,
+      }),
+  ],
+  [
+    `lowest ${time}`,
+    () =>
+      lines("smallest probability of an arm", {
+        curves: [{ name: "smallest", colour: BLUE, plain: true }],
+        rules: [{ at: 0 }],
+        time,
+      }),
+  ],
 ];
 
 function taken(shown, shares, data) {
-  const curves = shown.map((name) => ({ values: shares.arms[name], say: (i) => number(shares.arms[name][i], from(...SHARES, "arms", name, i)) }));
+  const curves = shown.map((name) => ({
+    values: shares.arms[name],
+    say: (i) => number(shares.arms[name][i], from(...SHARES, "arms", name, i)),
+  }));
   return { xs: along(shares, data), head: headOf(shares, SHARES, data), curves };
 }
 
 function smallest(points, data) {
   const say = (i) => number(points.lowest[i], from(...POINTS, "lowest", i));
-  return { xs: along(points, data), head: headOf(points, POINTS, data), curves: [{ values: points.lowest, say }] };
+  return {
+    xs: along(points, data),
+    head: headOf(points, POINTS, data),
+    curves: [{ values: points.lowest, say }],
+  };
 }
 
 function lead({ problem, history }) {
   const more = history.arms.length > MOST ? " The first eight are drawn; all are in the numbers." : "";
   const retired = problem.retired?.length ? ` Retired: ${problem.retired.join(", ")}.` : "";
-  return el("p", {}, `Available: ${problem.arms.join(", ") || "those that come with each decision"}.${retired}${more}`);
+  return el(
+    "p",
+    {},
+    `Available: ${problem.arms.join(", ") || "those that come with each decision"}.${retired}${more}`,
+  );
 }
 
 function wholly({ diagnostics }) {
   const names = ["chosen", "share"];
   const columns = names.map((name) => entries("diagnostics", diagnostics, name));
-  const rows = columns[0].map(({ name }, i) => [name, ...columns.map((one) => exact(one[i].value, one[i].where))]);
+  const rows = columns[0].map(({ name }, i) => [
+    name,
+    ...columns.map((one) => exact(one[i].value, one[i].where)),
+  ]);
   return table("Arms, of all units", ["arm", "chosen", "share"], rows);
 }

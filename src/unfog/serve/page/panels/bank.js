@@ -9,7 +9,8 @@ import { panel } from "../panel.js";
 const MOST = 6; // hypotheses that are drawn
 const SAID = {
   size: (value) => (value === "1" ? "noise as told" : `noise variance ${value} times as told`),
-  step: (value) => (value === "0" ? "bias stands still" : `bias walks, ${value} of its prior variance a reading`),
+  step: (value) =>
+    value === "0" ? "bias stands still" : `bias walks, ${value} of its prior variance a reading`,
   speed: (value) => (value === "1" ? "bias moves as told" : `bias moves ${value} times as fast as told`),
   tails: (value) => (value === "inf" ? null : "heavy tails"),
   sample: (value) => (value === "0" ? null : "contexts as in the sample"),
@@ -20,18 +21,31 @@ export function make() {
   const update = ({ belief }) => {
     const found = entries("belief", belief, "weight").sort((a, b) => b.value - a.value);
     frame.element.hidden = !found.length;
-    const drawn = rows(found.slice(0, MOST).map(({ name, value, where }) => [spoken(name), bar(value, ORANGE), percent(value, where)]));
+    const drawn = rows(
+      found
+        .slice(0, MOST)
+        .map(({ name, value, where }) => [spoken(name), bar(value, ORANGE), percent(value, where)]),
+    );
     drawn.classList.add("stacked");
     put(frame.holder, drawn);
     frame.lead(el("p", {}, lead(belief.bias_of)));
-    frame.look("If most of the weight is on one row that is not as told, check that first: the noise that was told, or a sensor that drifts. Weight on many rows means that readings do not say yet.");
-    frame.numbers(table("All of them", ["hypothesis", "weight"], found.map(({ name, value, where }) => [name, exact(value, where)])));
+    frame.look(
+      "If most of the weight is on one row that is not as told, check that first: the noise that was told, or a sensor that drifts. Weight on many rows means that readings do not say yet.",
+    );
+    frame.numbers(
+      table(
+        "All of them",
+        ["hypothesis", "weight"],
+        found.map(({ name, value, where }) => [name, exact(value, where)]),
+      ),
+    );
   };
   return { ...frame, update };
 }
 
 function lead(whose) {
-  if (whose === "a new unit") return "How probable each of several models is, before anything was read of a unit. Choose a unit to see what its readings say.";
+  if (whose === "a new unit")
+    return "How probable each of several models is, before anything was read of a unit. Choose a unit to see what its readings say.";
   return `How probable each of several models is, by the readings of ${whose || "the sensor"}.`;
 }
 

@@ -16,7 +16,8 @@ export function make() {
     const kind = data.time ? "time" : "number";
     const plots = frame.plots.of(shown.map((name) => [`${name} ${kind}`, () => curve(name, data.time)]));
     plots.forEach((plot, i) => plot.set(given(shown[i], tracks, data)));
-    if (!shown.length) frame.plots.nothing("Nothing is believed of a bias: this agent learns none, or nothing was read yet.");
+    if (!shown.length)
+      frame.plots.nothing("Nothing is believed of a bias: this agent learns none, or nothing was read yet.");
     frame.lead(el("p", {}, whose(data)));
     frame.look(look(data));
     frame.numbers(numbers(shown, tracks, data));
@@ -24,21 +25,38 @@ export function make() {
   return { ...frame, update };
 }
 
-const curve = (name, time) => lines(name, { curves: [{ name: "bias", colour: BLUE, band: true, plain: true }], rules: [{ at: 0 }], time });
+const curve = (name, time) =>
+  lines(name, {
+    curves: [{ name: "bias", colour: BLUE, band: true, plain: true }],
+    rules: [{ at: 0 }],
+    time,
+  });
 
 function given(name, tracks, data) {
   const [mean, sd] = [tracks.bias[name], tracks.bias_sd[name]];
-  const edge = (sign) => mean.map((value, i) => (value === null || sd[i] === null ? null : value + sign * 2 * sd[i]));
+  const edge = (sign) =>
+    mean.map((value, i) => (value === null || sd[i] === null ? null : value + sign * 2 * sd[i]));
   const say = (i) => [
-    number(mean[i], from(...TRACK, "bias", name, i)), " (sd ", number(sd[i], from(...TRACK, "bias_sd", name, i)), ")",
+    number(mean[i], from(...TRACK, "bias", name, i)),
+    " (sd ",
+    number(sd[i], from(...TRACK, "bias_sd", name, i)),
+    ")",
   ];
-  return { xs: along(tracks, data), head: headOf(tracks, TRACK, data), curves: [{ values: mean, low: edge(-1), high: edge(1), say }] };
+  return {
+    xs: along(tracks, data),
+    head: headOf(tracks, TRACK, data),
+    curves: [{ values: mean, low: edge(-1), high: edge(1), say }],
+  };
 }
 
-const whose = ({ unit, diagnostics }) => `Of ${unit === null ? diagnostics.bias_of || "the sensor" : `unit ${unit}`}.`;
+function whose({ unit, diagnostics }) {
+  const said = unit === null ? diagnostics.bias_of || "the sensor" : `unit ${unit}`;
+  return `${said[0].toUpperCase()}${said.slice(1)}.`;
+}
 
 function look({ unit, diagnostics }) {
-  const many = unit === null && Object.values(diagnostics.bias_units_sd ?? {}).some((value) => value !== null);
+  const many =
+    unit === null && Object.values(diagnostics.bias_units_sd ?? {}).some((value) => value !== null);
   const band = many
     ? "The band is two deviations wide on either side: how unsure that is of one unit."
     : "The band is two deviations wide on either side: how unsure that is.";
@@ -52,7 +70,11 @@ function numbers(shown, tracks, data) {
   ]);
   return [
     shown.length && sampled("Bias along decisions, some of them", tracks, TRACK, columns),
-    table("Bias by coordinate, of all units", ["coordinate", "bias", "sd", "sd between units", "sd of contexts"], wholly(data.diagnostics)),
+    table(
+      "Bias by coordinate, of all units",
+      ["coordinate", "bias", "sd", "sd between units", "sd of contexts"],
+      wholly(data.diagnostics),
+    ),
   ];
 }
 

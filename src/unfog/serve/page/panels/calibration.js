@@ -16,7 +16,14 @@ export function make() {
     const binary = inside.some(({ value }) => value > 0);
     if (binary) reliability(frame, found, inside);
     else coverage(frame, found);
-    frame.lead(el("p", {}, number(found.judged, from("diagnostics", "judged")), " rewards were held against what was said of them before, of all units."));
+    frame.lead(
+      el(
+        "p",
+        {},
+        number(found.judged, from("diagnostics", "judged")),
+        " rewards were held against what was said of them before, of all units.",
+      ),
+    );
   };
   return { ...frame, update };
 }
@@ -26,11 +33,22 @@ function coverage(frame, found) {
   const levels = found.coordinates.level;
   const ys = shares.map(({ value }) => value ?? NaN);
   if (any(ys)) {
-    const make = () => scatter("share of rewards in intervals", { across: "level of the interval", up: "share inside", sets: SETS, range: [0, 1] });
+    const make = () =>
+      scatter("share of rewards in intervals", {
+        across: "level of the interval",
+        up: "share inside",
+        sets: SETS,
+        range: [0, 1],
+      });
     frame.plots.of([["coverage", make]])[0].set([{ xs: levels, ys, radius: ys.map(() => 4) }]);
   } else frame.plots.nothing("No reward yet that something was said of.");
-  frame.look("Dots should lie on the diagonal. Below it the agent is too sure of what it will earn, above it too unsure.");
-  const rows = shares.map(({ value, where }, i) => [exact(levels[i], from("diagnostics", "coordinates", "level", i)), exact(value, where)]);
+  frame.look(
+    "Dots should lie on the diagonal. Below it the agent is too sure of what it will earn, above it too unsure.",
+  );
+  const rows = shares.map(({ value, where }, i) => [
+    exact(levels[i], from("diagnostics", "coordinates", "level", i)),
+    exact(value, where),
+  ]);
   frame.numbers(table("Share of rewards in intervals", ["level", "share inside"], rows));
 }
 
@@ -38,10 +56,22 @@ function reliability(frame, found, inside) {
   const [said, came] = ["said", "came"].map((name) => entries("diagnostics", found, name));
   const most = Math.max(...inside.map(({ value }) => value));
   const radius = inside.map(({ value }) => 2.5 + 4.5 * Math.sqrt(value / most));
-  const make = () => scatter("rewards of one: said and came", { across: "probability said", up: "share that came", sets: SETS, range: [0, 1] });
+  const make = () =>
+    scatter("rewards of one: said and came", {
+      across: "probability said",
+      up: "share that came",
+      sets: SETS,
+      range: [0, 1],
+    });
   const [xs, ys] = [said, came].map((one) => one.map(({ value }) => value ?? NaN));
   frame.plots.of([["reliability", make]])[0].set([{ xs, ys, radius }]);
-  frame.look("Dots should lie on the diagonal; large ones stand for many rewards. Below it the agent promises more than comes, above it less.");
-  const rows = said.map((one, i) => [exact(one.value, one.where), exact(came[i].value, came[i].where), exact(inside[i].value, inside[i].where)]);
+  frame.look(
+    "Dots should lie on the diagonal; large ones stand for many rewards. Below it the agent promises more than comes, above it less.",
+  );
+  const rows = said.map((one, i) => [
+    exact(one.value, one.where),
+    exact(came[i].value, came[i].where),
+    exact(inside[i].value, inside[i].where),
+  ]);
   frame.numbers(table("Rewards of one, by the probability said", ["said", "came", "rewards"], rows));
 }

@@ -18,10 +18,20 @@ export function make() {
     if (plots.length) {
       plots[0].set(spread(shown, tracks, data));
       plots[1].set(evidence(shown, tracks, data));
-    } else frame.plots.nothing(data.unit === null ? "This agent expects nothing of readings." : "Readings are watched for all units together: choose all units to see them.");
+    } else
+      frame.plots.nothing(
+        data.unit === null
+          ? "This agent expects nothing of readings."
+          : "Readings are watched for all units together: choose all units to see them.",
+      );
     frame.lead(lead(data.diagnostics));
-    frame.look("Upper plot: near one is as told; twice that is noise or a spread of contexts larger than told, a half is smaller. Lower plot: beyond the dashed line the alarm is raised. Where all is as told that happens in at most one problem of forty, however long one looks.");
-    frame.numbers(shown.length ? sampled("Along decisions, some of them", tracks, TRACK, columns(shown, tracks)) : null, wholly(data.diagnostics));
+    frame.look(
+      "Upper plot: near one is as told; twice that is noise or a spread of contexts larger than told, a half is smaller. Lower plot: beyond the dashed line the alarm is raised. Where all is as told that happens in at most one problem of forty, however long one looks.",
+    );
+    frame.numbers(
+      shown.length ? sampled("Along decisions, some of them", tracks, TRACK, columns(shown, tracks)) : null,
+      wholly(data.diagnostics),
+    );
   };
   return { ...frame, update };
 }
@@ -32,8 +42,19 @@ function wanted(shown, data) {
   const alarm = [{ at: data.diagnostics.alarm_at, name: "alarm", alarm: true }];
   const both = [...curves, { name: ALL, colour: GREY, plain: true }];
   return [
-    [`spread ${kind}`, () => lines("mean square of late, in variances as told", { curves, rules: [{ at: 1, name: "as told" }], time: data.time })],
-    [`evidence ${kind}`, () => lines("evidence against the channel", { curves: both, log: true, rules: alarm, time: data.time })],
+    [
+      `spread ${kind}`,
+      () =>
+        lines("mean square of late, in variances as told", {
+          curves,
+          rules: [{ at: 1, name: "as told" }],
+          time: data.time,
+        }),
+    ],
+    [
+      `evidence ${kind}`,
+      () => lines("evidence against the channel", { curves: both, log: true, rules: alarm, time: data.time }),
+    ],
   ];
 }
 
@@ -53,8 +74,21 @@ function evidence(shown, tracks, data) {
 function lead(found) {
   if (found.e_value_of_all === null) return null;
   if (!found.alarm.length) return el("p", { class: "fine" }, "No alarm: readings are as the channel says.");
-  const first = el("p", {}, "The alarm was first raised after ", number(found.alarmed, from("diagnostics", "alarmed")), " readings.");
-  return [el("ul", { class: "alarm" }, found.alarm.map((said) => el("li", {}, said))), first];
+  const first = el(
+    "p",
+    {},
+    "The alarm was first raised after ",
+    number(found.alarmed, from("diagnostics", "alarmed")),
+    " readings.",
+  );
+  return [
+    el(
+      "ul",
+      { class: "alarm" },
+      found.alarm.map((said) => el("li", {}, said)),
+    ),
+    first,
+  ];
 }
 
 function columns(shown, tracks) {
@@ -68,7 +102,25 @@ function columns(shown, tracks) {
 function wholly(found) {
   const names = ["readings", "z_mean", "z_mean_square", "z_mean_square_lately", "e_value"];
   const columns = names.map((name) => entries("diagnostics", found, name));
-  const rows = columns[0].map(({ name }, i) => [name, ...columns.map((one) => exact(one[i].value, one[i].where))]);
-  const alarm = el("p", {}, "Evidence of all together ", exact(found.e_value_of_all, from("diagnostics", "e_value_of_all")), "; the alarm is at ", exact(found.alarm_at, from("diagnostics", "alarm_at")), ".");
-  return [table("Readings by coordinate, of all units, in deviations as told", ["coordinate", "readings", "mean", "mean square", "of late", "evidence"], rows), alarm];
+  const rows = columns[0].map(({ name }, i) => [
+    name,
+    ...columns.map((one) => exact(one[i].value, one[i].where)),
+  ]);
+  const alarm = el(
+    "p",
+    {},
+    "Evidence of all together ",
+    exact(found.e_value_of_all, from("diagnostics", "e_value_of_all")),
+    "; the alarm is at ",
+    exact(found.alarm_at, from("diagnostics", "alarm_at")),
+    ".",
+  );
+  return [
+    table(
+      "Readings by coordinate, of all units, in deviations as told",
+      ["coordinate", "readings", "mean", "mean square", "of late", "evidence"],
+      rows,
+    ),
+    alarm,
+  ];
 }

@@ -12,12 +12,36 @@ export function make() {
   const frame = panel("shadows", "Shadows beside the agent that is obeyed");
   const update = ({ problem, history }) => {
     const found = ["", ...history.shadows].filter((name) => history.shadow[name]);
-    if (!history.shadows.length) put(frame.holder, el("p", { class: "nothing" }, "No shadow decides beside it. One can be added at any time; it learns from then on."));
+    if (!history.shadows.length)
+      put(
+        frame.holder,
+        el(
+          "p",
+          { class: "nothing" },
+          "No shadow decides beside it. One can be added at any time; it learns from then on.",
+        ),
+      );
     else put(frame.holder, compared(found, history.shadow, problem.agent));
-    frame.lead(history.shadows.length && el("p", {}, "What a decision is worth by inverse propensities of the log, with an interval of nineteen in twenty."));
-    frame.look("A shadow whose interval lies to the right of the other would have earned more. Intervals that overlap decide nothing yet; a small effective number of decisions says the same.");
-    const cells = (name) => FIELDS.map((field) => exact(history.shadow[name][field], from("history", "shadow", name, field)));
-    frame.numbers(table("Agents on the same decisions", ["agent", "agreement", "value", "low", "high", "decisions", "effective"], found.map((name) => [titled(name, problem.agent), ...cells(name)])));
+    frame.lead(
+      history.shadows.length &&
+        el(
+          "p",
+          {},
+          "What a decision is worth by inverse propensities of the log, with an interval of nineteen in twenty.",
+        ),
+    );
+    frame.look(
+      "A shadow whose interval lies to the right of the other would have earned more. Intervals that overlap decide nothing yet; a small effective number of decisions says the same.",
+    );
+    const cells = (name) =>
+      FIELDS.map((field) => exact(history.shadow[name][field], from("history", "shadow", name, field)));
+    frame.numbers(
+      table(
+        "Agents on the same decisions",
+        ["agent", "agreement", "value", "low", "high", "decisions", "effective"],
+        found.map((name) => [titled(name, problem.agent), ...cells(name)]),
+      ),
+    );
   };
   return { ...frame, update };
 }
@@ -25,12 +49,19 @@ export function make() {
 const titled = (name, agent) => (name === "" ? `${agent}, obeyed` : name);
 
 function compared(names, values, agent) {
-  const ends = names.flatMap((name) => [values[name].low, values[name].high, values[name].mean]).filter((value) => value !== null && value !== undefined);
+  const ends = names
+    .flatMap((name) => [values[name].low, values[name].high, values[name].mean])
+    .filter((value) => value !== null && value !== undefined);
   const [first, last] = ends.length ? [Math.min(...ends), Math.max(...ends)] : [0, 1];
   const axis = first === last ? [first - 1, last + 1] : [first, last];
-  return rows(names.map((name) => {
-    const where = (field) => from("history", "shadow", name, field);
-    const said = [number(values[name].mean, where("mean")), name === "" ? null : [" · agrees in ", percent(values[name].agreement, where("agreement"))]];
-    return [titled(name, agent), whisker(values[name], axis, name === "" ? BLUE : ORANGE), said.flat()];
-  }));
+  return rows(
+    names.map((name) => {
+      const where = (field) => from("history", "shadow", name, field);
+      const said = [
+        number(values[name].mean, where("mean")),
+        name === "" ? null : [" · agrees in ", percent(values[name].agreement, where("agreement"))],
+      ];
+      return [titled(name, agent), whisker(values[name], axis, name === "" ? BLUE : ORANGE), said.flat()];
+    }),
+  );
 }
