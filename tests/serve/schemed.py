@@ -20,6 +20,7 @@ BODIES: dict[str, Any] = {
     "arms": ["send", "wait"],
     "unit": "ann",
     "value": 1.5,
+    "agent": "naive",
     "channel": TERMS["channel"],
 }
 MODES = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]

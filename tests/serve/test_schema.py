@@ -10,7 +10,7 @@ from unfog.serve.doors import Keyed
 from unfog.serve.keyfile import KeyFile
 from unfog.serve.keys import made
 
-CASES = 20
+CASES = 15
 
 
 @pytest.mark.slow
