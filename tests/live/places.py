@@ -10,6 +10,7 @@ from unfog.live.log import Log, Row
 from unfog.live.postgres.connecting import Connect, plain
 from unfog.live.postgres.owners import Owners
 from unfog.live.postgres.place import PostgresPlace
+from unfog.live.postgres.pool import Pool
 
 
 class Ground(Protocol):
@@ -36,6 +37,19 @@ class Files:
         return log.place.alone.execute(statement).fetchall()
 
 
+class Alone(PostgresPlace):
+    """With one connection of its own."""
+
+    def __init__(
+        self, dsn: str, problem: str, epoch: int, sync: str = "full", connect: Connect = plain
+    ) -> None:
+        super().__init__(Pool(dsn, sync, size=1, connect=connect), problem, epoch)
+
+    def close(self) -> None:
+        super().close()
+        self._pool.close()
+
+
 class Database:
     """A problem in a database, owned anew with each opening."""
 
@@ -43,12 +57,13 @@ class Database:
         self.dsn = dsn
 
     def open(self, sync: str = "full") -> Log:
-        return Log(PostgresPlace(self.dsn, "walks", owned(self.dsn, "walks"), sync))
+        return Log(Alone(self.dsn, "walks", owned(self.dsn, "walks"), sync))
 
     def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
         assert isinstance(log.place, PostgresPlace)
-        cursor = log.place.alone.execute(statement)
-        return cursor.fetchall() if cursor.description else []
+        with log.place.using() as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
 
 
 def owned(dsn: str, problem: str) -> int:
@@ -65,7 +80,7 @@ def owned(dsn: str, problem: str) -> int:
 
 def log_at(dsn: str, problem: str, epoch: int, connect: Connect = plain) -> Log:
     """The log of an owner."""
-    return Log(PostgresPlace(dsn, problem, epoch, connect=connect))
+    return Log(Alone(dsn, problem, epoch, connect=connect))
 
 
 def contents(ground: Ground) -> list[Row]:

@@ -1,5 +1,8 @@
 """A log in PostgreSQL: owners, takeovers, connections that break, and the same decisions as in a file."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -16,7 +19,7 @@ from unfog import live
 from unfog.inputs import InputError
 from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
-from unfog.live.postgres import connecting, layout, owners, shared, table
+from unfog.live.postgres import connecting, layout, owners, pool, shared, table
 from unfog.live.postgres.owners import Owner, Owners
 from unfog.live.postgres.place import PostgresPlace
 from unfog.live.postgres.shared import Shared
@@ -157,8 +160,8 @@ def test_a_commit_of_a_connection_that_broke_does_not_come_later(postgres: str) 
     log = log_at(postgres, "walks", owned(postgres, "walks"))
     put(log, 2)
     assert isinstance(log.place, PostgresPlace)
-    old, mine = log.place.alone, log.place._mine
-    log.place.connection = None
+    old, mine = connecting.connected(postgres), log.place.mine
+    log.place.close_connection()
     rows = list(log.read())
     assert not table.append(old, mine, made(log))
     assert list(log.read()) == rows
@@ -223,14 +226,15 @@ def test_an_owner_that_stops_within_a_transaction_holds_nobody_up(postgres: str)
     log = log_at(postgres, "walks", owned(postgres, "walks"))
     put(log, 2)
     assert isinstance(log.place, PostgresPlace)
-    log.place.alone.execute("BEGIN")
-    assert table.lock(log.place.alone, log.place._mine)
+    stopped = connecting.connected(postgres)
+    stopped.execute("BEGIN")
+    assert table.lock(stopped, log.place.mine)
     other = Owners(postgres)
     assert other.claim("walks") == 2
     other.close()
-    with pytest.raises(StoreError, match=r"row 3 was not kept: PostgreSQL says: .*; nothing was changed$"):
-        put(log)
-    assert log.lost is not None
+    with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+        stopped.execute("COMMIT")
+    stopped.close()
     log.close()
 
 
@@ -423,7 +427,7 @@ def test_settings_of_the_connection(postgres: str, monkeypatch: pytest.MonkeyPat
         with Database(postgres).open(sync) as log:
             assert Database(postgres).said(log, "SHOW synchronous_commit") == [(code,)]
     with pytest.raises(InputError, match=r"^sync: 'off'; allowed: full, normal$"):
-        PostgresPlace(postgres, "walks", 1, "off")
+        Shared(postgres, sync="off")
     for dsn in (7, "postgresql://ann:secret@host:notaport:5/x y"):
         with pytest.raises(InputError, match=r"^dsn: .*allowed: an address such as postgresql") as error:
             Shared(dsn)  # type: ignore[arg-type]
@@ -456,3 +460,70 @@ def test_names_that_are_hard_to_write(postgres: str) -> None:
     with Shared(postgres, "http://b") as b:
         for name in names:
             assert b.store(name).problem(name).decide([0.5, -1.0], unit=name, key=name).number == 0
+
+
+def test_few_connections_for_many_problems(postgres: str) -> None:
+    with Shared(postgres, "http://a") as a:
+        names = [f"p{i}" for i in range(20)]
+        several = [problem(a.place(name), name) for name in names]
+        threads = [threading.Thread(target=one.decide, args=([0.5, -1.0],)) for one in several * 3]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        ((count,),) = asked(
+            postgres, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        )
+        assert count <= pool.SIZE + 3  # two of the owners' and this one
+        assert asked(postgres, "SELECT DISTINCT count(*) FROM event GROUP BY problem") == [(4,)]
+        assert len(a.stores()) == 20
+
+
+def test_a_server_that_ended_all_sessions_costs_one_error(postgres: str) -> None:
+    """What is remembered stays: a question that failed has changed nothing."""
+    with Shared(postgres, "http://a") as a:
+        walks = problem(a.place("p"))
+        made = walks.decide([0.5, -1.0])
+        epoch = walks.store.log.epoch
+        others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        asked(postgres, f"{others} WHERE datname = current_database() AND pid <> pg_backend_pid()")
+        with pytest.raises(StoreError, match=r"the row with the key 'k' could not be read: Postg"):
+            walks.decide([0.5, -1.0], key="k")
+        assert walks.store.log.epoch == epoch
+        assert walks.decide([0.5, -1.0], key="k").number == made.number + 1
+
+
+FORK = """
+import os, sys
+from tests.live.places import log_at
+from unfog.live.log import Row
+log = log_at(sys.argv[1], "p", int(sys.argv[2]))
+def put():
+    log.commit(log.add([Row(log.last + 1, "p", "x", None, None, 1.0, "{}")]), log.epoch)
+put()
+child = os.fork()
+if child == 0:
+    try:
+        put()
+    except Exception as error:
+        print(error)
+    log.close()
+    sys.exit(0)  # with all that an interpreter does at its end
+os.waitpid(child, 0)
+put()
+print(log.epoch)
+log.close()
+"""
+
+
+@pytest.mark.slow
+def test_a_forked_child_leaves_the_connection_to_its_parent(postgres: str) -> None:
+    command = [sys.executable, "-c", FORK, postgres, str(owned(postgres, "p"))]
+    root = str(Path(__file__).parents[2])
+    paths = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[0].endswith("which alone may use it; nothing was changed")
+    assert done.stdout.splitlines()[1:] == ["0"]
+    assert asked(postgres, "SELECT count(*) FROM event") == [(2,)]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from unfog.inputs import one_of
 from unfog.live.clock import passing
 from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
@@ -18,6 +19,7 @@ from unfog.live.names import name as checked
 from unfog.live.postgres import connecting
 from unfog.live.postgres.owners import Owners
 from unfog.live.postgres.place import PostgresPlace
+from unfog.live.postgres.pool import Pool
 from unfog.live.store import Store
 
 EVERY = 1.0  # seconds between renewals
@@ -41,7 +43,8 @@ class Shared:
         connect: connecting.Connect = connecting.plain,
     ) -> None:
         """Connect, and begin to renew."""
-        self._dsn, self._sync, self._clock, self._connect = connecting.check(dsn), sync, clock, connect
+        self._pool = Pool(dsn, one_of("sync", sync, tuple(connecting.SYNC)), connect=connect)
+        self._clock = clock
         self.owners = Owners(dsn, url, connect=connect)
         self._stores: dict[str, Store] = {}
         self._since: dict[str, float] = {}
@@ -108,6 +111,7 @@ class Shared:
             finally:
                 self._stores.clear()
                 self.owners.close()
+                self._pool.close()
 
     def _open(self, name: str) -> Store | None:
         """The store that is open, if it may be used now."""
@@ -131,8 +135,7 @@ class Shared:
             if epoch is None:
                 raise self._refusal(name)
             try:
-                place = PostgresPlace(self._dsn, name, epoch, self._sync, connect=self._connect)
-                store = Store(Log(place), self._clock)
+                store = Store(Log(PostgresPlace(self._pool, name, epoch)), self._clock)
             except BaseException:
                 self.owners.release(name)
                 raise
