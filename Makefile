@@ -74,7 +74,7 @@ compare: setup  ## engines and other libraries in one run, then docs/benchmarks.
 pin: $(VENV)/dev.stamp  ## make the pinned, hashed requirements files anew
 	@$(PIP) uv
 	@for part in build core lab serve dev; do \
-	  case $$part in core) extra= ;; *) extra="--extra $$part" ;; esac; \
+	  case $$part in core) extra= ;; serve) extra="--extra serve --extra postgres" ;; *) extra="--extra $$part" ;; esac; \
 	  $(BIN)/uv pip compile --quiet pyproject.toml $$extra --generate-hashes --universal \
 	    --python-version 3.11 --no-header --no-annotate --output-file requirements/$$part.txt; \
 	done

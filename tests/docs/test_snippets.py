@@ -16,6 +16,7 @@ from unfog.lab.spec import build_problem, parse
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))]
 
+ELSEWHERE = ["docs/serve.md"]  # it needs a service: tests/docs/test_serve.py
 SHOWN = {"docs/live.md": "same=True"}  # what a page prints in the end, where that is no table with intervals
 
 
@@ -23,7 +24,7 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.S | re.M)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python") and page not in ELSEWHERE])
 @pytest.mark.slow
 def test_python_runs(page: str, tmp_path: Path) -> None:
     code = "\n".join(blocks(page, "python"))

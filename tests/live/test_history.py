@@ -15,6 +15,7 @@ from tests.live.ground import COORDINATES, Hand, opened, problem
 from tests.live.remembering import Clinic, mean, same, weight
 from unfog.inputs import InputError
 from unfog.live import Problem, StoreError, Unknown, history, joined, ring
+from unfog.live.file import File
 from unfog.live.log import Log, Row
 
 TERMS: list[dict[str, Any]] = [
@@ -294,7 +295,7 @@ def test_arms_that_come_with_decisions_have_no_place(tmp_path: Path) -> None:
 
 def test_after_a_commit_that_failed_it_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk()
-    monkeypatch.setattr("unfog.live.store.Log", partial(Log, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.File", partial(File, connect=disk.connect))
     clinic = Clinic(tmp_path, 11)
     with clinic.store:
         clinic.play(40)

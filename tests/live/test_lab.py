@@ -8,6 +8,7 @@ import pytest
 
 import unfog
 from unfog.agents.catalogue import Catalogue, named
+from unfog.live.postgres.shared import Shared
 from unfog.simulate.player import played, to_reveal
 from unfog.worlds.problem import Problem
 
@@ -129,6 +130,13 @@ def test_every_row_decides_as_in_the_lab(tmp_path: Path, agent: str) -> None:
     needs = {*unfog.AGENTS[agent].denoiser.needs_knowledge} if agent in unfog.AGENTS else set()
     told = {"told_contexts": 200} if "sample" in needs else {"told_noisy": 200} if "mixture" in needs else {}
     check(driven(tmp_path, gaussian(features="per_arm", prior_cov=0.5, **told), agent, 60, 3))
+
+
+def test_in_a_database_it_decides_as_in_the_lab(postgres: str) -> None:
+    with Shared(postgres) as shared:
+        store = shared.place("lab")
+        check(driven_in(store, gaussian(features="per_arm", prior_cov=0.5), "unfog", 60, 3))
+        assert store.replay(verify=True)["lab"].same
 
 
 @pytest.mark.parametrize("agent", BINARY)

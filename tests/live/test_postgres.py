@@ -299,6 +299,25 @@ def test_an_owner_that_could_not_renew_does_not_answer(
         assert taken.replay(verify=True)["p"].same
 
 
+def test_an_owner_that_finds_out_by_itself_drops_the_store(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "EVERY", 3600.0)
+    with Shared(postgres, "http://a") as a, Shared(postgres, "http://b") as b:
+        walks = problem(a.place("p"))
+        asked(postgres, "UPDATE owner SET lease_until = now() - interval '1 second'")
+        b.store("p")
+        a.owners.renew()
+        assert a.stores() == []
+        a._tend()
+        assert isinstance(walks.store.log.lost, Lost)
+        assert not walks.store.log.place.is_open
+        with pytest.raises(Elsewhere, match=r"'p' is served at http://b"):
+            a.store("p")
+        with pytest.raises(StoreError, match=r"'p' at .* cannot be used: it is closed"):
+            walks.decide([0.5, -1.0])
+
+
 def test_snapshots_are_made_for_whoever_takes_over(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "EVERY", 3600.0)
     monkeypatch.setattr(shared, "TAIL", 5)

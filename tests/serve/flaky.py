@@ -1,12 +1,14 @@
 """A bad line between a client and a service: it loses requests and answers, cuts them, and says not now."""
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -72,14 +74,18 @@ class Line(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def flaky(url: str, fault: Fault) -> Iterator[str]:
-    """The address of the bad line to a service."""
+def flaky(url: str, fault: Fault, tls: tuple[Path, Path] | None = None) -> Iterator[str]:
+    """The address of the bad line to a service; with a certificate and its key it speaks TLS."""
     line = type("Line", (Line,), {"url": url, "fault": staticmethod(fault)})
     server = ThreadingHTTPServer(("127.0.0.1", 0), line)
+    if tls is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()

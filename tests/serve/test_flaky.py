@@ -1,6 +1,8 @@
 """A bad line between client and service: nothing is lost, nothing is done twice."""
 
 import random
+import shutil
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -137,6 +139,24 @@ def test_it_is_asked_again_when_the_service_wants_it(
         service.service.ready = False
         assert walks.decide([0.0, 0.0]).number == 0
     assert [1.0 <= one <= 1.25 for one in waits] == [True]
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
+def test_through_a_proxy_that_speaks_tls(
+    service: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A certificate that is trusted is taken; one that is not is not."""
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=here"]
+    more = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run([*words, *more], check=True, capture_output=True)
+    with flaky(service.url, lambda method, path: None, tls=(cert, key)) as line:
+        assert line.startswith("https://")
+        with pytest.raises(StoreError, match="certificate verify failed"):
+            Client(line, retries=0).names()
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        with Client(line) as client:
+            assert client.problem("walks", **TERMS).decide([0.0, 0.0]).number == 0
 
 
 def test_a_service_that_comes_back_is_found_again(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ then, without the lock, the commit that holds the event is awaited, and only the
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -48,6 +49,7 @@ class Acting(Remembered):
         """Nothing was asked yet."""
         super().__init__(log, clock)
         self._together = 0
+        self.written: Counter[tuple[str, str, str]] = Counter()  # events by problem, kind and outcome
 
     def act(self, turn: Turn) -> Done:
         """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
@@ -125,6 +127,7 @@ class Acting(Remembered):
         row = Row(self.log.last + 1, name, kind, decision, key, now, TEXT(body))
         self.log.add([row], self._epoch)
         self._since[name] = self._since.get(name, 0) + 1
+        self.written[name, kind, body.get("outcome") or body.get("what") or "done"] += 1
         return row
 
     @contextmanager

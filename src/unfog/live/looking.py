@@ -6,6 +6,7 @@ from unfog.inputs import count
 from unfog.live import asking, history, inside, names
 from unfog.live.errors import Unknown
 from unfog.live.handle import Handle
+from unfog.live.vitals import Vitals, vitals
 from unfog.live.history import Asked
 from unfog.live.joined import Around
 from unfog.live.minds import OBEYED
@@ -33,6 +34,11 @@ class Looking(Handle):
         """What there is to know of the problem itself, as JSON has it: arms, units, shadows, counts."""
         with self.store.lock:
             return inside.about(self.store.up_to_date(self.name), self.name, self.store.now())
+
+    def vitals(self) -> Vitals:
+        """A few numbers for those who watch many problems."""
+        with self.store.lock:
+            return vitals(self.store.state(self.name), self.store.now())
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""

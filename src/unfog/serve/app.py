@@ -1,19 +1,26 @@
-"""The application: routes made of the rows of operations.py and fixed.py, and how it starts and stops."""
+"""The application: endpoints by address, of the rows of operations.py and fixed.py; how it starts and stops.
+
+An address is looked up: there are few kinds of them, where Starlette would try one pattern after the other.
+It has the beginning and the end.
+"""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from unfog.serve import fixed
 from unfog.serve.endpoint import Endpoint
 from unfog.serve.operations import OPERATIONS, Operation
 from unfog.serve.service import Service
 
+NAME, ID = 3, 5  # the places of a problem's name and of a decision's id, in an address that has them
+PROBLEMS = "/v1/problems/"
 
-def application(service: Service) -> Starlette:
+
+def application(service: Service) -> ASGIApp:
     """An ASGI application that serves until it is stopped."""
 
     @asynccontextmanager
@@ -24,15 +31,33 @@ def application(service: Service) -> Starlette:
         finally:
             await service.stop()
 
-    return Starlette(routes=_routes(service), lifespan=lifespan)
+    life, endpoints, nothing = Starlette(lifespan=lifespan), _endpoints(service), Endpoint(service, "", ())
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await life(scope, receive, send)
+            return
+        path, scope["path_params"] = address(scope["path"])
+        await endpoints.get(path, nothing)(scope, receive, send)
+
+    return app
 
 
-def _routes(service: Service) -> list[BaseRoute]:
-    """An endpoint for each path; the last one takes what no other does, and says so."""
+def address(path: str) -> tuple[str, dict[str, str]]:
+    """An address with `{name}` and `{id}` in the place of what they are, and what they are."""
+    parts, found = path.split("/"), {}
+    if path.startswith(PROBLEMS):
+        for place, field in ((NAME, "name"), (ID, "id")):
+            if len(parts) > place and parts[place]:
+                found[field], parts[place] = parts[place], f"{{{field}}}"
+    return "/".join(parts), found
+
+
+def _endpoints(service: Service) -> dict[str, Endpoint]:
+    """An endpoint for each path."""
     paths: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in OPERATIONS:
         paths[operation.path].append(operation)
     for path in (*fixed.ADDRESSES, *fixed.page_files()):
         paths[path] += ()
-    found = [Route(path, Endpoint(service, path, of)) for path, of in paths.items()]
-    return [*found, Route("/{rest:path}", Endpoint(service, "", ()))]
+    return {path: Endpoint(service, path, of) for path, of in paths.items()}

@@ -37,6 +37,7 @@ class Endpoint:
         self._service = service
         self._by_method = {one.method: one for one in operations}
         self._fixed, self._file = fixed.ADDRESSES.get(path), fixed.page_files().get(path)
+        self._name = "page" if self._fixed is None else self._fixed.__name__
         looks = self._fixed is not None or self._file is not None
         self._allowed = [*self._by_method, *(["GET", "HEAD"] if looks else [])]
 
@@ -56,8 +57,8 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001
             log.error("an answer was cut short: %s", told(error))
             raise CutShort from None  # so that the connection ends: what came is not taken for all
-        if operation is not None:
-            self._service.metrics.answered(operation.id, answer.status, perf_counter() - started)
+        name = operation.id if operation is not None else self._name
+        self._service.metrics.answered(name, answer.status, perf_counter() - started)
 
     async def _answer(self, operation: Operation | None, scope: Scope, receive: Receive) -> Answer:
         if operation is None:

@@ -1,39 +1,123 @@
-"""What is counted for Prometheus: by problem and kind, never by decision, unit or arm."""
+"""What is counted for Prometheus: by problem and kind, never by decision, unit or arm.
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+On the way of a request a count in a mapping is all that is done; everything else is asked for when Prometheus
+asks. Of problems only those that there are have a label: a name that nobody made is counted nowhere.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from unfog.live.vitals import Vitals
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
+class Times:
+    """How often something took how long."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.counts, self.total = [0] * (len(SECONDS) + 1), 0.0
+
+    def add(self, seconds: float) -> None:
+        """Once more."""
+        self.counts[bisect_left(SECONDS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """So many took no longer than that."""
+        found, below = [], 0
+        for bound, count in zip((*map(str, SECONDS), "+Inf"), self.counts, strict=True):
+            below += count
+            found.append((bound, float(below)))
+        return found
+
+
+class Seen(NamedTuple):
+    """What is asked for when Prometheus asks."""
+
+    problems: Mapping[str, Vitals]
+    events: Mapping[tuple[str, str, str], int]  # by problem, kind and outcome
+    queue: int  # requests that wait for a store
+    ready: bool
+
+
 class Metrics:
-    """Of one service."""
+    """Of one service; used by the event loop alone."""
 
     def __init__(self) -> None:
         """Nothing was counted yet."""
-        self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "unfog_requests", "Requests.", ("operation", "status"), registry=self.registry
-        )
-        self._commits = Histogram(
-            "unfog_commit_seconds", "How long commits took.", registry=self.registry, buckets=SECONDS
-        )
-        self._answers = Histogram(
-            "unfog_request_seconds",
-            "How long answers took.",
-            ("operation",),
-            registry=self.registry,
-            buckets=SECONDS,
-        )
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._answers: dict[str, Times] = {}
+        self._commits = Times()
 
     def committed(self, seconds: float) -> None:
         """A commit took so long."""
-        self._commits.observe(seconds)
+        self._commits.add(seconds)
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
         """A request was answered."""
-        self._requests.labels(operation, status).inc()
-        self._answers.labels(operation).observe(seconds)
+        self._requests[operation, status] += 1
+        times = self._answers.get(operation)
+        if times is None:
+            times = self._answers[operation] = Times()
+        times.add(seconds)
 
-    def text(self) -> bytes:
+    def text(self, seen: Seen) -> bytes:
         """As Prometheus reads it."""
-        return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        registry.register(_Told(self._families(seen)))
+        return generate_latest(registry)
+
+    def _families(self, seen: Seen) -> Iterator[Metric]:
+        requests = CounterMetricFamily("unfog_requests", "Requests.", labels=("operation", "status"))
+        for (operation, status), count in self._requests.items():
+            requests.add_metric((operation, str(status)), count)
+        answers = HistogramMetricFamily("unfog_request_seconds", "How long they took.", labels=("operation",))
+        for operation, times in self._answers.items():
+            answers.add_metric((operation,), times.buckets(), times.total)
+        yield from (requests, answers)
+        decide = self._answers.get("decide", Times())
+        yield _histogram("unfog_decide_seconds", "How long decisions took, in all.", decide)
+        yield _histogram("unfog_commit_seconds", "How long commits took.", self._commits)
+        events = CounterMetricFamily(
+            "unfog_events", "Events written down.", labels=("problem", "kind", "outcome")
+        )
+        for labels, count in seen.events.items():
+            events.add_metric(labels, count)
+        yield events
+        yield from _vitals(seen.problems)
+        yield GaugeMetricFamily("unfog_queue_length", "Requests that wait for a store.", seen.queue)
+        yield GaugeMetricFamily("unfog_ready", "Whether it can decide.", float(seen.ready))
+
+
+class _Told(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _histogram(name: str, said: str, times: Times) -> Metric:
+    return HistogramMetricFamily(name, said, buckets=times.buckets(), sum_value=times.total)
+
+
+def _vitals(problems: Mapping[str, Vitals]) -> Iterator[Metric]:
+    told = (
+        ("unfog_pending", "Decisions whose reward may still come."),
+        ("unfog_oldest_pending_seconds", "How long the oldest of them waits."),
+        ("unfog_innovation_chi2", "Mean square of readings in deviations, of late: 1 if all is as told."),
+    )
+    for place, (name, said) in enumerate(told):
+        family = GaugeMetricFamily(name, said, labels=("problem",))
+        for problem, found in problems.items():
+            if found[place] is not None:
+                family.add_metric((problem,), float(found[place] or 0))
+        yield family

@@ -1,16 +1,177 @@
-"""The description of the service, made of the rows of operations.py."""
+"""The description of the service, OpenAPI 3.1, made of the rows of operations.py."""
 
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
-from unfog.serve.operations import OPERATIONS
+from pydantic.json_schema import models_json_schema
+
+from unfog.serve import bodies
+from unfog.serve.examples import EXAMPLES, ID, NAME
+from unfog.serve.operations import OPERATIONS, Operation
+from unfog.serve.schemas import ANSWERS, COMPONENTS, Schema, listed, ref
+from unfog.version import __version__
+
+JSON, LINES, PROBLEM = "application/json", "application/x-ndjson", "application/problem+json"
+TEMPLATE = "#/components/schemas/{model}"
+
+REFUSALS = {
+    400: "It cannot be read: no JSON, or a query that is none.",
+    401: "This takes a key.",
+    403: "The key is not for this; or, without keys, the request does not come from this machine.",
+    404: "There is no such problem, decision, unit or shadow.",
+    408: "The body did not come in time.",
+    409: "It contradicts what was told before: the same key for another request, a second reward.",
+    410: "The decision is closed for this.",
+    413: "The body is too large.",
+    415: "The body is of another kind.",
+    422: "A field is wrong: `field`, `value` and `allowed` say which, what it was, and what it may be.",
+    429: "Too many requests; `Retry-After` says when to ask again.",
+    503: "Not now: the queue is full, the logs are being read, the disk failed. Nothing was done; ask again.",
+}
+ALWAYS = (401, 403, 429, 503)
+ONCE = ("decide", "reward", "reveal", "void")  # operations that take the header
+
+PARAMETERS: dict[str, Schema] = {
+    "name": {"in": "path", "required": True, "schema": bodies.NAME, "example": NAME},
+    "id": {
+        "in": "path",
+        "required": True,
+        "schema": bodies.NAME,
+        "example": ID,
+        "description": "The id that `decide` has answered.",
+    },
+    "unit": {"in": "query", "schema": bodies.NAME, "description": "Whose."},
+    "context": {"in": "query", "content": {JSON: {"schema": {"type": "object"}}}, "required": True},
+    "arms": {"in": "query", "content": {JSON: {"schema": listed(bodies.NAME)}}},
+    "at": {"in": "query", "content": {JSON: {"schema": bodies.NUMBER}}},
+    "noise": {"in": "query", "content": {JSON: {"schema": listed(bodies.NUMBER)}}},
+    "points": {"in": "query", "schema": {"type": "integer", "minimum": 1}},
+    "since": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
+    "limit": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
+}
+KEY_HEADER: Schema = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "schema": bodies.NAME | {"pattern": "^[!-~]+$"},
+    "description": "As `key` in the body: asked again with it, the answer is the same.",
+}
+FIXED = (  # id, address, what it is, kind of its answer, statuses besides 200
+    ("problems", "/v1/problems", "All problems at a glance.", JSON, ALWAYS),
+    ("health", "/healthz", "It runs.", JSON, ()),
+    ("readiness", "/readyz", "It can decide: all logs are read, and it can write.", JSON, (503,)),
+    ("metrics", "/metrics", "For Prometheus.", "text/plain", ALWAYS),
+    ("description", "/openapi.json", "This description.", JSON, ()),
+)
 
 
 @cache
 def document() -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """All of it; examples work one after another in the order in which operations stand."""
     paths: dict[str, Any] = {}
-    for one in OPERATIONS:
-        said = {"operationId": one.id, "summary": one.summary, "responses": {"200": {"description": "Done."}}}
-        paths.setdefault(one.path, {})[one.method.lower()] = said
-    return {"openapi": "3.1.0", "info": {"title": "unfog", "version": "1"}, "paths": paths}
+    order = list(EXAMPLES)
+    for one in sorted(OPERATIONS, key=lambda one: order.index(one.id)):
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+    for name, path, said, kind, statuses in FIXED:
+        paths.setdefault(path, {})["get"] = {
+            "operationId": name,
+            "summary": said,
+            "tags": ["The service"],
+            "responses": _answers(kind, ANSWERS.get(name, {"type": "string"}), (200,), statuses),
+            **({} if statuses == ALWAYS else {"security": []}),
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "unfog",
+            "version": __version__,
+            "description": "Decisions with noisy contexts: decide, reward, reveal, and nothing lost.",
+        },
+        "security": [{"key": []}, {}],
+        "paths": paths,
+        "components": {
+            "schemas": {**COMPONENTS, **_models()},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": SECURITY}},
+        },
+    }
+
+
+SECURITY = (
+    "A key of `unfog serve keys add`, with the scope that the operation names and for its problem. A service"
+    " on one machine alone may be without keys."
+)
+
+
+def _models() -> dict[str, Schema]:
+    """The bodies of requests."""
+    found = {one.body for one in OPERATIONS if one.body is not None} | {bodies.Asks}
+    _, schema = models_json_schema([(one, "validation") for one in found], ref_template=TEMPLATE)
+    return dict(sorted(schema["$defs"].items()))
+
+
+def _operation(one: Operation) -> dict[str, Any]:
+    kind = LINES if one.id == "events" else JSON
+    answer = {"type": "string", "description": "Events, a line each."} if kind == LINES else ANSWERS[one.id]
+    said = {
+        "operationId": one.id,
+        "summary": one.summary,
+        "description": f"{one.summary} Scope: {one.scope}.",
+        "tags": ["One problem" if "{name}" in one.path else "The service"],
+        "parameters": _parameters(one),
+        "responses": _answers(kind, answer, (200, 201) if one.id == "make" else (200,), _statuses(one)),
+    }
+    return said | ({"requestBody": _body(one)} if one.method == "POST" else {})
+
+
+def _parameters(one: Operation) -> list[Schema]:
+    named = [name for name in ("name", "id") if f"{{{name}}}" in one.path] + list(one.query)
+    shown = EXAMPLES[one.id].query
+    found = [{"name": name, **PARAMETERS[name], **_shown(name, shown)} for name in named]
+    return found + ([KEY_HEADER] if one.id in ONCE else [])
+
+
+def _shown(name: str, examples: dict[str, str]) -> Schema:
+    return {"example": examples[name]} if name in examples and "schema" in PARAMETERS[name] else {}
+
+
+def _body(one: Operation) -> Schema:
+    example = EXAMPLES[one.id].body
+    if one.body is None:
+        return {"required": False, "content": {LINES: {"schema": {"type": "string"}, "example": example}}}
+    schema = ref(one.body.__name__)
+    if one.body is bodies.Ask:
+        many = listed(schema) | {"minItems": 1, "maxItems": bodies.MOST}
+        schema = {"anyOf": [schema, ref("Asks"), many]}
+    return {"required": not one.empty, "content": {JSON: {"schema": schema, "example": example}}}
+
+
+def _statuses(one: Operation) -> tuple[int, ...]:
+    """Those with which it may be refused."""
+    found = {*ALWAYS, 400, 422}
+    if "{name}" in one.path or one.names:
+        found.add(404)
+    if one.method == "POST":
+        found |= {408, 409, 413, 415}
+    if one.scope == "report" or one.id == "take_in_table":
+        found.add(410)
+    return tuple(sorted(found))
+
+
+def _answers(kind: str, schema: Schema, good: tuple[int, ...], refused: tuple[int, ...]) -> dict[str, Any]:
+    words = {200: "Done.", 201: "Made."}
+    done = {
+        str(status): {"description": words[status], "content": {kind: {"schema": schema}}} for status in good
+    }
+    return done | {str(status): _refused(status) for status in refused}
+
+
+def _refused(status: int) -> Schema:
+    found: Schema = {
+        "description": f"{HTTPStatus(status).phrase}. {REFUSALS[status]}",
+        "content": {PROBLEM: {"schema": ref("Problem")}},
+    }
+    if status in (429, 503):
+        found["headers"] = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}
+    if status == 401:
+        found["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+    return found

@@ -168,6 +168,11 @@ class Remote:
         """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
         return dataset(self.client.get(f"{self._at}/diagnostics"))
 
+    def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
+        """The past of all units or of one, as JSON can hold it: what a page shows."""
+        found: dict[str, Any] = self.client.get(f"{self._at}/history", unit=unit, points=points)
+        return found
+
     def figure(self) -> "Figure":
         """The same as a picture."""
         from unfog.live.figure import figure

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -12,10 +13,11 @@ from starlette.types import Scope
 from unfog.inputs import InputError
 from unfog.live import Store
 from unfog.live.errors import StoreError
+from unfog.live.vitals import Vitals
 from unfog.serve.calls import Call
 from unfog.serve.doors import Caller, Doors, address
 from unfog.serve.limits import Buckets
-from unfog.serve.metrics import Metrics
+from unfog.serve.metrics import Metrics, Seen
 from unfog.serve.mistakes import told
 from unfog.serve.operations import Done, Operation
 from unfog.serve.refusals import Refused, busy
@@ -137,7 +139,15 @@ class Service:
 
     async def measured(self) -> bytes:
         """What is counted, for Prometheus."""
-        return self.metrics.text()
+        problems: dict[str, Vitals] = {}
+        events: dict[tuple[str, str, str], int] = {}
+        for store in self.shelf.stores() if self.ready else ():
+            with suppress(StoreError, Refused):  # it is busy, or closed: the rest is told
+                problems |= await self.writer(store).ask(partial(_vitals, store))
+            events |= store.written
+        queue = sum(writer.waiting for writer in self._writers.values())
+        ready = self.ready and not self.trouble()
+        return self.metrics.text(Seen(problems, events, queue, ready))
 
     def trouble(self) -> str:
         """Why nothing can be written, if so."""
@@ -151,6 +161,14 @@ class Service:
         if operation.done is Done.BESIDE:
             return await asyncio.to_thread(work)
         return await self.writer(call.store).ask(work, call.name if operation.short(call.body) else None)
+
+
+def _vitals(store: Store) -> dict[str, Vitals]:
+    found = {}
+    for name in store.names():
+        with suppress(InputError, StoreError, ImportError):  # one that cannot be served has none
+            found[name] = store.handle(name).vitals()
+    return found
 
 
 def _up_to_date(store: Store, name: str) -> None:

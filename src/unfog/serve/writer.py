@@ -69,6 +69,11 @@ class Writer:
             self._task = loop.create_task(self._run())
         return answer
 
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return len(self._queue)
+
     async def close(self) -> None:
         """Do what waits, take no more, and end."""
         self._closed = True

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from unfog.live.clock import passing
-from unfog.live.errors import Elsewhere, StoreError, Unknown
+from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
 from unfog.live.names import name as checked
 from unfog.live.postgres import connecting
@@ -151,6 +151,8 @@ class Shared:
         if store is not None:
             with contextlib.suppress(StoreError):
                 store.log.close()
+            if store.log.lost is None:  # nothing waited in it: whoever still has the store is to know
+                store.log.lost = Lost(f"{name!r} is not served here any more")
 
     def _is_lost(self, name: str, store: Store) -> bool:
         return store.log.lost is not None or self.owners.epoch(name) is None

@@ -1,0 +1,97 @@
+"""docs/serve.md runs as printed: its service, its commands, its Python and its JavaScript, in their order."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_snippets import ROOT, blocks
+from tests.serve.process import free_port
+from unfog.cli import main
+from unfog.serve import Client
+from unfog.serve.operations import OPERATIONS
+
+PAGE = "docs/serve.md"
+TEXT = (ROOT / PAGE).read_text("utf-8")
+RUN = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-W", "error", "-c"]}
+
+
+@pytest.fixture(name="url")
+def _url(tmp_path: Path) -> Iterator[str]:
+    """The service that the page starts, at a port that is free."""
+    [line] = re.findall(r"^(unfog serve --store walks.+)$", blocks(PAGE, "console")[0], re.M)
+    port = free_port()
+    words = [*shlex.split(line)[1:], "--port", str(port)]
+    code = "import sys; from unfog.cli import main; main(sys.argv[1:])"
+    service = subprocess.Popen(
+        [sys.executable, "-c", code, *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert service.stdout is not None
+    assert f"http://127.0.0.1:{port}" in service.stdout.readline()
+    with Client(f"http://127.0.0.1:{port}") as client:
+        client.get("/readyz")
+    yield f"http://127.0.0.1:{port}"
+    service.terminate()
+    assert service.wait() == 0
+    service.stdout.close()
+
+
+def ran(language: str, code: str, url: str, folder: Path) -> str:
+    code = code.replace("http://127.0.0.1:8000", url)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    if language == "js":
+        (folder / "page.mjs").write_text(code)
+    words = ["node", "page.mjs"] if language == "js" else [*RUN[language], code]
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (shutil.which("curl") and shutil.which("node")), reason="there is no curl, or no node"
+)
+def test_the_page_runs_as_printed(url: str, tmp_path: Path) -> None:
+    found = re.findall(r"^```(sh|python|js)\n(.*?)^```", TEXT, re.S | re.M)
+    said = {
+        (language, number): ran(language, code, url, tmp_path)
+        for number, (language, code) in enumerate(found)
+    }
+    assert [language for language, _ in said] == ["sh", "sh", "python", "js", "sh", "sh"]
+    assert not [text for text in said.values() if '"type":"about:blank"' in text]
+    shown, refused = (json.loads(block) for block in blocks(PAGE, "json"))
+    made = json.loads((tmp_path / "made.json").read_text())
+    assert list(shown) == list(made)
+    assert shown["denoised"]["steps"] == pytest.approx(made["denoised"]["steps"], abs=0.1)
+    assert (shown["arm"], shown["probability"]) == (made["arm"], pytest.approx(made["probability"]))
+    assert refused["detail"] in said["python", 2]
+    assert re.fullmatch(r"(send|wait) learnt\n", said["js", 3])
+    with Client(url) as client:
+        kinds = [one["kind"] for one in client.problem("walks").events()]
+    assert (kinds.count("decide"), kinds.count("reward")) == (4, 3)
+    assert (tmp_path / "copies" / "monday.unfog").exists()
+
+
+def test_every_operation_is_in_its_table() -> None:
+    rows = "".join(re.findall(r"^\|.*", TEXT, re.M))
+    for one in OPERATIONS:
+        last = one.path.rsplit("/", 1)[1]
+        assert last == "{name}" or last in rows, one.path
+
+
+def test_its_options_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    known = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.M))
+    lines = re.findall(r"^unfog serve (.*)$", "".join(blocks(PAGE, "console")), re.M)
+    told = {word for line in lines for word in line.split() if word.startswith("--")}
+    told |= set(re.findall(r"\| [\w, ]+ \| `(--[\w-]+)` \|$", TEXT, re.M))
+    assert len(told) >= 7
+    assert told <= known

@@ -1,0 +1,132 @@
+"""Copies of a store that is served: made while it goes on, whole or not there, and stores themselves."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import unfog
+from tests.serve.process import free_port
+from tests.serve.running import TERMS, running
+from unfog.live import Conflict, StoreError
+from unfog.serve import Client
+from unfog.serve.settings import Settings
+
+# A service that copies a page at a time, with rests that leave time to kill it.
+SLOWLY = """
+import sys
+from unfog.live import copying
+copying.PAGES, copying.REST = 1, 0.05
+from unfog.cli import main
+main(["serve", *sys.argv[1:]])
+"""
+
+
+@contextmanager
+def deciding(url: str) -> Iterator[None]:
+    """While it lasts decisions are made and rewarded."""
+    over = threading.Event()
+
+    def visit() -> None:
+        with Client(url) as client:
+            walks = client.problem("walks")
+            while not over.is_set():
+                walks.reward(walks.decide([1.0, -2.0], unit="ann").id, 0.5)
+
+    thread = threading.Thread(target=visit)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def grown(client: Client, by: int) -> None:
+    """Wait until so many events are new."""
+    first = client.problem("walks").about()["decisions"]
+    while client.problem("walks").about()["decisions"] < first + by:
+        time.sleep(0.001)
+
+
+@pytest.mark.slow
+def test_a_copy_in_place_of_the_store_has_everything_up_to_it(tmp_path: Path) -> None:
+    path, copies = tmp_path / "walks.unfog", tmp_path / "copies"
+    with running(path, Settings(backups=copies)) as found, Client(found.url) as client:
+        client.problem("walks", **TERMS)
+        with deciding(found.url):
+            grown(client, 30)
+            before = client.problem("walks").events()
+            client.backup("copy.unfog")
+            grown(client, 30)
+        lines = list(client.export("walks"))
+        with pytest.raises(unfog.InputError, match=r"^name: 'copy\.unfog'; allowed: a name that no copy has"):
+            client.backup("copy.unfog")
+    assert os.listdir(copies) == ["copy.unfog"]
+    with sqlite3.connect(copies / "copy.unfog") as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    raw.close()
+    path.rename(tmp_path / "lost.unfog")
+    (copies / "copy.unfog").rename(path)
+    with running(path) as found, Client(found.url) as client:
+        kept = list(client.export("walks"))
+        walks = client.problem("walks")
+        assert len(before) <= len(kept) < len(lines)
+        assert kept == lines[: len(kept)]
+        with unfog.live.open(tmp_path / "again.unfog", sync="normal") as again:
+            again.take_in(kept)
+            assert again.problem("walks").fingerprint() == walks.fingerprint()
+        assert client.replay(verify=True)["walks"].same
+        number = walks.about()["decisions"]
+        assert walks.decide([1.0, -2.0]).number == number
+
+
+@pytest.mark.slow
+def test_a_service_that_is_killed_leaves_no_half_copy(tmp_path: Path) -> None:
+    path, copies, port = tmp_path / "walks.unfog", tmp_path / "copies", free_port()
+    words = [
+        sys.executable,
+        "-c",
+        SLOWLY,
+        "--store",
+        str(path),
+        "--backups",
+        str(copies),
+        "--port",
+        str(port),
+    ]
+    service = subprocess.Popen(words, stdout=subprocess.PIPE)
+    assert service.stdout is not None
+    service.stdout.readline()
+    with Client(f"http://127.0.0.1:{port}", retries=8) as client:
+        made = client.problem("walks", **TERMS).decide([1.0, -2.0], key="k")
+        copying = threading.Thread(target=_copied, args=(client,))
+        copying.start()
+        while not copies.exists() or not list(copies.iterdir()):
+            time.sleep(0.001)
+        service.send_signal(signal.SIGKILL)
+        service.communicate()
+        copying.join()
+    left = [one.name for one in copies.iterdir()]
+    assert left  # it was killed in the middle
+    assert all(one.startswith("copy.unfog-") for one in left)
+    with running(path, Settings(backups=copies)) as found, Client(found.url) as client:
+        assert client.problem("walks").decide([1.0, -2.0], key="k") == made
+        client.backup("copy.unfog")
+    with unfog.live.open(copies / "copy.unfog") as copy:
+        assert copy.problem("walks").decide([1.0, -2.0], key="k") == made
+        with pytest.raises(Conflict):
+            copy.problem("walks").decide([0.0, 0.0], key="k")
+
+
+def _copied(client: Client) -> None:
+    with pytest.raises(StoreError, match="does not answer"):
+        client.backup("copy.unfog")

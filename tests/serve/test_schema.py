@@ -1,0 +1,25 @@
+"""What schemathesis finds: no answer but those that are described, whatever is asked."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.serve.running import TERMS, running
+from tests.serve.schemed import ask, operations
+from unfog.serve.doors import Keyed
+from unfog.serve.keyfile import KeyFile
+from unfog.serve.keys import made
+
+CASES = 15
+
+
+@pytest.mark.slow
+def test_no_undocumented_answer(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    key, text = made(("admin",), (), "", 0.0)
+    KeyFile(path).add(key)
+    headers = {"Authorization": f"Bearer {text}"}
+    with running(path, doors=Keyed(KeyFile(path))) as service:
+        service.http.post("/v1/problems", json={"name": "walks", **TERMS}, headers=headers)
+        good = {name: ask(service, one, CASES, headers) for name, one in operations(service).items()}
+    assert {name for name, number in good.items() if not number} <= {"take_in", "take_in_table", "backup"}
