@@ -49,7 +49,15 @@ function operation(one, whole) {
   );
 }
 
-const described = (one) => one.description && one.description !== one.summary && el("p", {}, one.description);
+function described(one) {
+  const said = (one.description ?? "").replace(one.summary ?? "", "").trim();
+  return said && el("p", {}, marked(said));
+}
+
+/** Text in which `names` stand out. */
+function marked(text) {
+  return text.split("`").map((part, i) => (i % 2 ? el("code", {}, part) : part));
+}
 
 function resolved(one, whole) {
   return one.$ref
@@ -78,27 +86,24 @@ function body(one, whole) {
   return section(`Body, ${kind}`, contents(media, whole));
 }
 
-/** Fields, and an example: the one that is given, or one made of the fields. */
+/** Fields of a body, and an example: the one that is given, or one made of the fields. */
 function contents(media, whole) {
   const fields = fieldsOf(media.schema ?? {}, whole);
-  const given = Object.values(media.examples ?? {}).map((one) => resolved(one, whole).value);
-  const samples =
-    media.example !== undefined
-      ? [media.example]
-      : given.length
-        ? given
-        : [sampleOf(media.schema ?? {}, whole)];
-  const shown = samples.filter((one) => one !== undefined && one !== null);
-  return [
-    fields.length ? sheet(fields) : null,
-    shown.map((one) =>
-      el(
-        "pre",
-        { tabindex: "0", "aria-label": "example" },
-        typeof one === "string" ? one : JSON.stringify(one, null, 2),
-      ),
-    ),
-  ];
+  const samples = given(media, whole);
+  const shown = samples.length
+    ? samples
+    : [sampleOf(media.schema ?? {}, whole)].filter((one) => one !== null);
+  return [fields.length ? sheet(fields) : null, shown.map(example)];
+}
+
+function given(media, whole) {
+  if (media.example !== undefined) return [media.example];
+  return Object.values(media.examples ?? {}).map((one) => resolved(one, whole).value);
+}
+
+function example(one) {
+  const text = typeof one === "string" ? one : JSON.stringify(one, null, 2);
+  return el("pre", { tabindex: "0", "aria-label": "example" }, text);
 }
 
 function answers(one, whole) {
@@ -111,8 +116,14 @@ function answers(one, whole) {
   const media = Object.values(done.content ?? {})[0];
   return [
     section("Answers", sheet(rows, false)),
-    media ? section("An answer that went well", contents(media, whole)) : null,
+    media ? section("An answer that went well", answered(media, whole)) : null,
   ];
+}
+
+/** Fields of an answer; an example of it only where one is given. */
+function answered(media, whole) {
+  const fields = fieldsOf(media.schema ?? {}, whole).map((field) => ({ ...field, must: false }));
+  return [fields.length ? sheet(fields) : null, given(media, whole).map(example)];
 }
 
 const section = (title, ...parts) => el("div", {}, el("h3", {}, title), parts);
@@ -124,8 +135,8 @@ function sheet(rows, three = true) {
       "tr",
       {},
       el("th", { scope: "row" }, el("code", {}, name), must && el("span", { class: "must" }, " needed")),
-      el("td", {}, kind),
-      three && el("td", {}, said),
+      el("td", {}, marked(kind)),
+      three && el("td", {}, marked(said)),
     ),
   );
   return el(
