@@ -6,12 +6,12 @@ from unfog.inputs import count
 from unfog.live import asking, history, inside, names
 from unfog.live.errors import Unknown
 from unfog.live.handle import Handle
-from unfog.live.vitals import Vitals, vitals
 from unfog.live.history import Asked
 from unfog.live.joined import Around
 from unfog.live.minds import OBEYED
 from unfog.live.ring import MOST
 from unfog.live.state import State
+from unfog.live.vitals import Vitals, vitals
 
 if TYPE_CHECKING:
     import xarray as xr
