@@ -303,8 +303,9 @@ def test_an_owner_that_could_not_renew_does_not_answer(
         assert taken.replay(verify=True)["p"].same
 
 
+@pytest.mark.parametrize("asks", [False, True])
 def test_an_owner_that_finds_out_by_itself_drops_the_store(
-    postgres: str, monkeypatch: pytest.MonkeyPatch
+    postgres: str, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
     monkeypatch.setattr(shared, "EVERY", 3600.0)
     with Shared(postgres, "http://a") as a, Shared(postgres, "http://b") as b:
@@ -313,11 +314,13 @@ def test_an_owner_that_finds_out_by_itself_drops_the_store(
         b.store("p")
         a.owners.renew()
         assert a.stores() == []
-        a._tend()
+        if asks:
+            with pytest.raises(Elsewhere, match=r"'p' is served at http://b"):
+                a.store("p")
+        else:
+            a._tend()
         assert isinstance(walks.store.log.lost, Lost)
         assert not walks.store.log.place.is_open
-        with pytest.raises(Elsewhere, match=r"'p' is served at http://b"):
-            a.store("p")
         with pytest.raises(StoreError, match=r"'p' at .* cannot be used: it is closed"):
             walks.decide([0.5, -1.0])
 
@@ -485,6 +488,8 @@ def test_a_server_that_ended_all_sessions_costs_one_error(postgres: str) -> None
         walks = problem(a.place("p"))
         made = walks.decide([0.5, -1.0])
         epoch = walks.store.log.epoch
+        with a._pool.using(), a._pool.using():
+            pass  # there are two from now on
         others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         asked(postgres, f"{others} WHERE datname = current_database() AND pid <> pg_backend_pid()")
         with pytest.raises(StoreError, match=r"the row with the key 'k' could not be read: Postg"):
