@@ -204,6 +204,39 @@ def test_any_value_comes_back(value: Any) -> None:
     assert digest(read(value)) == digest(value)
 
 
+@given(st.lists(VALUES, min_size=1, max_size=4), st.lists(st.integers(0, 3), min_size=32, max_size=40))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_many_values_come_back(values: list[Any], which: list[int]) -> None:
+    """Of a few kinds, in any order: as a list, a tuple, by name, and as fields of many."""
+    many = [values[i % len(values)] for i in which]
+    for value in (many, tuple(many), {str(i): one for i, one in enumerate(many)}):
+        assert same(read(value), value)
+        assert digest(read(value)) == digest(value)
+    rows: list[Any] = [
+        (i, one, {"a": one, "b": [one] * (i % 3)}, Pair(one, None)) for i, one in enumerate(many)
+    ]
+    assert same(read(rows), rows)
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 40])
+def test_many_arrays_lie_as_they_lay(kinds: int) -> None:
+    """Each in memory of its own, transposed or broadcast as it was, whatever its neighbours are."""
+    rng, many = np.random.default_rng(8), list[Any]()
+    for i in range(64):
+        kind, one = i % kinds, rng.normal(size=(3, 3 + (i % kinds) // 4))
+        many.append([one, one.T, np.broadcast_to(one[0], (3, *one[0].shape)), one[:, ::2]][kind % 4])
+    found = read(many)
+    assert [one.strides for one in found] == [one.strides for one in many]
+    assert all(map(same, found, many))
+    assert not any(np.shares_memory(found[0], other) for other in found[1:])
+
+
+def test_many_are_small() -> None:
+    """A row of many takes little more than its numbers."""
+    rows: list[Any] = [(i, f"{i}", None, {"a": np.full(4, i)}, [], (False, True)) for i in range(1000)]
+    assert len(encode(rows)) < 1000 * (32 + 16)
+
+
 def test_the_memory_of_an_agent_comes_back() -> None:
     setup, memory = rounds.begin(AGENTS["unfog"], KNOWN)
     assert same(read(memory), memory)
@@ -240,8 +273,9 @@ def test_random_damage_is_seen() -> None:
                 decode(hurt)
 
 
+GAUSSIAN = [["unfog.maths.gaussian:Gaussian", ["mean", "root"]]]
 CRAFTED: dict[str, tuple[bytes, str]] = {
-    "another version": (signed(1, version=2), "version 2, and this one reads version 1"),
+    "another version": (signed(1, version=1), "version 1, and this one reads version 2"),
     "a module that is not allowed": (signed(1, classes=[["os:stat_result", ["a"]]]), "'os' are not allowed"),
     "a name like the house's": (signed(1, classes=[["unfogged:X", ["a"]]]), "'unfogged' are not allowed"),
     "no such module": (signed(1, classes=[["unfog.nowhere:X", ["a"]]]), "unfog.nowhere"),
@@ -250,7 +284,7 @@ CRAFTED: dict[str, tuple[bytes, str]] = {
     "an ordinary class": (signed(1, classes=[["unfog.inputs:InputError", ["a"]]]), "there is no NamedTuple"),
     "other fields": (signed(1, classes=[["unfog.maths.gaussian:Gaussian", ["mean"]]]), r"\('mean',\), and"),
     "too few fields": (
-        signed({"n": [0, 1]}, classes=[["unfog.maths.gaussian:Gaussian", ["mean", "root"]]]),
+        signed({"n": [0, 1]}, classes=GAUSSIAN),
         "has 2 fields, not 1",
     ),
     "no such class in the list": (signed({"n": [3, 1]}), "make no sense"),
@@ -265,6 +299,28 @@ CRAFTED: dict[str, tuple[bytes, str]] = {
     "a short float": (signed({"f": "00"}), "make no sense"),
     "no mapping": (signed({"d": 3}), "make no sense"),
     "no tree": (signed({"t": 3}), "make no sense"),
+    "a column that is too short": (signed({"m": [3, ["p", [1]]]}), "has 1 values, not 3"),
+    "a column of less than nothing": (signed({"m": [-1, ["p", []]]}), "-1 values"),
+    "a column that fills the memory": (signed({"m": [10**12, ["c", None]]}), "1000000000000 values"),
+    "columns that fill it together": (
+        signed({"m": [10**5, ["t", [["c", None]] * 1000]]}),
+        "100000 values, in a place for fewer",
+    ),
+    "lists that fill it": (signed({"m": [10**5, ["l", ["c", 10**5], ["c", None]]]}), "10000000000 values"),
+    "a list of less than nothing": (signed({"m": [2, ["l", ["p", [-1, 1]], ["p", []]]]}), "of -1 items"),
+    "one list for many": (signed({"m": [2, ["c", []]]}), "may change"),
+    "an unknown column": (signed({"m": [2, ["z", []]]}), "make no sense"),
+    "a kind that is not there": (signed({"m": [1, ["g", ["|u1", [1], None], []]]}, b"\x02"), "make no sense"),
+    "fewer kinds than values": (signed({"m": [2, ["g", ["|u1", [1], None], []]]}, b"\x00"), "1 have a kind"),
+    "arrays that are not there": (
+        signed({"m": [2, ["a", ["<f8", [1], None]]]}, b"12345678"),
+        "is not that of the bytes",
+    ),
+    "a mapping with fewer names": (signed({"e": [["a"], ["p", [1, 2]]]}), "has 2 values, not 1"),
+    "a column of a class with other fields": (
+        signed({"m": [1, ["n", 0, [["c", 1]]]]}, classes=GAUSSIAN),
+        "has 2 fields, not 1",
+    ),
 }
 
 

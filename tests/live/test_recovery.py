@@ -14,7 +14,7 @@ import pytest
 import unfog
 from tests.live.faults import Disk
 from tests.live.played import VECTORS, Player, copied, terms
-from unfog.live import replay, snapshot
+from unfog.live import codec, replay, snapshot
 from unfog.live.errors import StoreError
 from unfog.live.file import File
 
@@ -183,10 +183,63 @@ def test_a_snapshot_of_another_problem_is_passed_over(
     path, player, found, events = closed(tmp_path)
     with player.open(path) as store:
         store.problem("naps").decide([0.1, 0.2])
-        other = snapshot.written(store.state("naps"))
+        other = snapshot.written(snapshot.content(store.state("naps")))
         print_ = snapshot.fingerprint(store.made("naps"))
     changed(path, other, fingerprint=print_)
     assert read_anew(path, player, monkeypatch) == (found, events)
+
+
+@pytest.mark.parametrize("more", [{}, {"wait": 20, "default_reward": 0.25, "combine": "mean"}])
+@pytest.mark.parametrize("agent", ["unfog", "late", "alg2", "coupled", "temporal"])
+def test_what_is_to_be_written_does_not_change_any_more(
+    tmp_path: Path, agent: str, more: dict[str, Any]
+) -> None:
+    """A snapshot is written while others go on deciding."""
+    player = Player(5, agent not in ONE_UNIT, grows=True)
+    with player.open(tmp_path / "walks.unfog") as store:
+        walks = store.problem("walks", **terms(agent, **more))
+        walks.shadow("naive")
+        for _ in range(2):
+            player.play(walks, 25)
+            before = walks.fingerprint()
+            told = snapshot.content(store.state("walks"))
+            player.play(walks, 25)
+            assert codec.digest(told) == before != walks.fingerprint()
+
+
+def test_a_snapshot_on_its_way_holds_up_nobody_but_who_erases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others decide while it is written; what was erased meanwhile must not come back with it."""
+    player, path = Player(6), tmp_path / "walks.unfog"
+    begun, go_on, wrote = threading.Event(), threading.Event(), snapshot.written
+
+    def slow(told: Any) -> bytes:
+        begun.set()
+        assert go_on.wait(10)
+        return wrote(told)
+
+    with player.open(path) as store:
+        walks = store.problem("walks", **terms("late"))
+        player.play(walks, 40)
+        monkeypatch.setattr(snapshot, "written", slow)
+        threads = [threading.Thread(target=store.snapshot)]
+        threads[0].start()
+        assert begun.wait(10)
+        player.play(walks, 20)
+        threads.append(threading.Thread(target=lambda: store.erase(unit="ann")))
+        threads[1].start()
+        threads[1].join(0.05)
+        assert threads[1].is_alive()
+        go_on.set()
+        for thread in threads:
+            thread.join(10)
+        monkeypatch.undo()
+        assert store.log.snapshot("walks") is None
+        assert "ann" not in store.state("walks").mind.channels
+        found = walks.fingerprint()
+    with player.open(path) as store:
+        assert store.problem("walks").fingerprint() == found
 
 
 def failure(call: Callable[[], object]) -> str:

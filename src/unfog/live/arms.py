@@ -163,8 +163,8 @@ class Arms:
         self.eras.append((number, tuple(name for name, active in self.active.items() if active)))
 
     def content(self) -> list[Any]:
-        """All that changes, in nested values."""
-        return [self.vectors, self.active, self.frozen, self.eras]
+        """All that changes, in nested values that do not change any more."""
+        return [{**self.vectors}, {**self.active}, self.frozen, [*self.eras]]
 
     def fill(self, content: list[Any]) -> None:
         """As they were."""

@@ -5,29 +5,36 @@
     arrays  their bytes, one after the other
     tail    SHA-256 of all that
 
-Arrays come back with the layout they had in memory, transposed or broadcast as they were, and not with their
-values alone: sums of products in another order differ in their last bits, and a state that was written and
-read must go on to the same bits as one that was not. Views with large gaps come back without them.
+Many values of one kind are written as columns: live/stacked.py. Arrays come back with the layout they had in
+memory, transposed or broadcast as they were, and not with their values alone: sums of products in another
+order differ in their last bits, and a state that was written and read must go on to the same bits as one that
+was not. Views with large gaps come back without them.
 """
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
-from math import isfinite, prod
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from unfog.inputs import InputError
+from unfog.live import stacked
 from unfog.live.classes import ALLOWED, fields_of, name_of, readable, writable
 from unfog.live.classes import DecodeError as DecodeError
-from unfog.live.layout import AnyArray, Layout, laid_out, without_padding
+from unfog.live.decoding import Reader
+from unfog.live.layout import AnyArray, Layout, without_padding
 
-MAGIC, VERSION = b"unfogval", 1
+MAGIC, VERSION = b"unfogval", 2
 HEAD = struct.Struct("<8sHQQ")  # magic, version, bytes of the tree, bytes of the arrays
 TAIL = 32  # bytes of a SHA-256
 LARGEST_INT = 2**63  # beyond, text in decimals takes long, and Python refuses to read it
+LEAST_VALUES, MOST_A_BYTE = (
+    10**6,
+    64,
+)  # how many values bytes may stand for
 BROKEN = (  # what a tree that is not one of ours may lead to
     ArithmeticError,
     AttributeError,
@@ -61,7 +68,7 @@ def decode(data: bytes, allowed: Sequence[str] = ()) -> Any:
     try:
         told = json.loads(tree)
         classes = [readable(name, tuple(fields), tuple(allowed)) for name, fields in told["classes"]]
-        reader = _Reader(classes, memoryview(arrays))
+        reader = Reader(classes, memoryview(arrays), len(data))
         value = reader.read(told["value"])
     except DecodeError:
         raise
@@ -128,21 +135,35 @@ class _Writer:
         if isinstance(value, np.generic):
             return {"s": self._array(np.asarray(value))["a"]}
         if isinstance(value, tuple):
-            number = self.classes.setdefault(writable(kind), len(self.classes))
-            return {"n": [number, *map(self.tree, value)]}
+            return {"n": [self.number_of(kind), *map(self.tree, value)]}
         raise InputError("value", f"{value!r} is a {kind.__name__}", ALLOWED)
 
-    def _list(self, value: Sequence[Any]) -> list[Any]:
+    def number_of(self, kind: Any) -> int:
+        """Of a class of tuples."""
+        return self.classes.setdefault(writable(kind), len(self.classes))
+
+    def _list(self, value: Sequence[Any]) -> Any:
+        if self._is_long(value):
+            return {"m": [len(value), stacked.column(self, value)]}
         return [self.tree(item) for item in value]
+
+    def _is_long(self, value: Collection[Any]) -> bool:
+        return not self.canonical and len(value) >= stacked.MANY
 
     def _mapping(self, value: dict[Any, Any]) -> dict[str, Any]:
         strange = [key for key in value if type(key) is not str]
         if strange:
             raise InputError("value", f"a mapping with the key {strange[0]!r}", ALLOWED)
+        if self._is_long(value):
+            return {"e": [list(value), stacked.column(self, list(value.values()))]}
         items = sorted(value.items()) if self.canonical else value.items()
         return {"d": {key: self.tree(item) for key, item in items}}
 
     def _array(self, value: AnyArray) -> dict[str, Any]:
+        return {"a": self.put([value], self.layout_of(value))}
+
+    def layout_of(self, value: AnyArray) -> Layout:
+        """How it will lie in memory again."""
         kind = value.dtype
         if kind.kind not in "biuf":
             raise InputError("value", f"an array of {kind}", ALLOWED)
@@ -150,72 +171,16 @@ class _Writer:
         if not self.canonical and not value.flags.c_contiguous:
             strided = layout._replace(strides=value.strides)
             layout = strided if strided.fits else layout
+        return layout
+
+    def put(self, values: Sequence[AnyArray], layout: Layout) -> Layout:
+        """The bytes of arrays that lie alike."""
         if layout.strides is not None:
-            value = value[tuple(slice(n) for n in layout.distinct)]
-        self.arrays.append(without_padding(value.tobytes(), kind))
-        return {"a": layout}
-
-
-class _Reader:
-    """Makes a value of its tree, and takes its arrays in the order in which they were written."""
-
-    def __init__(self, classes: list[type], arrays: memoryview) -> None:
-        self.classes, self.arrays, self.place = classes, arrays, 0
-
-    def read(self, tree: Any) -> Any:
-        """The value of a tree."""
-        if isinstance(tree, list):
-            return [self.read(item) for item in tree]
-        if not isinstance(tree, dict):
-            return tree
-        ((kind, told),) = tree.items()
-        return _READERS[kind](self, told)
-
-    def plain(self, told: Any) -> Any:
-        """A plain one."""
-        return tuple(self.read(item) for item in told)
-
-    def mapping(self, told: Any) -> Any:
-        """With its keys in the order they had."""
-        return {key: self.read(item) for key, item in told.items()}
-
-    def named(self, told: Any) -> Any:
-        """One with names, of its class; no function of the class is called."""
-        kind: Any = self.classes[told[0]]
-        if len(told) - 1 != len(kind._fields):
-            raise DecodeError(f"{name_of(kind)} has {len(kind._fields)} fields, not {len(told) - 1}")
-        return tuple.__new__(kind, [self.read(item) for item in told[1:]])
-
-    def scalar(self, told: Any) -> Any:
-        """A number of NumPy's."""
-        return self.array(told)[()]
-
-    def array(self, told: Any) -> AnyArray:
-        """A copy, laid out as it was."""
-        layout = Layout(told[0], tuple(told[1]), None if told[2] is None else tuple(told[2]))
-        kind = np.dtype(layout.dtype)
-        if kind.kind not in "biuf":
-            raise DecodeError(f"an array of {kind}")
-        size = prod(layout.distinct)
-        if min(layout.shape, default=0) < 0 or size * kind.itemsize > len(self.arrays) - self.place:
-            raise DecodeError(f"the shape {layout.shape} is not that of the bytes that are there")
-        values: AnyArray = np.frombuffer(self.arrays, kind, size, self.place) if size else np.empty(0, kind)
-        self.place += size * kind.itemsize
-        values = values.reshape(layout.distinct)
-        if layout.strides is not None and not layout.fits:
-            raise DecodeError(f"the strides {layout.strides} leave gaps that are too large")
-        return values.copy() if layout.strides is None else laid_out(values, layout)
-
-
-_READERS: dict[str, Callable[[_Reader, Any], Any]] = {
-    "a": _Reader.array,
-    "d": _Reader.mapping,
-    "f": lambda _, told: struct.unpack("<d", bytes.fromhex(told))[0],
-    "i": lambda _, told: int(told, 16),
-    "n": _Reader.named,
-    "s": _Reader.scalar,
-    "t": _Reader.plain,
-}
+            part = tuple(slice(n) for n in layout.distinct)
+            values = [value[part] for value in values]
+        raw = b"".join([value.tobytes() for value in values])
+        self.arrays.append(without_padding(raw, np.dtype(layout.dtype)))
+        return layout
 
 
 def _same(value: Any) -> Any:

@@ -105,9 +105,9 @@ class Mind:
         self.learner, self.surprises = memory.learner, memory.surprises
 
     def content(self) -> dict[str, Any]:
-        """All that changes, in nested values."""
+        """All that changes, in nested values that do not change any more."""
         return {
-            "channels": self.channels,
+            "channels": {**self.channels},
             "learner": self.learner,
             "surprises": self.surprises,
             "learnt": self.learnt,

@@ -69,10 +69,10 @@ class Open:
         return None if self.vector is None else {self.arm: self.vector}
 
     def content(self) -> tuple[Any, ...]:
-        """All of it, in nested values."""
-        first = self.id, self.number, self.unit, self.time, self.arm, self.place, self.vector, self.seen
+        """All of it, in nested values that do not change any more."""
+        first = self.id, self.number, self.unit, self.time, self.arm, self.place, self.vector
         flags = self.settled, self.voided, self.expired, self.dropped
-        return (*first, self.lost, self.rewards, self.paid, self.shown, flags)
+        return (*first, {**self.seen}, self.lost, [*self.rewards], self.paid, {**self.shown}, flags)
 
     @classmethod
     def filled(cls, content: Sequence[Any]) -> "Open":

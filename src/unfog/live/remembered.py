@@ -36,6 +36,7 @@ class Remembered:
         self._since: dict[str, int] = {}  # events since the last snapshot
         self._reserved = set[str]()  # problems whose logs are being taken in
         self._rings: dict[str, Ring] = {}
+        self._keeping = threading.Lock()  # whoever writes a snapshot has it, and who erases what one may hold
 
     def names(self) -> list[str]:
         """The problems that there are."""
@@ -148,8 +149,9 @@ class Remembered:
 
     def snapshot(self) -> None:
         """Write down what is remembered, so that the next start is quick."""
-        for name in list(self._states):
-            self._keep(name)
+        with self._keeping:
+            for name in list(self._states):
+                self._keep(name)
 
     def snapshot_is_due(self) -> bool:
         """Whether there were many events since the last time."""
@@ -157,18 +159,25 @@ class Remembered:
 
     def snapshot_if_due(self) -> None:
         """Write down what is remembered of problems with many events since the last time."""
-        for name, since in list(self._since.items()):
-            if since >= SNAPSHOT_EVERY:
+        due = [name for name, since in list(self._since.items()) if since >= SNAPSHOT_EVERY]
+        if not due or not self._keeping.acquire(blocking=False):
+            return  # somebody is at it
+        try:
+            for name in due:
                 with suppress(StoreError):  # it is a cache: what was asked for is done
                     self._keep(name)
+        finally:
+            self._keeping.release()
 
     def _keep(self, name: str) -> None:
+        """Others wait only while what is to be written is put together."""
         with self.lock:
             state = self._states.get(name)
             if state is None or self._since.get(name, 0) == 0 or self.log.epoch != self._epoch:
                 return
-            seq, blob = self.log.last, snapshot.written(state)
+            seq, told = self.log.last, snapshot.content(state)
             self._since[name] = 0
             epoch = self.log.epoch
+        blob = snapshot.written(told)
         self.log.commit(seq, epoch)
         self.log.keep(name, seq, snapshot.fingerprint(self.made(name)), blob)

@@ -42,7 +42,7 @@ def fingerprint(made: Made) -> str:
 
 
 def content(state: State) -> dict[str, Any]:
-    """All that is remembered, in nested values."""
+    """All that is remembered, in nested values; whatever happens to the state then, they do not change."""
     return {
         "number": state.number,
         "floor": state.floor.bit_generator.state,
@@ -58,9 +58,9 @@ def digest(state: State) -> str:
     return codec.digest(content(state))
 
 
-def written(state: State) -> bytes:
-    """As bytes."""
-    return codec.encode(content(state))
+def written(told: Mapping[str, Any]) -> bytes:
+    """The content of a state as bytes."""
+    return codec.encode(told)
 
 
 def restored(log: Log, name: str, made: Made) -> tuple[State, int]:

@@ -171,7 +171,7 @@ class Store(Acting):
         The file is written anew, so that the old bytes are gone: live/erase.py. Copies and exports are not
         the store's to erase.
         """
-        with self.lock:
+        with self._keeping, self.lock:  # a snapshot that is on its way must not come after
             self.log.commit(self.log.last, self.log.epoch)
             self._states.clear()
             try:

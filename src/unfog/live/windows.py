@@ -82,13 +82,13 @@ class Windows:
             names.pop(found.id, None)
 
     def content(self) -> dict[str, Any]:
-        """All of it, in nested values."""
+        """All of it, in nested values that do not change any more."""
         return {
             "open": [found.content() for found in self.open.values()],
             "waiting": list(self._waiting),
             "hidden": list(self._hidden),
             "overdue": list(self.overdue),
-            "recent": self._recent,
+            "recent": {unit: [*names] for unit, names in self._recent.items()},
         }
 
     def fill(self, content: dict[str, Any]) -> None:
