@@ -37,15 +37,13 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
     return dict(scope["headers"])
 
 
-async def body_of(
-    receive: Receive, headers: Mapping[bytes, bytes], most: int, seconds: float = PATIENCE
-) -> bytes:
+async def body_of(receive: Receive, headers: Mapping[bytes, bytes], most: int) -> bytes:
     """All of a body, refused as soon as it is known to be too large, or takes too long to come."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(PATIENCE):
             return await _all_of(receive, headers, most)
     except TimeoutError:
-        said = f"The body did not come within {seconds:g} seconds; nothing was done."
+        said = f"The body did not come within {PATIENCE:g} seconds; nothing was done."
         raise Refused(408, said, {"Connection": "close"}) from None
 
 

@@ -1,6 +1,5 @@
 """Where the keys of a store are kept: beside its file, or in its database."""
 
-from unfog.inputs import InputError
 from unfog.serve.keyfile import KeyFile
 from unfog.serve.keys import KeyRing
 
@@ -15,5 +14,16 @@ def is_database(store: str) -> bool:
 def ring_of(store: str) -> KeyRing:
     """The keys of a store."""
     if is_database(store):
-        raise InputError("store", "a database", "a file: keys in a database are not known to this version")
+        from unfog.serve.keytable import KeyTable
+
+        return KeyTable(store)
     return KeyFile(store)
+
+
+def shown(store: str) -> str:
+    """How a store is called where anybody may read it: the address of a database holds a password."""
+    if is_database(store):
+        from unfog.live.postgres.connecting import where
+
+        return where(store)
+    return store

@@ -11,7 +11,7 @@ from unfog.live.errors import StoreError
 from unfog.serve import binding, server
 from unfog.serve.doors import Doors, Keyed, Open
 from unfog.serve.keys import KeyRing
-from unfog.serve.rings import is_database, ring_of
+from unfog.serve.rings import is_database, ring_of, shown
 from unfog.serve.service import Service
 from unfog.serve.settings import Settings
 from unfog.serve.shelf import Shelf, Single
@@ -54,7 +54,7 @@ def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
         raise InputError(
             "host",
             f"{host} can be reached from other machines, and there are no keys",
-            f"127.0.0.1; or make a key first: unfog serve keys add --store {store} --scope admin",
+            f"127.0.0.1; or make a key first: unfog serve keys add --store {shown(store)} --scope admin",
         )
     return Keyed(ring)
 
@@ -72,7 +72,7 @@ def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
         def listening() -> None:
             if isinstance(shelf, Single):
                 shelf.announce(wanted.settings.advertise or url)
-            say(Started(wanted.store, url, len(shelf.names()), new))
+            say(Started(shown(wanted.store), url, len(shelf.names()), new))
 
         server.run(service, opened, listening)
     if service.failed:

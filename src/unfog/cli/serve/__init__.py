@@ -29,7 +29,12 @@ app.add_typer(keys.app, name="keys")
 def command(
     context: typer.Context,
     store: Annotated[
-        str | None, typer.Option(metavar="STORE", help="The file of the store; made where there is none.")
+        str | None,
+        typer.Option(
+            metavar="STORE",
+            help="The file of the store, made where there is none; or a database that several services share,"
+            " postgresql://user@host/name.",
+        ),
     ] = None,
     host: Annotated[
         str,
