@@ -226,10 +226,18 @@ def test_a_decision_that_is_closed(client: Client, clock: Hand) -> None:
         walks.reward(gone.id, 1.0)
 
 
-@pytest.mark.parametrize("url", ["", "walks.unfog", "ftp://here", "http://", "http://a?b", 5])
+@pytest.mark.parametrize(
+    "url",
+    ["", "walks.unfog", "ftp://here", "http://", "http://a?b", "http://[", "http://a:b", "http://u:p@a", 5],
+)
 def test_addresses_that_are_none(url: Any) -> None:
     with pytest.raises(InputError, match=r"^url: "):
         Client(url)
+
+
+def test_who_is_no_service_of_ours(service: Running) -> None:
+    with pytest.raises(StoreError, match=r"^what answers there is no service of unfog"):
+        Client(service.url).get("/docs")
 
 
 def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
