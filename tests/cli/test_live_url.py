@@ -104,7 +104,8 @@ def test_every_command_says_the_same(capsys: Capture, service: Running) -> None:
 @pytest.mark.parametrize("way", ["given and ignored", "a store that is an address"])
 def test_other_ways_to_say_it(capsys: Capture, service: Running, way: str) -> None:
     ours = played(capsys, SCRIPT[:6], store=("own.unfog",))
-    store, more = (service.url,), ()
+    store: tuple[str, ...] = (service.url,)
+    more: tuple[str, ...] = ()
     if way == "given and ignored":
         store, more = ("nothing.unfog",), (f"--url={service.url}",)
     assert played(capsys, SCRIPT[:6], store=store, more=more) == ours

@@ -80,15 +80,9 @@ def _seen(walks: Problem | Remote, made: list[Any]) -> list[Any]:
         walks.belief(),
         walks.expected({"steps": 1, "sleep": None}, unit="bob", arms=["send", "wait"]),
         walks.diagnostics(),
-        _same_times(walks.history("ann", points=3)),
+        json.loads(json.dumps(walks.history("ann", points=3))),
         (walks.name, walks.note, walks.terms._replace(uid="", channel=None)),
     ]
-
-
-def _same_times(told: dict[str, Any]) -> dict[str, Any]:
-    """As JSON has it."""
-    found: dict[str, Any] = json.loads(json.dumps(told))
-    return found
 
 
 def test_every_verb_answers_as_the_store_does(client: Client, store: Store, clock: Hand) -> None:
@@ -216,7 +210,7 @@ def test_what_json_cannot_say_is_refused_here(client: Client) -> None:
         (lambda: client.problem("a/b").about(), "name"),
     ):
         with pytest.raises(InputError) as caught:
-            call()  # type: ignore[no-untyped-call]
+            call()
         assert caught.value.field == field
     assert len(walks.events()) == 2
 
@@ -232,10 +226,18 @@ def test_a_decision_that_is_closed(client: Client, clock: Hand) -> None:
         walks.reward(gone.id, 1.0)
 
 
-@pytest.mark.parametrize("url", ["", "walks.unfog", "ftp://here", "http://", "http://a?b", 5])
+@pytest.mark.parametrize(
+    "url",
+    ["", "walks.unfog", "ftp://here", "http://", "http://a?b", "http://[", "http://a:b", "http://u:p@a", 5],
+)
 def test_addresses_that_are_none(url: Any) -> None:
     with pytest.raises(InputError, match=r"^url: "):
         Client(url)
+
+
+def test_who_is_no_service_of_ours(service: Running) -> None:
+    with pytest.raises(StoreError, match=r"^what answers there is no service of unfog"):
+        Client(service.url).get("/docs")
 
 
 def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from unfog import inputs
 from unfog.inputs import InputError, shown
 from unfog.live import names
-from unfog.live.errors import Unknown
+from unfog.live.errors import StoreError, Unknown
 from unfog.live.replay import Replayed
 from unfog.serve import outgoing
 from unfog.serve.outgoing import address
@@ -37,6 +37,7 @@ class Client:
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 10, retries: int = 5) -> None:
         """Nothing is asked yet. `timeout` is in seconds, of each attempt; `retries` come after the first.
+        What goes through a whole log (replays, copies, logs that come in) may take an hour.
 
         The service's `key` is that of the environment variable UNFOG_KEY, unless told.
         """
@@ -70,11 +71,11 @@ class Client:
     def get(self, path: str, **query: Any) -> Any:
         """What an address says; what is None is no part of the query."""
         told = "&".join(f"{name}={quote(str(x), safe='')}" for name, x in query.items() if x is not None)
-        return json.loads(self._wire.ask("GET", f"{path}?{told}" if told else path, again=True))
+        return _read(self._wire.ask("GET", f"{path}?{told}" if told else path, again=True))
 
-    def post(self, path: str, told: Any, *, again: bool) -> Any:
-        """What comes of a request; `again` where it may be asked twice."""
-        return json.loads(self._wire.ask("POST", path, told, again=again))
+    def post(self, path: str, told: Any, *, again: bool, long: bool = False) -> Any:
+        """What comes of a request; `again` where it may be asked twice, `long` where it may take long."""
+        return _read(self._wire.ask("POST", path, told, again=again, long=long))
 
     def problems(self) -> list[dict[str, Any]]:
         """All problems at a glance, those that the key may read."""
@@ -130,28 +131,36 @@ class Client:
             raise InputError("modules", shown(modules), allowed)
         text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
         name = names.name("problem", _name_in(text) if name is None else name)
-        done = json.loads(self._wire.ask("POST", f"{address(name)}/events", again=True, lines=text))
-        return int(done["events"])
+        at = f"{address(name)}/events"
+        return int(_read(self._wire.ask("POST", at, again=True, lines=text, long=True))["events"])
 
     def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
         """Have the log read from its beginning, and what is remembered held against it."""
         found = {}
         for name in self.names() if problem is None else [problem]:
-            told = self.post(f"{address(name)}/replay", {"verify": verify}, again=True)
+            told = self.post(f"{address(name)}/replay", {"verify": verify}, again=True, long=True)
             found[name] = Replayed(**{part: told[part] for part in Replayed._fields})
         return found
 
     def erase(self, *, unit: str) -> dict[str, int]:
         """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem."""
-        found: dict[str, int] = self.post("/v1/erase", {"unit": names.name("unit", unit)}, again=False)[
-            "decisions"
-        ]
+        told = {"unit": names.name("unit", unit)}
+        found: dict[str, int] = self.post("/v1/erase", told, again=False, long=True)["decisions"]
         return found
 
     def backup(self, name: str | None = None) -> dict[str, Any]:
         """Have the store copied into the folder for copies of the service: its name there, and its size."""
-        found: dict[str, Any] = self.post("/v1/backup", {} if name is None else {"name": name}, again=False)
+        told = {} if name is None else {"name": name}
+        found: dict[str, Any] = self.post("/v1/backup", told, again=False, long=True)
         return found
+
+
+def _read(answer: bytes) -> Any:
+    """What an answer says; of who is no service of ours, that."""
+    try:
+        return json.loads(answer)
+    except ValueError:
+        raise StoreError("what answers there is no service of unfog: it does not speak JSON") from None
 
 
 def _key(key: str | None) -> str | None:

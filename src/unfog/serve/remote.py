@@ -36,7 +36,7 @@ class Remote:
     @property
     def terms(self) -> Terms:
         """The terms with which it was made: the first event of its log."""
-        return Terms.read(next(iter(self.client.events(self.name))))
+        return Terms.read(self.client.get(f"{self._at}/events", limit=1))
 
     def decide(
         self,
@@ -136,7 +136,8 @@ class Remote:
 
     def take_in_table(self, text: str) -> int:
         """Decisions that were made elsewhere, as CSV: how many. Where one is refused, so are all."""
-        return int(self.client.post(f"{self._at}/table", {"table": text}, again=False)["decisions"])
+        done = self.client.post(f"{self._at}/table", {"table": text}, again=False, long=True)
+        return int(done["decisions"])
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
         """The log after the event `since`: mappings with seq, kind, decision, time and more."""
