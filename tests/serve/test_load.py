@@ -1,4 +1,4 @@
-"""More than can be done, a disk that fails, a log that is being read: nothing half done, and it is said so."""
+"""More than can be done, a disk that fails, a log that is being read: nothing is half done, and it is told."""
 
 import asyncio
 import random
