@@ -28,10 +28,12 @@ class Gathered:
         """Before the first of them."""
         self._log, self._ticket, self._epochs = log, 0, (log.epoch, log.epoch)
         self.alone = True  # whether nobody else will settle them
+        self.some = False  # whether there is anything to be written
 
     def end(self, *, alone: bool) -> None:
         """After the last."""
         self._ticket, self._epochs, self.alone = self._log.last, (self._epochs[0], self._log.epoch), alone
+        self.some = self._ticket > self._log.committed
 
     def settle(self) -> None:
         """Return once all are durable."""

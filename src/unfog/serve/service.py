@@ -87,6 +87,8 @@ class Service:
             for store in stores:
                 for name in store.names():
                     await self._expired(store, name)
+            for writer in list(self._writers.values()):
+                await writer.prove()
             for store in [one for one in self._writers if one not in stores and one.log.lost is not None]:
                 await self._writers.pop(store).close()
 

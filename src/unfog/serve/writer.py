@@ -104,16 +104,33 @@ class Writer:
             answers, started = found.answers, perf_counter()
             await self._in_thread(found.gathered.settle)
         except StoreError as error:  # of all that was done nothing is known to be kept
-            if not self.trouble:  # once: it may go on for long
-                log.error("a commit failed: %s", told(error))
-            self.trouble = str(error)
+            self._failed(error)
             return [one if isinstance(one, Exception) else error for one in answers] or [error] * len(batch)
         except Exception as error:  # noqa: BLE001
             log.error("a commit failed: %s", told(error))
             return [error] * len(batch)
-        self.trouble = ""
-        self._committed(perf_counter() - started)
+        if found.gathered.some:  # else it says nothing of the disk
+            self.trouble = ""
+            self._committed(perf_counter() - started)
+        for one in answers:
+            if isinstance(one, StoreError):
+                self._failed(one)
         return answers
+
+    def _failed(self, error: StoreError) -> None:
+        if not self.trouble:  # once: it may go on for long
+            log.error("the store failed: %s", told(error))
+        self.trouble = str(error)
+
+    async def prove(self) -> None:
+        """Where the last commit failed, see whether another one would."""
+        if not self.trouble or self._closed:
+            return
+        try:
+            await self._in_thread(self.store.prove)
+            self.trouble = ""
+        except Exception as error:  # noqa: BLE001
+            self.trouble = told(error)
 
     def _at_once(self, batch: list[Waiting], works: list[Callable[[], Any]]) -> Batch | None:
         """Done here and now, if it is short and need not wait for anybody."""
