@@ -57,6 +57,18 @@ def test_what_was_exported_is_believed_elsewhere(tmp_path: Path, agent: str) -> 
         assert store.problem("again").fingerprint() == found
 
 
+def test_coordinates_in_another_order_are_the_same(tmp_path: Path) -> None:
+    """Other programs write JSON with names in an order of their own."""
+    lines, found = exported(tmp_path, "late", 60)
+    events = [json.loads(line) for line in lines]
+    for event in events[1:]:
+        if isinstance(event.get("context"), dict):
+            event["context"] = dict(reversed(event["context"].items()))
+    with Player(3).open(tmp_path / "second.unfog") as store:
+        store.take_in(json.dumps(event) for event in events)
+        assert store.problem("walks").fingerprint() == found
+
+
 def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> None:
     """They are those of another problem; the store's own clock does not go back."""
     lines, found = exported(tmp_path, "unfog")

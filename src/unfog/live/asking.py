@@ -179,7 +179,8 @@ def _probability(value: object, forced: object) -> float:
 
 def read(made: Made, request: dict[str, Any]) -> Ask:
     """The request as a round wants it; it was checked before it was written."""
-    values = [*request["context"].values()]
+    told = request["context"]  # whose order is the caller's, where it comes from elsewhere
+    values = [told[name] for name in made.terms.context]
     lost = None in values
     raw = np.array([[np.nan if x is None else x for x in values]] if lost else [values])
     noisy, mask = made.units.read(raw), None
