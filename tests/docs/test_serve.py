@@ -14,6 +14,7 @@ import pytest
 
 from tests.docs.test_snippets import ROOT, blocks
 from tests.serve.process import free_port
+from tests.serve.running import running
 from unfog.cli import main
 from unfog.serve import Client
 from unfog.serve.operations import OPERATIONS
@@ -90,3 +91,12 @@ def test_its_options_are_those_of_the_command(capsys: pytest.CaptureFixture[str]
     told |= set(re.findall(r"\| [\w, ]+ \| `(--[\w-]+)` \|$", TEXT, re.M))
     assert len(told) >= 7
     assert told <= known
+
+
+def test_its_metrics_are_measured(tmp_path: Path) -> None:
+    with running(tmp_path / "a.unfog") as found:
+        found.make()
+        measured = set(re.findall(r"^# TYPE (\w+)", found.http.get("/metrics").text, re.M))
+    told = set(re.findall(r"`(unfog_\w+)`", TEXT))
+    assert len(told) > 8
+    assert told <= measured

@@ -55,3 +55,39 @@ def test_a_batch_again_has_the_same_answers(tmp_path: Path) -> None:
         live.add_arm("new")
         live.retire_arm(arm)
         assert live.decide_many(asked) == first
+
+
+def test_rewards_again_with_their_keys_count_once(tmp_path: Path) -> None:
+    """Also when the wait is over meanwhile: a key has its answer."""
+    clock = Hand()
+    with opened(tmp_path, clock) as store:
+        live = problem(store, "p", wait=60, learn="after_wait", combine="sum")
+        made = [one.id for one in live.decide_many([ONE, ONE])]
+        paid, keys = dict.fromkeys(made, 1.5), {one: f"key of {one}" for one in made}
+        first = live.reward_many(paid, keys=keys)
+        assert live.reward_many(paid, keys=keys) == first
+        clock.time += 61
+        assert live.reward_many(paid, keys=keys) == first
+        live.pending()  # a look, which writes down what has expired
+        learnt = [one["value"] for one in live.events() if one["kind"] == "expire"]
+        assert learnt == [1.5, 1.5]
+
+
+def test_keys_of_rewards_that_cannot_be(tmp_path: Path) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, "p")
+        a, b = (one.id for one in live.decide_many([ONE, ONE]))
+        live.reward(a, 1.0, key="used")
+        before = live.fingerprint()
+        cases: list[tuple[Any, str, type[InputError]]] = [
+            ({"other": "k"}, "keys", InputError),
+            ({a: "k", b: "k"}, f"keys.{b}", Conflict),
+            ({b: "used"}, "key", Conflict),
+            ({a: ""}, f"keys.{a}", InputError),
+            (["k"], "keys", InputError),
+        ]
+        for keys, field, kind in cases:
+            with pytest.raises(kind) as error:
+                live.reward_many({a: 1.0, b: 2.0}, keys=keys)
+            assert error.value.field == field
+        assert live.fingerprint() == before

@@ -551,3 +551,17 @@ def test_others_are_served_while_a_log_is_taken_in(tmp_path: Path) -> None:
     assert store.take_in(slowly(), "copy") == 2
     assert len(seen) == 1
     assert store.problem("copy").decide([0.5, -1.0]).number == 1
+
+
+def test_several_changes_of_arms_as_one_come_in(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with opened(tmp_path) as store, opened(tmp_path / "other") as other:
+        live = problem(store)
+        live.change_arms(add={"d": None, "e": None}, retire=["a"])
+        live.change_arms(retire=["b"], restore=["a"])
+        with pytest.raises(InputError, match=r"^arms: nothing to do; allowed: add, retire or restore$"):
+            live.change_arms()
+        live.decide([1.0, 2.0])
+        assert other.take_in(store.export("p")) == 4
+        assert other.problem("p").fingerprint() == live.fingerprint()
+        assert other.problem("p").about()["arms"] == ["a", "c", "d", "e"]
