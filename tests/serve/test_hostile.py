@@ -124,6 +124,13 @@ def test_other_kinds_of_bodies_are_415(place: Place, kind: str | None) -> None:
     assert place.refused(request(body=GOOD, kind=kind)).status == 415
 
 
+@pytest.mark.parametrize(("path", "body"), [("arms", b'{"add": ["new"]}'), ("freeze", b'{"arm": "send"}')])
+def test_a_key_that_would_be_passed_over_is_refused(place: Place, path: str, body: bytes) -> None:
+    """Who sends it counts on being able to ask again."""
+    found = place.refused(request(f"{AT}/{path}", body, headers=["Idempotency-Key: k"]))
+    assert (found.status, found.problem["field"]) == (422, "Idempotency-Key")
+
+
 def test_a_kind_may_say_more(place: Place) -> None:
     (found,) = exchanged(place.port, request(body=GOOD, kind="Application/JSON; charset=utf-8"))
     assert found.status == 200
