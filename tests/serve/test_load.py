@@ -1,4 +1,4 @@
-"""More than can be done, a disk that fails, a log that is being read: nothing is half done, and it is told."""
+"""More than can be done, a disk that fails, a log that is being read: nothing is half done."""
 
 import asyncio
 import random

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
-from unfog.inputs import InputError
+from unfog.inputs import InputError, shown
 from unfog.live import Store
 from unfog.live.errors import Elsewhere
 from unfog.serve import bodies, fixed, refusals, strict
@@ -17,7 +17,7 @@ from unfog.serve.calls import Answer, Call
 from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.forward import forwarded
 from unfog.serve.mistakes import told
-from unfog.serve.operations import Operation
+from unfog.serve.operations import ONCE, Operation
 from unfog.serve.refusals import Refused
 from unfog.serve.service import Service
 
@@ -81,7 +81,7 @@ class Endpoint:
         except Elsewhere as other:
             return await forwarded(other, scope, headers, raw)
         decision = scope["path_params"].get("id", "")
-        call = Call(store, service.settings, name, decision, body, query, _key(headers))
+        call = Call(store, service.settings, name, decision, body, query, _key(operation, headers))
         found = await service.do(operation, call)
         if isinstance(found, Iterator):
             return Answer(_streamed(found), 200, LINES if operation.lines else "application/json")
@@ -158,11 +158,15 @@ def _text(raw: bytes) -> str:
         raise strict.Malformed(f"it is not UTF-8 at byte {error.start}") from None
 
 
-def _key(headers: dict[bytes, bytes]) -> str | None:
-    """Of the header that other services have for it, too."""
+def _key(operation: Operation, headers: dict[bytes, bytes]) -> str | None:
+    """Of the header that other services have for it, too; who relies on it where it does nothing is told."""
     found = headers.get(b"idempotency-key")
     if found is None:
         return None
+    if operation.id not in ONCE:
+        raise InputError(
+            "Idempotency-Key", shown(found.decode("latin-1")), f"one with {', '.join(ONCE)} only"
+        )
     try:
         return found.decode()
     except UnicodeDecodeError:

@@ -8,7 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from unfog.serve import bodies
 from unfog.serve.examples import EXAMPLES, ID, NAME
-from unfog.serve.operations import OPERATIONS, Operation
+from unfog.serve.operations import ONCE, OPERATIONS, Operation
 from unfog.serve.schemas import ANSWERS, COMPONENTS, Schema, listed, ref
 from unfog.version import __version__
 
@@ -30,7 +30,6 @@ REFUSALS = {
     503: "Not now: the queue is full, the logs are being read, the disk failed. Nothing was done; ask again.",
 }
 ALWAYS = (401, 403, 429, 503)
-ONCE = ("decide", "reward", "reveal", "void")  # operations that take the header
 
 PARAMETERS: dict[str, Schema] = {
     "name": {"in": "path", "required": True, "schema": bodies.NAME, "example": NAME},

@@ -9,6 +9,7 @@ from unfog.serve.calls import Call
 
 PROBLEM = "/v1/problems/{name}"
 DECISION = PROBLEM + "/decisions/{id}"
+ONCE = ("decide", "reward", "reveal", "void")  # that take the header Idempotency-Key
 
 
 class Done(Enum):
