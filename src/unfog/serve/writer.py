@@ -55,6 +55,7 @@ class Writer:
         self._closed = False
         self._thread = ThreadPoolExecutor(1, f"writer of {store}")
         self._task: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None  # a snapshot that is being written
 
     def ask(self, work: Callable[[], Any], short: str | None = None) -> "asyncio.Future[Any]":
         """Have it done; the answer comes once it is durable."""
@@ -79,6 +80,8 @@ class Writer:
         self._closed = True
         if self._task is not None:
             await self._task
+        if self._keeping is not None:
+            await self._keeping
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _run(self) -> None:
@@ -86,15 +89,18 @@ class Writer:
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
             _deliver(batch, await self._done(batch))
-            if self.store.snapshot_is_due():
-                await self._snapshot()
+            if self._keeping is None and self.store.snapshot_is_due():
+                self._keeping = asyncio.create_task(self._snapshot())
         self._task = None
 
     async def _snapshot(self) -> None:
+        """Beside everything else: it is written from a copy, and only to make that takes the lock."""
         try:
-            await self._in_thread(self.store.snapshot_if_due)
+            await asyncio.to_thread(self.store.snapshot_if_due)
         except Exception as error:  # noqa: BLE001
             log.error("a snapshot failed: %s", told(error))  # it is a cache: all that was asked for is done
+        finally:
+            self._keeping = None
 
     async def _done(self, batch: list[Waiting]) -> list[Any]:
         """Answers that are durable, or the errors in their place."""
