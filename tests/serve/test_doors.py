@@ -106,6 +106,7 @@ def test_a_key_of_one_problem_does_not_reach_others(service: Running, path: Path
     assert told == [201, 403]
 
 
+@pytest.mark.slow
 def test_keys_that_come_and_go_are_noticed(path: Path) -> None:
     with running(path, doors=Keyed(KeyFile(path), unless=Open())) as service:
 

@@ -91,6 +91,7 @@ def test_a_key_for_nothing_is_refused(
     assert refused.value.field == field
 
 
+@pytest.mark.slow
 def test_damage_is_seen_at_every_byte(tmp_path: Path) -> None:
     """Cut anywhere, or with a bit turned: refused, or the keys are as they were."""
     kept = ring(tmp_path)

@@ -44,6 +44,7 @@ def test_events_are_counted_by_kind_and_outcome(service: Running) -> None:
     service.http.post("/v1/problems/walks/freeze", json={"arm": "send"})
     found = told(service)
     assert {labels: x for (name, labels), x in found.items() if name == "unfog_events_total"} == {
+        ("problem", "done", "walks"): 1,
         ("decide", "done", "walks"): 2,  # kind, outcome, problem
         ("reward", "learnt", "walks"): 1,
         ("void", "void", "walks"): 1,
@@ -93,7 +94,9 @@ def test_times_fall_into_their_buckets() -> None:
 def test_counts_are_of_this_process_alone(tmp_path: Path) -> None:
     with unfog.live.open(tmp_path / "a.unfog") as store:
         store.problem("walks", **TERMS).decide({"steps": 1.0, "sleep": 2.0})
-        assert dict(store.written) == {("walks", "decide", "done"): 1}
+        assert dict(store.written) == {("walks", "problem", "done"): 1, ("walks", "decide", "done"): 1}
+        store.take_in(list(store.export("walks")), "again")
+        assert store.written["again", "decide", "taken in"] == 1
     with unfog.live.open(tmp_path / "a.unfog") as store:
         store.handle("walks").belief()
         assert dict(store.written) == {}

@@ -156,6 +156,8 @@ def test_what_cannot_be_served_is_one_sentence(tmp_path: Path) -> None:
         found = command("serve", "--store", path, "--port", "0", "--host", host)
         assert (host, found.returncode, found.stderr.count("\n")) == (host, 2, 1)
         assert said in found.stderr
+    found = command("serve", "--store", path, "--advertise", "walks:8000")
+    assert (found.returncode, "unfog: advertise: 'walks:8000'" in found.stderr) == (2, True)
     assert command("serve").stderr == "unfog: store: not given; allowed: --store FILE; or --demo\n"
     assert list(tmp_path.iterdir()) == []
 

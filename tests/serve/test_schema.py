@@ -10,7 +10,7 @@ from unfog.serve.doors import Keyed
 from unfog.serve.keyfile import KeyFile
 from unfog.serve.keys import made
 
-CASES = 15
+CASES = 12
 
 
 @pytest.mark.slow

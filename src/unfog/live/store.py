@@ -121,6 +121,7 @@ class Store(Acting):
         row = Row(self.log.last + 1, name, "problem", None, None, self.now(), json.dumps(body))
         self.log.commit(self.log.add([row]), self.log.epoch)
         self._made[name] = made
+        self.written[name, "problem", "done"] += 1
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
         """The events of a problem after that of the number `since`, as mappings."""
@@ -148,6 +149,7 @@ class Store(Acting):
             rows = [_row(first + i, name, one) for i, one in enumerate(events)]
             epoch = self.log.epoch
             ticket = self.log.add(rows)
+            self.written.update((name, row.kind, "taken in") for row in rows)
             self._clock.reach(self.log.time)
             self._states.pop(name, None)
         self.log.commit(ticket, epoch)

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from unfog import live
 from unfog.inputs import InputError
@@ -59,8 +60,17 @@ def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
     return Keyed(ring)
 
 
+def _check_advertised(url: str | None) -> None:
+    told = urlsplit(url or "http://x")
+    if told.scheme not in ("http", "https") or not told.hostname or told.query or told.fragment:
+        raise InputError(
+            "advertise", repr(url), "where others reach this service, such as http://10.0.0.2:8000"
+        )
+
+
 def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
     """Serve until a signal says to stop; `say` is told once requests are taken."""
+    _check_advertised(wanted.settings.advertise)
     opened = binding.bound(wanted.host, wanted.port)
     with opened:
         doors = doors_of(ring_of(wanted.store), wanted.store, opened)
