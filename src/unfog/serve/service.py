@@ -98,6 +98,8 @@ class Service:
             self.broken.pop(name, None)
         except (InputError, StoreError, ImportError) as error:
             self.broken[name] = str(error)
+        except Refused:
+            pass  # too much waits already: whoever asks next finds what has expired
         except Exception as error:  # noqa: BLE001
             log.error("what has expired of problem %r could not be written: %s", name, told(error))
 

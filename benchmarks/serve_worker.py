@@ -1,0 +1,84 @@
+"""A service to be measured, in a process of its own: serve_worker.py PATH PORT full|normal|none|echo.
+
+`none` decides and learns as ever but writes no events down; `echo` is the same server with nothing behind it
+but JSON in and out. When it is stopped it says on the standard output how long snapshots took.
+"""
+
+import json
+import logging
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from unfog.live import Store
+from unfog.live.file import File
+from unfog.live.log import Log
+from unfog.live.place import Change
+from unfog.live.schema import Row, Tail
+from unfog.serve import server
+from unfog.serve.doors import Open
+from unfog.serve.service import Service
+from unfog.serve.settings import Settings
+from unfog.serve.shelf import Single
+from unfog.serve.writer import Writer
+
+pauses: list[float] = []
+
+
+class Nowhere(File):
+    """A file that has the terms of problems, and no events."""
+
+    def write(
+        self,
+        tails: Mapping[str, Tail],
+        rows: Sequence[Row],
+        change: Change | None = None,  # noqa: ARG002
+    ) -> Mapping[str, Tail]:
+        """Terms alone."""
+        terms = [row for row in rows if row.kind == "problem"]
+        return super().write(tails, terms) if terms else tails
+
+
+class Timed(Writer):
+    """One whose snapshots are timed."""
+
+    async def _snapshot(self) -> None:
+        started = perf_counter()
+        await super()._snapshot()
+        pauses.append(perf_counter() - started)
+
+
+async def echo(request: Request) -> JSONResponse:
+    """What was said."""
+    return JSONResponse(await request.json())
+
+
+def plain(port: int) -> None:
+    """The echo, on the same server."""
+    routes = [Route("/{rest:path}", echo, methods=["POST"])]
+    told = uvicorn.Config(Starlette(routes=routes), port=port, log_config=None, access_log=False)
+    server.Server(told, lambda: None).run()
+
+
+def main(path: str, port: int, what: str) -> None:
+    """Serve until it is stopped."""
+    logging.basicConfig(level=logging.WARNING)
+    if what == "echo":
+        plain(port)
+        return
+    place = Nowhere(path, "normal") if what == "none" else File(path, what)
+    sys.modules[Service.__module__].Writer = Timed  # type: ignore[attr-defined]
+    service = Service(Single(Store(Log(place), None)), Settings(rate=1e9), Open())
+    server.run(service, socket.create_server(("127.0.0.1", port), backlog=2048), lambda: None)
+    print(json.dumps(pauses))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
