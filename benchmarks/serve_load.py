@@ -46,7 +46,8 @@ class Load:
     """What was asked for, and how it went."""
 
     def __init__(self, port: int) -> None:
-        self.pool, self.rows, self.started = Pool(port), [], perf_counter()
+        self.pool, self.started = Pool(port), perf_counter()
+        self.rows: list[tuple[float, str, int, float]] = []
         self.dice = random.Random(1)
         self.under_way: set[asyncio.Task[None]] = set()
 
@@ -87,7 +88,7 @@ class Load:
 def main(port: int, rate: float, seconds: float) -> None:
     """Run it, and say how it went."""
 
-    async def whole() -> list[Any]:
+    async def whole() -> list[tuple[float, str, int, float]]:
         load = Load(port)
         await load.run(rate, seconds)
         return load.rows

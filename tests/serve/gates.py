@@ -73,10 +73,9 @@ class Asked(threading.Thread):
     def __init__(self, found: Running, body: dict[str, Any]) -> None:
         super().__init__(daemon=True)
         self._found, self._body = found, body
-        self.status, self.told, self.after = 0, {}, ""
+        self.status, self.after = 0, ""
         self.start()
 
     def run(self) -> None:
         answer = self._found.http.post("/v1/problems/walks/decide", json=self._body)
-        self.status, self.told = answer.status_code, answer.json()
-        self.after = answer.headers.get("Retry-After", "")
+        self.status, self.after = answer.status_code, answer.headers.get("Retry-After", "")

@@ -10,6 +10,7 @@ import time
 import unfog
 from unfog.live import remembered
 from unfog.live.log import Log
+from unfog.live.place import Change
 from unfog.serve.binding import bound
 from unfog.serve.doors import Open
 from unfog.serve.server import run
@@ -22,9 +23,9 @@ def slow(log: Log, delay: float) -> None:
     """Let its disk take its time."""
     flush = log._flush
 
-    def later(*given: object) -> None:
+    def later(change: Change | None = None) -> None:
         time.sleep(delay)
-        flush(*given)  # type: ignore[arg-type]
+        flush(change)
 
     log._flush = later  # type: ignore[method-assign]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import unfog
+from tests.live.decider import TERMS
 from tests.serve import kills
 from tests.serve.gates import Asked, Gate, opened, starting, until_ready
 from tests.serve.process import Process
@@ -153,7 +154,7 @@ def test_what_was_done_before_a_commit_of_somebody_else_failed(
 
 def test_not_ready_while_a_log_is_read(tmp_path: Path) -> None:
     store, _ = opened(tmp_path / "a.unfog")
-    store.problem("walks", **kills.TERMS)
+    store.problem("walks", **TERMS)
     gate, read = threading.Event(), store.warmed
     reading = threading.Event()
 
