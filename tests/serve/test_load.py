@@ -203,3 +203,22 @@ def test_stopped_under_load(tmp_path: Path) -> None:
     finally:
         over.set()
         process.end()
+
+
+def test_who_waits_for_the_disk_keeps_nobody_else_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decision with a key has to ask the file, which somebody else may be using: others are answered."""
+    monkeypatch.setattr(services, "EVERY", NEVER)
+    store, _ = opened(tmp_path / "a.unfog")
+    with starting(store) as found:
+        until_ready(found)
+        found.make()
+        assert found.http.post("/v1/problems/walks/decide", json=ask(0)).status_code == 200
+        with store.log._commits:
+            waiting = Asked(found, ask(1))
+            while not store._together:
+                time.sleep(0.01)
+            assert found.http.get("/healthz", timeout=5).status_code == 200
+        waiting.join()
+        assert waiting.status == 200

@@ -93,6 +93,11 @@ class Log:
         """Tell those who are refused where this store can be reached."""
         self.place.announce(url)
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody uses the place, so that whoever wants to has to wait."""
+        return self._commits.locked()
+
     def names(self) -> list[str]:
         """The problems, in the order of their first rows, queued ones included."""
         return self._queue.names()

@@ -142,7 +142,7 @@ class Writer:
         """Done here and now, if it is short and need not wait for anybody."""
         if not self._local or not all(one.short and self.store.remembers(one.short) for one in batch):
             return None
-        if not self.store.lock.acquire(blocking=False):
+        if self.store.log.busy or not self.store.lock.acquire(blocking=False):
             return None
         try:
             return self._gathered(works)
