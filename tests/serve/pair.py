@@ -8,7 +8,9 @@ import sys
 import threading
 import time
 from functools import partial
+from itertools import pairwise
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import psycopg
@@ -24,6 +26,7 @@ from unfog.serve.remote import Remote
 
 RUN = [sys.executable, "-c", "from unfog.cli import main; main()"]
 CLIENTS = 6
+GRACE = 0.3  # seconds for answers that were on their way
 ANSWERED = ("arm", "probability", "denoised", "sd", "number")
 
 
@@ -75,7 +78,7 @@ class Pair:
     """Two processes, and a key for all."""
 
     def __init__(self, dsn: str) -> None:
-        self.dsn, self.key = dsn, key_of(dsn, "admin")
+        self.dsn, self.key, self.reader = dsn, key_of(dsn, "admin"), key_of(dsn, "read")
         self.processes = [Process(url_of(dsn)), Process(url_of(dsn))]
         for process in self.processes:
             process.start()
@@ -117,24 +120,27 @@ class Pair:
 
 
 class Load:
-    """Clients of both processes. `kept` is what was acknowledged, by key; `last` when, by process."""
+    """Clients of both processes. `kept` is what was acknowledged, by key; `times` when, by process."""
 
     def __init__(self, pair: Pair, name: str) -> None:
         self.kept: dict[str, Any] = {}
-        self.last = {process.url: 0.0 for process in pair.processes}
+        self.times: dict[str, list[float]] = {process.url: [] for process in pair.processes}
         self.wrong: list[str] = []
         self._pair, self._name, self._stop = pair, name, threading.Event()
         self._threads = [threading.Thread(target=self._work, args=(i,)) for i in range(CLIENTS)]
         for thread in self._threads:
             thread.start()
 
-    def served_again(self, since: float, url: str) -> float:
-        """Wait until a process answers for the problem; for how many seconds it did not."""
-        while self.last[url] <= since:
+    def served(self, process: Process) -> float:
+        """Wait until a process has answered its clients from now on; the longest they have had to wait."""
+        since, times = time.monotonic(), self.times[process.url]
+        before = len(times)
+        while len(times) == before or times[-1] < since + GRACE:
             assert time.monotonic() < since + 30, "nobody takes over"
             assert not self.wrong, self.wrong
             time.sleep(0.005)
-        return self.last[url] - since
+        first = [since, *times[before:]]
+        return max(after - one for one, after in pairwise(first))
 
     def end(self) -> None:
         self._stop.set()
@@ -168,12 +174,12 @@ class Load:
                 time.sleep(0.02)
             else:
                 self.kept[key] = done
-                self.last[client.url] = time.monotonic()
+                self.times[client.url].append(time.monotonic())
                 return done
         return None
 
 
-def check(pair: Pair, load: Load, name: str) -> int:
+def check(pair: Pair, load: Load, name: str, verify: bool = False) -> int:
     """What was acknowledged is there, as it was answered, and once; epochs never go down: count of rows."""
     rows = pair.said(
         "SELECT seq, event.epoch, kind, decision, key, body FROM event JOIN problem ON event.problem = id"
@@ -192,7 +198,7 @@ def check(pair: Pair, load: Load, name: str) -> int:
             answered = {part: body[part] for part in ANSWERED}
             assert (decision, answered) == (told.id, {part: getattr(told, part) for part in ANSWERED})
     for process in pair.processes:
-        found = pair.ask(process, "POST", f"/v1/problems/{name}/replay", json={"verify": True})
+        found = pair.ask(process, "POST", f"/v1/problems/{quote(name)}/replay", json={"verify": verify})
         assert found.status_code == 200, found.text
         assert found.json()["same"], found.text
     return len(rows)
