@@ -1,4 +1,4 @@
-"""Two services on one database, over HTTP: owners killed, stopped and woken, ended; the database restarted."""
+"""Two services on one database, over HTTP: owners killed, stopped, ended; the database restarted."""
 
 import contextlib
 import os
@@ -96,12 +96,13 @@ def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
     if not os.environ.get("UNFOG_POSTGRES"):
         missing("PostgreSQL")
     file = tmp_path / "services"
-    subprocess.run([SERVICES, "start", file], check=True)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("UNFOG_POSTGRES")}
+    subprocess.run([SERVICES, "start", file], check=True, env=own)
     try:
         told = [line.removeprefix("export ").partition("=") for line in file.read_text().splitlines()]
         yield {name: value for name, _, value in told}
     finally:
-        subprocess.run([SERVICES, "stop", file], check=True)
+        subprocess.run([SERVICES, "stop", file], check=True, env=own)
 
 
 def test_the_database_is_restarted(cluster: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
