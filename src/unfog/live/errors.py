@@ -29,6 +29,10 @@ class Held(StoreError):
     """Another process, or this one, holds the file."""
 
 
+class Reserved(StoreError):
+    """The log of the problem is being taken in: nothing else is done with it meanwhile."""
+
+
 class Lost(StoreError):
     """Another process serves the problem by now: nothing can be written here any more."""
 

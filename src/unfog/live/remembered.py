@@ -12,7 +12,7 @@ from typing import Any
 
 from unfog.live import snapshot, terms
 from unfog.live.clock import Clock
-from unfog.live.errors import StoreError, Unknown
+from unfog.live.errors import Reserved, StoreError, Unknown
 from unfog.live.log import Log
 from unfog.live.made import Made
 from unfog.live.replay import Replayed, folded, verified
@@ -82,7 +82,7 @@ class Remembered:
     def refuse_reserved(self, name: str) -> None:
         """Complain of a problem whose log is being taken in."""
         if name in self._reserved:
-            raise StoreError(f"the log of {name!r} is being taken in; ask again when that is done")
+            raise Reserved(f"the log of {name!r} is being taken in; ask again when that is done")
 
     def state(self, name: str) -> State:
         """What is remembered of a problem. The caller holds the lock."""

@@ -3,6 +3,7 @@
 import errno
 import socket
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from unfog.inputs import InputError
 
@@ -48,3 +49,20 @@ def url_of(opened: socket.socket) -> str:
     """How it is reached."""
     host, port = opened.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def advertised(told: str | None, opened: socket.socket, shared: bool) -> str:
+    """Where others are told to come: as the operator says, or where it listens if that says it."""
+    allowed = "the address of this service as others reach it, such as http://10.0.0.5:8000"
+    if told is None:
+        if shared and ip_address(opened.getsockname()[0].split("%")[0]).is_unspecified:
+            raise InputError("advertise", f"not given, and nobody comes to {url_of(opened)}", allowed)
+        return url_of(opened)
+    try:
+        place = urlsplit(told)
+        sound = place.scheme in ("http", "https") and place.hostname and place.port != 0
+    except ValueError:
+        sound = False
+    if not sound or place.username is not None or place.query or place.fragment:
+        raise InputError("advertise", "what was given", allowed)  # it may hold a password
+    return told.rstrip("/")

@@ -15,7 +15,7 @@ from unfog.live.errors import Elsewhere
 from unfog.serve import bodies, fixed, refusals, strict
 from unfog.serve.calls import Answer, Call
 from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
-from unfog.serve.forward import forwarded
+from unfog.serve.forward import asked_by
 from unfog.serve.mistakes import told
 from unfog.serve.operations import ONCE, Operation
 from unfog.serve.refusals import Refused
@@ -79,7 +79,8 @@ class Endpoint:
         try:
             store = await self._store(operation, name, body)
         except Elsewhere as other:
-            return await forwarded(other, scope, headers, raw)
+            asked = asked_by(scope, headers, raw)
+            return await service.passed_on(other, name or body.name, asked)
         decision = scope["path_params"].get("id", "")
         call = Call(store, service.settings, name, decision, body, query, _key(operation, headers))
         found = await service.do(operation, call)
@@ -103,7 +104,7 @@ class Endpoint:
         """The store that is meant."""
         if operation.id in ("make", "take_in"):
             return await self._service.place(name or body.name)
-        return await self._service.store(name) if name else self._service.only()
+        return await self._service.store(name) if name else self._service.only(operation.id)
 
 
 def _query(operation: Operation, text: bytes) -> dict[str, str]:

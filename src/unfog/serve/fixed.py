@@ -16,50 +16,57 @@ from unfog.inputs import InputError
 from unfog.live.errors import Elsewhere, StoreError
 from unfog.serve.calls import Answer
 from unfog.serve.exchange import as_json, headers_of
-from unfog.serve.forward import forwarded
+from unfog.serve.forward import asked_by
 from unfog.serve.refusals import Refused, busy
 from unfog.serve.service import Service
 
+AT_ONCE = 16  # problems that are asked about at a time
 LISTED = ("agent", "decisions", "decisions_today", "pending", "alarm")
 
 
 async def problems(service: Service, scope: Scope) -> Answer:
     """All problems at a glance, those that the caller may read."""
-    headers = headers_of(scope)
-    caller = service.admit(scope, headers)
+    caller = service.admit(scope, headers_of(scope))
     caller.check_some("read")
-    found = []
-    for name in await asyncio.to_thread(service.shelf.names):
-        if caller.may("read", name):
-            found.append(await _glance(service, name, scope))
-    return as_json({"problems": found})
+    some = asyncio.Semaphore(AT_ONCE)
+
+    async def glance(name: str) -> dict[str, Any]:
+        async with some:
+            return await _glance(service, name, scope)
+
+    names = [name for name in await asyncio.to_thread(service.shelf.names) if caller.may("read", name)]
+    return as_json({"problems": await asyncio.gather(*map(glance, names))})
 
 
 async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
-    """A problem in a few numbers; why it has none, where it cannot be served here."""
+    """A problem in a few numbers; why it has none, where it cannot be served."""
     nothing: dict[str, Any] = {"name": name, **dict.fromkeys(LISTED), "alarm": [], "error": None}
-    if name in service.broken or not service.ready:
-        return nothing | {"error": service.broken.get(name, "its log is being read")}
+    if not service.ready:
+        return nothing | {"error": "its log is being read"}
     try:
         store = await service.store(name)
+        if name in service.broken:
+            return nothing | {"error": service.broken[name]}
         about = await service.writer(store).ask(lambda: store.handle(name).about())
     except Elsewhere as other:
-        return nothing | await _told(other, name, scope)
+        return nothing | await _told(service, other, name, scope)
     except (StoreError, InputError, Refused) as error:
         return nothing | {"error": str(error)}
     return nothing | {part: about[part] for part in LISTED}
 
 
-async def _told(other: Elsewhere, name: str, scope: Scope) -> dict[str, Any]:
+async def _told(service: Service, other: Elsewhere, name: str, scope: Scope) -> dict[str, Any]:
     """What the process that serves a problem says of it."""
     try:
-        path = f"/v1/problems/{quote(name, safe='')}"
-        answer = await forwarded(other, scope, headers_of(scope), b"", path)
+        asked = asked_by(scope, headers_of(scope), b"", f"/v1/problems/{quote(name, safe='')}")
+        answer = await service.passed_on(other, name, asked)
     except Refused as error:
         return {"error": str(error)}
-    if answer.status != 200 or not isinstance(answer.body, bytes):
+    if not isinstance(answer.body, bytes):
         return {"error": str(other)}
     about = json.loads(answer.body)
+    if answer.status != 200:
+        return {"error": about["detail"]}
     return {part: about[part] for part in LISTED}
 
 
@@ -69,9 +76,11 @@ async def health(service: Service, scope: Scope) -> Answer:  # noqa: ARG001
 
 
 async def readiness(service: Service, scope: Scope) -> Answer:  # noqa: ARG001
-    """Whether it can decide: all logs are read, and the last commit did not fail."""
+    """Whether it can decide: all logs are read, the database answers, and the last commit did not fail."""
     if not service.ready:
         raise busy("The logs are being read.")
+    if service.shelf.trouble:
+        raise busy("The database does not answer.")
     if service.trouble():
         raise busy("The last commit failed; the log of the service says why.")
     return as_json({"status": "ready", "broken": len(service.broken)})

@@ -1,51 +1,104 @@
 """A request for a problem that another process serves: it is passed on once, with the caller's own key.
 
 Once, because two processes that each take the other for the owner would pass it on for ever. What the other
-one answers is the answer; where it cannot be reached nothing is known, and the caller asks again.
+one answers is the answer. It is waited for as long as the other one has the problem: one that was stopped
+keeps its connections, and loses its lease. Where no answer came nobody knows what was done, and the caller
+asks again.
 """
 
 import asyncio
-from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from urllib.parse import urlsplit
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+import h11
 from starlette.types import Scope
 
 from unfog.live.errors import Elsewhere
 from unfog.serve.calls import Answer
-from unfog.serve.refusals import busy
+from unfog.serve.line import FAILURES, Asked, Line
+from unfog.serve.refusals import Refused, busy
 
 MARK = b"unfog-forwarded"
 PASSED = (b"authorization", b"content-type", b"idempotency-key")
-BACK = ("Retry-After", "WWW-Authenticate", "Allow")
-PATIENCE = 15.0  # seconds
+BACK = (b"retry-after", b"www-authenticate", b"allow")
+LOOK = 0.5  # seconds after which to look whether the other process still has the problem
+MOST = 200  # requests that may be with other processes
 
 
-async def forwarded(
-    found: Elsewhere, scope: Scope, headers: Mapping[bytes, bytes], body: bytes, path: str | None = None
-) -> Answer:
-    """What the process at another address answers; to a request of its own, where a `path` is given."""
+def asked_by(scope: Scope, headers: Mapping[bytes, bytes], body: bytes, path: str | None = None) -> Asked:
+    """A caller's request as another process is to see it; or one of our own for a caller, at a `path`."""
     if MARK in headers:
-        raise busy(f"This process does not serve the problem, and was asked by one that does not: {found}.")
+        raise busy("This process does not serve the problem, and was asked by another that does not.")
     raw = scope.get("raw_path") or scope["path"].encode()
     target = raw.decode("ascii") + (f"?{text.decode('ascii')}" if (text := scope["query_string"]) else "")
+    passed = [(name.decode(), headers[name].decode("latin-1")) for name in PASSED if name in headers]
     method = scope["method"] if path is None else "GET"
-    passed = {name.decode(): headers[name].decode("latin-1") for name in PASSED if name in headers}
-    passed[MARK.decode()] = "1"
-    return await asyncio.to_thread(_asked, found.url, method, path or target, passed, body)
+    return Asked(method, path or target, (*passed, (MARK.decode(), "1")), body)
 
 
-def _asked(url: str, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
-    place = urlsplit(url)
-    kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
-    connection = kind(place.netloc, timeout=PATIENCE)
+class Away:
+    """Requests that are with other processes; used by the event loop alone."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._count = 0
+
+    async def ask(self, other: Elsewhere, asked: Asked, still: Callable[[], Awaitable[bool]]) -> Answer:
+        """What the other process answers; `still` says whether it has the problem."""
+        if self._count >= MOST:
+            raise busy(f"{MOST} requests wait for other processes already; nothing was done.")
+        self._count += 1
+        try:
+            return await _answered(other.url, asked, still)
+        finally:
+            self._count -= 1
+
+
+async def _answered(url: str, asked: Asked, still: Callable[[], Awaitable[bool]]) -> Answer:
     try:
-        connection.request(method, place.path.rstrip("/") + target, body or None, headers)
-        answer = connection.getresponse()
-        back = {name: value for name in BACK if (value := answer.getheader(name)) is not None}
-        kind_of = answer.getheader("Content-Type", "application/json")
-        return Answer(answer.read(), answer.status, kind_of, back)
-    except (OSError, HTTPException):
-        raise busy("The process that serves the problem cannot be reached; ask again.") from None
+        line = await Line.to(url)
+    except FAILURES:
+        raise busy("The process that serves the problem cannot be reached; nothing was done.") from None
+    try:
+        head = await _while(line.ask(asked), still)
+        if any(name == b"content-length" for name, _ in head.headers):
+            whole = b"".join([part async for part in line.parts()])
+            line.close()
+            return _answer(head, whole)
+    except FAILURES:
+        line.close()
+        raise _unknown("did not answer") from None
+    except BaseException:
+        line.close()
+        raise
+    return _answer(head, _rest(line))
+
+
+async def _while(work: Awaitable[h11.Response], still: Callable[[], Awaitable[bool]]) -> h11.Response:
+    """What comes of it, as long as the other process has the problem."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait([task], timeout=LOOK))[0]:
+            if not await still():
+                raise _unknown("lost it before it answered")
+        return task.result()
     finally:
-        connection.close()
+        task.cancel()
+
+
+async def _rest(line: Line) -> AsyncIterator[bytes]:
+    """What comes after the head; a long answer is never held as a whole."""
+    try:
+        async for part in line.parts():
+            yield part
+    finally:
+        line.close()
+
+
+def _answer(head: h11.Response, body: bytes | AsyncIterator[bytes]) -> Answer:
+    told = {name: value.decode("latin-1") for name, value in head.headers}
+    back = {name.decode(): told[name] for name in BACK if name in told}
+    return Answer(body, head.status_code, told.get(b"content-type", "application/json"), back)
+
+
+def _unknown(what: str) -> Refused:
+    return busy(f"The process that served the problem {what}; to ask again with the same key tells more.")

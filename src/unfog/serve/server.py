@@ -24,10 +24,10 @@ SWITCH = 0.0005  # seconds after which a thread that computes lets the one that 
 class Server(uvicorn.Server):
     """Says so once it listens, and ends in good order however often it is told to."""
 
-    def __init__(self, told: uvicorn.Config, listening: Callable[[], None]) -> None:
+    def __init__(self, service: Service, listening: Callable[[], None]) -> None:
         """`listening` is called once."""
-        super().__init__(told)
-        self._listening = listening
+        super().__init__(config(service))
+        self._service, self._listening = service, listening
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -41,7 +41,12 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """In a hurry stores are committed and given back as well."""
+        """In a hurry stores are committed and given back as well.
+
+        What others can serve is given back first: they do not wait for those who listen slowly here.
+        """
+        if not self._service.shelf.single:
+            await self._service.stop()
         await super().shutdown(sockets)
         if self.force_exit:
             await self.lifespan.shutdown()
@@ -70,4 +75,4 @@ def run(service: Service, opened: socket.socket, listening: Callable[[], None]) 
     """Serve at a socket until a signal says to stop."""
     sys.setswitchinterval(SWITCH)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    Server(config(service), listening).run([opened])
+    Server(service, listening).run([opened])

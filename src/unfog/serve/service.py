@@ -12,11 +12,13 @@ from starlette.types import Scope
 
 from unfog.inputs import InputError
 from unfog.live import Store
-from unfog.live.errors import StoreError
+from unfog.live.errors import Elsewhere, StoreError
 from unfog.live.vitals import Vitals
-from unfog.serve.calls import Call
+from unfog.serve.calls import Answer, Call
 from unfog.serve.doors import Caller, Doors, address
+from unfog.serve.forward import Away
 from unfog.serve.limits import Buckets
+from unfog.serve.line import Asked
 from unfog.serve.metrics import Metrics, Seen
 from unfog.serve.mistakes import told
 from unfog.serve.operations import Done, Operation
@@ -26,6 +28,10 @@ from unfog.serve.shelf import Shelf
 from unfog.serve.writer import Writer
 
 EVERY = 1.0  # seconds between looks for what has expired, and for keys that have changed
+INSTEAD = {  # what to do about a database
+    "backup": "The logs are in a database: copy it with its own tools, such as pg_dump.",
+    "erase": "The logs are in a database, where a unit cannot be erased over HTTP yet.",
+}
 log = logging.getLogger("unfog.serve")
 
 
@@ -39,6 +45,7 @@ class Service:
         self._buckets = Buckets(settings.rate)
         self.broken: dict[str, str] = {}  # problems that cannot be served, and why
         self._writers: dict[Store, Writer] = {}
+        self._away, self._stopping = Away(), False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -65,6 +72,7 @@ class Service:
 
     async def _warm(self) -> None:
         await asyncio.to_thread(import_module, "xarray")  # it takes long: no first look is to wait for it
+        await asyncio.to_thread(self.shelf.adopt)
         for store in self.shelf.stores():
             for name in store.names():
                 await self._remember(store, name)
@@ -84,13 +92,16 @@ class Service:
         while True:
             await asyncio.sleep(EVERY)
             stores = self.shelf.stores()
-            for store in stores:
-                for name in store.names():
-                    await self._expired(store, name)
-            for writer in list(self._writers.values()):
-                await writer.prove()
+            await asyncio.gather(*map(self._expired_in, stores))
+            await asyncio.gather(*(writer.prove() for writer in self._writers.values()))
             for store in [one for one in self._writers if one not in stores and one.log.lost is not None]:
                 await self._writers.pop(store).close()
+            here = {name for store in stores for name in store.names()}
+            self.broken = {name: why for name, why in self.broken.items() if name in here}
+
+    async def _expired_in(self, store: Store) -> None:
+        for name in store.names():
+            await self._expired(store, name)
 
     async def _expired(self, store: Store, name: str) -> None:
         try:
@@ -104,11 +115,13 @@ class Service:
             log.error("what has expired of problem %r could not be written: %s", name, told(error))
 
     async def stop(self) -> None:
-        """Do what waits, write down what is remembered, and give the stores back."""
+        """Do what waits, write down what is remembered, and give the stores back. Again it does nothing."""
+        if self._stopping:
+            return
+        self._stopping = True
         for task in self._tasks:
             task.cancel()
-        for writer in self._writers.values():
-            await writer.close()
+        await asyncio.gather(*(writer.close() for writer in self._writers.values()))
         try:
             await asyncio.to_thread(self.shelf.close)
         except StoreError as error:
@@ -134,12 +147,25 @@ class Service:
         here = self.shelf.here(name)
         return await asyncio.to_thread(self.shelf.place, name) if here is None else here
 
-    def only(self) -> Store:
+    async def passed_on(self, other: Elsewhere, name: str, asked: Asked) -> Answer:
+        """What the process that serves a problem answers."""
+        return await self._away.ask(other, asked, partial(self._is_still, other.url, name))
+
+    async def _is_still(self, url: str, name: str) -> bool:
+        """Whether a problem is served there; where nobody serves it by now, this process takes it over."""
+        try:
+            await self.store(name)
+        except Elsewhere as other:
+            return other.url == url
+        except (InputError, StoreError):
+            return False
+        return False
+
+    def only(self, operation: str) -> Store:
         """The one store that there is."""
-        stores = self.shelf.stores()
-        if len(stores) != 1 or not self.shelf.single:
-            raise Refused(409, "This is for a store of one file; a database has tools of its own.")
-        return stores[0]
+        if not self.shelf.single:
+            raise Refused(409, INSTEAD[operation])
+        return self.shelf.stores()[0]
 
     async def measured(self) -> bytes:
         """What is counted, for Prometheus."""
@@ -155,10 +181,13 @@ class Service:
 
     def trouble(self) -> str:
         """Why nothing can be written, if so."""
-        return "; ".join(writer.trouble for writer in self._writers.values() if writer.trouble)
+        found = [self.shelf.trouble, *(writer.trouble for writer in self._writers.values())]
+        return "; ".join(filter(None, found))
 
     async def do(self, operation: Operation, call: Call) -> Any:
         """What an operation answers."""
+        if self._stopping:
+            raise busy("The service is stopping; nothing was done.")
         if not self.ready:
             raise busy("The logs are being read; nothing was done.")
         work: Callable[[], Any] = partial(operation.work, call)

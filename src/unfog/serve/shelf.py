@@ -11,6 +11,13 @@ class Shelf(Protocol):
 
     single: bool  # whether there is one store for all
 
+    @property
+    def trouble(self) -> str:
+        """Why nobody can be served from here at the moment, if so."""
+
+    def adopt(self) -> None:
+        """Take what nobody serves."""
+
     def here(self, name: str) -> Store | None:
         """The open store that has it, if that is known without asking anybody."""
 
@@ -34,6 +41,7 @@ class Single:
     """One store for all problems."""
 
     single = True
+    trouble = ""
 
     def __init__(self, store: Store) -> None:
         """It is open already."""
@@ -54,6 +62,9 @@ class Single:
     def place(self, name: str) -> Store:  # noqa: ARG002
         """Always the same."""
         return self._store
+
+    def adopt(self) -> None:
+        """It has been taken."""
 
     def stores(self) -> list[Store]:
         """The one."""

@@ -33,6 +33,7 @@ class Started(NamedTuple):
 
     store: str
     url: str
+    advertised: str  # where others are told to come
     problems: int
     new: bool  # whether the store was made just now
 
@@ -42,7 +43,7 @@ def shelf_of(wanted: Wanted, url: str) -> Shelf:
     if is_database(wanted.store):
         from unfog.live.postgres.shared import Shared
 
-        return Shared(wanted.store, wanted.settings.advertise or url, sync=wanted.sync)
+        return Shared(wanted.store, url, sync=wanted.sync)
     return Single(live.open(wanted.store, sync=wanted.sync))
 
 
@@ -76,13 +77,14 @@ def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
         doors = doors_of(ring_of(wanted.store), wanted.store, opened)
         new = not is_database(wanted.store) and not Path(wanted.store).exists()
         url = binding.url_of(opened)
-        shelf = shelf_of(wanted, url)
+        told = binding.advertised(wanted.settings.advertise, opened, is_database(wanted.store))
+        shelf = shelf_of(wanted, told)
         service = Service(shelf, wanted.settings, doors)
 
         def listening() -> None:
             if isinstance(shelf, Single):
-                shelf.announce(wanted.settings.advertise or url)
-            say(Started(shown(wanted.store), url, len(shelf.names()), new))
+                shelf.announce(told)
+            say(Started(shown(wanted.store), url, told, len(shelf.names()), new))
 
         server.run(service, opened, listening)
     if service.failed:

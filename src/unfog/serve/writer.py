@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from unfog.live import Store
 from unfog.live.acting import Gathered
-from unfog.live.errors import StoreError
+from unfog.live.errors import Reserved, StoreError
 from unfog.serve.mistakes import told
 from unfog.serve.refusals import busy
 
@@ -124,6 +124,8 @@ class Writer:
         return answers
 
     def _failed(self, error: StoreError) -> None:
+        if isinstance(error, Reserved) or self.store.log.lost is not None:
+            return  # it says nothing of disk or database
         if not self.trouble:  # once: it may go on for long
             log.error("the store failed: %s", told(error))
         self.trouble = str(error)

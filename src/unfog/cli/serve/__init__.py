@@ -57,7 +57,11 @@ def command(
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where others reach this service, if not where it listens."),
+        typer.Option(
+            metavar="URL",
+            help="Where others reach this service, if not where it listens: services that share a database"
+            " pass requests on to each other there.",
+        ),
     ] = None,
     rate: Annotated[
         float, typer.Option(min=0.01, help="Requests a second of one caller: a key, or an address without.")
@@ -105,5 +109,6 @@ def command(
 def _say(started: "Started") -> None:
     number = f"{started.problems} problem{'s' * (started.problems != 1)}"
     new = ", made just now" if started.new else ""
-    said = f"unfog serves {started.store} at {started.url} (page), {number}{new}; stop with Ctrl-C"
+    others = f"; others reach it at {started.advertised}" if started.advertised != started.url else ""
+    said = f"unfog serves {started.store} at {started.url} (page), {number}{new}{others}; stop with Ctrl-C"
     typer.echo(said)

@@ -116,11 +116,12 @@ class Owners:
         return found is not None and passing() < found.until
 
     def renew(self) -> None:
-        """Extend the leases of all that this process owns; what another has by now it does not own."""
+        """Extend the leases of all that this process owns; what another has by now it does not own.
+
+        The database is asked even where nothing is owned: that it answers is worth knowing.
+        """
         with self._guard:
             held = dict(self._held)
-        if not held:
-            return
         with self._renewing.using() as connection:
             started = passing()
             told = (LEASE, list(held), [one.epoch for one in held.values()])

@@ -17,7 +17,7 @@ from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
 from unfog.live.names import name as checked
 from unfog.live.postgres import connecting
-from unfog.live.postgres.owners import Owners
+from unfog.live.postgres.owners import LEASE, Owner, Owners
 from unfog.live.postgres.place import PostgresPlace
 from unfog.live.postgres.pool import Pool
 from unfog.live.store import Store
@@ -25,6 +25,7 @@ from unfog.live.store import Store
 EVERY = 1.0  # seconds between renewals
 TAIL = 1000  # events that whoever takes over may have to read ...
 SAVED = 10.0  # ... or those of so many seconds
+SILENT = LEASE  # seconds without an answer after which the database is taken to be away
 EMPTY = 60.0  # seconds after which a problem that was placed and never made is given back
 
 
@@ -52,8 +53,9 @@ class Shared:
         self._lock = threading.RLock()  # of claims; who asks for a store that is open does not wait for it
         self._closing = threading.Event()
         self.owners.names()  # so that a database that cannot be used is refused now
+        self._heard = passing()  # when the database last answered
         # Two: a lease must not run out because somebody waits for a claim.
-        works = {"unfog leases": self.owners.renew, "unfog problems": self._tend}
+        works = {"unfog leases": self._renew, "unfog problems": self._tend}
         self._threads = [
             threading.Thread(target=self._again, args=(work,), name=name, daemon=True)
             for name, work in works.items()
@@ -87,18 +89,31 @@ class Shared:
 
     def store(self, name: str) -> Store:
         """The open store that has a problem; Elsewhere: another process has it, StoreError: nobody yet."""
-        found = self._open(name)
-        if found is None and not self.owners.is_made(checked("name", name)):
+        found = self._asked_for(checked("name", name))
+        if found is None and not self.owners.is_made(name):
             raise Unknown("name", repr(name), ", ".join(self.names()) or "none: the database is empty")
         return self._claimed(name) if found is None else found
 
     def place(self, name: str) -> Store:
         """The store in which a new problem of this name is to be made."""
-        found = self._open(checked("name", name))
+        found = self._asked_for(checked("name", name))
         return self._claimed(name) if found is None else found
 
+    def adopt(self) -> None:
+        """Serve what nobody serves."""
+        for name in self.owners.abandoned():
+            if not self._closing.is_set():
+                with contextlib.suppress(StoreError):  # another process was quicker
+                    self._claimed(name)
+
+    @property
+    def trouble(self) -> str:
+        """That the database does not answer, if so."""
+        silent = passing() - self._heard
+        return "" if silent < SILENT else f"the database has not answered for {silent:.0f} seconds"
+
     def close(self) -> None:
-        """Commit and snapshot what is open, and let others have it."""
+        """Commit and snapshot what is open, and let others have it, each as soon as it is closed."""
         self._closing.set()
         for thread in self._threads:
             thread.join()
@@ -106,12 +121,30 @@ class Shared:
             self._drop_lost()
             try:
                 with contextlib.ExitStack() as stack:
-                    for store in self._stores.values():
-                        stack.callback(store.close)
+                    for name, store in self._stores.items():
+                        stack.callback(self.owners.release, name)
+                        stack.callback(store.close)  # what is last is done first
             finally:
                 self._stores.clear()
                 self.owners.close()
                 self._pool.close()
+
+    def _asked_for(self, name: str) -> Store | None:
+        """The store that is open. Where another process has the problem, that is seen without a lock."""
+        if self._closing.is_set():
+            raise StoreError("the store is closed")
+        found = self._open(name)
+        if found is None:
+            other = self._other(name, self.owners.lookup(name))
+            if other is not None:
+                raise other
+        return found
+
+    def _other(self, name: str, owner: Owner | None) -> Elsewhere | None:
+        """Where another process has a problem, if one has."""
+        if owner is None or not owner.alive or owner.url in (None, self.owners.url):
+            return None
+        return Elsewhere(f"{name!r} is served at {owner.url}", str(owner.url))
 
     def _open(self, name: str) -> Store | None:
         """The store that is open, if it may be used now."""
@@ -143,10 +176,8 @@ class Shared:
             return store
 
     def _refusal(self, name: str) -> StoreError:
-        owner = self.owners.lookup(name)
-        if owner is not None and owner.alive and owner.url is not None and owner.url != self.owners.url:
-            return Elsewhere(f"{name!r} is served at {owner.url}", owner.url)
-        return StoreError(f"nobody serves {name!r} yet; ask again in a few seconds")
+        other = self._other(name, self.owners.lookup(name))
+        return other or StoreError(f"nobody serves {name!r} yet; ask again in a few seconds")
 
     def _drop(self, name: str) -> None:
         """Forget a store that is another process's by now. What waits in it is refused by the database."""
@@ -170,6 +201,10 @@ class Shared:
             with contextlib.suppress(StoreError):  # it is tried again, and meanwhile leases run out
                 work()
 
+    def _renew(self) -> None:
+        self.owners.renew()
+        self._heard = passing()
+
     def _tend(self) -> None:
         """Drop what is lost, give back what was never made, save the rest, and serve what nobody serves."""
         with self._lock:
@@ -178,9 +213,7 @@ class Shared:
         for name in list(self._stores):
             with contextlib.suppress(StoreError):  # it is a cache
                 self._save(name)
-        for name in self.owners.abandoned():
-            if not self._closing.is_set():
-                self._adopt(name)
+        self.adopt()
 
     def _save(self, name: str) -> None:
         store = self._stores.get(name)
@@ -189,10 +222,6 @@ class Shared:
         if passing() - self._saved.get(name, -SAVED) >= SAVED:
             store.snapshot()
             self._saved[name] = passing()
-
-    def _adopt(self, name: str) -> None:
-        with contextlib.suppress(StoreError):  # another process was quicker
-            self._claimed(name)
 
     def _give_back(self) -> None:
         """Problems that were placed here and never made."""
