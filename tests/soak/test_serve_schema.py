@@ -6,15 +6,19 @@ import pytest
 
 from tests.serve.running import running
 from tests.serve.schemed import ask, operations
+from unfog.serve.openapi import document
 from unfog.serve.settings import Settings
+
+IDS = [one["operationId"] for methods in document()["paths"].values() for one in methods.values()]
 
 
 @pytest.mark.soak
-def test_no_undocumented_answer_in_a_thousand_each(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", IDS)
+def test_no_undocumented_answer_in_a_thousand(tmp_path: Path, name: str) -> None:
+    """On a store of its own: one that had all the others before would be replayed a thousand times."""
     with running(tmp_path / "walks.unfog", Settings(backups=tmp_path / "copies")) as service:
         service.make()
-        good = {name: ask(service, one, 1000, {}) for name, one in operations(service).items()}
+        good = ask(service, operations(service)[name], 1000, {})
         assert service.http.get("/readyz").status_code == 200
-        replayed = service.http.post("/v1/problems/walks/replay", json={}).json()
-    assert replayed["same"]
-    assert {name for name, number in good.items() if not number} <= {"take_in"}
+        assert service.http.post("/v1/problems/walks/replay", json={}).json()["same"]
+    assert good or name == "take_in"  # no log is made by chance
