@@ -303,6 +303,17 @@ def test_an_owner_that_could_not_renew_does_not_answer(
         assert taken.replay(verify=True)["p"].same
 
 
+def test_a_database_that_does_not_answer_is_told_of(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "EVERY", 3600.0)
+    with Shared(postgres, "http://a") as a:
+        assert a.trouble == ""
+        now = shared.passing()
+        monkeypatch.setattr(shared, "passing", lambda: now + 20)
+        assert a.trouble == "the database has not answered for 20 seconds"
+        a._renew()  # though nothing is owned
+        assert a.trouble == ""
+
+
 @pytest.mark.parametrize("asks", [False, True])
 def test_an_owner_that_finds_out_by_itself_drops_the_store(
     postgres: str, monkeypatch: pytest.MonkeyPatch, asks: bool

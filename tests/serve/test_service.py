@@ -26,3 +26,14 @@ def test_a_decision_from_first_to_last(tmp_path: Path) -> None:
         }
         told = plain(store.problem("walks").belief("ann"))
         assert {name: belief[name] for name in told} == told
+
+
+def test_a_log_that_is_taken_in_does_not_make_the_service_unready(tmp_path: Path) -> None:
+    with running(tmp_path / "a.unfog") as found:
+        found.make()
+        (store,) = found.service.shelf.stores()
+        ask = {"json": {"context": {"steps": 1.5, "sleep": None}}}
+        with store.reserved("walks"):
+            assert found.http.post("/v1/problems/walks/decide", **ask).status_code == 503
+            assert found.http.get("/readyz").status_code == 200
+        assert found.http.post("/v1/problems/walks/decide", **ask).status_code == 200

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -133,6 +134,26 @@ def test_what_a_database_has_tools_for_is_said(pair: Pair) -> None:
     for answer in both(pair, "POST", "/v1/backup"):
         assert answer.status_code == 409
         assert "pg_dump" in answer.json()["detail"]
+
+
+def test_a_unit_is_erased_wherever_it_is(pair: Pair) -> None:
+    terms = _terms(pair)
+    for number, process in enumerate(pair.processes):  # so that each has one
+        pair.ask(process, "POST", "/v1/problems", json={"name": f"of {number}", **terms})
+    problems = ("of 0", "of 1", NAME)
+    assert len({pair.owner(name).url for name in problems}) == 2
+    for name in problems:
+        found = pair.ask(
+            pair.processes[0], "POST", f"/v1/problems/{quote(name)}/decide", json={**ASK, "unit": "eve"}
+        )
+        assert found.status_code == 200
+    one = pair.ask(pair.processes[0], "POST", "/v1/erase", json={"unit": "eve", "problem": NAME})
+    assert one.json() == {"decisions": {NAME: 1}}
+    rest = pair.ask(pair.processes[1], "POST", "/v1/erase", json={"unit": "eve"})
+    assert rest.json() == {"decisions": {"of 0": 1, "of 1": 1}}
+    for answer in both(pair, "POST", "/v1/erase", json={"unit": "eve"}):
+        assert (answer.status_code, answer.json()["field"]) == (422, "unit")
+    assert pair.said("""SELECT count(*) FROM event WHERE body LIKE '%"eve"%'""") == [(0,)]
 
 
 @pytest.fixture

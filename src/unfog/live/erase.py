@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")
 
 
-def erased(store: "Store", unit: str) -> dict[str, int]:
-    """Erase a unit in all problems of a store: how many decisions of each."""
-    unit = names.name("unit", unit)
+def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]:
+    """Erase a unit in all problems of a store, or in one: how many decisions of each."""
+    unit, chosen = names.name("unit", unit), store.names()
+    if only is not None:
+        chosen = [store.handle(only).name]
     found: dict[str, int] = {}
     rows: list[Row] = []
-    for problem in store.names():
+    for problem in chosen:
         changed = _of(store, problem, unit)
         if changed:
             rows += changed

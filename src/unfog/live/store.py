@@ -167,8 +167,9 @@ class Store(Acting):
         allowed = names.listed("modules", modules, "a list of names of modules")
         return transfer.taken_in(self, transfer.read_lines(lines), name, allowed)
 
-    def erase(self, *, unit: str) -> dict[str, int]:
-        """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem.
+    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
+        """Erase a unit's contexts, and what was learnt from them, in all problems or in one: how many
+        decisions of each.
 
         The file is written anew, so that the old bytes are gone: live/erase.py. Copies and exports are not
         the store's to erase.
@@ -177,7 +178,7 @@ class Store(Acting):
             self.log.commit(self.log.last, self.log.epoch)
             self._states.clear()
             try:
-                return erase.erased(self, unit)
+                return erase.erased(self, unit, problem)
             finally:
                 self._states.clear()
 

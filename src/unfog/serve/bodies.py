@@ -170,9 +170,10 @@ class Backup(Body):
 
 
 class Erase(Body):
-    """A unit whose contexts are to go."""
+    """A unit whose contexts are to go, in all problems or in one."""
 
     unit: Name
+    problem: Name | None = None
 
 
 class Replay(Body):

@@ -51,6 +51,6 @@ def shadow(call: Call) -> dict[str, Any]:
 
 
 def erase(call: Call) -> dict[str, Any]:
-    """Erase a unit's contexts in all problems, and what was learnt from them."""
+    """Erase a unit's contexts, in all problems or in one, and what was learnt from them."""
     body: Erase = call.body
-    return {"decisions": call.store.erase(unit=body.unit)}
+    return {"decisions": call.store.erase(unit=body.unit, problem=body.problem)}

@@ -142,9 +142,9 @@ class Client:
             found[name] = Replayed(**{part: told[part] for part in Replayed._fields})
         return found
 
-    def erase(self, *, unit: str) -> dict[str, int]:
+    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
         """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem."""
-        told = {"unit": names.name("unit", unit)}
+        told = {"unit": names.name("unit", unit), "problem": problem}
         found: dict[str, int] = self.post("/v1/erase", told, again=False, long=True)["decisions"]
         return found
 

@@ -14,6 +14,7 @@ from unfog.live import Store
 from unfog.live.errors import Elsewhere
 from unfog.serve import bodies, fixed, refusals, strict
 from unfog.serve.calls import Answer, Call
+from unfog.serve.everywhere import Erasing
 from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.forward import asked_by
 from unfog.serve.mistakes import told
@@ -76,11 +77,13 @@ class Endpoint:
         body = _body(operation, headers, raw)
         if operation.names:
             caller.check(operation.scope, body.name)
+        if isinstance(body, bodies.Erase) and body.problem is None and not service.shelf.single:
+            return await Erasing(service, operation, scope, headers).answer(body.unit)
         try:
             store = await self._store(operation, name, body)
         except Elsewhere as other:
             asked = asked_by(scope, headers, raw)
-            return await service.passed_on(other, name or body.name, asked)
+            return await service.passed_on(other, name or _named(body), asked)
         decision = scope["path_params"].get("id", "")
         call = Call(store, service.settings, name, decision, body, query, _key(operation, headers))
         found = await service.do(operation, call)
@@ -104,7 +107,14 @@ class Endpoint:
         """The store that is meant."""
         if operation.id in ("make", "take_in"):
             return await self._service.place(name or body.name)
-        return await self._service.store(name) if name else self._service.only(operation.id)
+        if isinstance(body, bodies.Erase) and body.problem is not None:
+            return await self._service.store(body.problem)
+        return await self._service.store(name) if name else self._service.only()
+
+
+def _named(body: Any) -> str:
+    """The problem that a body names."""
+    return str(body.problem if isinstance(body, bodies.Erase) else body.name)
 
 
 def _query(operation: Operation, text: bytes) -> dict[str, str]:

@@ -147,7 +147,7 @@ def _body(one: Operation) -> Schema:
 def _statuses(one: Operation) -> tuple[int, ...]:
     """Those with which it may be refused."""
     found = {*ALWAYS, 400, 422}
-    if "{name}" in one.path or one.names:
+    if "{name}" in one.path or one.names or one.id == "erase":
         found.add(404)
     if one.method == "POST":
         found |= {408, 409, 413, 415}

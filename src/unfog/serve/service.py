@@ -28,10 +28,6 @@ from unfog.serve.shelf import Shelf
 from unfog.serve.writer import Writer
 
 EVERY = 1.0  # seconds between looks for what has expired, and for keys that have changed
-INSTEAD = {  # what to do about a database
-    "backup": "The logs are in a database: copy it with its own tools, such as pg_dump.",
-    "erase": "The logs are in a database, where a unit cannot be erased over HTTP yet.",
-}
 log = logging.getLogger("unfog.serve")
 
 
@@ -161,10 +157,11 @@ class Service:
             return False
         return False
 
-    def only(self, operation: str) -> Store:
+    def only(self) -> Store:
         """The one store that there is."""
         if not self.shelf.single:
-            raise Refused(409, INSTEAD[operation])
+            said = "The logs are in a database: copy it with its own tools, such as pg_dump."
+            raise Refused(409, said)
         return self.shelf.stores()[0]
 
     async def measured(self) -> bytes:

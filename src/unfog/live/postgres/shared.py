@@ -137,6 +137,7 @@ class Shared:
         if found is None:
             other = self._other(name, self.owners.lookup(name))
             if other is not None:
+                self._forget(name)
                 raise other
         return found
 
@@ -178,6 +179,13 @@ class Shared:
     def _refusal(self, name: str) -> StoreError:
         other = self._other(name, self.owners.lookup(name))
         return other or StoreError(f"nobody serves {name!r} yet; ask again in a few seconds")
+
+    def _forget(self, name: str) -> None:
+        """Drop what is another process's, if it is still here."""
+        if name in self._stores:
+            with self._lock:
+                if name in self._stores and self._is_lost(name, self._stores[name]):
+                    self._drop(name)
 
     def _drop(self, name: str) -> None:
         """Forget a store that is another process's by now. What waits in it is refused by the database."""
