@@ -44,7 +44,7 @@ check: lint types contract quick  ## the fast loop, under a minute: lint, types,
 test: lint types contract pytest  ## everything that must hold: lint, types, imports contract, tests
 
 soak: setup  ## what takes long: hundreds of kills, a hundred thousand fuzzed calls
-	@$(PYTEST) tests/soak -m soak
+	@$(PYTEST) -m soak
 
 lint: setup
 	@$(BIN)/ruff check .

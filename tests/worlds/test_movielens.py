@@ -289,8 +289,16 @@ def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
     assert np.all(dense.values["regret"][:, :, -1] > 0)
 
 
+EACH_KIND = ["alg2", "kk", "unfog", "unfog-delayed", "empirical", "late"]  # of learner, and of denoiser
+
+
 @pytest.mark.parametrize(
-    ("contexts", "agents"), [("users", list(AGENTS)), ("gaussian", ["alg1-exact", "empirical"])]
+    ("contexts", "agents"),
+    [
+        pytest.param("users", list(AGENTS), marks=pytest.mark.soak),
+        ("users", EACH_KIND),
+        ("gaussian", ["alg1-exact", "empirical"]),
+    ],
 )
 @pytest.mark.slow
 def test_both_engines_agree_for_every_row_of_the_catalogue(contexts: str, agents: list[str]) -> None:
