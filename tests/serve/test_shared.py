@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.serve.pair import Load, Pair, check
+from tests.services import database
 
 pytestmark = pytest.mark.slow
 NAME = "walks & naps"
@@ -26,13 +27,14 @@ ASK = {"context": {"steps": 1.0, "sleep": None}, "unit": "ann"}
 
 
 @pytest.fixture(scope="module")
-def pair(postgres_database: str) -> Iterator[Pair]:
-    found = Pair(postgres_database)
-    try:
-        found.make(NAME)
-        yield found
-    finally:
-        found.end()
+def pair() -> Iterator[Pair]:
+    with database() as dsn:
+        found = Pair(dsn)
+        try:
+            found.make(NAME)
+            yield found
+        finally:
+            found.end()
 
 
 def both(pair: Pair, method: str, path: str, **told: Any) -> tuple[Any, Any]:
@@ -102,10 +104,12 @@ def test_all_problems_and_the_page_are_at_both(pair: Pair) -> None:
     pair.ask(pair.processes[1], "POST", "/v1/problems", json={"name": "second", **_terms(pair)})
     owners = {pair.owner(NAME).url, pair.owner("second").url}
     assert len(owners) == 2  # whoever was asked to make it has it
+    for process in pair.processes:
+        pair.ask(process, "POST", f"{AT}/decide", json=ASK)
     here, there = both(pair, "GET", "/v1/problems")
     assert here.json() == there.json()
     found = {one["name"]: one for one in there.json()["problems"]}
-    assert [one["error"] for one in found.values()] == [None, None]
+    assert {one["error"] for one in found.values()} == {None}
     assert (found[NAME]["decisions"] > 1, found["second"]["decisions"]) == (True, 0)
     for page in both(pair, "GET", "/"):
         assert (page.status_code, "<html" in page.text) == (200, True)
