@@ -7,6 +7,7 @@ is a failure.
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -23,18 +24,27 @@ def missing(what: str) -> None:
     pytest.skip(said)
 
 
-@pytest.fixture(scope="session")
-def postgres_database() -> Iterator[str]:
-    """A database of this process's own."""
+@contextmanager
+def database() -> Iterator[str]:
+    """A database of one's own, while it is needed."""
     server = os.environ.get("UNFOG_POSTGRES", "")
     if not server:
         missing("PostgreSQL")
     name = f"unfog_test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
-    yield make_conninfo(server, dbname=name)
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    try:
+        yield make_conninfo(server, dbname=name)
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def postgres_database() -> Iterator[str]:
+    """A database of this process's own."""
+    with database() as found:
+        yield found
 
 
 @pytest.fixture

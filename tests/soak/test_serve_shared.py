@@ -109,21 +109,25 @@ def test_the_database_is_restarted(cluster: dict[str, str], capsys: pytest.Captu
     taken = []
     with loaded(cluster["UNFOG_POSTGRES"]) as (pair, load):
         for _ in range(RESTARTS):
-            restart(Path(cluster["UNFOG_POSTGRES_DATA"]))
+            database(cluster, "restart")
             taken.append(max(load.served(process) for process in pair.processes))
             assert [process.process.poll() for process in pair.processes] == [None, None]
+        database(cluster, "stop")
+        while any(process.is_ready() for process in pair.processes):
+            time.sleep(0.1)
+        database(cluster, "restart")  # as it was started before
+        for process in pair.processes:
+            load.served(process)
+            process.until_ready()
     with capsys.disabled():
         print(f"\n{RESTARTS} restarts of the database: nobody served for {max(taken):.2f} s at most")
     assert max(taken) < 10
 
 
-def restart(data: Path) -> None:
-    """At once, as after a crash: what was under way is cut off, and the log of the database is read."""
+def database(cluster: dict[str, str], do: str) -> None:
+    """At once, as in a crash: what was under way is cut off, and its log is read when it starts again."""
     (tool,) = {*Path("/usr/lib/postgresql").glob("*/bin/pg_ctl")}
     user = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    subprocess.run(
-        [*user, tool, "-D", data, "-m", "immediate", "-w", "restart"],
-        check=True,
-        cwd="/",
-        stdout=subprocess.DEVNULL,
-    )
+    data = cluster["UNFOG_POSTGRES_DATA"]
+    command = [*user, str(tool), "-D", data, "-m", "immediate", "-w", do]
+    subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL)
