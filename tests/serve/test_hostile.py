@@ -26,7 +26,7 @@ class Place(NamedTuple):
 
     def state(self) -> tuple[int, str]:
         """The last event, and a hash of all that is remembered."""
-        store = self.running.service.only()
+        (store,) = self.running.service.shelf.stores()
         return store.log.last, store.handle("walks").fingerprint()
 
     def refused(self, *parts: bytes, ends: bool = False) -> Reply:
