@@ -103,7 +103,7 @@ class Running:
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def stop(self) -> list[float]:
-        """In good order; how long its snapshots took."""
+        """In good order; how long its snapshots have kept others waiting."""
         self.process.send_signal(signal.SIGTERM)
         told, _ = self.process.communicate(timeout=60)
         assert self.process.returncode == 0

@@ -1,7 +1,8 @@
 """A service to be measured, in a process of its own: serve_worker.py PATH PORT full|normal|none|echo.
 
 `none` decides and learns as ever but writes no events down; `echo` is the same server with nothing behind it
-but JSON in and out. When it is stopped it says on the standard output how long snapshots took.
+but JSON in and out. When it is stopped it says on the standard output how long
+snapshots have kept others waiting.
 """
 
 import json
@@ -10,6 +11,8 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from time import perf_counter
+from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,17 +20,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from unfog.live import Store
+from unfog.live import Store, snapshot
 from unfog.live.file import File
 from unfog.live.log import Log
 from unfog.live.place import Change
 from unfog.live.schema import Row, Tail
+from unfog.live.snapshot import content
+from unfog.live.state import State
 from unfog.serve import server
 from unfog.serve.doors import Open
 from unfog.serve.service import Service
 from unfog.serve.settings import Settings
 from unfog.serve.shelf import Single
-from unfog.serve.writer import Writer
 
 pauses: list[float] = []
 
@@ -46,13 +50,20 @@ class Nowhere(File):
         return super().write(tails, terms) if terms else tails
 
 
-class Timed(Writer):
-    """One whose snapshots are timed."""
+def timed(state: State) -> Any:
+    """What a snapshot is written from; while it is put together everybody waits."""
+    started = perf_counter()
+    found = content(state)
+    pauses.append(perf_counter() - started)
+    return found
 
-    async def _snapshot(self) -> None:
-        started = perf_counter()
-        await super()._snapshot()
-        pauses.append(perf_counter() - started)
+
+class Plain(uvicorn.Server):
+    """Ends with the code 0 when it is told to."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Stop."""
+        self.should_exit = True
 
 
 async def echo(request: Request) -> JSONResponse:
@@ -64,7 +75,7 @@ def plain(port: int) -> None:
     """The echo, on the same server."""
     routes = [Route("/{rest:path}", echo, methods=["POST"])]
     told = uvicorn.Config(Starlette(routes=routes), port=port, log_config=None, access_log=False)
-    server.Server(told, lambda: None).run()
+    Plain(told).run()
 
 
 def main(path: str, port: int, what: str) -> None:
@@ -74,7 +85,7 @@ def main(path: str, port: int, what: str) -> None:
         plain(port)
         return
     place = Nowhere(path, "normal") if what == "none" else File(path, what)
-    sys.modules[Service.__module__].Writer = Timed  # type: ignore[attr-defined]
+    snapshot.content = timed
     service = Service(Single(Store(Log(place), None)), Settings(rate=1e9), Open())
     server.run(service, socket.create_server(("127.0.0.1", port), backlog=2048), lambda: None)
     print(json.dumps(pauses))

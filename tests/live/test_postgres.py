@@ -17,6 +17,7 @@ from tests.live.places import Database, contents, log_at, owned
 from tests.live.rows import made, put
 from unfog import live
 from unfog.inputs import InputError
+from unfog.live.clock import passing
 from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
 from unfog.live.postgres import connecting, layout, owners, pool, shared, table
@@ -307,7 +308,7 @@ def test_a_database_that_does_not_answer_is_told_of(postgres: str, monkeypatch: 
     monkeypatch.setattr(shared, "EVERY", 3600.0)
     with Shared(postgres, "http://a") as a:
         assert a.trouble == ""
-        now = shared.passing()
+        now = passing()
         monkeypatch.setattr(shared, "passing", lambda: now + 20)
         assert a.trouble == "the database has not answered for 20 seconds"
         a._renew()  # though nothing is owned
