@@ -104,7 +104,7 @@ def test_no_more_than_so_many_wait_for_others(monkeypatch: pytest.MonkeyPatch) -
             )
             return [*first, *await asyncio.gather(away.ask(there, ASKED, no), return_exceptions=True)]
 
-    said = [str(one) for one in asyncio.run(ask())]
+    said = [str(one) for one in asyncio.run(asyncio.wait_for(ask(), 20))]
     assert ["already" in one for one in said] == [False, False, True, False]
 
 
