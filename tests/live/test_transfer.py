@@ -81,7 +81,7 @@ def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> Non
         assert store.problem("walks").fingerprint() == found
     player.time = 100.0  # a clock that was set back
     with player.open(tmp_path / "second.unfog") as store:
-        assert store.now() == 5e6
+        assert store.now("naps") == 5e6
         assert store.problem("walks").fingerprint() == found
         assert store.problem("naps").pending() == [first.id]
 
@@ -565,3 +565,23 @@ def test_several_changes_of_arms_as_one_come_in(tmp_path: Path) -> None:
         assert other.take_in(store.export("p")) == 4
         assert other.problem("p").fingerprint() == live.fingerprint()
         assert other.problem("p").about()["arms"] == ["a", "c", "d", "e"]
+
+
+def test_a_log_from_a_fast_clock_lets_nothing_expire_elsewhere(tmp_path: Path) -> None:
+    clock = Hand()
+    with opened(tmp_path, clock) as store:
+        problem(store, "ahead").decide([0.5, -1.0])
+        lines = list(store.export("ahead"))
+        lines[-1] = json.dumps(json.loads(lines[-1]) | {"time": clock.time + 80_000})
+        walks = problem(store, "walks", wait="1h", default_reward=0.0)
+        made = walks.decide([0.5, -1.0])
+        assert store.take_in(lines, "copy") == 2
+        assert walks.pending() == [made.id]
+        assert walks.events()[-1]["time"] == clock.time
+        assert store.now("copy") == clock.time + 80_000
+        again = [json.dumps(json.loads(line) | {"time": clock.time + 160_000}) for line in lines]
+        with pytest.raises(InputError, match=r"at most a day after the store's own time"):
+            store.take_in(again, "more")
+    with opened(tmp_path, clock) as store:
+        assert problem(store, "walks", wait="1h", default_reward=0.0).pending() == [made.id]
+        assert store.problem("copy").decide([0.5, -1.0]).number == 1

@@ -1,9 +1,14 @@
 """The service over a real socket: every verb answers as `unfog.live` does."""
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import unfog
 from tests.serve.running import running
+from unfog.live import Store
+from unfog.live.looking import Looking
 from unfog.live.named import plain
 
 
@@ -37,3 +42,36 @@ def test_a_log_that_is_taken_in_does_not_make_the_service_unready(tmp_path: Path
             assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 503
             assert found.http.get("/readyz").status_code == 200
         assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 200
+
+
+def test_one_problem_that_fails_keeps_nobody_from_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warmed, seen = Store.warmed, Looking.about
+
+    def fails(*given: Any) -> None:
+        raise ZeroDivisionError("1648 steps of ann")
+
+    with running(tmp_path / "a.unfog") as found:
+        found.make()
+        found.make("poisoned")
+    monkeypatch.setattr(
+        Store, "warmed", lambda self, name: fails() if name == "poisoned" else warmed(self, name)
+    )
+    monkeypatch.setattr(Looking, "about", lambda self: fails() if self.name == "poisoned" else seen(self))
+    with running(tmp_path / "a.unfog") as found:
+        told = {one["name"]: one for one in found.http.get("/v1/problems").json()["problems"]}
+        assert told["poisoned"]["error"] == "it failed with ZeroDivisionError"
+        assert (told["walks"]["error"], told["walks"]["decisions"]) == (None, 0)
+        assert found.http.get("/metrics").status_code == 200
+        ask = {"context": {"steps": 1.5, "sleep": None}}
+        assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 200
+
+
+def test_names_of_other_problems_are_not_told(tmp_path: Path) -> None:
+    with running(tmp_path / "a.unfog") as found:
+        found.make("secret")
+        answer = found.http.get("/v1/problems/ghost")
+        assert answer.status_code == 404
+        assert "secret" not in answer.text
+        assert answer.json()["field"] == "name"

@@ -84,7 +84,7 @@ class Acting(Remembered):
 
     def _first(self, turn: Turn) -> Done:
         """Nothing was asked with this key before, or there is none."""
-        state, now = self.state(turn.problem), self.now()
+        state, now = self.state(turn.problem), self.now(turn.problem)
         state.unwritten = False
         try:
             self.expire(turn.problem, state, now)
@@ -110,7 +110,7 @@ class Acting(Remembered):
     def up_to_date(self, name: str) -> State:
         """What is remembered of a problem, with all that has expired by now. The caller holds the lock."""
         state = self.state(name)
-        self.expire(name, state, self.now())
+        self.expire(name, state, self.now(name))
         if not self._together:
             self.log.commit(self.log.last, self.log.epoch)
         return state

@@ -1,8 +1,9 @@
 """The store's own clock: seconds since 1970 that never go back, whatever is done to the machine's clock.
 
 What the wall says is read once, when the store is opened; from then on time is what has passed since, by a
-clock that nobody can set. Where the last event of the log is later than the wall, time stands still until the
-wall has caught up: no decision expires early because a clock was set back.
+clock that nobody can set. Where the last event of a problem is later than the wall, time stands still for it
+until the wall has caught up: no decision expires early because a clock was set back. For other problems it
+does not: a log that comes from a clock that is fast must not let their decisions expire.
 """
 
 import time
@@ -12,9 +13,9 @@ from collections.abc import Callable
 class Clock:
     """Time for one store."""
 
-    def __init__(self, last: float, wall: Callable[[], float] | None = None) -> None:
-        """`last` is the time of the last event; `wall` may be given, for tests and simulations."""
-        self._last, self._wall = last, wall
+    def __init__(self, wall: Callable[[], float] | None = None) -> None:
+        """`wall` may be given, for tests and simulations."""
+        self._last, self._wall = 0.0, wall
         self._start, self._since = time.time(), passing()
 
     def now(self) -> float:
@@ -22,10 +23,6 @@ class Clock:
         wall = self._start + passing() - self._since if self._wall is None else float(self._wall())
         self._last = max(self._last, wall)
         return self._last
-
-    def reach(self, last: float) -> None:
-        """Events of this time have come in from elsewhere: it is not earlier than that."""
-        self._last = max(self._last, last)
 
 
 def passing() -> float:

@@ -35,10 +35,10 @@ def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]
     if not found:
         raise InputError("unit", repr(unit), "a unit that decisions were made for")
     rows.sort(key=lambda row: row.seq)
-    last, now = store.log.last, store.now()
+    last = store.log.last
     for number, (problem, decisions) in enumerate(found.items(), 1):
         body = json.dumps({"decisions": decisions, "outcome": "done"})
-        rows.append(Row(last + number, problem, "erase", None, None, now, body))
+        rows.append(Row(last + number, problem, "erase", None, None, store.now(problem), body))
     for problem in found:
         store.log.discard(problem)
     store.log.rewrite(rows)

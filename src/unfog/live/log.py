@@ -74,6 +74,10 @@ class Log:
         """That of the last row; 0.0 for none."""
         return self._queue.time
 
+    def time_of(self, problem: str) -> float:
+        """That of a problem's last row, queued or committed; 0.0 for none."""
+        return self._queue.time_of(problem)
+
     @property
     def epoch(self) -> int:
         """Raised when a commit failed: everything in memory that was built on queued rows must be dropped."""

@@ -33,12 +33,12 @@ class Looking(Handle):
     def about(self) -> dict[str, Any]:
         """What there is to know of the problem itself, as JSON has it: arms, units, shadows, counts."""
         with self.store.lock:
-            return inside.about(self.store.up_to_date(self.name), self.name, self.store.now())
+            return inside.about(self.store.up_to_date(self.name), self.name, self.store.now(self.name))
 
     def vitals(self) -> Vitals:
         """A few numbers for those who watch many problems."""
         with self.store.lock:
-            return vitals(self.store.state(self.name), self.store.now())
+            return vitals(self.store.state(self.name), self.store.now(self.name))
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
@@ -58,13 +58,13 @@ class Looking(Handle):
     def diagnostics(self) -> "xr.Dataset":
         """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
         with self.store.lock:
-            return inside.diagnosed(self.store.up_to_date(self.name), self.store.now())
+            return inside.diagnosed(self.store.up_to_date(self.name), self.store.now(self.name))
 
     def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
         """The past of all units or of one, as JSON can hold it: what a page shows. See live/history.py."""
         points = count("points", points, 1, MOST)
         with self.store.lock:
-            state, now = self.store.state(self.name), self.store.now()
+            state, now = self.store.state(self.name), self.store.now(self.name)
             unit = None if unit is None else self._unit(unit)
             self.store.expire(self.name, state, now)
             asked, around = self._asked(state, unit, points), self._around(state)

@@ -37,6 +37,10 @@ class Queue:
         with self._lock:
             return list(dict.fromkeys([*self.tails, *(row.problem for row in self._rows)]))
 
+    def time_of(self, problem: str) -> float:
+        """That of its last row."""
+        return self._times.get(problem, 0.0)
+
     def add(self, rows: Sequence[Row], epoch: int | None) -> int:
         """Queue rows that follow the last one; the number of the last of them."""
         with self._lock:

@@ -29,7 +29,7 @@ class Remembered:
         """Nothing yet."""
         self.log = log
         self.lock = threading.RLock()
-        self._clock = Clock(log.time, clock)
+        self._clock = Clock(clock)
         self._epoch = log.epoch
         self._made: dict[str, Made] = {}
         self._states: dict[str, State] = {}
@@ -45,9 +45,9 @@ class Remembered:
     def _known(self) -> str:
         return ", ".join(self.log.names()) or "none: the store is empty"
 
-    def now(self) -> float:
-        """The store's own time."""
-        return self._clock.now()
+    def now(self, name: str = "") -> float:
+        """The store's own time; for a problem it is never before its last event."""
+        return max(self._clock.now(), self.log.time_of(name))
 
     def _body(self, name: str) -> dict[str, Any]:
         row = next(iter(self.log.read(name)), None)

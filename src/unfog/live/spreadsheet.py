@@ -168,7 +168,7 @@ def _tried(problem: "Problem", rows: Iterable[Row]) -> list[Row]:
         with in_place(f"row {row.number}"):
             if key in keys:
                 raise InputError("key", repr(key), "a key, or a decision, that no row before has")
-            left.append(_played(problem, state, row, store.now()))
+            left.append(_played(problem, state, row, store.now(problem.name)))
         keys |= set() if key is None else {key}
     return left
 

@@ -118,7 +118,7 @@ class Store(Acting):
         made = Made(terms.Terms.read(body))
         body = json.loads(json.dumps({**body, "channel": needed(body["channel"], made.agent)}))
         made = Made(terms.Terms.read(body))
-        row = Row(self.log.last + 1, name, "problem", None, None, self.now(), json.dumps(body))
+        row = Row(self.log.last + 1, name, "problem", None, None, self.now(name), json.dumps(body))
         self.log.commit(self.log.add([row]), self.log.epoch)
         self._made[name] = made
         self.written[name, "problem", "done"] += 1
@@ -150,7 +150,6 @@ class Store(Acting):
             epoch = self.log.epoch
             ticket = self.log.add(rows)
             self.written.update((name, row.kind, "taken in") for row in rows)
-            self._clock.reach(self.log.time)
             self._states.pop(name, None)
         self.log.commit(ticket, epoch)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unfog.live.store import Store
 
 CHUNK = 10_000
-AHEAD = 86_400.0  # seconds by which clocks may differ: later events would make the store's own clock stop
+AHEAD = 86_400.0  # seconds by which clocks may differ: later events would make the problem's time stand still
 HEAD = ("seq", "problem", "kind", "decision", "key", "time")
 KINDS = ("problem", "decide", "reward", "reveal", "void", "expire", "arms", "freeze", "shadow", "erase")
 

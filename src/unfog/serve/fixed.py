@@ -12,12 +12,11 @@ from urllib.parse import quote
 
 from starlette.types import Scope
 
-from unfog.inputs import InputError
-from unfog.live.errors import Elsewhere, StoreError
+from unfog.live.errors import Elsewhere
 from unfog.serve.calls import Answer
 from unfog.serve.exchange import as_json, headers_of
 from unfog.serve.forward import asked_by
-from unfog.serve.refusals import Refused, busy
+from unfog.serve.refusals import Refused, busy, words
 from unfog.serve.service import Service
 
 AT_ONCE = 16  # problems that are asked about at a time
@@ -50,8 +49,8 @@ async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
         about = await service.writer(store).ask(lambda: store.handle(name).about())
     except Elsewhere as other:
         return nothing | await _told(service, other, name, scope)
-    except (StoreError, InputError, Refused) as error:
-        return nothing | {"error": str(error)}
+    except Exception as error:  # noqa: BLE001
+        return nothing | {"error": words(error)}  # one problem does not keep others from being seen
     return nothing | {part: about[part] for part in LISTED}
 
 

@@ -49,12 +49,25 @@ def refusal(error: Exception) -> Refusal | None:
     if isinstance(error, Malformed):
         return Refusal(400, _said(400, f"The body cannot be read: {error}."), {})
     if isinstance(error, InputError):
-        status = _status(error)
+        error, status = _discreet(error), _status(error)
         more = {"field": error.field, "value": _short(error), "allowed": error.allowed}
         return Refusal(status, _said(status, str(error)) | more, {})
     if isinstance(error, StoreError):
         return Refusal(503, _said(503, str(error)), {"Retry-After": str(SOON)})
     return None
+
+
+def _discreet(error: InputError) -> InputError:
+    """Without the names of other problems: whoever asks may not be allowed to know of them."""
+    if isinstance(error, Unknown) and error.field == "name":
+        return Unknown("name", error.value, "a problem that there is: GET /v1/problems lists them")
+    return error
+
+
+def words(error: Exception) -> str:
+    """What a caller is told of an error in a sentence; of a mistake of ours its kind alone."""
+    found = refusal(error)
+    return f"it failed with {type(error).__name__}" if found is None else str(found.body["detail"])
 
 
 def _status(error: InputError) -> int:

@@ -22,7 +22,7 @@ from unfog.serve.line import Asked
 from unfog.serve.metrics import Metrics, Seen
 from unfog.serve.mistakes import told
 from unfog.serve.operations import Done, Operation
-from unfog.serve.refusals import Refused, busy
+from unfog.serve.refusals import Refused, busy, words
 from unfog.serve.settings import Settings
 from unfog.serve.shelf import Shelf
 from unfog.serve.writer import Writer
@@ -80,9 +80,15 @@ class Service:
         try:
             await asyncio.to_thread(store.warmed, name)
             self.broken.pop(name, None)
-        except (InputError, StoreError, ImportError) as error:
-            self.broken[name] = str(error)
+        except Exception as error:  # noqa: BLE001
+            self._break(name, error)
+
+    def _break(self, name: str, error: Exception) -> None:
+        """A problem cannot be served: that is told, and logged once."""
+        why = words(error)
+        if self.broken.get(name) != why:
             log.warning("problem %r cannot be served: %s", name, told(error))
+        self.broken[name] = why
 
     async def _expire(self) -> None:
         while True:
@@ -103,12 +109,10 @@ class Service:
         try:
             await self.writer(store).ask(partial(_up_to_date, store, name))
             self.broken.pop(name, None)
-        except (InputError, StoreError, ImportError) as error:
-            self.broken[name] = str(error)
         except Refused:
             pass  # too much waits already: whoever asks next finds what has expired
         except Exception as error:  # noqa: BLE001
-            log.error("what has expired of problem %r could not be written: %s", name, told(error))
+            self._break(name, error)
 
     async def stop(self) -> None:
         """Do what waits, write down what is remembered, and give the stores back. Again it does nothing."""
@@ -196,7 +200,7 @@ class Service:
 def _vitals(store: Store) -> dict[str, Vitals]:
     found = {}
     for name in store.names():
-        with suppress(InputError, StoreError, ImportError):  # one that cannot be served has none
+        with suppress(Exception):  # one that cannot be served has none; why is logged elsewhere
             found[name] = store.handle(name).vitals()
     return found
 

@@ -4,6 +4,7 @@ Python reads NaN, 1e999 and doubled names without a word, and so would whoever t
 """
 
 import json
+from collections import Counter
 from math import isfinite
 from typing import Any
 
@@ -30,9 +31,9 @@ def _constant(text: str) -> float:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise Malformed(f"the name {shown(twice)} stands twice")
+        times = Counter(name for name, _ in pairs)
+        twice = next(name for name, number in times.items() if number > 1)
+        raise Malformed(f"the name {shown(twice)[:80]} stands twice")
     return found
 
 
