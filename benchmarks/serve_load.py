@@ -27,13 +27,21 @@ class Pool:
         raw = json.dumps(body).encode()
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         try:
-            pair = self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port)
+            pair = await self._pair()
             pair[1].write(head.encode() + b"Content-Length: %d\r\n\r\n" % len(raw) + raw)
             found = await self._answer(pair[0])
         except (OSError, asyncio.IncompleteReadError):
             return 0, None
         self._free.append(pair)
         return found
+
+    async def _pair(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """One that is free and was not ended meanwhile, or a new one."""
+        while self._free:
+            pair = self._free.pop()
+            if not pair[0].at_eof():
+                return pair
+        return await asyncio.open_connection("127.0.0.1", self._port)
 
     async def _answer(self, reader: asyncio.StreamReader) -> tuple[int, Any]:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()

@@ -18,6 +18,7 @@ from unfog.serve.connections import Bounded
 from unfog.serve.service import Service
 
 PATIENCE = 10  # seconds for requests that are under way when the service stops
+IDLE = 30  # seconds after which a connection on which nothing is asked is ended
 SWITCH = 0.0005  # seconds after which a thread that computes lets the one that answers have its turn
 
 
@@ -66,6 +67,7 @@ def config(service: Service, host: str = "127.0.0.1", port: int = 0) -> uvicorn.
         date_header=True,
         proxy_headers=False,  # who asks is who is connected: a header may say anything
         timeout_graceful_shutdown=PATIENCE,
+        timeout_keep_alive=IDLE,
         limit_concurrency=None,
         backlog=2048,
     )
