@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def test_a_copy_in_place_of_the_store_has_everything_up_to_it(tmp_path: Path) ->
             client.backup("copy.unfog")
             grown(client, 30)
         lines = list(client.export("walks"))
-        with pytest.raises(unfog.InputError, match=r"^name: 'copy\.unfog'; allowed: a name that no copy has"):
+        with pytest.raises(Conflict, match=r"^name: 'copy\.unfog'; allowed: a name that no copy has"):
             client.backup("copy.unfog")
     assert os.listdir(copies) == ["copy.unfog"]
     with sqlite3.connect(copies / "copy.unfog") as raw:
@@ -87,6 +88,28 @@ def test_a_copy_in_place_of_the_store_has_everything_up_to_it(tmp_path: Path) ->
         assert client.replay(verify=True)["walks"].same
         number = walks.about()["decisions"]
         assert walks.decide([1.0, -2.0]).number == number
+
+
+@pytest.mark.parametrize("name", ["copy.unfog", None])
+def test_copies_that_are_asked_for_at_once_are_whole(tmp_path: Path, name: str | None) -> None:
+    copies = tmp_path / "copies"
+    with running(tmp_path / "walks.unfog", Settings(backups=copies)) as found, Client(found.url) as client:
+        walks = client.problem("walks", **TERMS)
+        for _ in range(20):
+            walks.decide([1.0, -2.0])
+        with ThreadPoolExecutor(6) as pool:
+            asked = [pool.submit(found.http.post, "/v1/backup", json={"name": name}) for _ in range(6)]
+        answers = [one.result() for one in asked]
+    done = [one.json() for one in answers if one.status_code == 200]
+    assert len(done) == (6 if name is None else 1)
+    refused = [one.json() for one in answers if one.status_code != 200]
+    assert {(one["status"], one["field"]) for one in refused} <= {(409, "name")}
+    assert sorted(os.listdir(copies)) == sorted(one["name"] for one in done)
+    for one in done:
+        path = copies / one["name"]
+        assert (path.stat().st_mode & 0o777, path.stat().st_size) == (0o600, one["bytes"])
+        with unfog.live.open(path) as copy:
+            assert copy.problem("walks").about()["decisions"] == 20
 
 
 @pytest.mark.slow
@@ -120,7 +143,10 @@ def test_a_service_that_is_killed_leaves_no_half_copy(tmp_path: Path) -> None:
     assert all(one.startswith("copy.unfog-") for one in left)
     with running(path, Settings(backups=copies)) as found, Client(found.url) as client:
         assert client.problem("walks").decide([1.0, -2.0], key="k") == made
+        for one in left:
+            os.utime(copies / one, (0, 0))
         client.backup("copy.unfog")
+    assert os.listdir(copies) == ["copy.unfog"]
     with unfog.live.open(copies / "copy.unfog") as copy:
         assert copy.problem("walks").decide([1.0, -2.0], key="k") == made
         with pytest.raises(Conflict):

@@ -4,15 +4,14 @@ It goes in steps of some pages, and others write in between: what they change of
 already SQLite changes in the copy, too. So the copy is the store as it is when the last step is done.
 """
 
-import contextlib
-import os
 import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from unfog.inputs import InputError
-from unfog.live.errors import FAILURES, StoreError, reason
+from unfog.live import drafts
+from unfog.live.errors import FAILURES, Conflict, StoreError, reason
 from unfog.live.place import Pause
 from unfog.live.schema import synced
 
@@ -26,8 +25,8 @@ def copied(
     """Copy to a file beside the target, which then gets its name: it is there whole, or not at all."""
     if not target.parent.is_dir():
         raise InputError("path", str(target), "a file in a folder that is there")
-    draft = target.with_name(f"{target.name}-{os.getpid()}-backup")
-    _refuse_taken(target)
+    if target.exists():
+        raise _taken(target)
 
     def rest(*_: int) -> None:
         with pause():
@@ -36,19 +35,18 @@ def copied(
             raise StoreError("the store failed meanwhile and was opened again")
 
     try:
-        _fill(source, draft, rest)
-        _refuse_taken(target)
-        os.replace(draft, target)
+        drafts.sweep(target.parent)
+        with drafts.draft(target) as draft:
+            _fill(source, draft, rest)
+            drafts.appear(draft, target)
         synced(target.parent)
+    except FileExistsError:
+        raise _taken(target) from None
     except (*FAILURES, OSError, StoreError) as error:
         raise StoreError(f"there is no copy at {target}: {reason(error)}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def _fill(source: sqlite3.Connection, draft: Path, rest: Callable[[int, int, int], None]) -> None:
-    draft.unlink(missing_ok=True)
     copy = sqlite3.connect(draft, isolation_level=None)
     try:
         source.backup(copy, pages=PAGES, progress=rest, sleep=0)
@@ -57,6 +55,5 @@ def _fill(source: sqlite3.Connection, draft: Path, rest: Callable[[int, int, int
     synced(draft)
 
 
-def _refuse_taken(target: Path) -> None:
-    if target.exists():
-        raise InputError("path", str(target), "a file that does not exist yet")
+def _taken(target: Path) -> Conflict:
+    return Conflict("path", str(target), "a file that does not exist yet")

@@ -1,13 +1,13 @@
 """Logs out and in, copies, and replays: what takes long, and is done beside the writer of a store."""
 
 import json
-import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from io import StringIO
 from itertools import islice
 from typing import Any
 
-from unfog.inputs import InputError
+from unfog.live.errors import Conflict, StoreError, reason
 from unfog.live.spreadsheet import from_table
 from unfog.serve.bodies import Backup, Replay, Table
 from unfog.serve.calls import Call
@@ -50,13 +50,21 @@ def backup(call: Call) -> dict[str, Any]:
     folder = call.settings.backups
     if folder is None:
         raise Refused(409, "No folder for copies was set: start the service with --backups FOLDER.")
-    name = body.name or f"{call.store.path.stem}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.unfog"
-    folder.mkdir(parents=True, exist_ok=True)
+    name = body.name or f"{call.store.path.stem}-{_now()}.unfog"
     target = folder / name
-    if target.exists():
-        raise InputError("name", repr(name), "a name that no copy has yet")
-    call.store.log.backup(target)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        call.store.log.backup(target)
+    except Conflict:
+        raise Conflict("name", repr(name), "a name that no copy has yet") from None
+    except OSError as error:
+        raise StoreError(f"there is no copy at {target}: {reason(error)}") from error
     return {"name": name, "bytes": target.stat().st_size}
+
+
+def _now() -> str:
+    """So fine that two copies of one second have names of their own; they sort by time."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 
 def replay(call: Call) -> dict[str, Any]:
