@@ -98,6 +98,11 @@ class Log:
         self.place.announce(url)
 
     @property
+    def closed(self) -> bool:
+        """Whether it was given back."""
+        return self._closed
+
+    @property
     def busy(self) -> bool:
         """Whether somebody uses the place, so that whoever wants to has to wait."""
         return self._commits.locked()

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from unfog.live import snapshot, terms
+from unfog.live import against, snapshot, terms
+from unfog.live.against import Held
 from unfog.live.clock import Clock
 from unfog.live.errors import Reserved, StoreError, Unknown
 from unfog.live.log import Log
 from unfog.live.made import Made
-from unfog.live.replay import Replayed, folded, verified
+from unfog.live.replay import Replayed, folded
 from unfog.live.ring import Ring
 from unfog.live.state import State
 
@@ -118,26 +119,38 @@ class Remembered:
         return snapshot.digest(self.state(name))
 
     def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
-        """Read the log from its beginning, and hold what is remembered against it.
+        """Read the log from its beginning, and hold what is remembered against it; others go on meanwhile.
 
         With `verify` every decision is made again, too, and must come out as it was logged; those from before
         an erasure cannot be.
         """
-        with self.lock:
-            chosen = self.names() if problem is None else [problem]
-            return {name: self._replayed(name, verify) for name in chosen}
+        chosen = self.names() if problem is None else [problem]
+        return {name: against.replayed(self, name, verify) for name in chosen}
 
-    def _replayed(self, name: str, verify: bool) -> Replayed:
-        self.log.commit(self.log.last, self.log.epoch)  # what is remembered holds rows that are queued, too
-        before = self.digest(name)
-        if verify:
-            erasures = [row.seq for row in self.log.read(name) if row.kind == "erase"]
-            state, found = verified(self.made(name), self.log.read(name), max(erasures, default=0))
-        else:
-            state, found = folded(self.made(name), self.log.read(name))
-        found = found._replace(same=snapshot.digest(state) == before)
-        self._states[name] = state
-        return found
+    def held(self, name: str) -> Held:
+        """What is remembered of a problem now, and up to which row of the log it goes."""
+        with self.lock:
+            self.log.commit(self.log.last, self.log.epoch)  # it holds rows that are queued, too
+            state = self.state(name)
+            return Held(state, snapshot.content(state), self.log.last, self.log.epoch)
+
+    def holds(self, name: str, held: Held) -> bool:
+        """Whether it is that, with what came since; else it was dropped meanwhile, and made anew."""
+        return self._states.get(name) is held.state and self.log.epoch == held.epoch == self._epoch
+
+    def put_right(self, name: str, held: Held, state: State, events: int) -> bool:
+        """Remember the state that so many events up to there say, with what came since.
+
+        False where it was dropped meanwhile.
+        """
+        with self._keeping, self.lock:
+            self.log.commit(self.log.last, self.log.epoch)
+            if not self.holds(name, held):
+                return False
+            self.log.discard(name)  # a snapshot may say the same as what was remembered
+            self._states[name], more = folded(self.made(name), self.log.read(name, held.upto), state)
+            self._since[name] = events + more.events
+            return True
 
     def fresh(self, name: str) -> State:
         """What the log says of a problem, to be changed without changing what is remembered."""
