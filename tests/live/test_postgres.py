@@ -24,6 +24,7 @@ from unfog.live.postgres import connecting, layout, owners, pool, shared, table
 from unfog.live.postgres.owners import Owner, Owners
 from unfog.live.postgres.place import PostgresPlace
 from unfog.live.postgres.shared import Shared
+from unfog.live.store import Store
 
 
 def asked(dsn: str, statement: Any, *told: object) -> list[tuple[Any, ...]]:
@@ -544,3 +545,27 @@ def test_a_forked_child_leaves_the_connection_to_its_parent(postgres: str) -> No
     assert done.stdout.splitlines()[0].endswith("which alone may use it; nothing was changed")
     assert done.stdout.splitlines()[1:] == ["0"]
     assert asked(postgres, "SELECT count(*) FROM event") == [(2,)]
+
+
+def test_a_mistake_in_one_problem_does_not_end_the_care_of_others(
+    postgres: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shared, "EVERY", 0.02)
+    with Shared(postgres, "http://a") as a:
+        for name in ("one", "two"):
+            problem(a.place(name), name)
+    claim = Shared._claimed
+
+    def clumsy(self: Shared, name: str) -> Store:
+        if name == "one":
+            raise ZeroDivisionError
+        return claim(self, name)
+
+    monkeypatch.setattr(Shared, "_claimed", clumsy)
+    with Shared(postgres, "http://b") as b:
+        end = time.monotonic() + 20
+        while [store.names() for store in b.stores()] != [["two"]]:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert all(thread.is_alive() for thread in b._threads)
+    assert [one.levelname for one in caplog.records if one.name == "unfog.live"] == ["ERROR"]

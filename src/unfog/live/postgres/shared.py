@@ -6,6 +6,7 @@ a lease may be over the problem is not answered for; when it turns out to be ano
 """
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -22,6 +23,7 @@ from unfog.live.postgres.place import PostgresPlace
 from unfog.live.postgres.pool import Pool
 from unfog.live.store import Store
 
+log = logging.getLogger("unfog.live")
 EVERY = 1.0  # seconds between renewals
 TAIL = 1000  # events that whoever takes over may have to read ...
 SAVED = 10.0  # ... or those of so many seconds
@@ -51,7 +53,7 @@ class Shared:
         self._since: dict[str, float] = {}
         self._saved: dict[str, float] = {}  # when a snapshot was last made
         self._lock = threading.RLock()  # of claims; who asks for a store that is open does not wait for it
-        self._closing = threading.Event()
+        self._closing, self._complaint = threading.Event(), ""
         self.owners.names()  # so that a database that cannot be used is refused now
         self._heard = passing()  # when the database last answered
         # Two: a lease must not run out because somebody waits for a claim.
@@ -103,8 +105,7 @@ class Shared:
         """Serve what nobody serves."""
         for name in self.owners.abandoned():
             if not self._closing.is_set():
-                with contextlib.suppress(StoreError):  # another process was quicker
-                    self._claimed(name)
+                self._tried(self._claimed, name)
 
     @property
     def trouble(self) -> str:
@@ -206,8 +207,18 @@ class Shared:
 
     def _again(self, work: Callable[[], None]) -> None:
         while not self._closing.wait(EVERY):
-            with contextlib.suppress(StoreError):  # it is tried again, and meanwhile leases run out
-                work()
+            self._tried(work)
+
+    def _tried(self, work: Callable[..., object], *given: object) -> None:
+        """Whatever goes wrong is tried again in a second, and leases run out; what is new is logged."""
+        try:
+            work(*given)
+        except StoreError:
+            pass  # the database does not answer, or another process was quicker
+        except Exception as error:
+            if self._complaint != type(error).__name__:
+                log.exception("the problems of the database are not tended")
+            self._complaint = type(error).__name__
 
     def _renew(self) -> None:
         self.owners.renew()
