@@ -28,9 +28,13 @@ def test_two_drafts_of_one_target_are_two_files_and_one_gets_the_name(tmp_path: 
 
 
 def test_a_draft_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), drafts.draft(tmp_path / "copy.unfog") as path:
-        path.with_name(f"{path.name}-journal").touch()
-        raise ZeroDivisionError
+    def fail() -> None:
+        with drafts.draft(tmp_path / "copy.unfog") as path:
+            path.with_name(f"{path.name}-journal").touch()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert os.listdir(tmp_path) == []
 
 

@@ -505,7 +505,7 @@ def test_a_server_that_ended_all_sessions_costs_one_error(postgres: str) -> None
             pass  # there are two from now on
         others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         asked(postgres, f"{others} WHERE datname = current_database() AND pid <> pg_backend_pid()")
-        with pytest.raises(StoreError, match=r"the row with the key 'k' could not be read: Postg"):
+        with pytest.raises(StoreError, match=r"the row of a key could not be read: Postg"):
             walks.decide([0.5, -1.0], key="k")
         assert walks.store.log.epoch == epoch
         assert walks.decide([0.5, -1.0], key="k").number == made.number + 1

@@ -17,6 +17,7 @@ import pytest
 import unfog
 from tests.serve.process import free_port
 from tests.serve.running import TERMS, running
+from unfog.cli import main
 from unfog.live import Conflict, StoreError
 from unfog.serve import Client
 from unfog.serve.settings import Settings
@@ -110,6 +111,28 @@ def test_copies_that_are_asked_for_at_once_are_whole(tmp_path: Path, name: str |
         assert (path.stat().st_mode & 0o777, path.stat().st_size) == (0o600, one["bytes"])
         with unfog.live.open(path) as copy:
             assert copy.problem("walks").about()["decisions"] == 20
+
+
+def test_a_folder_that_cannot_be_written_is_503_without_its_place(tmp_path: Path) -> None:
+    copies = tmp_path / "of ann" / "copies"
+    with running(tmp_path / "walks.unfog", Settings(backups=copies)) as found:
+        (tmp_path / "of ann").touch()  # where a folder should be
+        answer = found.http.post("/v1/backup", json={"name": "copy.unfog"})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json()["detail"].startswith("there is no copy at copy.unfog: ")
+    assert "of ann" not in answer.text
+
+
+def test_a_folder_that_cannot_be_made_is_refused_at_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    told = ["serve", "--store", str(tmp_path / "a.unfog"), "--port", "0", "--backups"]
+    with pytest.raises(SystemExit) as left:
+        main([*told, str(tmp_path / "file" / "copies")])
+    assert left.value.code == 2
+    assert "a folder that can be made, and written to" in capsys.readouterr().err
+    assert not (tmp_path / "a.unfog").exists()
 
 
 @pytest.mark.slow

@@ -9,10 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
+import unfog
 from tests.serve.running import TERMS, running
 from tests.serve.test_process import serving
 from unfog.live import Store
-from unfog.live.errors import StoreError
+from unfog.live.errors import Differs, StoreError
+from unfog.serve import wording
 from unfog.serve.examples import EXAMPLES
 from unfog.serve.mistakes import told
 from unfog.serve.operations import OPERATIONS
@@ -116,12 +118,61 @@ def test_an_answer_that_is_cut_short_ends_the_connection_and_says_no_words(
     assert MARK not in written.text
 
 
-def test_a_disk_that_fails_is_told_of_in_its_own_words(
-    tmp_path: Path, written: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What SQLite says holds no values; what we say of it may."""
-    error = StoreError(f"the row with the key {MARK} cannot be read")
+def test_a_store_that_fails_is_told_of_in_its_own_words() -> None:
+    error = StoreError("walks.unfog: row 7 was not kept")
     error.__cause__ = OSError(28, "No space left on device", MARK)
     said = told(error)
-    assert said.startswith("StoreError at no place; from OSError (No space left on device)")
+    assert said.startswith("StoreError (walks.unfog: row 7 was not kept) at no place; from OSError (No space")
     assert MARK not in said
+    assert told(Differs(f"decision 1 has denoised = {MARK}")) == "Differs at no place"
+    assert told(ValueError(MARK)) == "ValueError at no place"
+
+
+def test_callers_are_told_files_without_folders_and_the_log_has_all(
+    tmp_path: Path, written: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "of ann" / "walks.unfog"
+    path.parent.mkdir()
+    with running(path) as service:
+        service.make()
+        path.rename(path.with_name("away"))
+        told_ = {"context": {"steps": 1.0, "sleep": 2.0}, "unit": f"{MARK}-unit", "key": f"{MARK}-key"}
+        asked = [("decide", told_), ("replay", {}), (f"decisions/{MARK}/reward", {"value": 1.0})]
+        found = [service.http.post(f"/v1/problems/walks/{at}", json=body) for at, body in asked]
+        glance = service.http.get("/v1/problems")
+        path.with_name("away").rename(path)
+    assert [one.status_code for one in found] == [503, 503, 503]
+    assert "walks.unfog was moved or taken away while it was open" in found[0].json()["detail"]
+    assert not [one.text for one in (*found, glance) if "of ann" in one.text or str(tmp_path) in one.text]
+    said = [one.getMessage() for one in written.records if one.name == "unfog.serve"]
+    assert len([one for one in said if f"{path} was moved or taken away" in one]) == 2  # one of the writer
+    assert not [one for one in said if MARK in one]
+
+
+def test_what_a_store_says_of_a_key_or_a_decision_does_not_name_it(tmp_path: Path) -> None:
+    """On a damaged file: it is told that it is, not what was looked for."""
+    with unfog.live.open(tmp_path / "walks.unfog") as store:
+        walks = store.problem("walks", **TERMS)
+        made = walks.decide([1.0, 2.0], key=MARK)
+        store.log.place.alone.execute("UPDATE event SET checksum = 0")  # type: ignore[attr-defined]
+        for look in (lambda: store.log.find("walks", MARK), lambda: store.log.of("walks", made.id)):
+            with pytest.raises(StoreError, match=r"could not be read: .*row \d is damaged") as refused:
+                look()
+            assert MARK not in str(refused.value)
+            assert made.id not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "/a/b c/w.unfog cannot be opened: no folder /a/b c",
+            "w.unfog cannot be opened: no folder its folder",
+        ),
+        ("OSError: [Errno 13] no: '/x/y/z.unfog'", "OSError: [Errno 13] no: 'z.unfog'"),
+        ("the disk failed (SQLite says: disk I/O error)", "the disk failed (SQLite says: disk I/O error)"),
+        ("it can be reached at http://127.0.0.1:8000/x/y", "it can be reached at http://127.0.0.1:8000/x/y"),
+    ],
+)
+def test_folders_go_and_nothing_else(words: str, said: str) -> None:
+    assert wording.told(words, [Path("/a/b c")]) == said

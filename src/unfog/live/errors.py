@@ -22,7 +22,10 @@ FAILURES = (sqlite3.Error, UnicodeError)
 
 
 class StoreError(Exception):
-    """The store could not do it: disk, damage, held, closed. The message is one sentence."""
+    """The store could not do it: disk, damage, held, closed. The message is one sentence.
+
+    Services write it to their logs: it names files, problems and rows, never a caller's values.
+    """
 
 
 class Held(StoreError):
@@ -31,6 +34,10 @@ class Held(StoreError):
 
 class Reserved(StoreError):
     """The log of the problem is being taken in: nothing else is done with it meanwhile."""
+
+
+class Differs(StoreError):
+    """A decision would come out otherwise today. Its words hold what was believed: no log is to have them."""
 
 
 class Lost(StoreError):

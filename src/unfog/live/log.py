@@ -152,7 +152,7 @@ class Log:
 
     def find(self, problem: str, key: str) -> tuple[Row | None, int]:
         """The committed row with this key, and up to which row this was looked for."""
-        with self._using(f"the row with the key {key!r}") as place:
+        with self._using("the row of a key") as place:
             tail = self._queue.tails.get(problem, NOBODY)
             return place.keyed(problem, tail, key), self.committed
 
@@ -162,7 +162,7 @@ class Log:
 
     def of(self, problem: str, decision: str) -> list[Row]:
         """All rows of one decision, queued ones included."""
-        with self._using(f"the rows of decision {decision!r}") as place:
+        with self._using("the rows of a decision") as place:
             tail = self._queue.tails.get(problem, NOBODY)
             rows = place.decided(problem, tail, decision)
             queued = [row for row in self._queue.rows() if (row.problem, row.decision) == (problem, decision)]

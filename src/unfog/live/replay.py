@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from unfog.live.asking import REQUEST, read
-from unfog.live.errors import StoreError
+from unfog.live.errors import Differs
 from unfog.live.log import Row
 from unfog.live.made import Made
 from unfog.live.state import State
@@ -55,4 +55,4 @@ def _compare(row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
     for name in now:
         if was.get(name) != now[name]:
             what = f"decision {row.decision} (event {row.seq}) has {name} = {was.get(name)!r} in the log"
-            raise StoreError(f"{what}, and would have {now[name]!r} if it were made again")
+            raise Differs(f"{what}, and would have {now[name]!r} if it were made again")

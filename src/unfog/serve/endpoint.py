@@ -11,14 +11,14 @@ from starlette.types import Receive, Scope, Send
 
 from unfog.inputs import InputError, shown
 from unfog.live import Store
-from unfog.live.errors import Elsewhere
+from unfog.live.errors import Elsewhere, StoreError
 from unfog.serve import bodies, fixed, refusals, strict
 from unfog.serve.calls import Answer, Call
 from unfog.serve.everywhere import Erasing
 from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.forward import asked_by
 from unfog.serve.mistakes import told
-from unfog.serve.operations import ONCE, Operation
+from unfog.serve.operations import ONCE, Done, Operation
 from unfog.serve.refusals import Refused
 from unfog.serve.service import Service
 
@@ -49,9 +49,8 @@ class Endpoint:
         try:
             answer = await self._answer(operation, scope, receive)
         except Exception as error:  # noqa: BLE001
-            found = refusals.refusal(error)
-            if found is None:
-                log.error("a mistake in %s: %s", operation.id if operation else "nothing", told(error))
+            found = refusals.refusal(error, self._service.folders())
+            self._log(operation, error, known=found is not None)
             answer = as_problem(found or refusals.mistake())
         try:
             await sent(answer, send, head_only=scope["method"] == "HEAD")
@@ -90,6 +89,13 @@ class Endpoint:
         if isinstance(found, Iterator):
             return Answer(_streamed(found), 200, LINES if operation.lines else "application/json")
         return as_json(found, 201 if operation.id == "make" and found["made"] else 200)
+
+    def _log(self, operation: Operation | None, error: Exception, *, known: bool) -> None:
+        """A mistake; and a failure beside the writer, which tells of its own."""
+        if not known:
+            log.error("a mistake in %s: %s", operation.id if operation else "nothing", told(error))
+        elif isinstance(error, StoreError) and operation is not None and operation.done is Done.BESIDE:
+            log.warning("%s was not done: %s", operation.id, told(error))
 
     async def _looked(self, scope: Scope) -> Answer:
         """What is not of one problem; or that there is no such thing."""

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from starlette.types import Scope
 
 from unfog.live.errors import Elsewhere
+from unfog.serve import wording
 from unfog.serve.calls import Answer
 from unfog.serve.exchange import as_json, headers_of
 from unfog.serve.forward import asked_by
@@ -31,7 +32,8 @@ async def problems(service: Service, scope: Scope) -> Answer:
 
     async def glance(name: str) -> dict[str, Any]:
         async with some:
-            return await _glance(service, name, scope)
+            found = await _glance(service, name, scope)
+        return found | {"error": found["error"] and wording.told(found["error"], service.folders())}
 
     names = [name for name in await asyncio.to_thread(service.shelf.names) if caller.may("read", name)]
     return as_json({"problems": await asyncio.gather(*map(glance, names))})

@@ -1,7 +1,7 @@
-"""What the log says of a mistake: its kind and its place, never its words.
+"""What the log says of a mistake: its kind and its place, and its words where they can hold no values.
 
-The words of an exception may hold a context, a unit or a key, which are nobody's business. Of disk and
-database it is told what they said: that names no values.
+The words of an exception may hold a context, a unit or a key, which are nobody's business. Those of a store
+name files, problems and rows alone, and so does what disk and database say.
 """
 
 import sqlite3
@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from unfog.live.errors import reason
+from unfog.live.errors import Differs, StoreError, reason
 
 FRAMES = 4  # of a traceback, the innermost
 
@@ -31,7 +31,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _one(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     where = ", ".join(f"{Path(one.filename).name}:{one.lineno}" for one in frames)
-    said = f" ({reason(error)})" if isinstance(error, sqlite3.Error) else ""
+    said = _words(error)
+    return f"{type(error).__name__}{f' ({said})' if said else ''} at {where or 'no place'}"
+
+
+def _words(error: BaseException) -> str:
     if isinstance(error, OSError):
-        said = f" ({error.strerror or 'no reason given'})"
-    return f"{type(error).__name__}{said} at {where or 'no place'}"
+        return error.strerror or "no reason given"
+    silent = isinstance(error, Differs) or not isinstance(error, sqlite3.Error | StoreError)
+    return "" if silent else reason(error)

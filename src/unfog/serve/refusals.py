@@ -9,12 +9,14 @@
 wrong `field`, `value` and `allowed` say which, what it was, and what it may be.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from unfog.inputs import InputError
 from unfog.live.errors import Conflict, Gone, StoreError, Unknown
+from unfog.serve import wording
 from unfog.serve.strict import Malformed
 
 SOON = 1  # seconds after which to ask again
@@ -42,8 +44,8 @@ def busy(detail: str, seconds: int = SOON) -> Refused:
     return Refused(503, detail, {"Retry-After": str(seconds)})
 
 
-def refusal(error: Exception) -> Refusal | None:
-    """Of an error, what to say; None where it is a mistake of ours."""
+def refusal(error: Exception, folders: Iterable[Path] = ()) -> Refusal | None:
+    """Of an error, what to say, without these folders; None where it is a mistake of ours."""
     if isinstance(error, Refused):
         return Refusal(error.status, _said(error.status, error.detail), error.headers)
     if isinstance(error, Malformed):
@@ -53,7 +55,7 @@ def refusal(error: Exception) -> Refusal | None:
         more = {"field": error.field, "value": _short(error), "allowed": error.allowed}
         return Refusal(status, _said(status, str(error)) | more, {})
     if isinstance(error, StoreError):
-        return Refusal(503, _said(503, str(error)), {"Retry-After": str(SOON)})
+        return Refusal(503, _said(503, wording.told(str(error), folders)), {"Retry-After": str(SOON)})
     return None
 
 

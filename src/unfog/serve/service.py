@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from starlette.types import Scope
@@ -167,6 +168,11 @@ class Service:
             said = "The logs are in a database: copy it with its own tools, such as pg_dump."
             raise Refused(409, said)
         return self.shelf.stores()[0]
+
+    def folders(self) -> list[Path]:
+        """Where files are, which is the operator's business alone."""
+        found = [store.log.path.parent for store in self.shelf.stores() if store.log.path is not None]
+        return found if self.settings.backups is None else [*found, self.settings.backups.resolve()]
 
     async def measured(self) -> bytes:
         """What is counted, for Prometheus."""

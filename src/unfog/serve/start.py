@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -69,9 +70,23 @@ def _check_advertised(url: str | None) -> None:
         )
 
 
+def _check_backups(folder: Path | None) -> None:
+    """Now, and not when the first copy is asked for."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        said = f"{folder} ({error.strerror or 'no reason given'})"
+        raise InputError("backups", said, "a folder that can be made, and written to") from None
+
+
 def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
     """Serve until a signal says to stop; `say` is told once requests are taken."""
     _check_advertised(wanted.settings.advertise)
+    _check_backups(wanted.settings.backups)
     opened = binding.bound(wanted.host, wanted.port)
     with opened:
         doors = doors_of(ring_of(wanted.store), wanted.store, opened)

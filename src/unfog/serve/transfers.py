@@ -7,6 +7,7 @@ from io import StringIO
 from itertools import islice
 from typing import Any
 
+from unfog.inputs import InputError
 from unfog.live.errors import Conflict, StoreError, reason
 from unfog.live.spreadsheet import from_table
 from unfog.serve.bodies import Backup, Replay, Table
@@ -55,11 +56,12 @@ def backup(call: Call) -> dict[str, Any]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         call.store.log.backup(target)
+        size = target.stat().st_size
     except Conflict:
         raise Conflict("name", repr(name), "a name that no copy has yet") from None
-    except OSError as error:
+    except (OSError, InputError) as error:
         raise StoreError(f"there is no copy at {target}: {reason(error)}") from error
-    return {"name": name, "bytes": target.stat().st_size}
+    return {"name": name, "bytes": size}
 
 
 def _now() -> str:
