@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from unfog.cli import main
 from unfog.serve import Client
 
 
@@ -29,3 +30,11 @@ def test_the_demo_is_alive_and_leaves_nothing(tmp_path: Path, monkeypatch: pytes
     assert service.wait() == 0
     service.stdout.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_wants_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["serve", "--demo", "--store", "postgresql://unfog:secret@nowhere/unfog"])
+    said = capsys.readouterr().err
+    assert (left.value.code, "secret" in said) == (2, False)
+    assert "a file that does not exist yet" in said

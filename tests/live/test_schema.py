@@ -160,3 +160,25 @@ def test_a_file_that_takes_the_place_of_another_while_it_is_opened(tmp_path: Pat
         assert list(log.read()) == rows
         rows += put(log)
     assert contents(path) == rows
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_new_store_is_its_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    with Log(File(path)) as log:
+        put(log)
+        log.backup(tmp_path / "copy.unfog")
+        assert {mode(one) for one in tmp_path.glob("*.unfog*") if "holder" not in one.name} == {0o600}
+
+
+@pytest.mark.parametrize("before", [0o644, 0o600, 0o660])
+def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path, before: int) -> None:
+    path = tmp_path / "walks.unfog"
+    version_1(path, OLD)
+    path.chmod(before)
+    for _ in range(2):  # the first time it is upgraded
+        with Log(File(path)):
+            assert mode(path) == before

@@ -1,5 +1,6 @@
 """What Prometheus is told: counts against what was done, labels of what there is alone."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import unfog
 from tests.serve.running import TERMS, Running, running
+from unfog.live import StoreError
 from unfog.serve.metrics import SECONDS, Times
 
 
@@ -100,3 +102,21 @@ def test_counts_are_of_this_process_alone(tmp_path: Path) -> None:
     with unfog.live.open(tmp_path / "a.unfog") as store:
         store.handle("walks").belief()
         assert dict(store.written) == {}
+
+
+def test_what_was_not_kept_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with unfog.live.open(tmp_path / "a.unfog") as store:
+        walks = store.problem("walks", **TERMS)
+        walks.decide([1.0, 2.0])
+        monkeypatch.setattr(store.log.place, "write", full)
+        with pytest.raises(StoreError):
+            walks.decide([1.0, 2.0])
+        monkeypatch.undo()
+        assert store.written["walks", "decide", "done"] == 1
+        with store.together():
+            walks.decide([1.0, 2.0])
+            assert store.written["walks", "decide", "done"] == 1  # its commit is still to come
+        assert store.written["walks", "decide", "done"] == 2

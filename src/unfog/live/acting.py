@@ -12,6 +12,7 @@ from typing import Any
 
 from unfog.inputs import InputError
 from unfog.live.asking import REQUEST
+from unfog.live.counted import Counted, Labels
 from unfog.live.errors import Conflict, Stale, StoreError
 from unfog.live.log import Log, Row
 from unfog.live.remembered import Remembered
@@ -51,7 +52,12 @@ class Acting(Remembered):
         """Nothing was asked yet."""
         super().__init__(log, clock)
         self._together = 0
-        self.written: Counter[tuple[str, str, str]] = Counter()  # events by problem, kind and outcome
+        self._counted = Counted(log)
+
+    @property
+    def written(self) -> Counter[Labels]:
+        """Events that this process has written down, by problem, kind and outcome."""
+        return self._counted.counts()
 
     def act(self, turn: Turn) -> Done:
         """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
@@ -129,7 +135,8 @@ class Acting(Remembered):
         row = Row(self.log.last + 1, name, kind, decision, key, now, TEXT(body))
         self.log.add([row], self._epoch)
         self._since[name] = self._since.get(name, 0) + 1
-        self.written[name, kind, body.get("outcome") or body.get("what") or "done"] += 1
+        said = body.get("outcome") or body.get("what") or "done"
+        self._counted.add(row.seq, self._epoch, (name, kind, said))
         return row
 
     @contextmanager

@@ -10,8 +10,8 @@ they were made of is gone.
 import json
 from typing import TYPE_CHECKING, Any
 
-from unfog.inputs import InputError
 from unfog.live import names
+from unfog.live.errors import Unknown
 from unfog.live.log import Row
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]
             rows += changed
             found[problem] = sum(row.kind == "decide" for row in changed)
     if not found:
-        raise InputError("unit", repr(unit), "a unit that decisions were made for")
+        raise Unknown("unit", repr(unit), "a unit that decisions were made for")
     rows.sort(key=lambda row: row.seq)
     last = store.log.last
     for number, (problem, decisions) in enumerate(found.items(), 1):

@@ -63,7 +63,7 @@ class Conflict(InputError):
 
 
 class Unknown(InputError):
-    """There is no such decision or problem."""
+    """There is no such decision, problem or unit."""
 
 
 class Gone(InputError):

@@ -131,6 +131,10 @@ class Log:
                     self._ready()
             self._queue.settle(ticket, epoch)
 
+    def kept(self, ticket: int, epoch: int) -> bool | None:
+        """Whether the row with this number, queued in this epoch, is durable; None: not known. No disk."""
+        return self._queue.kept(ticket, epoch)
+
     def read(self, problem: str | None = None, after: int = 0, upto: int | None = None) -> Iterator[Row]:
         """Committed rows in order, of one problem or of all; others may write while this goes on."""
         with self._using("the rows"):

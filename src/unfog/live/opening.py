@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from unfog.inputs import InputError
 from unfog.live import schema
+from unfog.live.drafts import PRIVATE
 from unfog.live.errors import FAILURES, StoreError, is_busy, reason
 from unfog.live.holder import refusal
 
@@ -60,7 +61,7 @@ def found(path: Path) -> Identity:
             what = "a folder" if path.is_dir() else "no ordinary file"
             raise StoreError(f"{path} cannot be opened: it is {what}; allowed: a file")
         if not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o644))
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
         which = identity(path)
     except OSError as error:
         raise StoreError(f"{path} cannot be opened: {error.strerror or error}") from error

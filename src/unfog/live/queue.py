@@ -122,6 +122,14 @@ class Queue:
         # In this order: `committed` passes a row of an ended epoch only after `epoch` was raised.
         return ticket <= self.committed and epoch == self.epoch
 
+    def kept(self, ticket: int, epoch: int) -> bool | None:
+        """Whether a row that was queued is durable, or lost; None while that is not known."""
+        with self._lock:
+            if epoch == self.epoch:
+                return True if ticket <= self.committed else None
+            last, _ = self._ended.get(epoch, (0, ""))
+            return None if last is None else ticket <= last
+
     def is_open(self, epoch: int) -> bool:
         """Whether the end of this epoch is not known yet."""
         return epoch in self._ended and self._ended[epoch][0] is None

@@ -9,11 +9,13 @@ looks finds the old file or the new one, whole. Snapshots are caches and do not 
 
 import os
 import sqlite3
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from unfog.live.drafts import PRIVATE
 from unfog.live.errors import FAILURES, StoreError, reason
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
@@ -113,10 +115,12 @@ def upgrade(connection: sqlite3.Connection, path: Path, found: int) -> None:
     copy = path.with_name(f"{path.name}-upgrade")
     try:
         copy.unlink(missing_ok=True)
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
         # Events that are still in the old file's write-ahead log belong into the file: SQLite would apply
         # a log that lies beside the new file to the new file.
         connection.execute("PRAGMA journal_mode = DELETE")
         _copied(READERS[found](connection), copy)
+        os.chmod(copy, stat.S_IMODE(path.stat().st_mode))
         synced(copy)
         os.replace(copy, path)
         synced(path.parent)

@@ -119,9 +119,10 @@ class Store(Acting):
         body = json.loads(json.dumps({**body, "channel": needed(body["channel"], made.agent)}))
         made = Made(terms.Terms.read(body))
         row = Row(self.log.last + 1, name, "problem", None, None, self.now(name), json.dumps(body))
-        self.log.commit(self.log.add([row]), self.log.epoch)
+        ticket, epoch = self.log.add([row]), self.log.epoch
+        self.log.commit(ticket, epoch)
         self._made[name] = made
-        self.written[name, "problem", "done"] += 1
+        self._counted.add(ticket, epoch, (name, "problem", "done"))
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
         """The events of a problem after that of the number `since`, as mappings."""
@@ -149,7 +150,8 @@ class Store(Acting):
             rows = [_row(first + i, name, one) for i, one in enumerate(events)]
             epoch = self.log.epoch
             ticket = self.log.add(rows)
-            self.written.update((name, row.kind, "taken in") for row in rows)
+            for row in rows:
+                self._counted.add(row.seq, epoch, (name, row.kind, "taken in"))
             self._states.pop(name, None)
         self.log.commit(ticket, epoch)
 

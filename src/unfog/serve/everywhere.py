@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from starlette.types import Scope
 
 from unfog.inputs import InputError
-from unfog.live.errors import Elsewhere, StoreError
+from unfog.live.errors import Elsewhere, StoreError, Unknown
 from unfog.serve.bodies import Erase
 from unfog.serve.calls import Answer, Call
 from unfog.serve.exchange import as_json
@@ -40,7 +40,7 @@ class Erasing:
                 done = ", ".join(self._found) or "no problem"
                 raise busy(f"Erased in {done} so far, and not in {name}: {error} Ask again.") from None
         if not self._found:
-            raise InputError("unit", repr(unit), "a unit that decisions were made for")
+            raise Unknown("unit", repr(unit), "a unit that decisions were made for")
         return as_json({"decisions": self._found})
 
     async def _erased(self, body: Erase) -> Mapping[str, int]:

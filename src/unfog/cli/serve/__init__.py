@@ -72,11 +72,17 @@ def command(
     max_body: Annotated[
         int, typer.Option(metavar="BYTES", min=1024, max=1 << 30, help="The largest body of a request.")
     ] = 1 << 20,
+    max_bulk: Annotated[
+        int,
+        typer.Option(
+            metavar="BYTES", min=1024, max=1 << 34, help="The largest log, or table, that is taken in."
+        ),
+    ] = 64 << 20,
     demo: Annotated[
         bool,
         typer.Option(
             "--demo",
-            help="Serve a made-up clinic, greenhouse and shop; the store goes away unless told.",
+            help="Serve a made-up clinic, window, greenhouse and shop; the store goes away unless told.",
         ),
     ] = False,
 ) -> None:
@@ -99,6 +105,7 @@ def command(
         backups=backups,
         queue=queue,
         body=max_body,
+        bulk=max_bulk,
         rate=rate,
         advertise=advertise,
     )
