@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the tests need beside Python: a throw-away PostgreSQL on a loopback port, and Chromium with its driver.
+# What the tests need beside Python: a throw-away PostgreSQL on a loopback port, Chromium with its driver, curl and node.
 #   services.sh start FILE   start what is not running, and write its environment to FILE
 #   services.sh stop FILE    stop it, and remove all of it
 # Missing packages are installed where this runs as root on a system with apt; an ordinary user needs them there.
@@ -19,6 +19,8 @@ install() {  # whatever is missing, in one go
   [ -n "$(newest)" ] || wanted+=(postgresql)
   first chromium chromium-browser google-chrome >/dev/null || wanted+=(chromium)
   first chromedriver >/dev/null || wanted+=(chromium-driver)
+  first curl >/dev/null || wanted+=(curl)
+  first node >/dev/null || wanted+=(nodejs)
   [ ${#wanted[@]} -eq 0 ] && return
   if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     say "missing: ${wanted[*]}; install them, or run this as root where there is apt-get"

@@ -15,6 +15,7 @@ import pytest
 from tests.docs.test_snippets import ROOT, blocks
 from tests.serve.process import free_port
 from tests.serve.running import running
+from tests.services import missing
 from unfog.cli import main
 from unfog.serve import Client
 from unfog.serve.operations import OPERATIONS
@@ -44,6 +45,23 @@ def _url(tmp_path: Path) -> Iterator[str]:
     service.stdout.close()
 
 
+@pytest.fixture(name="programs")
+def _programs() -> None:
+    """Those that the page runs."""
+    for name in ("curl", "node"):
+        if shutil.which(name) is None:
+            missing(name)
+
+
+def test_without_its_programs_it_is_skipped_and_fails_where_they_are_required(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("UNFOG_SERVICES", "required")
+    with pytest.raises(pytest.fail.Exception, match="no curl: run make services"):
+        request.getfixturevalue("programs")
+
+
 def ran(language: str, code: str, url: str, folder: Path) -> str:
     code = code.replace("http://127.0.0.1:8000", url)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -56,8 +74,7 @@ def ran(language: str, code: str, url: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("node")), reason="no curl, or no node")
-def test_the_page_runs_as_printed(url: str, tmp_path: Path) -> None:
+def test_the_page_runs_as_printed(programs: None, url: str, tmp_path: Path) -> None:
     found = re.findall(r"^```(sh|python|js)\n(.*?)^```", TEXT, re.S | re.M)
     said = [ran(language, code, url, tmp_path) for language, code in found]
     assert [language for language, _ in found] == ["sh", "sh", "python", "js", "sh", "sh"]
@@ -82,15 +99,23 @@ def test_every_operation_is_in_its_table() -> None:
         assert last == "{name}" or last in rows, one.path
 
 
-def test_its_options_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+def known(capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
+    """The options of a command; those of the examples that follow are not its own."""
     with pytest.raises(SystemExit):
-        main(["serve", "--help"])
-    known = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.M))
+        main([*words, "--help"])
+    return set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out.split("Examples:")[0], re.M))
+
+
+def test_its_options_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     lines = re.findall(r"^unfog serve (.*)$", "".join(blocks(PAGE, "console")), re.M)
-    told = {word for line in lines for word in line.split() if word.startswith("--")}
-    told |= set(re.findall(r"\| [\w, ]+ \| `(--[\w-]+)` \|$", TEXT, re.M))
-    assert len(told) >= 7
-    assert told <= known
+    told = {keys: set[str]() for keys in (False, True)}
+    for line in lines:
+        told[line.startswith("keys ")] |= {word for word in line.split() if word.startswith("--")}
+    told[False] |= set(re.findall(r"\| [\w, ]+ \| `(--[\w-]+)` \|$", TEXT, re.M))
+    assert len(told[False]) >= 8
+    assert told[False] <= known(capsys, "serve")
+    assert told[True] == {"--store", "--scope"}
+    assert told[True] <= known(capsys, "serve", "keys", "add")
 
 
 def test_its_metrics_are_measured(tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def test_it_is_built_of_what_is_pinned_and_runs_as_nobody_special() -> None:
         assert re.search(rf"^{name}==", pinned, re.M), name
 
 
+def test_it_is_built_in_the_format_that_has_health_checks() -> None:
+    told = (ROOT / "docs/serve.md").read_text("utf-8") + (ROOT / "deploy/Containerfile").read_text("utf-8")
+    builds = re.findall(r"podman build .*", told)
+    assert len(builds) == 2
+    assert all("--format docker " in line for line in builds)
+
+
 def options(words: list[str]) -> list[str]:
     return [word for word in words if word.startswith("--")]
 

@@ -185,3 +185,10 @@ def test_keys_are_made_listed_and_revoked_while_it_runs_beyond_this_machine(tmp_
     assert secret not in command("serve", "keys", "list", *kept, "--json").stdout
     refused = command("serve", "--host", "0.0.0.0", "--port", "0", *kept)
     assert (refused.returncode, "there are no keys" in refused.stderr) == (2, True)
+
+
+def test_how_large_a_log_may_be_can_be_told(tmp_path: Path) -> None:
+    lines = {"content": " " * 1025, "headers": {"Content-Type": "application/x-ndjson"}}
+    with serving(tmp_path / "a.unfog", "--max-bulk", "1024") as (_, url):
+        found = httpx.post(f"{url}/v1/problems/walks/events", **lines)  # type: ignore[arg-type]
+        assert found.status_code == 413
