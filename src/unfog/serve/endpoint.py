@@ -24,6 +24,7 @@ from unfog.serve.refusals import Refused
 from unfog.serve.service import Service
 
 LINES = "application/x-ndjson"
+SMALL = 64 << 10  # bytes of a body; to read a larger one would keep others waiting
 log = logging.getLogger("unfog.serve")
 
 
@@ -90,7 +91,8 @@ class Endpoint:
         if operation.done is Done.BESIDE:
             places.enter_context(service.room.place(operation))  # before there is a body that takes memory
         raw = await self._raw(operation, receive, headers)
-        body = _body(operation, headers, raw)
+        given = operation, headers, raw
+        body = _body(*given) if len(raw) <= SMALL else await asyncio.to_thread(_body, *given)
         if operation.names:
             caller.check(operation.scope, body.name)
         if isinstance(body, bodies.Erase) and body.problem is None and not service.shelf.single:

@@ -10,6 +10,7 @@ from unfog.serve.calls import Call
 PROBLEM = "/v1/problems/{name}"
 DECISION = PROBLEM + "/decisions/{id}"
 ONCE = ("decide", "reward", "reveal", "void")  # that take the header Idempotency-Key
+FEW = 100  # arms that come with a decision, as names or as vectors: more of them take long
 
 
 class Done(Enum):
@@ -37,8 +38,10 @@ class Operation(NamedTuple):
     alone: bool = False  # whether one at a time is enough for the machine
 
     def short(self, body: Any) -> bool:
-        """Whether it takes less than some milliseconds."""
-        return isinstance(body, bodies.Ask | bodies.Reward | bodies.Reveal | bodies.Void)
+        """Whether it takes less than some milliseconds, in a problem in which others do."""
+        if isinstance(body, bodies.Ask):
+            return not isinstance(body.arms, list | dict) or len(body.arms) <= FEW
+        return isinstance(body, bodies.Reward | bodies.Reveal | bodies.Void)
 
     @property
     def large(self) -> bool:
