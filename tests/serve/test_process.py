@@ -23,7 +23,8 @@ from unfog.cli import main
 pytestmark = pytest.mark.slow
 RUN = [sys.executable, "-c", "from unfog.cli import main; main()"]
 ASK = {"context": {"steps": 1.0, "sleep": 2.0}}
-HALF = b"POST /v1/problems/walks/decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+EVENTS = b"GET /v1/problems/walks/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LONG = [f"{i}".zfill(200) for i in range(10)]  # names that make a log of megabytes
 
 
 class Ended(NamedTuple):
@@ -91,13 +92,18 @@ def test_it_serves_tells_others_where_and_ends_in_good_order(tmp_path: Path) -> 
 def test_it_ends_with_the_code_0_also_by_ctrl_c_and_in_a_hurry(
     tmp_path: Path, signals: tuple[int, ...]
 ) -> None:
-    """In a hurry: somebody has sent half of a body, and would be waited for."""
+    """In a hurry: somebody has asked for a log and does not listen, and would be waited for."""
     path = tmp_path / "walks.unfog"
     with serving(path) as (process, url):
-        assert httpx.post(f"{url}/v1/problems", json={"name": "walks", **TERMS}).status_code == 201
+        terms = {"name": "walks", "context": LONG, "arms": ["send", "wait"]}
+        assert httpx.post(f"{url}/v1/problems", json=terms).status_code == 201
+        asked = [{"context": dict.fromkeys(LONG, 1.0)}] * 300
+        for _ in range(6):
+            assert httpx.post(f"{url}/v1/problems/walks/decide", json=asked).status_code == 200
         host, port = url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as slow:
-            slow.sendall(HALF)
+            slow.sendall(EVENTS)
+            assert slow.recv(1)
             if len(signals) == 1:
                 slow.close()
             assert ended(process, *signals)[:2] == (0, "")

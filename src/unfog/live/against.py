@@ -1,10 +1,10 @@
 """What is remembered of a problem, held against its log, while others go on deciding.
 
-The lock is taken only to note what is remembered, and up to which row of the log it goes. Rows up to there are
-then folded without it. What comes meanwhile is neither in what was noted nor in what is folded.
+The lock is taken only to note what is remembered, and up to which row of the log it goes. Rows up to there
+are then folded without it. What comes meanwhile is neither in what was noted nor in what is folded.
 
-Rows up to there may still change: a unit may be erased, a commit may fail. Then what is remembered was dropped
-as well, which shows, and it is done again.
+Rows up to there may still change: a unit may be erased, a commit may fail. Then what is remembered was
+dropped as well, which shows, and it is done again.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 
 def replayed(store: "Remembered", name: str, verify: bool) -> Replayed:
-    """What a replay of one problem finds; what is remembered is put right where it is not what the log says."""
+    """What a replay of one problem finds; what is remembered is put right where the log says otherwise."""
     for _ in range(TRIES):
         held = store.held(name)
         try:

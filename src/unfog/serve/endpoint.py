@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack
 from time import perf_counter
 from typing import Any
 from urllib.parse import parse_qsl
@@ -23,6 +24,7 @@ from unfog.serve.refusals import Refused
 from unfog.serve.service import Service
 
 LINES = "application/x-ndjson"
+SMALL = 64 << 10  # bytes of a body; to read a larger one would keep others waiting
 log = logging.getLogger("unfog.serve")
 
 
@@ -45,22 +47,36 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; whatever goes wrong is an answer, too."""
         started = perf_counter()
-        operation, answer = self._by_method.get(scope["method"]), None
+        operation = self._by_method.get(scope["method"])
+        name = operation.id if operation is not None else self._name
+        with ExitStack() as places:
+            answer = await self._certain(operation, scope, receive, places)
+            try:
+                await sent(answer, send, head_only=scope["method"] == "HEAD")
+            except asyncio.CancelledError:
+                log.warning("an answer to %s was cut short: the service stops", name)
+                return
+            except Exception as error:  # noqa: BLE001
+                log.error("an answer was cut short: %s", told(error))
+                raise CutShort from None  # so that the connection ends: what came is not taken for all
+        self._service.metrics.answered(name, answer.status, perf_counter() - started)
+
+    async def _certain(
+        self, operation: Operation | None, scope: Scope, receive: Receive, places: ExitStack
+    ) -> Answer:
+        """An answer, whatever happens; `places` are left when it is sent."""
         try:
-            answer = await self._answer(operation, scope, receive)
+            return await self._answer(operation, scope, receive, places)
+        except asyncio.CancelledError:  # the service stops, and has waited long enough
+            return as_problem(refusals.given_up())
         except Exception as error:  # noqa: BLE001
             found = refusals.refusal(error, self._service.folders())
             self._log(operation, error, known=found is not None)
-            answer = as_problem(found or refusals.mistake())
-        try:
-            await sent(answer, send, head_only=scope["method"] == "HEAD")
-        except Exception as error:  # noqa: BLE001
-            log.error("an answer was cut short: %s", told(error))
-            raise CutShort from None  # so that the connection ends: what came is not taken for all
-        name = operation.id if operation is not None else self._name
-        self._service.metrics.answered(name, answer.status, perf_counter() - started)
+            return as_problem(found or refusals.mistake())
 
-    async def _answer(self, operation: Operation | None, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(
+        self, operation: Operation | None, scope: Scope, receive: Receive, places: ExitStack
+    ) -> Answer:
         if operation is None:
             return await self._looked(scope)
         headers, service = headers_of(scope), self._service
@@ -71,9 +87,11 @@ class Endpoint:
         else:
             caller.check(operation.scope, name or None)
         query = _query(operation, scope["query_string"])
-        most = service.settings.bulk if operation.lines or operation.bulk else service.settings.body
-        raw = await _raw(operation, receive, headers, most)
-        body = _body(operation, headers, raw)
+        if operation.done is Done.BESIDE:
+            places.enter_context(service.room.place(operation))  # before there is a body that takes memory
+        raw = await self._raw(operation, receive, headers)
+        given = operation, headers, raw
+        body = _body(*given) if len(raw) <= SMALL else await asyncio.to_thread(_body, *given)
         if operation.names:
             caller.check(operation.scope, body.name)
         if isinstance(body, bodies.Erase) and body.problem is None and not service.shelf.single:
@@ -96,6 +114,14 @@ class Endpoint:
             log.error("a mistake in %s: %s", operation.id if operation else "nothing", told(error))
         elif isinstance(error, StoreError) and operation is not None and operation.done is Done.BESIDE:
             log.warning("%s was not done: %s", operation.id, told(error))
+
+    async def _raw(self, operation: Operation, receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+        """The bytes of the body, no more than may be."""
+        if operation.method != "POST":
+            return b""
+        settings = self._service.settings
+        with self._service.readers.reading():
+            return await body_of(receive, headers, settings.bulk if operation.large else settings.body)
 
     async def _looked(self, scope: Scope) -> Answer:
         """What is not of one problem; or that there is no such thing."""
@@ -137,11 +163,6 @@ def _query(operation: Operation, text: bytes) -> dict[str, str]:
         if name in dict(pairs[:i]):
             raise InputError(name, "stands twice", "once")
     return dict(pairs)
-
-
-async def _raw(operation: Operation, receive: Receive, headers: dict[bytes, bytes], most: int) -> bytes:
-    """The bytes of the body, no more than may be."""
-    return await body_of(receive, headers, most) if operation.method == "POST" else b""
 
 
 def _body(operation: Operation, headers: dict[bytes, bytes], raw: bytes) -> Any:

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from unfog.serve.calls import Answer
 from unfog.serve.refusals import Refusal, Refused
 
-PATIENCE = 30.0  # seconds for a body
+PATIENCE = 30.0  # seconds for a body, and for a part of an answer to be taken
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 ALWAYS = (
     (b"cache-control", b"no-store"),
@@ -85,5 +85,6 @@ async def sent(answer: Answer, send: Send, head_only: bool = False) -> None:
 
 async def _streamed(parts: AsyncIterator[bytes], send: Send) -> None:
     async for part in parts:
-        await send({"type": "http.response.body", "body": part, "more_body": True})
+        async with asyncio.timeout(PATIENCE):  # who does not listen must not hold the place of others
+            await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

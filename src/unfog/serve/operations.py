@@ -10,6 +10,7 @@ from unfog.serve.calls import Call
 PROBLEM = "/v1/problems/{name}"
 DECISION = PROBLEM + "/decisions/{id}"
 ONCE = ("decide", "reward", "reveal", "void")  # that take the header Idempotency-Key
+FEW = 100  # arms that come with a decision, as names or as vectors: more of them take long
 
 
 class Done(Enum):
@@ -34,10 +35,18 @@ class Operation(NamedTuple):
     empty: bool = False  # whether the body may be left out
     names: bool = False  # whether the body names the problem
     bulk: bool = False  # whether it may be as large as a log
+    alone: bool = False  # whether one at a time is enough for the machine
 
     def short(self, body: Any) -> bool:
-        """Whether it takes less than some milliseconds."""
-        return isinstance(body, bodies.Ask | bodies.Reward | bodies.Reveal | bodies.Void)
+        """Whether it takes less than some milliseconds, in a problem in which others do."""
+        if isinstance(body, bodies.Ask):
+            return not isinstance(body.arms, list | dict) or len(body.arms) <= FEW
+        return isinstance(body, bodies.Reward | bodies.Reveal | bodies.Void)
+
+    @property
+    def large(self) -> bool:
+        """Whether its body may be as large as a log."""
+        return self.bulk or (self.lines and self.method == "POST")
 
     @property
     def summary(self) -> str:
@@ -109,6 +118,7 @@ OPERATIONS = (
         bodies.Replay,
         done=Done.BESIDE,
         empty=True,
+        alone=True,
     ),
     Operation("erase", "POST", "/v1/erase", "admin", changes.erase, bodies.Erase),
     Operation(

@@ -44,6 +44,12 @@ def busy(detail: str, seconds: int = SOON) -> Refused:
     return Refused(503, detail, {"Retry-After": str(seconds)})
 
 
+def given_up() -> Refusal:
+    """Nobody waits for what was asked for any longer; it may have been done."""
+    said = "The service stops; it is not known whether this was done."
+    return Refusal(503, _said(503, said), {"Retry-After": str(SOON), "Connection": "close"})
+
+
 def refusal(error: Exception, folders: Iterable[Path] = ()) -> Refusal | None:
     """Of an error, what to say, without these folders; None where it is a mistake of ours."""
     if isinstance(error, Refused):

@@ -1,7 +1,8 @@
 """The process: a socket, signals, and an end in good order.
 
 SIGTERM or an interrupt stops accepting; what was asked for is done and committed, what is remembered is
-written down, and the store is given back. A second one does not wait for those who still ask, or listen.
+written down, and the store is given back. Who has not said all by then, or asked for what takes longer than
+some seconds, is told to ask again. A second one does not wait for those who still ask, or listen.
 Either way the process ends with the code 0: it was told to stop, and it did.
 """
 
@@ -46,6 +47,7 @@ class Server(uvicorn.Server):
 
         What others can serve is given back first: they do not wait for those who listen slowly here.
         """
+        self._service.readers.leave()
         if not self._service.shelf.single:
             await self._service.stop()
         await super().shutdown(sockets)

@@ -23,7 +23,9 @@ from unfog.serve.line import Asked
 from unfog.serve.metrics import Metrics, Seen
 from unfog.serve.mistakes import told
 from unfog.serve.operations import Done, Operation
+from unfog.serve.readers import Readers
 from unfog.serve.refusals import Refused, busy, words
+from unfog.serve.room import Room
 from unfog.serve.settings import Settings
 from unfog.serve.shelf import Shelf
 from unfog.serve.writer import Writer
@@ -39,7 +41,7 @@ class Service:
         """Nothing is read yet."""
         self.shelf, self.settings, self.doors, self.metrics = shelf, settings, doors, Metrics()
         self.ready, self.failed = False, ""  # why it could not stop in good order
-        self._buckets = Buckets(settings.rate)
+        self._buckets, self.room, self.readers = Buckets(settings.rate), Room(), Readers()
         self.broken: dict[str, str] = {}  # problems that cannot be served, and why
         self._writers: dict[Store, Writer] = {}
         self._away, self._stopping = Away(), False
@@ -122,6 +124,7 @@ class Service:
         self._stopping = True
         for task in self._tasks:
             task.cancel()
+        self.room.close()
         await asyncio.gather(*(writer.close() for writer in self._writers.values()))
         try:
             await asyncio.to_thread(self.shelf.close)
@@ -199,7 +202,7 @@ class Service:
             raise busy("The logs are being read; nothing was done.")
         work: Callable[[], Any] = partial(operation.work, call)
         if operation.done is Done.BESIDE:
-            return await asyncio.to_thread(work)
+            return await self.room.do(work)
         return await self.writer(call.store).ask(work, call.name if operation.short(call.body) else None)
 
 

@@ -4,8 +4,9 @@ Requests wait in a queue that is bounded: past that they are refused before anyt
 taken together and done; then one commit serves all, and when that is durable all have their answers.
 
 Short work is done by the event loop itself, which has nothing better to do: two threads that compute take the
-interpreter from each other at every step. What takes long, or has to wait, is done by a thread of the store's
-own, and so is every commit. While that waits for the disk the loop reads what comes next.
+interpreter from each other at every step. Which work is short is known by how long the last of its problem
+took. What takes long, or has to wait, is done by a thread of the store's own, and so is every commit. While
+that waits for the disk the loop reads what comes next.
 """
 
 import asyncio
@@ -13,12 +14,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
 from unfog.live import Store
 from unfog.live.acting import Gathered
 from unfog.live.errors import Reserved, StoreError
+from unfog.serve.lengths import Lengths
 from unfog.serve.mistakes import told
 from unfog.serve.refusals import busy
 
@@ -31,7 +33,7 @@ class Waiting(NamedTuple):
 
     work: Callable[[], Any]
     answer: "asyncio.Future[Any]"
-    short: str | None  # the problem that it is about, where it is short once that is remembered
+    short: str | None  # the problem that it is about, where it is short if others of that problem are
 
 
 class Batch(NamedTuple):
@@ -52,7 +54,7 @@ class Writer:
         self.store, self.trouble = store, ""  # why the last commit failed
         self._size, self._committed, self._local = size, committed, local
         self._queue: deque[Waiting] = deque()
-        self._closed = False
+        self._closed, self._lengths = False, Lengths()
         self._thread = ThreadPoolExecutor(1, f"writer of {store}")
         self._task: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None  # a snapshot that is being written
@@ -104,9 +106,9 @@ class Writer:
 
     async def _done(self, batch: list[Waiting]) -> list[Any]:
         """Answers that are durable, or the errors in their place."""
-        works, answers = [waiting.work for waiting in batch], list[Any]()
+        answers = list[Any]()
         try:
-            found = self._at_once(batch, works) or await self._in_thread(self._gathered, works)
+            found = self._at_once(batch) or await self._in_thread(self._gathered, batch)
             answers, started = found.answers, perf_counter()
             await self._in_thread(found.gathered.settle)
         except StoreError as error:  # of all that was done nothing is known to be kept
@@ -140,30 +142,37 @@ class Writer:
         except Exception as error:  # noqa: BLE001
             self.trouble = told(error)
 
-    def _at_once(self, batch: list[Waiting], works: list[Callable[[], Any]]) -> Batch | None:
+    def _at_once(self, batch: list[Waiting]) -> Batch | None:
         """Done here and now, if it is short and need not wait for anybody."""
-        if not self._local or not all(one.short and self.store.remembers(one.short) for one in batch):
+        if not self._local or not all(one.short and self._is_short(one.short) for one in batch):
             return None
         if self.store.log.busy or not self.store.lock.acquire(blocking=False):
             return None
         try:
-            return self._gathered(works)
+            return self._gathered(batch)
         finally:
             self.store.lock.release()
 
-    def _gathered(self, works: list[Callable[[], Any]]) -> Batch:
+    def _is_short(self, name: str) -> bool:
+        return self.store.remembers(name) and self._lengths.is_short(name)
+
+    def _gathered(self, batch: list[Waiting]) -> Batch:
         with self.store.gathered() as gathered:
-            return Batch([_tried(work) for work in works], gathered)
+            return Batch([self._tried(waiting) for waiting in batch], gathered)
+
+    def _tried(self, waiting: Waiting) -> Any:
+        name, started = waiting.short, thread_time()
+        remembered = name is not None and self.store.remembers(name)  # to read a log takes long, once
+        try:
+            return waiting.work()
+        except Exception as error:  # noqa: BLE001
+            return error  # it is raised again where it was asked for
+        finally:
+            if name is not None and remembered:
+                self._lengths.add(name, thread_time() - started)
 
     async def _in_thread(self, work: Callable[..., Any], *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
-
-
-def _tried(work: Callable[[], Any]) -> Any:
-    try:
-        return work()
-    except Exception as error:  # noqa: BLE001
-        return error  # it is raised again where it was asked for
 
 
 def _deliver(batch: list[Waiting], answers: list[Any]) -> None:
