@@ -10,22 +10,27 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 
 from unfog.inputs import InputError, shown
 from unfog.live.names import LONGEST
+from unfog.serve import plainly
 
 MOST = 1000  # decisions or rewards in one request
 
 NUMBER: dict[str, Any] = {"type": "number"}
 NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST}
 NUMBERS = {"type": "array", "items": NUMBER}
+READING = {"type": ["number", "null"]}
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 Context = Annotated[
     Any,
     WithJsonSchema(
         {
-            "description": "A reading by the names of its coordinates; null where it was lost.",
-            "type": "object",
-            "additionalProperties": {"type": ["number", "null"]},
-            "examples": [{"steps": 1648, "sleep": None}],
+            "description": "A reading by the names of its coordinates, or a list in their order;"
+            " null where it was lost.",
+            "anyOf": [
+                {"type": "object", "additionalProperties": READING},
+                {"type": "array", "items": READING},
+            ],
+            "examples": [{"steps": 1648, "sleep": None}, [1648, None]],
         }
     ),
 ]
@@ -210,5 +215,4 @@ def _value(first: Any) -> str:
 def _allowed(model: type[Body], first: Any) -> str:
     if first["type"] == "extra_forbidden":
         return ", ".join(model.model_fields)
-    said: str = first["msg"]
-    return said[:1].lower() + said[1:]
+    return plainly.allowed(first["type"], first["msg"], first.get("ctx", {}))

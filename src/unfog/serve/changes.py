@@ -5,6 +5,7 @@ from typing import Any
 from unfog.inputs import InputError
 from unfog.live import names
 from unfog.live.incoming import refuse_modules
+from unfog.serve import wording
 from unfog.serve.bodies import Change, Erase, Freeze, Shadow, Terms
 from unfog.serve.calls import Call
 from unfog.serve.verbs import received
@@ -13,7 +14,7 @@ from unfog.serve.verbs import received
 def refuse_name(field: str, name: str) -> str:
     """Complain of a name that no address can have."""
     if "/" in name or name in (".", ".."):
-        raise InputError(field, repr(name), "a name without a slash: it is part of an address")
+        raise InputError(field, repr(name), wording.NAMED)
     return names.name(field, name)
 
 

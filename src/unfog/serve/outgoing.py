@@ -15,13 +15,14 @@ from unfog.live.asking import ASKED
 from unfog.live.errors import Unknown
 from unfog.model.channel import Channel
 from unfog.model.knowledge import Knowledge
+from unfog.serve import wording
 
 
 def address(name: str) -> str:
     """Where a problem is."""
     name = names.name("name", name)
     if "/" in name or name in (".", ".."):
-        raise Unknown("name", repr(name), "a name without a slash: it is part of an address")
+        raise Unknown("name", repr(name), wording.NAMED)
     return f"/v1/problems/{quote(name, safe='')}"
 
 

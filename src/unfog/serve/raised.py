@@ -5,6 +5,7 @@ from typing import Any
 
 from unfog.inputs import InputError
 from unfog.live.errors import Conflict, Gone, StoreError, Unknown
+from unfog.serve import wording
 from unfog.serve.refusals import Refused
 
 OF_A_FIELD: dict[int, type[InputError]] = {404: Unknown, 409: Conflict, 410: Gone, 422: InputError}
@@ -16,7 +17,7 @@ def raised(status: int, body: bytes) -> Exception:
     told = _problem(body)
     kind = OF_A_FIELD.get(status)
     if kind is not None and all(isinstance(told.get(part), str) for part in ("field", "value", "allowed")):
-        return kind(told["field"], told["value"], told["allowed"])
+        return kind(told["field"], told["value"], wording.as_python(told["allowed"]))
     said = str(told.get("detail") or f"The service answered with status {status}.")
     if status == 429 or status >= 500:
         return StoreError(said)

@@ -21,6 +21,8 @@ from unfog.serve.strict import Malformed
 
 SOON = 1  # seconds after which to ask again
 
+ALLOWED = "; allowed: "  # in the words of an InputError, after its value
+
 
 class Refused(Exception):
     """Not done, for a reason that has a status."""
@@ -50,18 +52,20 @@ def given_up() -> Refusal:
     return Refusal(503, _said(503, said), {"Retry-After": str(SOON), "Connection": "close"})
 
 
-def refusal(error: Exception, folders: Iterable[Path] = ()) -> Refusal | None:
-    """Of an error, what to say, without these folders; None where it is a mistake of ours."""
+def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal | None:
+    """Of an error, what to say; None where it is a mistake of ours. Callers are told without `folders`."""
     if isinstance(error, Refused):
         return Refusal(error.status, _said(error.status, error.detail), error.headers)
     if isinstance(error, Malformed):
-        return Refusal(400, _said(400, f"The body cannot be read: {error}."), {})
+        return Refusal(400, _said(400, f"The body cannot be read: {wording.of_json(str(error))}."), {})
     if isinstance(error, InputError):
         error, status = _discreet(error), _status(error)
-        more = {"field": error.field, "value": _short(error), "allowed": error.allowed}
-        return Refusal(status, _said(status, str(error)) | more, {})
+        before, mark, allowed = str(error).rpartition(ALLOWED)
+        more = {"field": error.field, "value": _short(error), "allowed": wording.as_json(error.allowed)}
+        return Refusal(status, _said(status, before + mark + wording.as_json(allowed)) | more, {})
     if isinstance(error, StoreError):
-        return Refusal(503, _said(503, wording.told(str(error), folders)), {"Retry-After": str(SOON)})
+        said = str(error) if folders is None else wording.told(str(error), folders)
+        return Refusal(503, _said(503, said), {"Retry-After": str(SOON)})
     return None
 
 
@@ -73,7 +77,7 @@ def _discreet(error: InputError) -> InputError:
 
 
 def words(error: Exception) -> str:
-    """What a caller is told of an error in a sentence; of a mistake of ours its kind alone."""
+    """An error in a sentence, its folders included; of a mistake of ours its kind alone."""
     found = refusal(error)
     return f"it failed with {type(error).__name__}" if found is None else str(found.body["detail"])
 
@@ -88,7 +92,7 @@ def _status(error: InputError) -> int:
 
 def _short(error: InputError) -> str:
     """The value as the sentence has it: `field: value; allowed: ...`."""
-    return str(error).removeprefix(f"{error.field}: ").rsplit("; allowed: ", 1)[0]
+    return str(error).removeprefix(f"{error.field}: ").rsplit(ALLOWED, 1)[0]
 
 
 def _said(status: int, detail: str) -> dict[str, Any]:
