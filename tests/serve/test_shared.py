@@ -161,7 +161,7 @@ def test_a_unit_is_erased_wherever_it_is(pair: Pair) -> None:
     rest = pair.ask(pair.processes[1], "POST", "/v1/erase", json={"unit": "eve"})
     assert rest.json() == {"decisions": {"of 0": 1, "of 1": 1}}
     for answer in both(pair, "POST", "/v1/erase", json={"unit": "eve"}):
-        assert (answer.status_code, answer.json()["field"]) == (422, "unit")
+        assert (answer.status_code, answer.json()["field"]) == (404, "unit")
     assert pair.said("""SELECT count(*) FROM event WHERE body LIKE '%"eve"%'""") == [(0,)]
 
 
