@@ -127,9 +127,10 @@ class Made:
 
     def refuse_large(self, field: str, agent: Agent, features: FeatureMap) -> None:
         """Complain of features of which an agent would take more memory than may be; nothing is made yet."""
-        terms, m = self.terms, features.size
-        blocks = isinstance(features, PerArm) and in_blocks(features, terms.prior_cov)
-        shape = (features.arms, features.block, features.block) if blocks else (m, m)
+        m = features.size
+        shape: tuple[int, ...] = m, m
+        if isinstance(features, PerArm) and in_blocks(features, self.terms.prior_cov):
+            shape = features.arms, features.block, features.block
         mean, cov = (np.broadcast_to(np.zeros(()), size) for size in (m, shape))  # one number each
         told = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
         memory.refuse_large(field, agent, told)
