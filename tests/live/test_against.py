@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.live.played import Player, terms
-from unfog.live import Store, against
+from unfog.live import Store, against, replay
 from unfog.live.errors import StoreError
 from unfog.live.replay import Replayed
 
 
 def beside(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], times: int = 1) -> list[int]:
     """Have something done by another thread, to its end, when a replay has read the log; how often it was."""
-    fold, done = against.folded, list[int]()
+    fold, done = replay.folded, list[int]()
 
     def folded(*told: Any) -> Any:
         found = fold(*told)
@@ -91,6 +91,12 @@ def test_a_log_that_changes_all_the_time_is_said_to(tmp_path: Path, monkeypatch:
 
 def test_who_reads_the_log_ends_when_it_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = opened(tmp_path, Player(6))
-    monkeypatch.setattr(against, "verified", lambda made, rows, since: [next(rows), store.close(), *rows])
+
+    def closed(made: Any, rows: Any, since: int) -> Any:
+        next(rows)
+        store.close()
+        return list(rows)
+
+    monkeypatch.setattr(against, "verified", closed)
     with pytest.raises(StoreError, match="was closed"):
         store.replay(verify=True)

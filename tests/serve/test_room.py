@@ -13,7 +13,7 @@ import pytest
 
 from tests.serve.running import Running, running
 from tests.serve.test_bounds import connected, rest, status
-from unfog.live import against
+from unfog.live import against, replay
 from unfog.serve import exchange, transfers
 from unfog.serve.operations import OPERATIONS, Done
 from unfog.serve.refusals import Refused
@@ -56,7 +56,7 @@ def test_logs_and_tables_share_their_places() -> None:
 def test_one_replay_at_a_time_and_decisions_meanwhile(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, go_on, read = threading.Event(), threading.Event(), against.folded
+    begun, go_on, read = threading.Event(), threading.Event(), replay.folded
 
     def slow(*told: Any) -> Any:
         begun.set()

@@ -13,7 +13,7 @@ import pytest
 import unfog
 from tests.serve.running import Running
 from tests.serve.test_bounds import POST, connected, rest, status
-from unfog.live import against
+from unfog.live import against, replay
 from unfog.serve import server
 from unfog.serve.doors import Open
 from unfog.serve.service import Service
@@ -76,7 +76,7 @@ def test_who_has_sent_half_of_a_body_is_told_so_at_once(tmp_path: Path) -> None:
 def test_what_takes_too_long_is_given_up_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begun, go_on, read = threading.Event(), threading.Event(), against.folded
+    begun, go_on, read = threading.Event(), threading.Event(), replay.folded
 
     def slow(*told: Any) -> Any:
         begun.set()

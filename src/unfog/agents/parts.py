@@ -88,6 +88,7 @@ class Learner(Part, Protocol):
     rewards: ClassVar[str]  # those it is for: one of `unfog.model.rewards.KINDS`
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
     needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
+    dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
 
     @property
     def averages_context(self) -> bool:

@@ -14,7 +14,7 @@ def prior(features: FeatureMap, mean: Numbers, cov: Numbers) -> tuple[Array, Arr
 
     The covariance is (m, m), or (K, k, k) in blocks.
     """
-    if isinstance(features, PerArm) and _fits(cov, features.block):
+    if isinstance(features, PerArm) and in_blocks(features, cov):
         each = inputs.covariance("prior_cov", cov, features.block)
         covs = np.tile(each, (features.arms, 1, 1))
     else:
@@ -22,6 +22,11 @@ def prior(features: FeatureMap, mean: Numbers, cov: Numbers) -> tuple[Array, Arr
     if isinstance(features, PerArm) and _fits(mean, features.block):
         return np.tile(inputs.vector("prior_mean", mean, features.block), features.arms), covs
     return inputs.vector("prior_mean", mean, features.size), covs
+
+
+def in_blocks(features: FeatureMap, cov: Numbers) -> bool:
+    """Whether a covariance is that of one arm, and so stands for independent blocks."""
+    return isinstance(features, PerArm) and _fits(cov, features.block)
 
 
 def _fits(value: Numbers, size: int) -> bool:

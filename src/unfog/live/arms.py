@@ -148,7 +148,10 @@ class Arms:
             raise InputError("add", "an arm", "nothing: in this problem arms come with each decision")
         if len(self.vectors) + len(added) > names.MOST_ARMS:
             raise InputError("add", f"{len(added)} arms", f"{names.MOST_ARMS} arms in all")
-        self.made.knowledge(self.made.features({**self.vectors, **added}))
+
+    def with_added(self, added: Mapping[str, Any]) -> FeatureMap:
+        """The map of all arms there would be."""
+        return self.made.features({**self.vectors, **added})
 
     def change(self, body: Mapping[str, Any], number: int) -> None:
         """Arms come, go and come back, from the decision of this number on."""

@@ -56,7 +56,7 @@ class Changing(Handle):
         def work(state: State, now: float) -> Event:
             if agent in state.minds:
                 raise InputError("agent", repr(agent), "one that is not a shadow already")
-            self.store.made(self.name).agent_named("agent", agent, state.arms.features)
+            self.store.made(self.name).agent_named("agent", agent, state.arms.features, new="agent")
             own = fingerprint("agent", agent)
             body = {"agent": agent, "outcome": "done"} | ({} if own is None else {"fingerprint": own})
             return self._applied(state, "shadow", None, body, now)
@@ -78,7 +78,7 @@ class Changing(Handle):
 
     def _changed(self, body: dict[str, Any]) -> Receipt:
         def work(state: State, now: float) -> Event:
-            state.arms.refuse(body)
+            state.refuse_arms(body)
             return self._applied(state, "arms", None, {**body, "outcome": "done"}, now)
 
         return self._report("arms", None, None, body, work)

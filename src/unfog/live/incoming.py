@@ -187,7 +187,7 @@ def _arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
             names.name(name, one)
     if "add" in body and names.arms("add", mapping("add", body["add"]), {}) != body["add"]:
         raise InputError("add", shown(body["add"]), "names, each with its numbers or null")
-    state.arms.refuse(body)
+    state.refuse_arms(body)
 
 
 def _freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
@@ -204,7 +204,7 @@ def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
         return
     if names.name("agent", body["agent"]) in state.minds:
         raise InputError("agent", body["agent"], "one that is not a shadow already")
-    state.made.agent_named("agent", body["agent"], state.arms.features)
+    state.made.agent_named("agent", body["agent"], state.arms.features, new="agent")
     if fingerprint("shadow", body["agent"]) != body.get("fingerprint"):
         raise InputError("shadow", f"{body['agent']} has changed", "the code with which it joined")
 

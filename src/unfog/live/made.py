@@ -12,8 +12,10 @@ from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.denoise import Identity
 from unfog.features import FeatureMap
 from unfog.features.named import builder, check_map
-from unfog.features.prior import prior
+from unfog.features.per_arm import PerArm
+from unfog.features.prior import in_blocks, prior
 from unfog.inputs import InputError
+from unfog.live import memory
 from unfog.live.terms import Terms
 from unfog.maths.arrays import Array
 from unfog.model import channel as channels
@@ -33,8 +35,8 @@ ORDINARY = (
 class Made:
     """What terms come to."""
 
-    def __init__(self, terms: Terms) -> None:
-        """Refuse, by their names, terms that do not go together."""
+    def __init__(self, terms: Terms, *, new: bool = True) -> None:
+        """Refuse, by their names, terms that do not go together; new ones, too, for which memory is short."""
         self.terms, d = terms, len(terms.context)
         told = terms.channel
         self.channel = _unknown(d) if told is None else told
@@ -42,7 +44,7 @@ class Made:
         self.units = (channels.standard if standard else channels.as_it_is)(self.channel)
         self._build = builder(terms.features)
         check_map(self.first, len(terms.arms) or 1, d)
-        self.agent = self.agent_named("agent", terms.agent, self.first())
+        self.agent = self.agent_named("agent", terms.agent, self.first(), new="arms" if new else "")
 
     @cached_property
     def note(self) -> str:
@@ -76,6 +78,9 @@ class Made:
         if self.terms.arm_size is None:
             allowed = "names, or a mapping from names to vectors; or arm_size for arms that come later"
             raise InputError("arms", "none", allowed)
+        if self.per_arm:
+            allowed = "none with per_arm, where each arm that there is has features of its own"
+            raise InputError("arm_size", self.terms.arm_size, allowed)
         return self._build(self._vectors("arms", arms))
 
     def _vectors(self, field: str, arms: Mapping[str, Any]) -> Array:
@@ -120,13 +125,28 @@ class Made:
         variance = None if terms.reward_var is None else np.asarray(terms.reward_var)
         return self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
 
-    def agent_named(self, field: str, name: str, features: FeatureMap) -> Agent:
-        """The agent of this name, if it can play here."""
+    def refuse_large(self, field: str, agent: Agent, features: FeatureMap) -> None:
+        """Complain of features of which an agent would take more memory than may be; nothing is made yet."""
+        m = features.size
+        shape: tuple[int, ...] = m, m
+        if isinstance(features, PerArm) and in_blocks(features, self.terms.prior_cov):
+            shape = features.arms, features.block, features.block
+        mean, cov = (np.broadcast_to(np.zeros(()), size) for size in (m, shape))  # one number each
+        told = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
+        memory.refuse_large(field, agent, told)
+
+    def agent_named(self, field: str, name: str, features: FeatureMap, *, new: str = "") -> Agent:
+        """The agent of this name, if it can play here.
+
+        Where it is new `new` is the field that is at fault if it would take too much memory.
+        """
         (agent,) = named([name], field, Catalogue(self.terms.rewards))
         if agent.privileged is not None:
             raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
         if self.terms.channel is None:
             agent = _without_channel(field, agent)
+        if new:
+            self.refuse_large(new, agent, features)
         known = self.knowledge(features)
         try:
             refuse_misfit(agent, known, features, rewards=self.terms.rewards, partial=False, has_bias=False)

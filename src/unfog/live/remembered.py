@@ -64,7 +64,7 @@ class Remembered:
             with self.lock:
                 body = self._body(name)
                 terms.refuse_other(body, {})  # code of the caller's own that is not what it was
-                found = self._made[name] = Made(terms.Terms.read(body))
+                found = self._made[name] = Made(terms.Terms.read(body), new=False)
         return found
 
     @contextmanager

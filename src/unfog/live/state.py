@@ -259,6 +259,15 @@ class State:
         refuse_changed("shadow", body["agent"], body.get("fingerprint"))
         self.minds.join(body["agent"], self.arms.features)
 
+    def refuse_arms(self, body: Mapping[str, Any]) -> None:
+        """Complain of a change of arms that cannot be, or of more than there is memory for."""
+        self.arms.refuse(body)
+        if body.get("add"):
+            features = self.arms.with_added(body["add"])
+            for mind in self.minds.values() if features.size > self.arms.features.size else ():
+                self.made.refuse_large("add", mind.agent, features)
+            self.made.knowledge(features)
+
     def _arms(self, body: Mapping[str, Any]) -> None:
         """Arms come, go and come back."""
         before = self.made.knowledge(self.arms.features)

@@ -41,6 +41,7 @@ class Adf(Grows, Learner):
     name = "adf"
     note = "a Gaussian filtered reward by reward, at constant cost"
     rewards = "bernoulli"
+    dense = True
 
     def __post_init__(self) -> None:
         """Check the setting."""

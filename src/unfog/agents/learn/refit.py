@@ -30,6 +30,7 @@ class Refit(Grows, Learner, Chain):
     """A learner but for its steps; its own fields are its settings."""
 
     rewards = "bernoulli"
+    dense = True
 
     def room(self, known: Knowledge, rounds: int) -> int:
         """All rounds, twice over while one is added, and the normals of a decision."""
