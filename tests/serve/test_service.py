@@ -10,6 +10,9 @@ from tests.serve.running import running
 from unfog.live import Store
 from unfog.live.looking import Looking
 from unfog.live.named import plain
+from unfog.serve.doors import Keyed
+from unfog.serve.keyfile import KeyFile
+from unfog.serve.keys import made
 
 
 def test_a_decision_from_first_to_last(tmp_path: Path) -> None:
@@ -68,10 +71,16 @@ def test_one_problem_that_fails_keeps_nobody_from_the_others(
         assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 200
 
 
-def test_names_of_other_problems_are_not_told(tmp_path: Path) -> None:
+def test_names_of_other_problems_are_not_told_to_who_may_not_know(tmp_path: Path) -> None:
+    ring = KeyFile(str(tmp_path / "a.unfog"))
+    keys = {name: made(["read"], names, "", 0.0) for name, names in (("ghost", ["ghost"]), ("all", []))}
+    for key, _ in keys.values():
+        ring.add(key)
     with running(tmp_path / "a.unfog") as found:
         found.make("secret")
-        answer = found.http.get("/v1/problems/ghost")
-        assert answer.status_code == 404
-        assert "secret" not in answer.text
-        assert answer.json()["field"] == "name"
+    with running(tmp_path / "a.unfog", doors=Keyed(ring)) as found:
+        for name, tells in (("ghost", False), ("all", True)):
+            head = {"Authorization": f"Bearer {keys[name][1]}"}
+            answer = found.http.get("/v1/problems/ghost", headers=head)
+            assert (answer.status_code, answer.json()["field"]) == (404, "name")
+            assert ("secret" in answer.text) is tells

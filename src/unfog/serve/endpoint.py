@@ -15,6 +15,7 @@ from unfog.live import Store
 from unfog.live.errors import Elsewhere, StoreError
 from unfog.serve import bodies, fixed, refusals, strict
 from unfog.serve.calls import Answer, Call
+from unfog.serve.doors import Caller
 from unfog.serve.everywhere import Erasing
 from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.forward import asked_by
@@ -70,7 +71,7 @@ class Endpoint:
         except asyncio.CancelledError:  # the service stops, and has waited long enough
             return as_problem(refusals.given_up())
         except Exception as error:  # noqa: BLE001
-            found = refusals.refusal(error, self._service.folders())
+            found = refusals.refusal(_discreet(error, scope.get("caller")), self._service.folders())
             self._log(operation, error, known=found is not None)
             return as_problem(found or refusals.mistake())
 
@@ -81,7 +82,7 @@ class Endpoint:
             return await self._looked(scope)
         headers, service = headers_of(scope), self._service
         name = scope["path_params"].get("name", "")
-        caller = service.admit(scope, headers)
+        caller = scope["caller"] = service.admit(scope, headers)
         if operation.names:
             caller.check_some(operation.scope)
         else:
@@ -142,6 +143,11 @@ class Endpoint:
         if isinstance(body, bodies.Erase) and body.problem is not None:
             return await self._service.store(body.problem)
         return await self._service.store(name) if name else self._service.only()
+
+
+def _discreet(error: Exception, caller: Caller | None) -> Exception:
+    """As this caller may hear of it."""
+    return error if caller is not None and caller.may("read", None) else refusals.discreet(error)
 
 
 def _named(body: Any) -> str:

@@ -59,7 +59,7 @@ def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal 
     if isinstance(error, Malformed):
         return Refusal(400, _said(400, f"The body cannot be read: {wording.of_json(str(error))}."), {})
     if isinstance(error, InputError):
-        error, status = _discreet(error), _status(error)
+        status = _status(error)
         before, mark, allowed = str(error).rpartition(ALLOWED)
         more = {"field": error.field, "value": _short(error), "allowed": wording.as_json(error.allowed)}
         return Refusal(status, _said(status, before + mark + wording.as_json(allowed)) | more, {})
@@ -69,8 +69,8 @@ def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal 
     return None
 
 
-def _discreet(error: InputError) -> InputError:
-    """Without the names of other problems: whoever asks may not be allowed to know of them."""
+def discreet(error: Exception) -> Exception:
+    """Without the names of other problems, for callers who may not know of them."""
     if isinstance(error, Unknown) and error.field == "name":
         return Unknown("name", error.value, "a problem that there is: GET /v1/problems lists them")
     return error
