@@ -2,24 +2,14 @@
 
 import sqlite3
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import uvicorn
 
 from tests.live.faults import Disk
 from tests.serve.running import Running
 from unfog.live import Store
 from unfog.live.file import File
 from unfog.live.log import Log
-from unfog.serve.doors import Open
-from unfog.serve.server import config
-from unfog.serve.service import Service
-from unfog.serve.settings import Settings
-from unfog.serve.shelf import Single
 
 
 class Gate:
@@ -40,31 +30,6 @@ def opened(path: Path) -> tuple[Store, Disk]:
     """A store on a disk that may fail."""
     disk = Disk()
     return Store(Log(File(path, "normal", connect=disk.connect)), None), disk
-
-
-@contextmanager
-def starting(store: Store, settings: Settings | None = None) -> Iterator[Running]:
-    """Serve it; it may not be ready yet."""
-    service = Service(Single(store), settings or Settings(), Open())
-    server = uvicorn.Server(config(service))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the service did not start"
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    found = Running(f"http://127.0.0.1:{port}", service)
-    try:
-        yield found
-    finally:
-        found.http.close()
-        server.should_exit = True
-        thread.join()
-
-
-def until_ready(found: Running) -> None:
-    while found.http.get("/readyz").status_code != 200:
-        time.sleep(0.01)
 
 
 class Asked(threading.Thread):

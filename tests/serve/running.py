@@ -11,6 +11,7 @@ import httpx
 import uvicorn
 
 import unfog
+from unfog.live import Store
 from unfog.serve.doors import Doors, Open
 from unfog.serve.server import config
 from unfog.serve.service import Service
@@ -55,6 +56,16 @@ def running(
 ) -> Iterator[Running]:
     """Serve the store at a path, on a port that is free or told, until the end of the block."""
     store = unfog.live.open(path, sync="normal", clock=clock)
+    with starting(store, settings, doors, port) as found:
+        until_ready(found)
+        yield found
+
+
+@contextmanager
+def starting(
+    store: Store, settings: Settings | None = None, doors: Doors | None = None, port: int = 0
+) -> Iterator[Running]:
+    """Serve a store; it may not be ready yet."""
     service = Service(Single(store), settings or Settings(), doors or Open())
     server = uvicorn.Server(config(service, "127.0.0.1", port))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -65,10 +76,13 @@ def running(
     port = server.servers[0].sockets[0].getsockname()[1]
     found = Running(f"http://127.0.0.1:{port}", service)
     try:
-        while found.http.get("/readyz").status_code != 200:
-            time.sleep(0.01)
         yield found
     finally:
         found.http.close()
         server.should_exit = True
         thread.join()
+
+
+def until_ready(found: Running) -> None:
+    while found.http.get("/readyz").status_code != 200:
+        time.sleep(0.01)

@@ -12,8 +12,9 @@ import pytest
 import unfog
 from tests.live.decider import TERMS
 from tests.serve import kills
-from tests.serve.gates import Asked, Gate, opened, starting, until_ready
+from tests.serve.gates import Asked, Gate, opened
 from tests.serve.process import Process
+from tests.serve.running import starting, until_ready
 from unfog.live import snapshot
 from unfog.serve import service as services
 from unfog.serve.settings import Settings

@@ -10,7 +10,8 @@ import pytest
 from tests.serve.running import running
 from unfog.serve import fixed
 from unfog.serve.examples import EXAMPLES, ID, LOG, NAME
-from unfog.serve.openapi import PROBLEM, document
+from unfog.serve.media import PROBLEM
+from unfog.serve.openapi import document
 from unfog.serve.operations import OPERATIONS
 from unfog.serve.schemas import ANSWERS
 from unfog.serve.settings import Settings

@@ -20,6 +20,7 @@ from unfog.live.errors import FAILURES, StoreError, reason
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
 VERSION = 2
+LAST = 2**63 - 1  # the largest number that a row can have
 
 TABLES = (
     "CREATE TABLE problem (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",

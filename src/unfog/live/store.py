@@ -16,6 +16,7 @@ from unfog.live.errors import StoreError, Unknown
 from unfog.live.log import Log, Row
 from unfog.live.made import Made, needed
 from unfog.live.problem import Problem
+from unfog.live.schema import LAST
 from unfog.model.channel import Channel
 from unfog.model.knowledge import Knowledge
 
@@ -128,7 +129,7 @@ class Store(Acting):
         """The events of a problem after that of the number `since`, as mappings."""
         if name not in self.log.names():
             raise Unknown("name", shown(name), self._known())
-        return self._events(name, count("since", since, 0, 2**63 - 1))
+        return self._events(name, count("since", since, 0, LAST))
 
     def _events(self, name: str, since: int) -> Iterator[dict[str, Any]]:
         self.log.commit(self.log.last, self.log.epoch)

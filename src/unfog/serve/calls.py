@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from unfog.inputs import InputError
 from unfog.live import Problem, Store
+from unfog.serve.media import JSON
 from unfog.serve.settings import Settings
 
 
@@ -45,5 +46,5 @@ class Answer(NamedTuple):
 
     body: bytes | AsyncIterator[bytes]
     status: int = 200
-    kind: str = "application/json"
+    kind: str = JSON
     headers: Mapping[str, str] = {}

@@ -13,7 +13,7 @@ from unfog.serve.verbs import received
 
 def refuse_name(field: str, name: str) -> str:
     """Complain of a name that no address can have."""
-    if "/" in name or name in (".", ".."):
+    if not wording.is_addressable(name):
         raise InputError(field, repr(name), wording.NAMED)
     return names.name(field, name)
 

@@ -21,6 +21,7 @@ from unfog.inputs import InputError, shown
 from unfog.live import names
 from unfog.live.errors import StoreError, Unknown
 from unfog.live.replay import Replayed
+from unfog.live.schema import LAST
 from unfog.serve import outgoing
 from unfog.serve.outgoing import address
 from unfog.serve.refusals import Refused
@@ -29,7 +30,6 @@ from unfog.serve.wire import Wire
 
 KEY = "UNFOG_KEY"  # the environment variable with the key of a service
 LINES = 2000  # of a log that are asked for at a time
-LAST = 2**63 - 1
 
 
 class Client:

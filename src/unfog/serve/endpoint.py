@@ -19,12 +19,12 @@ from unfog.serve.doors import Caller
 from unfog.serve.everywhere import Erasing
 from unfog.serve.exchange import as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.forward import asked_by
+from unfog.serve.media import JSON, LINES
 from unfog.serve.mistakes import told
 from unfog.serve.operations import ONCE, Done, Operation
 from unfog.serve.refusals import Refused
 from unfog.serve.service import Service
 
-LINES = "application/x-ndjson"
 SMALL = 64 << 10  # bytes of a body; to read a larger one would keep others waiting
 log = logging.getLogger("unfog.serve")
 
@@ -106,7 +106,7 @@ class Endpoint:
         call = Call(store, service.settings, name, decision, body, query, _key(operation, headers))
         found = await service.do(operation, call)
         if isinstance(found, Iterator):
-            return Answer(_streamed(found), 200, LINES if operation.lines else "application/json")
+            return Answer(_streamed(found), 200, LINES if operation.lines else JSON)
         return as_json(found, 201 if operation.id == "make" and found["made"] else 200)
 
     def _log(self, operation: Operation | None, error: Exception, *, known: bool) -> None:
@@ -128,7 +128,7 @@ class Endpoint:
         """What is not of one problem; or that there is no such thing."""
         if not self._allowed:
             raise Refused(404, "There is nothing at this address; /docs says what there is.")
-        if scope["method"] not in self._allowed or "GET" in self._by_method:
+        if scope["method"] not in self._allowed:
             allowed = ", ".join(self._allowed)
             raise Refused(405, f"Allowed here: {allowed}.", {"Allow": allowed})
         if self._file is not None:
@@ -177,7 +177,7 @@ def _body(operation: Operation, headers: dict[bytes, bytes], raw: bytes) -> Any:
         return None
     if not raw and operation.empty and operation.body is not None:
         return operation.body()
-    wanted = LINES if operation.lines else "application/json"
+    wanted = LINES if operation.lines else JSON
     kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
     if kind != wanted.encode():
         raise Refused(415, f"The header Content-Type must say {wanted}.")

@@ -1,13 +1,13 @@
 """Bytes in and out: a body read up to its limit, an answer with the headers that all answers have."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from unfog.serve.calls import Answer
+from unfog.serve.media import JSON, PROBLEM, encode
 from unfog.serve.refusals import Refusal, Refused
 
 PATIENCE = 30.0  # seconds for a body, and for a part of an answer to be taken
@@ -19,17 +19,16 @@ ALWAYS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
     """An answer that says it in JSON."""
-    return Answer(_encode(value).encode(), status, "application/json", headers or {})
+    return Answer(encode(value).encode(), status, JSON, headers or {})
 
 
 def as_problem(found: Refusal) -> Answer:
     """A refusal."""
-    return Answer(_encode(found.body).encode(), found.status, "application/problem+json", found.headers)
+    return Answer(encode(found.body).encode(), found.status, PROBLEM, found.headers)
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:

@@ -15,6 +15,7 @@ from starlette.types import Scope
 from unfog.live.errors import Elsewhere
 from unfog.serve.calls import Answer
 from unfog.serve.line import FAILURES, Asked, Line
+from unfog.serve.media import JSON
 from unfog.serve.refusals import Refused, busy
 
 MARK = b"unfog-forwarded"
@@ -97,7 +98,7 @@ async def _rest(line: Line) -> AsyncIterator[bytes]:
 def _answer(head: h11.Response, body: bytes | AsyncIterator[bytes]) -> Answer:
     told = {name: value.decode("latin-1") for name, value in head.headers}
     back = {name.decode(): told[name] for name in BACK if name in told}
-    return Answer(body, head.status_code, told.get(b"content-type", "application/json"), back)
+    return Answer(body, head.status_code, told.get(b"content-type", JSON), back)
 
 
 def _unknown(what: str) -> Refused:

@@ -6,13 +6,14 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from unfog.live.schema import LAST
 from unfog.serve import bodies
 from unfog.serve.examples import EXAMPLES, ID, NAME
+from unfog.serve.media import JSON, LINES, PROBLEM
 from unfog.serve.operations import ONCE, OPERATIONS, Operation
 from unfog.serve.schemas import ANSWERS, COMPONENTS, Schema, listed, ref
 from unfog.version import __version__
 
-JSON, LINES, PROBLEM = "application/json", "application/x-ndjson", "application/problem+json"
 TEMPLATE = "#/components/schemas/{model}"
 
 REFUSALS = {
@@ -46,8 +47,8 @@ PARAMETERS: dict[str, Schema] = {
     "at": {"in": "query", "content": {JSON: {"schema": bodies.NUMBER}}},
     "noise": {"in": "query", "content": {JSON: {"schema": listed(bodies.NUMBER)}}},
     "points": {"in": "query", "schema": {"type": "integer", "minimum": 1}},
-    "since": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
-    "limit": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}},
+    "since": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": LAST}},
+    "limit": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": LAST}},
 }
 KEY_HEADER: Schema = {
     "name": "Idempotency-Key",

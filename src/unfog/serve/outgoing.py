@@ -21,7 +21,7 @@ from unfog.serve import wording
 def address(name: str) -> str:
     """Where a problem is."""
     name = names.name("name", name)
-    if "/" in name or name in (".", ".."):
+    if not wording.is_addressable(name):
         raise Unknown("name", repr(name), wording.NAMED)
     return f"/v1/problems/{quote(name, safe='')}"
 

@@ -4,14 +4,13 @@ The past of 200,000 decisions is some 50 MB. To write that in one go would keep 
 a second, and nobody else would be answered meanwhile. So long lists are written some values at a time.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from unfog.serve.media import encode
+
 VALUES = 2000  # of a list that are written in one go: some hundreds of microseconds
 LETTERS = 1 << 16  # that are sent at a time
-
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def written(value: Any) -> Iterator[bytes]:
@@ -30,12 +29,12 @@ def _parts(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         yield "{"
         for i, (name, one) in enumerate(value.items()):
-            yield f"{',' if i else ''}{_encode(name)}:"
+            yield f"{',' if i else ''}{encode(name)}:"
             yield from _parts(one)
         yield "}"
     elif isinstance(value, list) and len(value) > VALUES:
         for start in range(0, len(value), VALUES):
-            yield ("," if start else "[") + _encode(value[start : start + VALUES])[1:-1]
+            yield ("," if start else "[") + encode(value[start : start + VALUES])[1:-1]
         yield "]"
     else:
-        yield _encode(value)
+        yield encode(value)

@@ -18,6 +18,9 @@ class Shelf(Protocol):
     def adopt(self) -> None:
         """Take what nobody serves."""
 
+    def announce(self, url: str) -> None:
+        """Tell those who are refused where this process can be asked."""
+
     def here(self, name: str) -> Store | None:
         """The open store that has it, if that is known without asking anybody."""
 

@@ -97,8 +97,7 @@ def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
         service = Service(shelf, wanted.settings, doors)
 
         def listening() -> None:
-            if isinstance(shelf, Single):
-                shelf.announce(told)
+            shelf.announce(told)
             say(Started(shown(wanted.store), url, told, len(shelf.names()), new))
 
         server.run(service, opened, listening)

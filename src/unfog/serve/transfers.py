@@ -9,6 +9,7 @@ from typing import Any
 
 from unfog.inputs import InputError
 from unfog.live.errors import Conflict, StoreError, reason
+from unfog.live.schema import LAST
 from unfog.live.spreadsheet import from_table
 from unfog.serve.bodies import Backup, Replay, Table
 from unfog.serve.calls import Call
@@ -16,7 +17,6 @@ from unfog.serve.changes import refuse_name
 from unfog.serve.refusals import Refused
 
 LINES = 500  # of a log that are read at a time
-LAST = 2**63 - 1
 
 
 def events(call: Call) -> Iterator[bytes]:

@@ -18,12 +18,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from unfog.inputs import InputError, shown
 from unfog.live.errors import StoreError
+from unfog.serve.media import JSON, LINES
 from unfog.serve.raised import raised
 
 FIRST, LONGEST = 0.1, 30.0  # seconds before asking again: at first, and at most
 LONG = 3600.0  # seconds for what goes through a whole log
 LATER = (429, 502, 503, 504)  # statuses of "not now"
-LINES = "application/x-ndjson"
 
 
 class Reply(NamedTuple):
@@ -51,7 +51,7 @@ class Wire:
         place = _address(url)
         self.url, self._timeout, self._retries = url.rstrip("/"), timeout, retries
         self._secure, self._host, self._under = place.scheme == "https", place.netloc, place.path.rstrip("/")
-        self._headers = {"Accept": "application/json"}
+        self._headers = {"Accept": JSON}
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
         self._idle, self._pid = deque[HTTPConnection](), os.getpid()
@@ -87,7 +87,7 @@ class Wire:
         if lines is not None:
             body, kind = lines.encode(), {"Content-Type": LINES}
         elif told is not None:
-            body, kind = json.dumps(told, allow_nan=False).encode(), {"Content-Type": "application/json"}
+            body, kind = json.dumps(told, allow_nan=False).encode(), {"Content-Type": JSON}
         else:
             return Sent(method, self._under + path, None, self._headers)
         return Sent(method, self._under + path, body, self._headers | kind)

@@ -14,6 +14,11 @@ NONE, NULL = (re.compile(rf"^{word}\b|(?<=, or ){word}\b|(?<=; ){word}\b") for w
 DIGITS = re.compile(r"(?:it is not JSON: )?Exceeds the limit \((\d+) digits\).*")
 
 
+def is_addressable(name: str) -> bool:
+    """Whether an address can have a name as one of its parts."""
+    return "/" not in name and name not in (".", "..")
+
+
 def told(words: str, folders: Iterable[Path] = ()) -> str:
     """Files by their names alone; `folders` are those that are known, which may have spaces in them."""
     for folder in sorted(map(str, folders), key=len, reverse=True):

@@ -83,6 +83,9 @@ class Shared:
         """Those that this process serves."""
         return [store for name, store in list(self._stores.items()) if self.owners.holds(name)]
 
+    def announce(self, url: str) -> None:
+        """The owners' rows have it."""
+
     def here(self, name: str) -> Store | None:
         """The open store that has a problem, if it may be used now; nobody is asked."""
         found = self._stores.get(name)
