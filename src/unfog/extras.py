@@ -13,6 +13,9 @@ EXTRA_OF = {
     "httptools": "serve",
     "prometheus_client": "serve",
     "psycopg": "postgres",
+    "gymnasium": "adapters",
+    "coba": "adapters",
+    "river": "adapters",
 }
 
 

@@ -317,6 +317,8 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
     assert missing - set(store.NUMERIC) == {
         "cli",
         "lab",
+        "adapters",
+        "evaluation",
         "live",
         "serve",
         "testing",

@@ -1,0 +1,1 @@
+"""unfog in other people's tools, and other people's bandits behind our denoiser: each a thin file."""

@@ -1,0 +1,1 @@
+"""Logs in, values of policies out: what would another policy have earned?"""
