@@ -1,0 +1,129 @@
+"""What is believed of the context of every round of a log, with all that the log says of it.
+
+Readings of all rounds, and true contexts where they are known, say what the bias is; the noisy context of a
+round, and its true one as far as that is known, what its context is: the posterior of denoise/incomplete.py,
+here for all rounds at once. Rounds that lost the same coordinates, and of which the same are known, differ
+by their numbers alone, so that matrices are worked out once for each such pattern.
+
+That a belief about round t uses readings and true contexts of rounds after t does no harm to an estimate: the
+arm of a round was drawn from its noisy context alone, and contexts do not hang on arms.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.agents.denoise.incomplete import Incomplete, Parameters, State, conditional, context_of, term_of
+from unfog.evaluation.log import Log
+from unfog.features import Context
+from unfog.maths.arrays import Array, Ints
+from unfog.model.channel import Channel, standard
+from unfog.model.knowledge import Knowledge
+
+
+class Believed(NamedTuple):
+    """Gaussian beliefs about n contexts, in an agent's units; rounds of one kind share a covariance."""
+
+    mean: Array  # (n, d)
+    kind: Ints  # (n,)
+    covs: Array  # (kinds, d, d)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all rounds have the same covariance."""
+        return len(self.covs) == 1
+
+    def rows(self, places: Ints | slice) -> Context:
+        """Of some rounds."""
+        cov = self.covs[0] if self.alike else self.covs[self.kind[places]]
+        return Context(self.mean[places], cov)
+
+
+def believed(channel: Channel | None, log: Log) -> Believed:
+    """With a channel, the posterior; without one readings are taken for the truth, as far as they go."""
+    return _as_read(log) if channel is None else _denoised(channel, log)
+
+
+def _as_read(log: Log) -> Believed:
+    """Readings as they are; what was lost of one is filled in from the rest of it."""
+    lost = np.isnan(log.noisy)
+    mean, d = np.nanmean(log.noisy, axis=0), log.noisy.shape[1]
+    centred = np.where(lost, 0.0, log.noisy - mean)
+    pairs = np.maximum((~lost).T.astype(float) @ ~lost, 1)
+    cov = centred.T @ centred / pairs
+    scale = np.sqrt(np.maximum(np.diag(cov), np.finfo(float).tiny))
+    found = centred / scale
+    nothing = np.zeros((1, d, d))
+    if lost.any():
+        correlation = _definite(cov / scale / scale[:, None])
+        found = conditional(np.zeros(d), correlation, (log.noisy - mean) / scale).mean
+    return Believed(found, np.zeros(log.rounds, np.intp), nothing)
+
+
+def _definite(correlation: Array) -> Array:
+    """Moments of what is there need not be those of anything: then a little of I makes them so."""
+    least = float(np.linalg.eigvalsh(correlation)[0])
+    return correlation + max(1e-6 - least, 0.0) * np.eye(len(correlation))
+
+
+def _denoised(channel: Channel, log: Log) -> Believed:
+    """The posterior with what the whole log says of each unit's bias."""
+    units = standard(channel)
+    nothing = np.zeros(0)
+    known = channel.told(units, prior_mean=nothing, prior_cov=nothing)
+    noisy = units.read(log.noisy)
+    true = np.full_like(noisy, np.nan) if log.true is None else units.inside(log.true)
+    return _posterior(known, noisy, true, log.unit)
+
+
+class _Pattern(NamedTuple):
+    """Rounds that lost the same, and of which the same is known."""
+
+    rows: Ints
+    term: State  # its precision is what each of them says of the bias
+    context: Context  # of one of them, without its reading
+    away: Array  # (rows, d)  chat - m, zero where it was lost
+    centre: Array  # (rows, d)  m, the mean given what is known of the true context
+
+
+def _patterns(parameters: Parameters, noisy: Array, true: Array) -> tuple[list[_Pattern], Ints]:
+    seen = np.concat([np.isnan(noisy), np.isnan(true)], axis=1) @ (1 << np.arange(2 * noisy.shape[1]))
+    codes, first, place = np.unique(seen, return_index=True, return_inverse=True)
+    found = []
+    for number in range(len(codes)):
+        rows, one = np.flatnonzero(place == number), first[number]
+        term, context = term_of(parameters, noisy[one], true[one])
+        centre = conditional(parameters.mean, parameters.context_cov, true[rows]).mean
+        away = np.where(np.isnan(noisy[rows]), 0.0, noisy[rows] - centre)
+        found.append(_Pattern(rows, term, context, away, centre))
+    return found, place
+
+
+def _posterior(known: Knowledge, noisy: Array, true: Array, unit: Ints | None) -> Believed:
+    parameters = Incomplete(pairs=True).setup(known, None)
+    patterns, place = _patterns(parameters, noisy, true)
+    whose = np.zeros(len(noisy), np.intp) if unit is None else unit
+    state = _state(parameters, patterns, whose)
+    bias = np.linalg.solve(state.precision, state.natural_mean[..., None])[..., 0]
+    mean = np.empty_like(noisy)
+    for rows, term, context, away, centre in patterns:
+        mean[rows] = centre + (away - bias[whose[rows]]) @ (context.cov @ term.precision).T
+    kinds, kind = np.unique(place * len(bias) + whose, return_inverse=True)
+    covs = []
+    for number, one in (divmod(int(code), len(bias)) for code in kinds):
+        mine, pattern = State(state.precision[one], state.natural_mean[one]), patterns[number]
+        covs.append(context_of(mine, pattern.term, pattern.context).cov)
+    return Believed(mean, kind, np.stack(covs))
+
+
+def _state(parameters: Parameters, patterns: list[_Pattern], whose: Ints) -> State:
+    """What all rounds of each unit say of its bias: (units, d, d) and (units, d)."""
+    units, d = int(whose.max()) + 1, len(parameters.mean)
+    start = Incomplete(pairs=True).start(parameters)
+    state = State(np.tile(start.precision, (units, 1, 1)), np.zeros((units, d)))
+    for rows, term, _, away, _ in patterns:
+        mine = whose[rows]
+        number = np.bincount(mine, minlength=units)[:, None, None]
+        total = np.stack([np.bincount(mine, column, minlength=units) for column in away.T], axis=1)
+        state = state.plus(State(number * term.precision, total @ term.precision))
+    return state
