@@ -10,13 +10,14 @@ from warnings import warn
 from unfog.version import __version__
 
 if TYPE_CHECKING:
-    from unfog import features, live, serve, testing, worlds
+    from unfog import adapters, features, live, serve, testing, worlds
     from unfog.agents import choose, denoise, learn
     from unfog.agents.assemble import Agent
     from unfog.agents.catalogue import AGENTS
     from unfog.features.quadratic import quadratic
     from unfog.features.quadrature import quadrature
     from unfog.inputs import InputError
+    from unfog.lab.evaluate import evaluate
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
@@ -38,6 +39,7 @@ _HOME = {
     "TemporalProblem": "worlds.temporal",
     "calibrate": "model.calibration",
     "deconvolve": "model.deconvolution",
+    "evaluate": "lab.evaluate",
     "figure": "lab.figures",
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
@@ -48,6 +50,7 @@ _HOME = {
     "trouble": "lab.trouble",
 }
 _ROOMS = {
+    "adapters": "adapters",
     "choose": "agents.choose",
     "denoise": "agents.denoise",
     "features": "features",
@@ -67,10 +70,12 @@ __all__ = [
     "RecordedProblem",
     "TemporalProblem",
     "__version__",
+    "adapters",
     "calibrate",
     "choose",
     "deconvolve",
     "denoise",
+    "evaluate",
     "features",
     "figure",
     "learn",

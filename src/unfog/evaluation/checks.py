@@ -112,12 +112,16 @@ def _judged(check: str, gap: Array, cov: Array, expected: Array, names: list[str
 
 
 def _sentence(fit: Fit, told: str) -> str:
-    found = f"chi-square {fit.statistic:.4g} on {fit.degrees} degrees of freedom, p = {fit.p_value:.2g}; {told}"
+    found = (
+        f"chi-square {fit.statistic:.4g} on {fit.degrees} degrees of freedom, p = {fit.p_value:.2g}; {told}"
+    )
     if fit.fits:
         return f"The logged probabilities fit the arms drawn ({found})."
     counted = "were drawn" if fit.check != "by_weight" else "are the sum of weights"
     where = f"{fit.worst}: {fit.count:.4g} {counted}, {fit.expected:.4g} were to be expected"
-    cause = "" if fit.check != "by_weight" or fit.count > fit.expected else " Could it be drawn in all rounds?"
+    cause = (
+        "" if fit.check != "by_weight" or fit.count > fit.expected else " Could it be drawn in all rounds?"
+    )
     return (
         f"The logged probabilities do not fit the arms drawn ({found}). Most so {where}.{cause} Values that are "
         "weighed by them (IPS, SNIPS, doubly robust) are not to be trusted."

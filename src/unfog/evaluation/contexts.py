@@ -18,7 +18,6 @@ from unfog.evaluation.log import Log
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints
 from unfog.model.channel import Channel, standard
-from unfog.model.knowledge import Knowledge
 
 
 class Believed(NamedTuple):
@@ -41,7 +40,15 @@ class Believed(NamedTuple):
 
 def believed(channel: Channel | None, log: Log) -> Believed:
     """With a channel, the posterior; without one readings are taken for the truth, as far as they go."""
-    return _as_read(log) if channel is None else _denoised(channel, log)
+    return _as_read(log) if channel is None else _denoised(channel, log, seen=False)
+
+
+def seen(channel: Channel | None, log: Log) -> Believed:
+    """Likewise, but of each round with its noisy context alone: what a policy can know of it.
+
+    What all true contexts say of the bias is used.
+    """
+    return _as_read(log) if channel is None else _denoised(channel, log, seen=True)
 
 
 def _as_read(log: Log) -> Believed:
@@ -66,14 +73,20 @@ def _definite(correlation: Array) -> Array:
     return correlation + max(1e-6 - least, 0.0) * np.eye(len(correlation))
 
 
-def _denoised(channel: Channel, log: Log) -> Believed:
+def _denoised(channel: Channel, log: Log, *, seen: bool) -> Believed:
     """The posterior with what the whole log says of each unit's bias."""
     units = standard(channel)
     nothing = np.zeros(0)
     known = channel.told(units, prior_mean=nothing, prior_cov=nothing)
     noisy = units.read(log.noisy)
     true = np.full_like(noisy, np.nan) if log.true is None else units.inside(log.true)
-    return _posterior(known, noisy, true, log.unit)
+    parameters = Incomplete(pairs=True).setup(known, None)
+    whose = np.zeros(log.rounds, np.intp) if log.unit is None else log.unit
+    patterns = _patterns(parameters, noisy, true)
+    state = _state(parameters, patterns[0], whose)
+    if seen and log.true is not None:
+        patterns = _patterns(parameters, noisy, np.full_like(noisy, np.nan))
+    return _posterior(state, *patterns, whose)
 
 
 class _Pattern(NamedTuple):
@@ -99,13 +112,9 @@ def _patterns(parameters: Parameters, noisy: Array, true: Array) -> tuple[list[_
     return found, place
 
 
-def _posterior(known: Knowledge, noisy: Array, true: Array, unit: Ints | None) -> Believed:
-    parameters = Incomplete(pairs=True).setup(known, None)
-    patterns, place = _patterns(parameters, noisy, true)
-    whose = np.zeros(len(noisy), np.intp) if unit is None else unit
-    state = _state(parameters, patterns, whose)
+def _posterior(state: State, patterns: list[_Pattern], place: Ints, whose: Ints) -> Believed:
     bias = np.linalg.solve(state.precision, state.natural_mean[..., None])[..., 0]
-    mean = np.empty_like(noisy)
+    mean = np.empty((len(whose), bias.shape[1]))
     for rows, term, context, away, centre in patterns:
         mean[rows] = centre + (away - bias[whose[rows]]) @ (context.cov @ term.precision).T
     kinds, kind = np.unique(place * len(bias) + whose, return_inverse=True)

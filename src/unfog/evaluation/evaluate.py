@@ -46,7 +46,9 @@ def asked(estimators: Any, learning: bool) -> list[str]:
     """The names of estimators, checked; replay is for agents that learn."""
     if estimators is None:
         return [*DEFAULT_ESTIMATORS, *([REPLAY] if learning else [])]
-    given = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else list(estimators)
+    given = (
+        [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else list(estimators)
+    )
     if not given:
         raise InputError("estimators", "none", ", ".join([*ESTIMATORS, REPLAY]))
     for name in given:
@@ -73,7 +75,9 @@ def evaluated(
     names = asked(estimators, any(not policy.fixed for policy in chosen))
     held = fits(scene.log)
     found = [_one(scene, policy, names, intervals, tick) for policy in chosen]
-    return dataset(scene, found, names, intervals, level, notes.all_of(scene, found, names, intervals, held), held)
+    return dataset(
+        scene, found, names, intervals, level, notes.all_of(scene, found, names, intervals, held), held
+    )
 
 
 def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: Tick) -> Found:
@@ -94,7 +98,9 @@ def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: T
         values[name] = value(ours, None if name in MODELLED else time)
         plain[name], rounds[name] = value(by_all), log.rounds
         said += [f"{policy.name}, {name}: {ours.note}."] if ours.note else []
-    return Found(policy, values, plain, _gains(values, log.reward), rounds, said, *_rests(table, ahead.weight, scene))
+    return Found(
+        policy, values, plain, _gains(values, log.reward), rounds, said, *_rests(table, ahead.weight, scene)
+    )
 
 
 def _replay(scene: Scene, policy: Policy, tick: Tick) -> tuple[Value, int]:
@@ -121,4 +127,3 @@ def _rests(table: Array, weight: Array, scene: Scene) -> tuple[float, float, flo
     n, mean = len(weight), float(weight.mean())
     moved = (weight - mean) / n
     return effective, float(weight.max()), without, Value(mean, float(np.sqrt((moved**2).sum())), moved)
-

@@ -6,9 +6,9 @@ Plain: h = 1, as for rounds that have nothing to do with each other. A logger th
 more and more surely, so that scores vary more in some stretches of time than in others, by how the rewards
 came out. Then the sum of equally weighed scores need not be normal, and plain intervals hold less often than
 they say. What mends it are weights that make all stretches vary alike, h = 1 / sqrt(v), v the variance of a
-score as it was foreseeable before the round (R. Zhan, V. Hadad, D. A. Hirshberg and S. Athey,
-*Off-Policy Evaluation via Adaptive Weighting with Data from Contextual Bandits*). Theirs ask what the logger of
-later rounds would have done in earlier ones, which a log cannot answer; here v is the mean of
+score as it was foreseeable before the round (R. Zhan, V. Hadad, D. A. Hirshberg and S. Athey, *Off-Policy
+Evaluation via Adaptive Weighting with Data from Contextual Bandits*). Theirs ask what the logger of later
+rounds would have done in earlier ones, which a log cannot answer; here v is the mean of
 
     E[w^2 | what the logger saw] = sum over arms of pi^2 / p
 
@@ -16,7 +16,6 @@ over the stretch before, which is as foreseeable, and close as long as a logger 
 then a mean over time with these weights: the same thing, if contexts come from the same law all the time.
 """
 
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +36,9 @@ class Value(NamedTuple):
 
     def interval(self, level: float) -> tuple[float, float]:
         """Where the value is with this probability."""
-        reach = student((1 + level) / 2, self.degrees) * self.se
+        from scipy.special import stdtrit
+
+        reach = float(stdtrit(self.degrees, (1 + level) / 2)) * self.se
         return self.mean - reach, self.mean + reach
 
     @property

@@ -39,14 +39,8 @@ class Log(NamedTuple):
         """Which arms could be drawn, (n, K); None where the log does not say."""
         return None if self.probabilities is None else self.probabilities > 0
 
-    def rows(self, places: Ints | slice) -> "Log":
-        """Some of the rounds."""
-        many = ("noisy", "arm", "reward", "probability", "probabilities", "true", "time", "unit")
-        cut = {name: None if (x := getattr(self, name)) is None else x[places] for name in many}
-        return self._replace(**cut)
-
     def known(self) -> Bools:
         """Where the whole true context is known, (n,)."""
         if self.true is None:
             return np.zeros(self.rounds, bool)
-        return ~np.isnan(self.true).any(axis=1)
+        return np.asarray(~np.isnan(self.true).any(axis=1))

@@ -99,6 +99,6 @@ def fit(data: Data, places: Ints) -> Model:
 def _solved(rows: Array, paid: Array, weights: Array, before: Model) -> Model:
     weighed = rows * weights[:, None]
     precision = RIDGE * np.eye(rows.shape[1]) + rows.T @ weighed
-    theta = np.linalg.solve(precision, weighed.T @ paid)
+    theta: Array = np.linalg.solve(precision, weighed.T @ paid).astype(np.float64)
     left = weights * (paid - rows @ theta) ** 2  # E of it is s^2, whatever is hidden
     return Model(theta, before.offset, precision, max(float(left.mean()), np.finfo(float).tiny))

@@ -16,15 +16,16 @@ NOISE = (
 )
 DIRECT = (
     "dm is its model's word, and its interval does not know whether the model is right. Asked through the"
-    " denoiser it speaks of noisy contexts; fitted on true contexts and fed with noisy ones it would say too much."
+    " denoiser it speaks of noisy contexts; fitted on true contexts and fed with noisy ones it would say too"
+    " much."
 )
 ADAPTIVE = (
-    "Intervals are for loggers that may have learnt: rounds are weighed so that all stretches of time vary alike,"
-    " and models know only what came before. The value is a mean over time with these weights."
+    "Intervals are for loggers that may have learnt: rounds are weighed so that all stretches of time vary"
+    " alike, and models know only what came before. The value is a mean over time with these weights."
 )
 LEARNING = (
-    "Agents are valued as the log teaches them, from all of its rounds, over the whole of it; replay lets each"
-    " live from its own choices, in as many rounds as come out like them."
+    "Agents are valued as the log teaches them, from all of its rounds, over the whole of it; replay lets"
+    " each live from its own choices, in as many rounds as come out like them."
 )
 FEW = 100  # effective rounds
 FAR = 4.0  # standard errors of the mean weight from 1: chance alone gives one in 15,000

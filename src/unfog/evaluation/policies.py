@@ -1,13 +1,13 @@
 """Policies by what a caller names them: each says with which probability it takes every arm in every round.
 
-    logger            what was done, as it was done
-    uniform           all arms that could be drawn, evenly
-    always:send       one arm
-    fitted            the arm that a model of rewards through the denoiser likes best, cross-fitted
-    fitted-noisy      likewise, of a model that takes readings for the truth
-    unfog, naive, …   an agent of the catalogue, taught by the log
-    {"mine": rule}    a function of noisy contexts (n, d) to probabilities (n, K), or to arms (n,)
-    {"mine": table}   probabilities (n, K), or arms (n,)
+logger            what was done, as it was done
+uniform           all arms that could be drawn, evenly
+always:send       one arm
+fitted            the arm that a model of rewards through the denoiser likes best, cross-fitted
+fitted-noisy      likewise, of a model that takes readings for the truth
+unfog, naive, …   an agent of the catalogue, taught by the log
+{"mine": rule}    a function of noisy contexts (n, d) to probabilities (n, K), or to arms (n,)
+{"mine": table}   probabilities (n, K), or arms (n,)
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unfog.evaluation.contexts import believed
 from unfog.evaluation.log import Log
 from unfog.evaluation.model import Data
 from unfog.evaluation.predicted import predicted
-from unfog.evaluation.contexts import believed
 from unfog.evaluation.pupil import Pupil, pupil
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.taught import Tick, taught
@@ -76,8 +76,8 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
     plain: dict[str, Callable[[Tick], Array]] = {
         "logger": lambda _: _logger(log),
         "uniform": lambda _: _uniform(log),
-        "fitted": lambda _: _liked(scene.across.rewards),
-        "fitted-noisy": lambda _: _liked(_noisy_model(scene)),
+        "fitted": lambda _: liked(scene.across.asked(scene.seen)),
+        "fitted-noisy": lambda _: liked(noisy_model(scene)),
     }
     if rule in plain:
         return Policy(name, plain[rule])
@@ -107,16 +107,18 @@ def _uniform(log: Log) -> Array:
     return support / support.sum(axis=1, keepdims=True)
 
 
-def _noisy_model(scene: Scene) -> Array:
+def noisy_model(scene: Scene) -> Array:
     """What a model says that takes readings for the truth, cross-fitted as the other is."""
     if scene.channel is None:
-        return scene.across.rewards
+        return scene.across.asked(scene.seen)
     log = scene.log._replace(true=None)
-    return predicted(Data(scene.features, believed(None, log), log.arm, log.reward), scene.across.folds).rewards
+    return predicted(
+        Data(scene.features, believed(None, log), log.arm, log.reward), scene.across.folds
+    ).rewards
 
 
-def _liked(rewards: Array) -> Array:
-    """All on the arm of the highest reward."""
+def liked(rewards: Array) -> Array:
+    """All on the arm of the highest reward (n, K)."""
     table = np.zeros_like(rewards)
     table[np.arange(len(rewards)), rewards.argmax(axis=1)] = 1.0
     return table

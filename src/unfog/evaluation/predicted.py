@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unfog.evaluation.contexts import Believed
 from unfog.evaluation.folds import Fold, gathered
 from unfog.evaluation.model import Data, Model, fit, in_parts
 from unfog.maths.arrays import Array
@@ -20,6 +21,12 @@ class Predicted(NamedTuple):
     def of(self, policy: Array) -> Array:
         """What a policy (n, K) is paid by the model: (n,)."""
         return np.vecdot(policy, self.rewards)
+
+    def asked(self, contexts: Believed) -> Array:
+        """What the same models say of other beliefs about the contexts: (n, K)."""
+        data = self.data._replace(contexts=contexts)
+        pairs = zip(self.folds, self.models, strict=True)
+        return gathered(self.folds, [model.predict(data, fold.test) for fold, model in pairs])
 
     def wobble(self, policy: Array, corrected: Array | None = None) -> Array:
         """By how much each round moves the sum of scores through the models that are fitted on it: (n,).

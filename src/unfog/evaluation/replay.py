@@ -2,8 +2,8 @@
 
 It chooses, and a round counts if the logger drew that arm, and then with probability c / p, c the smallest
 probability in the log: so each of its arms counts as often, and c of all rounds do. What it learns, it learns
-from its own choices; the mean of the rewards that count is what it would have earned in as many rounds (L. Li,
-W. Chu, J. Langford and X. Wang, *Unbiased Offline Evaluation of Contextual-bandit-based News Article
+from its own choices; the mean of the rewards that count is what it would have earned in as many rounds (L.
+Li, W. Chu, J. Langford and X. Wang, *Unbiased Offline Evaluation of Contextual-bandit-based News Article
 Recommendation Algorithms*, for loggers that draw evenly).
 """
 

@@ -34,7 +34,9 @@ def dataset(
     def per(number: Callable[["Found"], float]) -> tuple[list[str], Array]:
         return ["policy"], np.array([number(one) for one in found])
 
-    def ends(values: Callable[["Found"], dict[str, Value]], prefix: str) -> dict[str, tuple[list[str], Array]]:
+    def ends(
+        values: Callable[["Found"], dict[str, Value]], prefix: str
+    ) -> dict[str, tuple[list[str], Array]]:
         return {
             f"{prefix}low": grid(lambda one, name: values(one)[name].interval(level)[0]),
             f"{prefix}high": grid(lambda one, name: values(one)[name].interval(level)[1]),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unfog.evaluation import folds
-from unfog.evaluation.contexts import Believed, believed
+from unfog.evaluation.contexts import Believed, believed, seen
 from unfog.evaluation.log import Log
 from unfog.evaluation.model import Data
 from unfog.evaluation.predicted import Predicted, predicted
@@ -43,6 +43,11 @@ class Scene:
         return believed(self.channel, self.log)
 
     @cached_property
+    def seen(self) -> Believed:
+        """What a policy can know of it, from the noisy context of the round."""
+        return self.contexts if self.log.true is None else seen(self.channel, self.log)
+
+    @cached_property
     def data(self) -> Data:
         """The rounds as the model of rewards sees them."""
         return Data(self.features, self.contexts, self.log.arm, self.log.reward)
@@ -63,7 +68,9 @@ def _features(features: Any, actions: Any, log: Log) -> FeatureMap:
     number, d = len(log.arms), len(log.coordinates)
     if actions is None:
         if features != "per_arm" and isinstance(features, str):
-            raise InputError("actions", None, f"numbers for each of the {number} arms, with features {features!r}")
+            raise InputError(
+                "actions", None, f"numbers for each of the {number} arms, with features {features!r}"
+            )
         given: Array = np.zeros((number, d))
     else:
         given = np.asarray(actions, dtype=np.float64)

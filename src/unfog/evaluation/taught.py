@@ -1,9 +1,9 @@
 """An agent that is taught by a whole log.
 
 It sees every round in order: it says with which probabilities it would have taken each arm, is then told the
-arm that was drawn and what it was paid, and goes on. These probabilities hang on the past alone, so that every
-estimator can weigh them. What is valued is the agent as the log teaches it: its own choices would have taught
-it other things, which is what replay.py is for.
+arm that was drawn and what it was paid, and goes on. These probabilities hang on the past alone, so that
+every estimator can weigh them. What is valued is the agent as the log teaches it: its own choices would have
+taught it other things, which is what replay.py is for.
 """
 
 from collections.abc import Callable

@@ -18,7 +18,6 @@ from unfog.live import memory
 from unfog.live.terms import Terms
 from unfog.maths.arrays import Array
 from unfog.model import channel as channels
-from unfog.model.channel import Channel
 from unfog.model.knowledge import Knowledge
 
 PAIRS = (
