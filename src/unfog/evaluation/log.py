@@ -28,6 +28,7 @@ class Log(NamedTuple):
     units: tuple[str, ...] = ()  # their names
     source: str = ""  # what it was read from, for people
     notes: tuple[str, ...] = ()  # what was passed over in reading it, for people
+    offered: Bools | None = None  # (n, K)  which arms there were to choose from; None: all of them
 
     @property
     def rounds(self) -> int:

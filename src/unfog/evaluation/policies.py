@@ -1,7 +1,7 @@
 """Policies by what a caller names them: each says with which probability it takes every arm in every round.
 
 logger            what was done, as it was done
-uniform           all arms that could be drawn, evenly
+uniform           all arms that there were, evenly
 always:send       one arm
 fitted            the arm that a model of rewards through the denoiser likes best, cross-fitted
 fitted-noisy      likewise, of a model that takes readings for the truth
@@ -76,8 +76,8 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
     plain: dict[str, Callable[[Tick], Array]] = {
         "logger": lambda _: _logger(log),
         "uniform": lambda _: _uniform(log),
-        "fitted": lambda _: liked(scene.across.asked(scene.seen)),
-        "fitted-noisy": lambda _: liked(noisy_model(scene)),
+        "fitted": lambda _: liked(scene.across.asked(scene.seen), log),
+        "fitted-noisy": lambda _: liked(noisy_model(scene), log),
     }
     if rule in plain:
         return Policy(name, plain[rule])
@@ -101,10 +101,9 @@ def _logger(log: Log) -> Array:
 
 
 def _uniform(log: Log) -> Array:
-    support = log.support
-    if support is None:
+    if log.offered is None:
         return np.full((log.rounds, len(log.arms)), 1 / len(log.arms))
-    return support / support.sum(axis=1, keepdims=True)
+    return log.offered / log.offered.sum(axis=1, keepdims=True)
 
 
 def noisy_model(scene: Scene) -> Array:
@@ -117,11 +116,10 @@ def noisy_model(scene: Scene) -> Array:
     ).rewards
 
 
-def liked(rewards: Array) -> Array:
-    """All on the arm of the highest reward (n, K)."""
-    table = np.zeros_like(rewards)
-    table[np.arange(len(rewards)), rewards.argmax(axis=1)] = 1.0
-    return table
+def liked(rewards: Array, log: Log) -> Array:
+    """All on the arm of the highest reward (n, K), of those there were."""
+    there = rewards if log.offered is None else np.where(log.offered, rewards, -np.inf)
+    return _ones(there.argmax(axis=1), log)
 
 
 def _ones(arms: Any, log: Log) -> Array:

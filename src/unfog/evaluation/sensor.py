@@ -87,7 +87,7 @@ def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
     table, number = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
     for _ in range(number):
         added = source.standard_normal(log.noisy.shape) @ root.T
-        table += liked(scene.across.asked(seen(louder, log._replace(noisy=log.noisy + added)))) / number
+        table += liked(scene.across.asked(seen(louder, log._replace(noisy=log.noisy + added))), log) / number
         tick(1)
     return scored(scene, table)
 
@@ -137,14 +137,14 @@ def ladder(scene: Scene) -> list[Rung]:
     """Naive, denoised, and where it is known, true."""
     n = scene.log.rounds
     found = [
-        Rung("naive", jackknife(scored(scene, liked(noisy_model(scene)))), n),
-        Rung("denoised", jackknife(scored(scene, liked(scene.across.asked(scene.seen)))), n),
+        Rung("naive", jackknife(scored(scene, liked(noisy_model(scene), scene.log))), n),
+        Rung("denoised", jackknife(scored(scene, liked(scene.across.asked(scene.seen), scene.log))), n),
     ]
     known = np.flatnonzero(scene.log.known())
     if len(known) >= LEAST and scene.log.true is not None and scene.channel is not None:
         nothing = np.zeros((1, *scene.channel.noise_cov.shape))
         inside = standard(scene.channel).inside(np.nan_to_num(scene.log.true))
         truth = Believed(inside, np.zeros(n, np.intp), nothing)
-        table = liked(scene.across.asked(truth))
+        table = liked(scene.across.asked(truth), scene.log)
         found.append(Rung("true", jackknife(scored(scene, table)[known]), len(known)))
     return found
