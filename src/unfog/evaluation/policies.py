@@ -1,13 +1,15 @@
 """Policies by what a caller names them: each says with which probability it takes every arm in every round.
 
-logger            what was done, as it was done
-uniform           all arms that there were, evenly
-always:send       one arm
-fitted            the arm that a model of rewards through the denoiser likes best, cross-fitted
-fitted-noisy      likewise, of a model that takes readings for the truth
-unfog, naive, …   an agent of the catalogue, taught by the log
-{"mine": rule}    a function of noisy contexts (n, d) to probabilities (n, K), or to arms (n,)
-{"mine": table}   probabilities (n, K), or arms (n,)
+    logger            what was done, as it was done
+    uniform           all arms that there were, evenly
+    always:send       one arm
+    fitted            the arm that a model of rewards through the denoiser likes best, cross-fitted
+    fitted-noisy      likewise, of a model that takes readings for the truth
+    unfog, naive, …   an agent of the catalogue, taught by the log
+    {"mine": rule}    a function of noisy contexts (n, d) to probabilities (n, K), or to arms (n,)
+    {"mine": table}   probabilities (n, K), or arms (n,)
+
+All but the last two choose from the arms that there were in a round.
 """
 
 from collections.abc import Callable, Mapping, Sequence
