@@ -7,15 +7,16 @@ diag(p_t) - p_t p_t', so that
     G' V^- G    is chi-square, with the rank of V as its degrees of freedom.
 
 `by_arm` sums over arms, `by_size` over bins of p: do arms that are said to be drawn in 15 % of cases come up
-that often? Probabilities that were shuffled, smoothed or rounded keep the sums of arms, but not those of bins.
+that often? Probabilities that were shuffled or smoothed may keep the sums of arms, but not those of bins.
 
 With the probability of the drawn arm alone, `by_weight`: the weight 1 / p of arm k, where it was drawn, has
 mean 1 over all rounds, if k could be drawn in all of them; so 1 / p has the mean K. Arms that could not be
 drawn in some rounds have less. Weights have their sample covariance, so that it holds for long logs.
 
-The martingale is that of Pierre Hall and Chris Heyde, "Martingale Limit Theory and Its Application" (1980).
+The martingale is that of Peter Hall and Chris Heyde, "Martingale Limit Theory and Its Application" (1980).
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +68,7 @@ def by_size(log: Log) -> Fit:
     for k in range(law.shape[1]):
         sums[rows, bins[:, k]] += law[:, k]
     ends = [0.0, *EDGES.tolist(), 1.0]
-    names = [f"arms with a probability from {a:g} to {b:g}" for a, b in zip(ends, ends[1:], strict=False)]
+    names = [f"arms with a probability from {a:g} to {b:g}" for a, b in pairwise(ends)]
     return _held("by_size", bins[rows, log.arm], sums, names)
 
 
@@ -123,6 +124,6 @@ def _sentence(fit: Fit, told: str) -> str:
         "" if fit.check != "by_weight" or fit.count > fit.expected else " Could it be drawn in all rounds?"
     )
     return (
-        f"The logged probabilities do not fit the arms drawn ({found}). Most so {where}.{cause} Values that are "
-        "weighed by them (IPS, SNIPS, doubly robust) are not to be trusted."
+        f"The logged probabilities do not fit the arms drawn ({found}). Most so {where}.{cause} Values that "
+        "are weighed by them (IPS, SNIPS, doubly robust) are not to be trusted."
     )
