@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
     from unfog.lab.trouble import trouble
-    from unfog.model.calibration import calibrate
     from unfog.model.deconvolution import deconvolve
+    from unfog.worlds.calibrated import calibrate
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
     from unfog.worlds.recorded import RecordedProblem
@@ -37,7 +37,7 @@ _HOME = {
     "LogisticProblem": "worlds.logistic",
     "RecordedProblem": "worlds.recorded",
     "TemporalProblem": "worlds.temporal",
-    "calibrate": "model.calibration",
+    "calibrate": "worlds.calibrated",
     "deconvolve": "model.deconvolution",
     "evaluate": "lab.evaluate",
     "figure": "lab.figures",
