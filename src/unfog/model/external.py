@@ -53,11 +53,11 @@ def calibrate_external(
         raise InputError("bias_cov", None, f"with a noise from elsewhere, {NEEDS}")
     known, spread = inputs.vector("bias", 0.0 if bias is None else bias, d), np.atleast_2d(np.cov(values.T))
     unsure = inputs.covariance("bias_cov", bias_cov, d)
-    law_error = np.hypot(standard.of_covariance(values), error)
-    _check_room(spread - noise, law_error)
+    seen = standard.of_covariance(values)
+    _check_room(spread, seen, noise, error)
     law = between(values, 1.0, noise, 1 / n)
     mean_error = np.sqrt(standard.of_mean(values) ** 2 + np.diag(unsure))
-    errs = Errors(mean_error, law_error, np.sqrt(np.diag(unsure)), error)
+    errs = Errors(mean_error, np.hypot(seen, error), np.sqrt(np.diag(unsure)), error)
     notes = () if np.allclose(law, spread - noise, rtol=1e-6) else (FLOOR,)
     found = Calibration(values.mean(axis=0) - known, law, known, noise, unsure, 0, None)
     return found._replace(errors=errs, design=Design(EXTERNAL, f"{n} readings", notes))
@@ -93,9 +93,11 @@ def _told_noise(
     return noise, standard.of_wishart(noise, 1.0) * share[:, None] * share
 
 
-def _check_room(left: Array, error: Array) -> None:
-    """Refuse noise that by far exceeds the whole spread of the readings."""
-    short = np.diag(left) + BEYOND * np.diag(error) < 0
+def _check_room(spread: Array, spread_error: Array, noise: Array, error: Array) -> None:
+    """Refuse noise that by far exceeds the whole spread of the readings: ratios, since both are variances."""
+    seen, told = np.diag(spread), np.diag(noise)
+    unsure = np.hypot(np.diag(spread_error) / seen, np.diag(error) / told)
+    short = np.log(told / seen) > BEYOND * unsure
     if short.any():
         where = int(np.argmax(short))
         said = f"the variance of coordinate {where} is larger than that of the readings themselves"

@@ -53,7 +53,7 @@ def calibrate_replicates(
     values, labels = _readings(noisy, replicates)
     d, means, sizes = values.shape[1], tables.group_means(values, labels), np.bincount(labels)
     n, away = len(means), values - means[labels]
-    _check(len(values) - n, n, away, means)
+    _check(values, away, means)
     noise = away.T @ away / (len(values) - n)
     blur = float((1 / sizes).mean())
     law = between(means, blur, noise, 1 / n)
@@ -86,9 +86,10 @@ def _readings(noisy: npt.ArrayLike, replicates: npt.ArrayLike | None) -> Reading
     return Readings(values[kept], tables.numbered("replicates", owners, kept, allowed))
 
 
-def _check(free: int, contexts: int, away: Array, means: Array) -> None:
+def _check(values: Array, away: Array, means: Array) -> None:
     """Refuse a study in which too little is repeated."""
-    d = away.shape[1]
+    contexts, d = means.shape
+    free = len(values) - contexts
     if free < d or contexts < d + 1:
         said = f"{free} readings beyond the first of their context, {contexts} contexts"
         said = "every context is read once" if free == 0 and contexts else said
@@ -97,9 +98,9 @@ def _check(free: int, contexts: int, away: Array, means: Array) -> None:
             " of contexts read once the noise must be told: noise_cov="
         )
         raise InputError("replicates", said, allowed)
-    tables.check_varies("noisy", away, means, "is the same in all readings of a context")
+    tables.check_varies("noisy", away, values, "is the same in all readings of a context")
     tables.check_independent("noisy", away)
-    tables.check_varies("noisy", means, means, "is the same for all contexts")
+    tables.check_varies("noisy", means, values, "is the same for all contexts")
 
 
 def _law_error(away: Readings, means: Array, noise: Array, blur: float) -> Array:

@@ -1,7 +1,7 @@
 """A calibration as people read it: each number with its standard error, coordinate by coordinate.
 
-Variances are shown as standard deviations, in the units of the readings; the error of s = sqrt(v) is that of v
-over 2 s. A number without an error is one that the study does not show: it was told, or taken for zero.
+Variances are shown as standard deviations, in the units of the readings; the error of s = sqrt(v) is that of
+v over 2 s. A number without an error is one that the study does not show: it was told, or taken for zero.
 """
 
 import numpy as np

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 
 import numpy.typing as npt
 
-from unfog.inputs import InputError, Numbers
+from unfog.inputs import InputError, Numbers, shown
 from unfog.model.calibration import Calibration
 from unfog.model.study import Asked, study
 from unfog.worlds.composed import LAWS
@@ -36,7 +36,7 @@ class Calibrated(Calibration):
         rewards of 0 and 1. Contexts and errors are drawn one by one: constants of time are left out.
         """
         if not (isinstance(world, type) and issubclass(world, Synthetic)):
-            raise InputError("world", world, "unfog.GaussianProblem or unfog.LogisticProblem")
+            raise InputError("world", shown(world), "unfog.GaussianProblem or unfog.LogisticProblem")
         laws = {name: getattr(self, name) for name in (*LAWS, "bias")}
         twice = sorted(fields.keys() & {*laws, "dim"})
         if twice:
