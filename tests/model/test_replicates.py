@@ -63,6 +63,16 @@ def test_an_error_that_repeats_looks_like_context(rng: np.random.Generator) -> N
     assert within(found.noise_cov, NOISE, found.errors.noise_cov)
 
 
+def test_noise_within_makes_the_law_of_contexts_less_sure(rng: np.random.Generator) -> None:
+    n, context, noise = 4000, 0.2, 1.0
+    true = np.sqrt(context) * rng.standard_normal((n, 1, 1))
+    found = calibrate_replicates(true + np.sqrt(noise) * rng.standard_normal((n, 2, 1)))
+    # Of Gaussian numbers: 2 v^2 / n for what lies between, a quarter of 2 noise^2 / n for what is taken off.
+    # The error is good to 1 in 30; without the second part it would be off by 1 in 6.
+    expected = np.sqrt((2 * (context + noise / 2) ** 2 + noise**2 / 2) / n)
+    np.testing.assert_allclose(found.errors.context_cov, expected, rtol=0.1)
+
+
 def test_contexts_that_do_not_show_stay_positive(rng: np.random.Generator) -> None:
     readings = Sensor(rng).read(np.zeros((30, 2, D)))
     found = calibrate_replicates(readings)
