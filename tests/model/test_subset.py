@@ -14,7 +14,7 @@ from unfog.model.subset import calibrate_subset
 
 def em(noisy: Array, true: Array, steps: int = 3000) -> tuple[Array, Array]:
     """Mean and covariance of (true, noisy), the likeliest ones, by EM over the truths that are missing."""
-    lost = np.isnan(true).any(1)
+    lost = np.asarray(np.isnan(true).any(1))
     mean, cov = np.zeros(2 * D), 10 * np.eye(2 * D)
     for _ in range(steps):
         gain = cov[:D, D:] @ np.linalg.inv(cov[D:, D:])

@@ -1,5 +1,7 @@
 """A study goes straight into the lab: `found.problem` is the world made by hand, known bias included."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,12 +12,13 @@ from unfog.lab.spec import build_problem, describe
 from unfog.model.channel import as_it_is, channel
 from unfog.simulate.draws import truth_draws
 from unfog.worlds.calibrated import Calibrated
+from unfog.worlds.synthetic import Synthetic
 
 SENSOR = Sensor(np.random.default_rng(6))
 TRUE = SENSOR.contexts(300)
 NOISY = SENSOR.read(TRUE)
 FOUND = unfog.calibrate(NOISY, TRUE)
-FIELDS = {"actions": 4, "features": "per_arm", "prior_cov": 0.3, "reward_var": 0.5}
+FIELDS: dict[str, Any] = {"actions": 4, "features": "per_arm", "prior_cov": 0.3, "reward_var": 0.5}
 
 
 def test_a_study_is_a_world_made_by_hand() -> None:
@@ -27,7 +30,7 @@ def test_a_study_is_a_world_made_by_hand() -> None:
         bias_cov=FOUND.bias_cov,
         **FIELDS,
     )
-    told = {"rounds": 40, "trials": 6, "agents": ["unfog", "naive", "oracle"]}
+    told: dict[str, Any] = {"rounds": 40, "trials": 6, "agents": ["unfog", "naive", "oracle"]}
     one, other = (unfog.run(problem, **told) for problem in (FOUND.problem(**FIELDS), hand))
     for name in other.data_vars:
         np.testing.assert_allclose(one[name], other[name], rtol=1e-8, atol=1e-10)
@@ -35,7 +38,7 @@ def test_a_study_is_a_world_made_by_hand() -> None:
 
 
 @pytest.mark.parametrize("world", [unfog.GaussianProblem, unfog.LogisticProblem])
-def test_the_known_bias_is_in_its_place(world: type) -> None:
+def test_the_known_bias_is_in_its_place(world: type[Synthetic]) -> None:
     fields = {name: value for name, value in FIELDS.items() if name != "reward_var"}
     problem, rounds = FOUND.problem(world, **fields), 20_000
     truth = problem.truth(truth_draws(3, [0], problem.truth_draws()))
