@@ -73,7 +73,7 @@ def _refuse_arms(log: Log, where: Where) -> None:
 def _refuse_contexts(log: Log, where: Where, called: Called) -> None:
     for part, values in (("context", log.noisy), ("true", log.true)):
         bad = np.abs(values) > LARGEST if values is not None else np.zeros((0, 0), bool)
-        if values is None or (at := first(bad.any(axis=1))) is None:
+        if values is None or (at := first(np.any(bad, axis=1, keepdims=True)[:, 0])) is None:
             continue
         j = int(np.argmax(bad[at]))
         name = f"{part}.{log.coordinates[j]}"
@@ -98,7 +98,7 @@ def _refuse_probability(log: Log, where: Where, name: str) -> None:
 def _refuse_probabilities(log: Log, where: Where) -> None:
     every = np.asarray(log.probabilities)
     bad = ~((every >= 0) & (every <= 1))
-    at = first(bad.any(axis=1))
+    at = first(np.any(bad, axis=1, keepdims=True)[:, 0])
     if at is not None:
         k = int(np.argmax(bad[at]))
         allowed = "a number from 0 to 1, 0 where the arm could not be drawn"
