@@ -60,10 +60,8 @@ def test_a_constant_law_is_the_chi_square_of_pearson() -> None:
     assert found.degrees == 3
     scores = np.abs(counts - 500 * law) / np.sqrt(500 * law * (1 - law))
     assert found.worst == f"arm {ARMS[int(scores.argmax())]!r}"
-    assert (found.count, found.expected) == (
-        counts[scores.argmax()],
-        pytest.approx(500 * law[scores.argmax()]),
-    )
+    assert found.found == counts[scores.argmax()]
+    assert found.expected == pytest.approx(500 * law[scores.argmax()])
 
 
 def test_bins_are_those_of_brute_force() -> None:
@@ -93,7 +91,7 @@ def test_weights_are_those_of_hotelling() -> None:
     expected = 400 * gap @ np.linalg.inv(np.cov(weights.T)) @ gap
     assert found.statistic == pytest.approx(expected, rel=1e-9)
     assert found.degrees == 4
-    assert f"the mean of 1 / p is {(1 / log.probability).mean():.4g} where there are 4 arms" in found.sentence
+    assert f"mean of 1 / p is {(1 / log.probability).mean():.4g}, of arms offered 4)" in found.sentence
     assert checks.fits(log) == (found,)
 
 
@@ -101,7 +99,23 @@ def test_arms_that_come_and_go_have_fewer_degrees() -> None:
     dice = np.random.default_rng(4)
     law = np.repeat([[0.3, 0.7, 0.0, 0.0], [0.0, 0.0, 0.4, 0.6]], 200, axis=0)
     arm = (law.cumsum(axis=1)[:, :-1] < dice.random((400, 1))).sum(axis=1)
-    assert checks.by_arm(log_of(law, arm)).degrees == 2
+    log = log_of(law, arm)
+    assert checks.by_arm(log).degrees == 2
+    alone = log._replace(probabilities=None, offered=law > 0)
+    assert checks.by_weight(alone).fits
+    assert not checks.by_weight(alone._replace(offered=None)).fits
+
+
+def test_sums_that_cannot_vary() -> None:
+    """Weights under a constant law always add up the same: few digits are let through, wrong laws are not."""
+    dice, law = np.random.default_rng(7), np.array([1, 2, 3, 3]) / 9
+    arm = dice.choice(4, 100_000, p=law)
+    for digits, fits in ((16, True), (3, True), (1, False)):
+        told = np.tile(law.round(digits), (len(arm), 1))
+        found = checks.by_weight(log_of(told, arm, every=False))
+        assert (found.fits, found.degrees) == (fits, 3 if fits else 4)
+    told = np.tile(law.round(3), (len(arm), 1))  # which sum to 0.999
+    assert [one.fits for one in checks.fits(log_of(told, arm))] == [True, True]
 
 
 def test_a_logger_that_is_certain_says_nothing() -> None:

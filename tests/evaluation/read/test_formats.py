@@ -102,7 +102,8 @@ def test_without_probabilities_of_all_arms(log: Log) -> None:
     even = read(table, arms=logs.ARMS, probability=0.25)
     np.testing.assert_array_equal(even.probabilities, np.full((log.rounds, 4), 0.25))
     np.testing.assert_array_equal(even.probability, 0.25)
-    assert even.unit is even.time is None
+    assert even.unit is None
+    assert even.time is None
 
 
 def test_numbered_arms_are_in_the_order_of_numbers() -> None:

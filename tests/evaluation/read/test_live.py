@@ -11,7 +11,6 @@ from tests.evaluation.read import logs
 from tests.live.ground import ARMS, Hand, opened, problem
 from tests.live.played import Player, terms
 from unfog.evaluation import checks
-from unfog.evaluation.log import Log
 from unfog.evaluation.read import live, read
 from unfog.inputs import InputError
 from unfog.live import Decision, Problem, spreadsheet
@@ -73,6 +72,8 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
     assert found.probabilities is not None
     assert found.probabilities[2, 0] == 0.0  # "a" was retired
     assert found.probabilities[4].tolist() == [0, 0, 1, 0]  # "c" was frozen
+    abc, bc, bd, all_ = [1, 1, 1, 0], [0, 1, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]
+    assert np.asarray(found.offered).astype(int).tolist() == [abc, abc, bc, bd, all_, all_]
     assert found.units == ("ann", "bob", "", "cy")
     assert np.asarray(found.unit).tolist() == [0, 1, 1, 2, 3, 0]
     assert np.isnan(found.noisy[0]).tolist() == [False, True]
@@ -199,10 +200,8 @@ def test_nothing_to_read(tmp_path: Path) -> None:
             read(vectors)
 
 
-def test_the_contracts_are_met_by_ours_alone(tmp_path: Path) -> None:
+def test_a_problem_is_no_store(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
-        walks = problem(store)
-        assert isinstance(store, live.Store)
-        assert isinstance(walks, live.Problem)
-        assert not isinstance(walks, live.Store)
-    assert not isinstance(Log, live.Store)
+        offered: list[object] = [store, problem(store), logs.simulated(3)]
+    assert [isinstance(one, live.Store) for one in offered] == [True, False, False]
+    assert [isinstance(one, live.Problem) for one in offered] == [False, True, False]

@@ -241,6 +241,7 @@ def spoilt(**parts: Any) -> Log:
             "row 1, arm: 4; allowed: a place in the list of arms: wait, send, 10, ca",
         ),
         (spoilt(unit=np.full(12, 3)), "row 1, unit: 3; allowed: a place in the list of units"),
+        (spoilt(offered=np.zeros((12, 4), bool)), "row 1, arm: .*; allowed: an arm that was offered"),
         (spoilt(arms=("a", "b", "c", "a")), "arms: a, b, c, a; allowed: each arm once"),
     ],
 )
