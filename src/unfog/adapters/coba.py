@@ -6,9 +6,9 @@
         CobaRegret(),
     )
 
-coba has no way to hand a learner a true context after its reward, or the time of a reading: agents that cannot
-do without true contexts are refused, and those that know of time take rounds for it. Environments, logs and
-regret are in adapters/coba_worlds.py.
+coba has no way to hand a learner a true context after its reward, or the time of a reading. Agents that
+cannot do without true contexts are refused, and those that know of time take rounds for it. Environments,
+logs and regret are in adapters/coba_worlds.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,8 +68,13 @@ class CobaLearner(Learner):  # type: ignore[misc]
         choice = self._ready(actions).decide(_numbers(context), arms=places)
         return actions[places.index(choice.arm)], choice.probability, {"choice": choice}
 
-    def learn(
-        self, context: Any, action: Any, reward: float, probability: float, choice: Choice | None = None
+    def learn(  # the probability is coba's to pass on, and no agent of ours needs it
+        self,
+        context: Any,
+        action: Any,
+        reward: float,
+        probability: float,  # noqa: ARG002
+        choice: Choice | None = None,
     ) -> None:
         """What an action has earned; without a decision of ours it is one that somebody else took."""
         if choice is None:

@@ -1,9 +1,9 @@
 """Problems, logs and regret for coba's experiments.
 
-`CobaEnvironment` is one trial of a problem as the lab plays it: contexts are the noisy ones, and the true ones
-are nowhere in it. Its arms are tuples of numbers: their vectors, or unit vectors where an arm has a name
-alone. Beside the reward of every arm an interaction has their regret, as `regrets`, which coba writes into its
-results and shows to no learner; `CobaRegret` keeps that of the arm that was chosen.
+`CobaEnvironment` is one trial of a problem as the lab plays it: contexts are the noisy ones, and the true
+ones are nowhere in it. Its arms are tuples of numbers: their vectors, or unit vectors where an arm has a name
+alone. Beside the reward of every arm an interaction has their regret, as `regrets`, which coba writes into
+its results and shows to no learner; `CobaRegret` keeps that of the arm that was chosen.
 
 `CobaLog` is a log of decisions (evaluation/log.py), for coba's own estimators of what a policy would earn.
 """

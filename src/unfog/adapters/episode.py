@@ -16,7 +16,7 @@ from unfog import inputs
 from unfog.agents import doors
 from unfog.features import FeatureMap
 from unfog.inputs import InputError
-from unfog.maths.arrays import Array, Bools
+from unfog.maths.arrays import Array, Bools, Ints
 from unfog.simulate import MOST_SEED, MOST_TRIALS
 from unfog.simulate.draws import Nature, truth_draws
 from unfog.simulate.engines.numpy import BLOCK, make_block
@@ -82,7 +82,7 @@ class Episode:
         return self.number % BLOCK
 
     def _emission(self) -> Emission:
-        """This round's, (1, ...)."""
+        """That of the round at hand, (1, ...)."""
         parts = self._block.emission[:-1]
         return Emission(*(None if x is None else x[:, self._place] for x in parts))  # type: ignore[arg-type]
 
@@ -117,7 +117,7 @@ class Episode:
             self._losses = paper.best[0] - np.stack(worth)
         return self._rewards(arms[None]), self._losses[:, self._place]
 
-    def _rewards(self, arms: Array) -> Array:
+    def _rewards(self, arms: Ints) -> Array:
         """Of arms (1, n) in the round at hand: (n,)."""
         scores = self._block.tables.true_context[0, self._place][arms]
         paid = self.problem.reward(scores, self._block.normals[:, self._place, None])

@@ -9,7 +9,7 @@ that it has in `unfog.run`; each further `reset()` begins the next trial of that
 
     info["round"]     the round of the observation, from 0
     info["regret"]    of the decision just taken
-    info["measured"]  which coordinates were measured, in worlds that lose some; the mean stands for a lost one
+    info["measured"]  which coordinates were measured, in worlds that lose some; a lost one reads the mean
     info["unit"]      whose context it is, in worlds with several units
     info["time"]      when it was read, in worlds with a clock
     info["revealed"]  {"round": t, "context": c}, the true context of round t, where that is shown
@@ -37,12 +37,7 @@ with explained("unfog.adapters.gymnasium"):
     from gymnasium import spaces
     from gymnasium.error import ResetNeeded
 
-WORLDS = {
-    "Gaussian": "gaussian",
-    "Logistic": "logistic",
-    "MovieLens": "movielens",
-    "AirQuality": "airquality",
-}
+WORLDS = ("Gaussian", "Logistic", "MovieLens", "AirQuality")
 
 
 class Env(gymnasium.Env[Array, np.int64]):
@@ -124,6 +119,6 @@ def make(kind: str, *, rounds: int = 1000, reveal: bool = False, **fields: Any) 
     return Env(build_problem(spec.problem), rounds=rounds, reveal=reveal)
 
 
-for _name, _kind in WORLDS.items():
-    if f"unfog/{_name}-v0" not in gymnasium.registry:
-        gymnasium.register(f"unfog/{_name}-v0", entry_point=f"{__name__}:make", kwargs={"kind": _kind})
+for _id, _kind in ((f"unfog/{name}-v0", name.lower()) for name in WORLDS):
+    if _id not in gymnasium.registry:
+        gymnasium.register(_id, entry_point=f"{__name__}:make", kwargs={"kind": _kind})

@@ -29,12 +29,12 @@ from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.river"):
     from river import stats
-    from river.bandit.base import ContextualPolicy
+    from river.bandit.base import ArmID, ContextualPolicy
 
 WAITING = 1000  # decisions whose rewards may still come; the oldest is forgotten
 
 
-class RiverPolicy(ContextualPolicy):  # type: ignore[misc]
+class RiverPolicy(ContextualPolicy):
     """An agent that is told the laws of a problem.
 
     `arms` and `coordinates` are names, in the order of the problem; numbers from 0 unless told. `features`
@@ -46,7 +46,7 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]
         agent: str | Agent,
         problem: Problem,
         features: FeatureMap | None = None,
-        arms: Sequence[Hashable] | None = None,
+        arms: Sequence[ArmID] | None = None,
         coordinates: Sequence[Hashable] | None = None,
         reward_obj: Any = None,
         burn_in: int = 0,
@@ -64,7 +64,7 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]
         self._coordinates = _named("coordinates", coordinates, dim)
         self._open: dict[bytes, list[Choice]] = {}
 
-    def _pull(self, arm_ids: Sequence[Hashable], context: Mapping[Hashable, Any]) -> Hashable:
+    def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]
         noisy, ids = self._noisy(context), list(arm_ids)
         choice = self._decider.decide(noisy, arms=[self._place(arm) for arm in ids])
         self._open.setdefault(noisy.tobytes(), []).append(choice)
@@ -72,7 +72,7 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]
             self._take(next(iter(self._open)))
         return next(arm for arm in ids if self._place(arm) == choice.arm)
 
-    def update(self, arm_id: Hashable, context: Mapping[Hashable, Any], *args: Any, **kwargs: Any) -> None:
+    def update(self, arm_id: ArmID, context: Mapping[Any, Any], *args: Any, **kwargs: Any) -> None:
         """The reward of an arm in a context; of what river passes on, it is the first."""
         noisy, place = self._noisy(context), self._place(arm_id)
         [reward, *_] = [*args, *kwargs.values()]
@@ -81,7 +81,7 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]
             choice = self._decider.follow(noisy, place)
         choice.arm = place  # the reading was observed already, whoever chose the arm
         self._decider.learn(choice, reward)
-        super().update(arm_id, context, *args, **kwargs)
+        super().update(arm_id, context, *args, **kwargs)  # type: ignore[no-untyped-call]
 
     def _take(self, key: bytes) -> Choice | None:
         """The first decision that waits for this context's reward."""
@@ -93,12 +93,12 @@ class RiverPolicy(ContextualPolicy):  # type: ignore[misc]
             del self._open[key]
         return choice
 
-    def _place(self, arm: Hashable) -> int:
+    def _place(self, arm: ArmID) -> int:
         if arm not in self._places:
             raise InputError("arm", arm, ", ".join(map(str, self._places)))
         return self._places[arm]
 
-    def _noisy(self, context: Mapping[Hashable, Any]) -> Array:
+    def _noisy(self, context: Mapping[Any, Any]) -> Array:
         if not isinstance(context, Mapping):
             raise InputError("context", context, "a dict of noisy readings by the name of the coordinate")
         if unknown := [name for name in context if name not in self._coordinates]:
@@ -118,7 +118,7 @@ def _named(field: str, names: Sequence[Hashable] | None, number: int) -> list[Ha
 def evaluate(
     policies: Sequence[Any], env: Any, n_episodes: int = 20, seed: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """river's `bandit.evaluate` with contexts: a row a step, of policies side by side in equal episodes.
+    """The loop of river's `bandit.evaluate` with contexts: a row a step, policies in equal episodes.
 
     `env` is an environment of gymnasium whose observations are arrays; where it tells the regret of a step,
     so does the row.
