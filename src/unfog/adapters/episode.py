@@ -57,9 +57,7 @@ class Episode:
 
     def __init__(self, problem: Problem, seed: int, trial: int = 0) -> None:
         """Before the first round."""
-        inputs.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
-        if problem.asked:
-            raise InputError("problem.reveal", "asked", "random or every: here nobody can ask")
+        refuse(problem)
         inputs.count("seed", seed, 0, MOST_SEED)
         inputs.count("trial", trial, 0, MOST_TRIALS)
         self.problem, self.number = problem, 0
@@ -123,6 +121,13 @@ class Episode:
         paid = self.problem.reward(scores, self._block.normals[:, self._place, None])
         doors.reward("problem.reward", paid, self.problem.rewards.kind)
         return paid[0]
+
+
+def refuse(problem: Problem) -> None:
+    """Complain of what is no world, and of one that waits to be asked."""
+    inputs.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+    if problem.asked:
+        raise InputError("problem.reveal", "asked", "random or every: here nobody can ask")
 
 
 def _vectors(problem: Problem, drawn: Array | None) -> Array | None:

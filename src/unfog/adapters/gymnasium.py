@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from unfog import inputs
-from unfog.adapters.episode import Episode, Reading
+from unfog.adapters.episode import Episode, Reading, refuse
 from unfog.adapters.missing import explained
 from unfog.inputs import LARGEST
 from unfog.lab.spec import build_problem, parse
@@ -47,7 +47,7 @@ class Env(gymnasium.Env[Array, np.int64]):
 
     def __init__(self, problem: Problem, *, rounds: int = 1000, reveal: bool = False) -> None:
         """For so many rounds an episode; with `reveal`, true contexts are shown as the problem has it."""
-        inputs.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+        refuse(problem)
         self.problem, self.rounds = problem, inputs.count("rounds", rounds)
         self.reveal = inputs.flag("reveal", reveal)
         dim = len(problem.knowledge().context_mean)
