@@ -12,6 +12,7 @@ import unfog
 from tests.adapters.test_agent import fixed, readings
 from tests.adapters.test_gymnasium import _truths
 from tests.problems import random_problem
+from unfog.adapters.agent import Decider
 from unfog.adapters.coba import CobaEnvironment, CobaLearner, CobaLog, CobaRegret
 from unfog.adapters.gymnasium import Env
 from unfog.evaluation.log import Log
@@ -146,6 +147,21 @@ def test_a_propensity_is_that_of_the_next_choice() -> None:
         action, chance, more = learner.predict(context, actions)
         assert np.isclose(chance, chances[actions.index(action)])
         learner.learn(context, action, 0.3, chance, **more)
+
+
+def test_actions_may_be_fewer_and_in_any_order() -> None:
+    """An arm is known by its action, not by its place in the list."""
+    learner, decider = (
+        CobaLearner("alg1", fixed(), arms=list("pqrs"), seed=1),
+        Decider("alg1", fixed(), seed=1),
+    )
+    for t, noisy in enumerate(readings(30)):
+        offered = [["s", "q"], ["r", "s", "p"], ["q", "p", "s", "r"]][t % 3]
+        choice = decider.decide(noisy, arms=["pqrs".index(action) for action in offered])
+        action, chance, more = learner.predict(tuple(noisy), offered)
+        assert (action, chance) == ("pqrs"[choice.arm], choice.probability)
+        decider.learn(choice, float(noisy[0]))
+        learner.learn(tuple(noisy), action, float(noisy[0]), chance, **more)
 
 
 def test_what_coba_cannot_carry_is_refused() -> None:

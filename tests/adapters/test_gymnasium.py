@@ -122,7 +122,7 @@ def test_so_it_has_with_rewards_of_0_or_1(agent: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["temporal", "temporal:lag=4"])
 def test_so_it_has_in_time(agent: str) -> None:
-    _agree(unfog.TemporalProblem(dim=2, actions=4), agent)
+    _agree(unfog.TemporalProblem(dim=2, actions=4, revealed=0.2), agent)
 
 
 def _agree(problem: Problem, agent: str) -> None:
