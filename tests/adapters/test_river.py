@@ -40,7 +40,7 @@ def test_contexts_and_arms_go_by_name() -> None:
         if t % 3 == 0:
             del given["y"]
         if t % 5 == 0:
-            given["x"] = None  # type: ignore[assignment]
+            given["x"] = None
         lost = np.array([given.get(name) is None for name in NAMES])
         offered: list[int | str] = ["d", "b"] if t % 2 else list("dcba")
         places = ["abcd".index(str(arm)) for arm in offered]
