@@ -7,9 +7,11 @@ noise ~ N(0, N). What comes out is the posterior of c given x and what was learn
 
 the law that the agents' denoisers have (`unfog.agents.denoise`), so that any library may stand behind it. Its
 mean as a regressor is regression calibration (R. J. Carroll, D. Ruppert, L. A. Stefanski, C. M. Crainiceanu,
-*Measurement Error in Nonlinear Models*, chapter 4); draws of it are multiple imputation (D. B. Rubin, *Multiple
-Imputation for Nonresponse in Surveys*). The arithmetic is in `unfog.adapters.denoising`.
+*Measurement Error in Nonlinear Models*, chapter 4); draws of it are multiple imputation (D. B. Rubin,
+*Multiple Imputation for Nonresponse in Surveys*). The arithmetic is in `unfog.adapters.denoising`.
 """
+
+# ruff: noqa: N803, ARG002 (scikit-learn calls readings X, and hands every transformer a y)
 
 from collections.abc import Hashable, Iterator
 from typing import Any, Self
@@ -117,7 +119,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         With a law of contexts that is told, no `fit` is needed before.
         """
         noisy = self._one(x)
-        rows = Rows(noisy[None], [group], np.zeros(1, np.intp), None)
+        rows = Rows(noisy[None], [told.device(group)], np.zeros(1, np.intp), None)
         found: Array = self._output(rows, noise_cov, self.source_)[0]
         self._keep(fitting.more(self.fitted_, self._now(noise_cov, rows), rows))
         return found

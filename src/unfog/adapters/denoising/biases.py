@@ -57,12 +57,9 @@ def learnt(biases: Biases, law: Context, noise: Array, rows: Rows) -> Biases:
         return biases
     known = dict(biases.known)
     for part in _parts(*rows.noisy.shape):
-        noises, truths = (
-            noise[part] if noise.ndim == 3 else noise,
-            None if rows.true is None else rows.true[part],
-        )
+        of, truths = rows.of[part], None if rows.true is None else rows.true[part]
+        noises = noise[part] if noise.ndim == 3 else noise
         terms = _terms(law, noises, rows.noisy[part] - biases.offset, truths)
-        of = rows.of[part]
         order = np.argsort(of, kind="stable")
         for mine in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
             device = rows.devices[of[mine[0]]]

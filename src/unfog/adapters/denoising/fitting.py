@@ -89,7 +89,7 @@ def _calibrated(told: Told, rows: Rows) -> Calibration | None:
 
 
 def _pools(rows: Rows, noise: Array, offset: Array, several: bool) -> dict[int, Moments]:
-    """Sums of the rows of each device, if they are kept apart; of those whose contexts are known, under -1."""
+    """Sums of the rows of each device, if kept apart; of those whose contexts are known, under -1."""
     best, pool = rows.noisy - offset, rows.of if several else np.zeros(len(rows.of), np.intp)
     if rows.true is not None:
         hidden = np.isnan(rows.true)
@@ -106,7 +106,7 @@ def _pools(rows: Rows, noise: Array, offset: Array, several: bool) -> dict[int, 
 
 
 def _mean(pools: dict[int, Moments], several: bool) -> Array:
-    """Of known contexts; else of devices, so that one which reads often does not count for more; else of all."""
+    """Of known contexts; else of devices, each as one, however often it reads; else of all rows."""
     if several and -1 in pools:
         return pools[-1].mean
     counts = np.stack([np.diag(pool.count) for pool in pools.values()])

@@ -16,7 +16,6 @@ import numpy as np
 
 from unfog.adapters.denoising.biases import CELLS, Biases
 from unfog.adapters.denoising.told import Rows
-from unfog.agents.denoise.incomplete import conditional
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.model.shrinkage import Shrinkage, masked_shrinkage, posterior_mean
@@ -60,11 +59,10 @@ def _means(shrunk: Shrinkage, rows: Array, bias: Array, lost: Bools) -> Array:
 def _filled(law: Context, rows: Array, lost: Bools) -> Iterator[Block]:
     """Without any error rows stay as they are, to the bit, and only gaps are filled."""
     for chosen, first in _alike(lost, np.zeros(len(rows), np.intp)):
-        yield (
-            Block(chosen, *conditional(law.mean, law.cov, rows[chosen]))
-            if lost[first].any()
-            else Block(chosen, rows[chosen], np.zeros_like(law.cov))
-        )
+        gaps = lost[first].astype(np.float64)
+        shrunk = masked_shrinkage(law.mean, law.cov, np.zeros_like(law.cov), 1 - gaps)
+        found = _means(shrunk, rows[chosen], np.zeros_like(law.mean), lost[first])
+        yield Block(chosen, np.where(lost[first], found, rows[chosen]), shrunk.cov * gaps * gaps[:, None])
 
 
 def _each(

@@ -1,6 +1,6 @@
 """What callers of the transformer tell of a noise, of devices and of true contexts, checked at the door.
 
-A noise is told once for all rows, or once a row: `noises` gives one covariance (d, d), or one a row (n, d, d).
+A noise is told once for all rows, or once a row: `noises` gives a covariance (d, d), or one a row (n, d, d).
 A coordinate that is measured without error has the variance zero.
 """
 
@@ -50,11 +50,18 @@ def noises(field: str, value: object, rows: int | None, dim: int) -> Array:
     elif given.shape in ((dim, dim), (rows, dim, dim)):
         found = given
     elif given.shape == (rows, dim):
-        found = diagonal_matrix(given)
+        _check_variances(field, given, allowed)
+        return diagonal_matrix(given)
     else:
         raise InputError(field, f"has shape {given.shape}", allowed)
     _check(field, found, allowed)
     return (found + found.mT) / 2
+
+
+def _check_variances(field: str, given: Array, allowed: str) -> None:
+    if (given < 0).any():
+        row, column = (int(i) for i in np.argwhere(given < 0)[0])
+        raise InputError(field, f"row {row}, column {column} is {given[row, column]:g}", allowed)
 
 
 def _check(field: str, covs: Array, allowed: str) -> None:
@@ -81,13 +88,26 @@ def labels(groups: npt.ArrayLike | None, rows: int) -> tuple[list[Hashable], Int
     given, allowed = np.asarray(groups), f"a label for each of the {rows} rows, a number or a text"
     if given.shape != (rows,):
         raise InputError("groups", f"has shape {given.shape}", allowed)
+    if given.dtype.kind in "iuU":
+        names, of = np.unique(given, return_inverse=True)
+        return names.tolist(), of
     each = given.tolist()
-    bad = [i for i, label in enumerate(each) if not isinstance(label, str | int | float) or label != label]
+    bad = [i for i, label in enumerate(each) if not _is_label(label)]
     if bad:
         raise InputError("groups", f"row {bad[0]} has {each[bad[0]]!r}", allowed)
-    names = list(dict.fromkeys(each))
-    place = {name: i for i, name in enumerate(names)}
-    return list(names), np.array([place[label] for label in each], np.intp)
+    place = {name: i for i, name in enumerate(dict.fromkeys(each))}
+    return list(place), np.array([place[label] for label in each], np.intp)
+
+
+def device(group: object) -> Hashable:
+    """The label of one device; None for the one that has no name."""
+    if group is None or _is_label(group):
+        return group
+    raise InputError("group", group, "a number or a text; None where there is one device alone")
+
+
+def _is_label(label: object) -> bool:
+    return isinstance(label, str | int | float | np.generic) and bool(label == label)
 
 
 def truths(true: npt.ArrayLike | None, like: Array) -> Array | None:
