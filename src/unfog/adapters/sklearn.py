@@ -26,14 +26,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unfog import inputs
 from unfog.adapters.denoising import fitting, told
 from unfog.adapters.denoising.fitting import Fitted
-from unfog.adapters.denoising.outputs import OUTPUTS, endings, written
+from unfog.adapters.denoising.outputs import endings, written
 from unfog.adapters.denoising.rows import Block, blocks
 from unfog.adapters.denoising.told import Rows, Told
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-
-KINDS = ("exact", "drift")
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -83,7 +81,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         `noise_cov` stands before that of the constructor, and may be one a row: (n, d) or (n, d, d).
         """
         noisy = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        self.told_ = self._told(noisy.shape[1])
+        self.told_ = told.channel(self.get_params(), noisy.shape[1])
         noise = self.told_.noise if noise_cov is None else told.noises("noise_cov", noise_cov, *noisy.shape)
         self._keep(fitting.fit(self.told_._replace(noise=noise), _rows(noisy, groups, true)))
         return self
@@ -133,6 +131,21 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
             mean[block.rows], cov[block.rows] = block.mean, block.cov
         return Context(mean, cov)
 
+    def bias(self, group: Hashable = None) -> Context:
+        """Mean (d,) and covariance (d, d) of a device's bias; a new device has that of all."""
+        check_is_fitted(self)
+        return Context(*self.fitted_.biases.of(told.device(group)))
+
+    @property
+    def bias_(self) -> Array:
+        """The mean of the bias of readings without a group, (d,)."""
+        return self.fitted_.biases.of(None)[0]
+
+    @property
+    def bias_cov_(self) -> Array:
+        """Its covariance, (d, d)."""
+        return self.fitted_.biases.of(None)[1]
+
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """The names of the columns: those of X; with `_sd` behind for deviations, `_draw1` … for draws."""
         names = super().get_feature_names_out(input_features)
@@ -145,23 +158,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.output == "draws"
         return tags
-
-    def _told(self, dim: int) -> Told:
-        """What the constructor was told, checked."""
-        inputs.one_of("kind", self.kind, KINDS)
-        inputs.one_of("output", self.output, OUTPUTS)
-        inputs.count("draws", self.draws, most=10_000)
-        if (self.kind == "drift") != (self.walk_cov is not None):
-            allowed = "the covariance of a step of the bias, for the kind drift; None for others"
-            raise InputError("walk_cov", self.walk_cov, allowed)
-        covs = {
-            name: None if value is None else inputs.covariance(name, value, dim)
-            for name in ("bias_cov", "context_cov", "walk_cov")
-            for value in [vars(self)[name]]
-        }
-        noise = None if self.noise_cov is None else told.noises("noise_cov", self.noise_cov, None, dim)
-        mean = None if self.context_mean is None else inputs.vector("context_mean", self.context_mean, dim)
-        return Told(noise, covs["bias_cov"], mean, covs["context_cov"], covs["walk_cov"])
 
     def _now(self, noise_cov: Any, rows: Rows) -> Told:
         """With the noise of the rows at hand, where it is told."""
@@ -189,7 +185,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """A fit to no rows at all."""
         if self.context_mean is None or self.context_cov is None:
             raise NotFittedError("call fit first, or tell context_mean and context_cov")
-        self.told_, self.n_features_in_ = self._told(dim), dim
+        self.told_, self.n_features_in_ = told.channel(self.get_params(), dim), dim
         self._keep(fitting.fit(self.told_, _rows(np.empty((0, dim)), None)))
 
     def _keep(self, fitted: Fitted) -> None:
@@ -199,7 +195,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         self.fitted_ = fitted
         self.context_mean_, self.context_cov_ = fitted.law
         self.noise_cov_ = fitted.noise
-        self.bias_, self.bias_cov_ = fitted.biases.of(None)
 
     def _blocks(self, rows: Rows, noise_cov: Any) -> Iterator[Block]:
         noise = self._now(noise_cov, rows).noise

@@ -41,13 +41,18 @@ class Biases:
 
 def unseen(offset: Array, cov: Array | None, walk: Array | None = None) -> Biases:
     """Before any reading."""
-    prior = None if cov is None else State(np.linalg.inv(cov), np.zeros_like(offset))
+    prior = None if cov is None else _state(np.zeros_like(offset), cov)
     return Biases(offset=offset, prior=prior, known={}, walk=walk)
+
+
+def _state(mean: Array, cov: Array) -> State:
+    precision: Array = np.linalg.inv(cov)
+    return State(precision, matvec(precision, mean))
 
 
 def moments(state: State) -> tuple[Array, Array]:
     """Mean and covariance."""
-    cov = np.linalg.inv(state.precision)
+    cov: Array = np.linalg.inv(state.precision)
     return matvec(cov, state.natural_mean), cov
 
 
@@ -96,6 +101,5 @@ def _folded(state: State, terms: State, walk: Array | None) -> State:
         return state.plus(State(terms.precision.sum(0), terms.natural_mean.sum(0)))
     for precision, natural_mean in zip(*terms, strict=True):
         mean, cov = moments(state.plus(State(precision, natural_mean)))
-        stepped = np.linalg.inv(cov + walk)
-        state = State(stepped, matvec(stepped, mean))
+        state = _state(mean, cov + walk)
     return state

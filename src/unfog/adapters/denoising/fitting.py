@@ -109,7 +109,7 @@ def _mean(pools: dict[int, Moments], several: bool) -> Array:
     """Of known contexts; else of devices, each as one, however often it reads; else of all rows."""
     if several and -1 in pools:
         return pools[-1].mean
-    counts = np.stack([np.diag(pool.count) for pool in pools.values()])
+    counts = np.stack([np.diag(pool.both) for pool in pools.values()])
     means = np.stack([pool.mean for pool in pools.values()])
     weights = (counts > 0).astype(np.float64) if several else counts
     centre = next(iter(pools.values())).centre
@@ -126,8 +126,8 @@ def _spread(
         return told.bias_cov if several or told.mean is not None or -1 in pools else None
     if pairs is not None:
         return pairs.bias_cov
-    whole = [pool for i, pool in pools.items() if i >= 0 and np.diag(pool.count).all()]
+    whole = [pool for i, pool in pools.items() if i >= 0 and np.diag(pool.both).all()]
     if not several or len(whole) < 2:
         return None
-    sizes = np.array([np.diag(pool.count).min() for pool in whole])
+    sizes = np.array([np.diag(pool.both).min() for pool in whole])
     return between(np.stack([pool.mean for pool in whole]), float((1 / sizes).mean()), cov, 1 / sizes.sum())

@@ -25,7 +25,7 @@ class Moments(NamedTuple):
     """Sums over rows about a centre; entry [j, k] is over the rows that have both coordinates."""
 
     centre: Array  # (d,)
-    count: Array  # (d, d)
+    both: Array  # (d, d)  how many they are
     total: Array  # (d, d)  of coordinate j
     product: Array  # (d, d)
     noise: Array  # (d, d)  of the covariances of their noise
@@ -33,12 +33,12 @@ class Moments(NamedTuple):
     @property
     def mean(self) -> Array:
         """Of each coordinate; the centre where there was none."""
-        return self.centre + np.diag(self.total) / np.maximum(np.diag(self.count), 1)
+        return self.centre + np.diag(self.total) / np.maximum(np.diag(self.both), 1)
 
     @property
     def scatter(self) -> Array:
         """About the mean of the same rows."""
-        return self.product - self.total * self.total.T / np.maximum(self.count, 1)
+        return self.product - self.total * self.total.T / np.maximum(self.both, 1)
 
 
 def summed(rows: Array, noise: Array, centre: Array | None = None) -> Moments:
@@ -60,15 +60,15 @@ def plus(before: Moments, rows: Array, noise: Array) -> Moments:
 
 def noise_mean(pools: Sequence[Moments]) -> Array:
     """The mean covariance of the noise."""
-    count = np.maximum(sum(pool.count for pool in pools), 1)
+    count = np.maximum(sum(pool.both for pool in pools), 1)
     return np.asarray(sum(pool.noise for pool in pools) / count)
 
 
 def context_cov(pools: Sequence[Moments]) -> Array:
     """The covariance of contexts; of each pool about a mean of its own."""
-    degrees = sum(np.maximum(pool.count - 1, 0) for pool in pools)
+    degrees = sum(np.maximum(pool.both - 1, 0) for pool in pools)
     whole = sum(pool.scatter for pool in pools) / np.maximum(degrees, 1)
-    rows = max(1.0, float(np.max(sum(pool.count for pool in pools))))
+    rows = max(1.0, float(np.max(sum(pool.both for pool in pools))))
     return without(regular(whole), noise_mean(pools), 1 / (1 + rows))
 
 

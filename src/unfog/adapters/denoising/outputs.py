@@ -8,8 +8,6 @@ from unfog.adapters.denoising.rows import Block
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import singular_root
 
-OUTPUTS = ("mean", "mean+sd", "draws")
-
 
 def endings(output: str, draws: int) -> tuple[str, ...]:
     """What is behind the names of columns, copy by copy."""

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.adapters.denoising.biases import CELLS, Biases
+from unfog.adapters.denoising.biases import Biases
 from unfog.adapters.denoising.told import Rows
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.model.shrinkage import Shrinkage, masked_shrinkage, posterior_mean
 
+CELLS = 2**16  # numbers of a batch of matrices that are made at once: they stay near the processor
 CODED = 40  # coordinates whose pattern of gaps is told by one whole number
 
 

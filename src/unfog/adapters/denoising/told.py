@@ -4,8 +4,8 @@ A noise is told once for all rows, or once a row: `noises` gives a covariance (d
 A coordinate that is measured without error has the variance zero.
 """
 
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from unfog import inputs
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints, diagonal_matrix
 
+KINDS = ("exact", "drift")
+OUTPUTS = ("mean", "mean+sd", "draws")
 LEAST = 1e-15  # smallest eigenvalue of a correlation matrix that is not taken for zero
 
 
@@ -34,6 +36,28 @@ class Rows(NamedTuple):
     devices: list[Hashable]
     of: Ints  # (n,)
     true: Array | None  # (n, d)  not a number where not known
+
+
+def channel(settings: Mapping[str, Any], dim: int) -> Told:
+    """What the transformer's settings say, for rows of so many coordinates."""
+    inputs.one_of("kind", settings["kind"], KINDS)
+    inputs.one_of("output", settings["output"], OUTPUTS)
+    inputs.count("draws", settings["draws"], most=10_000)
+    walk, mean, noise = settings["walk_cov"], settings["context_mean"], settings["noise_cov"]
+    if (settings["kind"] == "drift") != (walk is not None):
+        allowed = "the covariance of a step of the bias, for the kind drift; None for others"
+        raise InputError("walk_cov", walk, allowed)
+    bias_cov, context_cov, walk_cov = (
+        None if settings[name] is None else inputs.covariance(name, settings[name], dim)
+        for name in ("bias_cov", "context_cov", "walk_cov")
+    )
+    return Told(
+        None if noise is None else noises("noise_cov", noise, None, dim),
+        bias_cov,
+        None if mean is None else inputs.vector("context_mean", mean, dim),
+        context_cov,
+        walk_cov,
+    )
 
 
 def noises(field: str, value: object, rows: int | None, dim: int) -> Array:
