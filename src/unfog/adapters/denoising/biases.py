@@ -46,13 +46,13 @@ def unseen(offset: Array, cov: Array | None, walk: Array | None = None) -> Biase
 
 
 def _state(mean: Array, cov: Array) -> State:
-    precision: Array = np.linalg.inv(cov)
+    precision = cov.__array_namespace__().linalg.inv(cov)
     return State(precision, matvec(precision, mean))
 
 
 def moments(state: State) -> tuple[Array, Array]:
     """Mean and covariance."""
-    cov: Array = np.linalg.inv(state.precision)
+    cov = state.precision.__array_namespace__().linalg.inv(state.precision)
     return matvec(cov, state.natural_mean), cov
 
 

@@ -96,7 +96,7 @@ def _pools(rows: Rows, noise: Array, offset: Array, several: bool) -> dict[int, 
         best = np.where(hidden, best, rows.true)
         noise = noise * (hidden[:, :, None] & hidden[:, None, :])
         pool = np.where(hidden.any(-1), pool, -1)
-    centre = moments.summed(best, noise[:0] if noise.ndim == 3 else noise).centre
+    centre = moments.middle(best)
     if not len(pool):
         return {0: moments.summed(best, noise, centre)}
     return {

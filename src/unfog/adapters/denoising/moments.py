@@ -45,11 +45,16 @@ def summed(rows: Array, noise: Array, centre: Array | None = None) -> Moments:
     """The sums of rows (n, d), not a number where lost, whose noise is (d, d) or (n, d, d)."""
     seen = (~np.isnan(rows)).astype(np.float64)
     if centre is None:
-        centre = np.nansum(rows, axis=0) / np.maximum(seen.sum(0), 1)
+        centre = middle(rows)
     away = np.where(seen > 0, rows - centre, 0.0)
     count = seen.T @ seen
     blur = noise * count if noise.ndim == 2 else np.einsum("nj,nk,njk->jk", seen, seen, noise)
     return Moments(centre, count, away.T @ seen, away.T @ away, blur)
+
+
+def middle(rows: Array) -> Array:
+    """The mean of what is there, zero where nothing is: sums about it lose no digits."""
+    return np.asarray(np.nansum(rows, axis=0) / np.maximum((~np.isnan(rows)).sum(0), 1))
 
 
 def plus(before: Moments, rows: Array, noise: Array) -> Moments:
