@@ -156,7 +156,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """Gaps are welcome, and draws are drawn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.non_deterministic = self.output == "draws"
+        tags.non_deterministic = self.output == "draws" and self.random_state is None
         return tags
 
     def _now(self, noise_cov: Any, rows: Rows) -> Told:
