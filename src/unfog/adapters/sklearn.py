@@ -153,10 +153,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         return np.array([f"{name}{end}" for end in ends for name in names], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Gaps are welcome, and draws are drawn."""
+        """Gaps are welcome; draws depend on the place of a row, which scikit-learn calls non-deterministic."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.non_deterministic = self.output == "draws" and self.random_state is None
+        tags.non_deterministic = self.output == "draws"
         return tags
 
     def _now(self, noise_cov: Any, rows: Rows) -> Told:

@@ -141,7 +141,7 @@ def test_few_true_contexts_do_for_many_readings() -> None:
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_devices_have_biases_of_their_own(pairs: bool) -> None:
-    """50 devices of 200 rows, a fifth with true contexts or none: what is believed of each is as sure as said.
+    """50 devices of 200 rows, a fifth with true contexts or none: beliefs about each are as sure as said.
 
     150 squared distances in units of what is believed have the mean 1; 4.5 standard errors are 0.52. The mean
     of all biases, which readings alone cannot tell from the mean of contexts, is taken off.
@@ -160,6 +160,29 @@ def test_devices_have_biases_of_their_own(pairs: bool) -> None:
     assert (np.abs(np.diag(new.cov) / np.diag(BIAS_COV) - 1) < 4.5 * np.sqrt(2 / 49)).all()
     whose, anybody = (found.transform(drawn.noisy, groups=groups) - drawn.true for groups in (of, None))
     assert ((whose**2).mean(0) < (anybody**2).mean(0)).all()
+
+
+def test_devices_count_alike_for_the_mean_and_apart_for_the_spread() -> None:
+    """One device reads nine times as often as the other; about means of their own, both show one spread."""
+    noisy, of = readings(60, seed=15, devices=1).noisy, np.repeat([0, 1], [54, 6])
+    noisy[of == 1] += [5.0, -8.0, 40.0]
+    found = Denoiser(0.1 * NOISE_COV).fit(noisy, groups=of)
+    often, seldom = noisy[of == 0], noisy[of == 1]
+    np.testing.assert_allclose(found.context_mean_, (often.mean(0) + seldom.mean(0)) / 2, rtol=1e-10)
+    spread = (53 * np.cov(often.T) + 5 * np.cov(seldom.T)) / 58
+    np.testing.assert_allclose(found.context_cov_, spread - 0.1 * NOISE_COV, rtol=1e-9)
+    blur = (1 / 54 + 1 / 6) / 2 * (found.context_cov_ + 0.1 * NOISE_COV)
+    apart = np.outer(*2 * [often.mean(0) - seldom.mean(0)]) / 2
+    assert np.diag(apart - blur) == pytest.approx(np.diag(found.bias("new").cov), rel=0.01)
+
+
+def test_known_contexts_need_no_device() -> None:
+    """Their mean and their spread are those of contexts, however devices differ."""
+    drawn, of = readings(400, seed=16, devices=4), np.arange(400) % 4
+    contexts = drawn.true + 10.0 * of[:, None]
+    found = Denoiser().fit(drawn.noisy + 10.0 * of[:, None], true=contexts, groups=of)
+    np.testing.assert_allclose(found.context_mean_, contexts.mean(0), rtol=1e-10)
+    np.testing.assert_allclose(found.context_cov_, np.cov(contexts.T), rtol=1e-9)
 
 
 def test_a_bias_that_all_share_is_part_of_a_mean_that_is_not_told() -> None:
