@@ -153,7 +153,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         return np.array([f"{name}{end}" for end in ends for name in names], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Gaps are welcome; draws depend on the place of a row, which scikit-learn calls non-deterministic."""
+        """Gaps are welcome; draws depend on a row's place, which scikit-learn calls non-deterministic."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.output == "draws"

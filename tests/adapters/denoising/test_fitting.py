@@ -163,17 +163,17 @@ def test_devices_have_biases_of_their_own(pairs: bool) -> None:
 
 
 def test_devices_count_alike_for_the_mean_and_apart_for_the_spread() -> None:
-    """One device reads nine times as often as the other; about means of their own, both show one spread."""
-    noisy, of = readings(60, seed=15, devices=1).noisy, np.repeat([0, 1], [54, 6])
-    noisy[of == 1] += [5.0, -8.0, 40.0]
+    """Five devices that read now often, now seldom; about means of their own, all show one spread."""
+    sizes = np.array([30, 6, 8, 11, 5])
+    noisy, of = readings(60, seed=15).noisy, np.repeat(np.arange(5), sizes)
+    noisy += (np.random.default_rng(4).normal(size=(5, DIM)) * [9.0, 20.0, 70.0])[of]
     found = Denoiser(0.1 * NOISE_COV).fit(noisy, groups=of)
-    often, seldom = noisy[of == 0], noisy[of == 1]
-    np.testing.assert_allclose(found.context_mean_, (often.mean(0) + seldom.mean(0)) / 2, rtol=1e-10)
-    spread = (53 * np.cov(often.T) + 5 * np.cov(seldom.T)) / 58
-    np.testing.assert_allclose(found.context_cov_, spread - 0.1 * NOISE_COV, rtol=1e-9)
-    blur = (1 / 54 + 1 / 6) / 2 * (found.context_cov_ + 0.1 * NOISE_COV)
-    apart = np.outer(*2 * [often.mean(0) - seldom.mean(0)]) / 2
-    assert np.diag(apart - blur) == pytest.approx(np.diag(found.bias("new").cov), rel=0.01)
+    means = np.stack([noisy[of == i].mean(0) for i in range(5)])
+    np.testing.assert_allclose(found.context_mean_, means.mean(0), rtol=1e-10)
+    whole = (noisy - means[of]).T @ (noisy - means[of]) / 55
+    np.testing.assert_allclose(found.context_cov_, whole - 0.1 * NOISE_COV, rtol=1e-9)
+    expected = np.cov(means.T) - whole * (1 / sizes).mean()
+    np.testing.assert_allclose(found.bias("new").cov, expected, rtol=1e-9)
 
 
 def test_known_contexts_need_no_device() -> None:
