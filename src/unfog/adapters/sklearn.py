@@ -81,7 +81,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         `noise_cov` stands before that of the constructor, and may be one a row: (n, d) or (n, d, d).
         """
         noisy = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        self.told_ = told.channel(self.get_params(), noisy.shape[1])
+        self.told_, self.source_ = self._start(noisy.shape[1])
         noise = self.told_.noise if noise_cov is None else told.noises("noise_cov", noise_cov, *noisy.shape)
         self._keep(fitting.fit(self.told_._replace(noise=noise), _rows(noisy, groups, true)))
         return self
@@ -185,13 +185,16 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """A fit to no rows at all."""
         if self.context_mean is None or self.context_cov is None:
             raise NotFittedError("call fit first, or tell context_mean and context_cov")
-        self.told_, self.n_features_in_ = told.channel(self.get_params(), dim), dim
+        self.told_, self.source_ = self._start(dim)
+        self.n_features_in_ = dim
         self._keep(fitting.fit(self.told_, _rows(np.empty((0, dim)), None)))
+
+    def _start(self, dim: int) -> tuple[Told, Any]:
+        """The settings, checked, and where the draws of `transform_one` come from."""
+        return told.channel(self.get_params(), dim), check_random_state(self.random_state)
 
     def _keep(self, fitted: Fitted) -> None:
         """What was found, under the names that scikit-learn's users look for."""
-        if not hasattr(self, "fitted_"):
-            self.source_ = check_random_state(self.random_state)
         self.fitted_ = fitted
         self.context_mean_, self.context_cov_ = fitted.law
         self.noise_cov_ = fitted.noise
