@@ -77,7 +77,7 @@ def by_weight(log: Log) -> Fit:
     weights = np.zeros((n, k))
     weights[np.arange(n), log.arm] = 1 / log.probability
     gap = weights.sum(axis=0) - n
-    cov = np.cov(weights, rowvar=False) * n
+    cov = np.cov(weights, rowvar=False) * n if n > 1 else np.zeros((k, k))
     names = [f"arm {name!r}" for name in log.arms]
     told = f"the mean of 1 / p is {weights.sum() / n:.4g} where there are {k} arms"
     return _judged("by_weight", gap, cov, np.full(k, float(n)), names, told)

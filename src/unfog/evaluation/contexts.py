@@ -16,12 +16,14 @@ import numpy as np
 from unfog.agents.denoise.incomplete import Incomplete, Parameters, State, conditional, context_of, term_of
 from unfog.evaluation.log import Log
 from unfog.features import Context
-from unfog.maths.arrays import Array, Ints
-from unfog.model.channel import Channel, standard
+from unfog.maths.arrays import Array, Bools, Ints
+from unfog.model.channel import Channel, Units, as_it_is, standard
+
+FLAT = 1e-12  # a spread that is less of the mean is none
 
 
 class Believed(NamedTuple):
-    """Gaussian beliefs about n contexts, in an agent's units; rounds of one kind share a covariance."""
+    """Gaussian beliefs about n contexts, in the units asked for; rounds of one kind share a covariance."""
 
     mean: Array  # (n, d)
     kind: Ints  # (n,)
@@ -38,33 +40,48 @@ class Believed(NamedTuple):
         return Context(self.mean[places], cov)
 
 
-def believed(channel: Channel | None, log: Log) -> Believed:
-    """With a channel, the posterior; without one readings are taken for the truth, as far as they go."""
-    return _as_read(log) if channel is None else _denoised(channel, log, seen=False)
+def believed(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
+    """With a channel, the posterior; without one readings are taken for the truth, as far as they go.
+
+    In deviations from the mean, or in the caller's `own` units.
+    """
+    return _as_read(log, own) if channel is None else _denoised(channel, log, own, seen=False)
 
 
-def seen(channel: Channel | None, log: Log) -> Believed:
+def seen(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
     """Likewise, but of each round with its noisy context alone: what a policy can know of it.
 
     What all true contexts say of the bias is used.
     """
-    return _as_read(log) if channel is None else _denoised(channel, log, seen=True)
+    return _as_read(log, own) if channel is None else _denoised(channel, log, own, seen=True)
 
 
-def _as_read(log: Log) -> Believed:
+def units_of(channel: Channel, own: bool) -> Units:
+    """Deviations from the mean, or the caller's own units."""
+    return as_it_is(channel) if own else standard(channel)
+
+
+def _as_read(log: Log, own: bool) -> Believed:
     """Readings as they are; what was lost of one is filled in from the rest of it."""
-    lost = np.isnan(log.noisy)
-    mean, d = np.nanmean(log.noisy, axis=0), log.noisy.shape[1]
+    lost, d = np.isnan(log.noisy), log.noisy.shape[1]
+    mean = mean_reading(log)
     centred = np.where(lost, 0.0, log.noisy - mean)
     pairs = np.maximum((~lost).T.astype(float) @ ~lost, 1)
     cov = centred.T @ centred / pairs
-    scale = np.sqrt(np.maximum(np.diag(cov), np.finfo(float).tiny))
+    spread = np.sqrt(np.diag(cov))
+    scale = np.where(spread > FLAT * np.abs(mean), spread, 1.0)  # a constant has none, but for rounding
     found = centred / scale
-    nothing = np.zeros((1, d, d))
     if lost.any():
         correlation = _definite(cov / scale / scale[:, None])
         found = conditional(np.zeros(d), correlation, (log.noisy - mean) / scale).mean
-    return Believed(found, np.zeros(log.rounds, np.intp), nothing)
+    found = mean + scale * found if own else found
+    return Believed(found, np.zeros(log.rounds, np.intp), np.zeros((1, d, d)))
+
+
+def mean_reading(log: Log) -> Array:
+    """Of each coordinate (d,); zero for one that was always lost."""
+    there = ~np.isnan(log.noisy)
+    return np.asarray(np.where(there, log.noisy, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 
 
 def _definite(correlation: Array) -> Array:
@@ -73,9 +90,9 @@ def _definite(correlation: Array) -> Array:
     return correlation + max(1e-6 - least, 0.0) * np.eye(len(correlation))
 
 
-def _denoised(channel: Channel, log: Log, *, seen: bool) -> Believed:
+def _denoised(channel: Channel, log: Log, own: bool, *, seen: bool) -> Believed:
     """The posterior with what the whole log says of each unit's bias."""
-    units = standard(channel)
+    units = units_of(channel, own)
     nothing = np.zeros(0)
     known = channel.told(units, prior_mean=nothing, prior_cov=nothing)
     noisy = units.read(log.noisy)
@@ -100,16 +117,24 @@ class _Pattern(NamedTuple):
 
 
 def _patterns(parameters: Parameters, noisy: Array, true: Array) -> tuple[list[_Pattern], Ints]:
-    seen = np.concat([np.isnan(noisy), np.isnan(true)], axis=1) @ (1 << np.arange(2 * noisy.shape[1]))
-    codes, first, place = np.unique(seen, return_index=True, return_inverse=True)
+    place = _same(np.concat([np.isnan(noisy), np.isnan(true)], axis=1))
     found = []
-    for number in range(len(codes)):
-        rows, one = np.flatnonzero(place == number), first[number]
+    for number in range(int(place.max()) + 1):
+        rows = np.flatnonzero(place == number)
+        one = rows[0]
         term, context = term_of(parameters, noisy[one], true[one])
         centre = conditional(parameters.mean, parameters.context_cov, true[rows]).mean
         away = np.where(np.isnan(noisy[rows]), 0.0, noisy[rows] - centre)
         found.append(_Pattern(rows, term, context, away, centre))
     return found, place
+
+
+def _same(gaps: Bools) -> Ints:
+    """Numbers from 0 that are equal where rows (n, p) are."""
+    place = np.zeros(len(gaps), np.intp)
+    for byte in np.packbits(gaps, axis=1).T:
+        place = np.unique(place * 256 + byte, return_inverse=True)[1]
+    return place
 
 
 def _posterior(state: State, patterns: list[_Pattern], place: Ints, whose: Ints) -> Believed:

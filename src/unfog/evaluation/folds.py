@@ -21,8 +21,13 @@ STEPS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.
 class Fold(NamedTuple):
     """Rounds to learn from, and rounds to speak of."""
 
-    train: Ints
+    train: Ints  # in the order of time
     test: Ints
+
+    def learns(self, block: Ints) -> bool:
+        """Whether it learns from the rounds that another fold speaks of: from all of them, or from none."""
+        place = int(np.searchsorted(self.train, block[0]))
+        return place < len(self.train) and bool(self.train[place] == block[0])
 
 
 def across(rounds: int) -> Iterator[Fold]:
