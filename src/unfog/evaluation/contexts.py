@@ -99,11 +99,10 @@ def _denoised(channel: Channel, log: Log, own: bool, *, seen: bool) -> Believed:
     true = np.full_like(noisy, np.nan) if log.true is None else units.inside(log.true)
     parameters = Incomplete(pairs=True).setup(known, None)
     whose = np.zeros(log.rounds, np.intp) if log.unit is None else log.unit
-    patterns = _patterns(parameters, noisy, true)
-    state = _state(parameters, patterns[0], whose)
-    if seen and log.true is not None:
-        patterns = _patterns(parameters, noisy, np.full_like(noisy, np.nan))
-    return _posterior(state, *patterns, whose)
+    told = _patterns(parameters, noisy, true)
+    hidden = seen and log.true is not None
+    asked = _patterns(parameters, noisy, np.full_like(noisy, np.nan)) if hidden else told
+    return _posterior(_state(parameters, told, whose), told, asked, whose)
 
 
 class _Pattern(NamedTuple):
@@ -112,21 +111,30 @@ class _Pattern(NamedTuple):
     rows: Ints
     term: State  # its precision is what each of them says of the bias
     context: Context  # of one of them, without its reading
-    away: Array  # (rows, d)  chat - m, zero where it was lost
-    centre: Array  # (rows, d)  m, the mean given what is known of the true context
 
 
-def _patterns(parameters: Parameters, noisy: Array, true: Array) -> tuple[list[_Pattern], Ints]:
+class _Patterns(NamedTuple):
+    """All of them, and every round's numbers."""
+
+    all: list[_Pattern]
+    place: Ints  # (n,)  of each round's
+    centre: Array  # (n, d)  m, the mean given what is known of the true context
+    away: Array  # (n, d)  chat - m, zero where it was lost
+    natural: Array  # (n, d)  what each round says of the bias: E (chat - m)
+
+
+def _patterns(parameters: Parameters, noisy: Array, true: Array) -> _Patterns:
     place = _same(np.concat([np.isnan(noisy), np.isnan(true)], axis=1))
-    found = []
+    found, centre, natural = list[_Pattern](), np.empty_like(noisy), np.empty_like(noisy)
     for number in range(int(place.max()) + 1):
         rows = np.flatnonzero(place == number)
-        one = rows[0]
-        term, context = term_of(parameters, noisy[one], true[one])
-        centre = conditional(parameters.mean, parameters.context_cov, true[rows]).mean
-        away = np.where(np.isnan(noisy[rows]), 0.0, noisy[rows] - centre)
-        found.append(_Pattern(rows, term, context, away, centre))
-    return found, place
+        term, context = term_of(parameters, noisy[rows[0]], true[rows[0]])
+        centre[rows] = conditional(parameters.mean, parameters.context_cov, true[rows]).mean
+        found.append(_Pattern(rows, term, context))
+    away = np.where(np.isnan(noisy), 0.0, noisy - centre)
+    for rows, term, _ in found:
+        natural[rows] = away[rows] @ term.precision
+    return _Patterns(found, place, centre, away, natural)
 
 
 def _same(gaps: Bools) -> Ints:
@@ -137,27 +145,31 @@ def _same(gaps: Bools) -> Ints:
     return place
 
 
-def _posterior(state: State, patterns: list[_Pattern], place: Ints, whose: Ints) -> Believed:
-    bias = np.linalg.solve(state.precision, state.natural_mean[..., None])[..., 0]
-    mean = np.empty((len(whose), bias.shape[1]))
-    for rows, term, context, away, centre in patterns:
-        mean[rows] = centre + (away - bias[whose[rows]]) @ (context.cov @ term.precision).T
-    kinds, kind = np.unique(place * len(bias) + whose, return_inverse=True)
-    covs = []
-    for number, one in (divmod(int(code), len(bias)) for code in kinds):
-        mine, pattern = State(state.precision[one], state.natural_mean[one]), patterns[number]
-        covs.append(context_of(mine, pattern.term, pattern.context).cov)
-    return Believed(mean, kind, np.stack(covs))
+def _posterior(state: State, told: _Patterns, asked: _Patterns, whose: Ints) -> Believed:
+    """With the state of `told`, contexts as far as they are known in `asked`.
+
+    A round of which less may be known than was told says less of the bias, too: else its own true context
+    would be seen through the bias.
+    """
+    kinds, kind = np.unique(told.place * len(state.precision) + whose, return_inverse=True)
+    order = np.argsort(kind, kind="stable")
+    mean, covs = np.empty_like(told.away), np.empty((len(kinds), *state.precision.shape[1:]))
+    for number, rows in enumerate(np.split(order, np.cumsum(np.bincount(kind))[:-1])):
+        unit, old = whose[rows[0]], told.all[told.place[rows[0]]].term
+        _, term, context = asked.all[asked.place[rows[0]]]
+        natural = state.natural_mean[unit] + (asked.natural[rows] - told.natural[rows])
+        mine = State(state.precision[unit] + (term.precision - old.precision), natural)
+        bias = np.linalg.solve(mine.precision, natural.T).T
+        mean[rows] = asked.centre[rows] + (asked.away[rows] - bias) @ (context.cov @ term.precision).T
+        covs[number] = context_of(mine._replace(natural_mean=natural[0]), term, context).cov
+    return Believed(mean, kind, covs)
 
 
-def _state(parameters: Parameters, patterns: list[_Pattern], whose: Ints) -> State:
+def _state(parameters: Parameters, told: _Patterns, whose: Ints) -> State:
     """What all rounds of each unit say of its bias: (units, d, d) and (units, d)."""
-    units, d = int(whose.max()) + 1, len(parameters.mean)
-    start = Incomplete(pairs=True).start(parameters)
-    state = State(np.tile(start.precision, (units, 1, 1)), np.zeros((units, d)))
-    for rows, term, _, away, _ in patterns:
-        mine = whose[rows]
-        number = np.bincount(mine, minlength=units)[:, None, None]
-        total = np.stack([np.bincount(mine, column, minlength=units) for column in away.T], axis=1)
-        state = state.plus(State(number * term.precision, total @ term.precision))
-    return state
+    units = int(whose.max()) + 1
+    precision = np.tile(Incomplete(pairs=True).start(parameters).precision, (units, 1, 1))
+    for rows, term, _ in told.all:
+        precision = precision + np.bincount(whose[rows], minlength=units)[:, None, None] * term.precision
+    total = [np.bincount(whose, column, minlength=units) for column in told.natural.T]
+    return State(precision, np.stack(total, axis=1))

@@ -80,8 +80,8 @@ def adaptive(policy: Array, probabilities: Array | None, weight: Array) -> Array
     if probabilities is None:
         square = weight**2
     else:
-        there = probabilities > 0
-        square = np.where(there, policy**2 / np.where(there, probabilities, 1.0), 0.0).sum(axis=1)
+        nothing = np.zeros_like(policy)
+        square = np.divide(policy**2, probabilities, out=nothing, where=probabilities > 0).sum(axis=1)
     size = max(SHORTEST, -(-n // STRETCHES))
     starts = np.arange(0, n, size)
     means = np.add.reduceat(square, starts) / np.diff([*starts, n])

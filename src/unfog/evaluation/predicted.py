@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.evaluation.contexts import Believed
-from unfog.evaluation.folds import Fold, gathered
+from unfog.evaluation.folds import Fold
 from unfog.evaluation.model import Data, Model, fit, in_parts, rows_of, solved, summed
 from unfog.evaluation.sums import Sums
 from unfog.maths.arrays import Array
@@ -28,13 +28,13 @@ class Predicted(NamedTuple):
     def fitted(self) -> Array:
         """One for rounds of which a model speaks that has seen others, zero for the rest: (n,)."""
         said = [np.full(len(fold.test), float(len(fold.train) > 0)) for fold in self.folds]
-        return gathered(self.folds, said)
+        return np.concat(said)
 
     def asked(self, contexts: Believed) -> Array:
         """What the same models say of other beliefs about the contexts: (n, K)."""
         data = self.data._replace(contexts=contexts)
         pairs = zip(self.folds, self.models, strict=True)
-        return gathered(self.folds, [model.predict(data, fold.test) for fold, model in pairs])
+        return np.concat([model.predict(data, fold.test) for fold, model in pairs])
 
     def wobble(self, policy: Array, corrected: Array | None = None) -> Array:
         """By how much each round moves the sum of scores through the models that are fitted on it: (n,).
@@ -69,7 +69,7 @@ def predicted(data: Data, folds: list[Fold]) -> Predicted:
     alike = data.contexts.alike
     models = _by_blocks(data, folds) if alike else [fit(data, fold.train) for fold in folds]
     parts = [model.predict(data, fold.test) for fold, model in zip(folds, models, strict=True)]
-    return Predicted(gathered(folds, parts), data, folds, models)
+    return Predicted(np.concat(parts), data, folds, models)
 
 
 def _by_blocks(data: Data, folds: list[Fold]) -> list[Model]:

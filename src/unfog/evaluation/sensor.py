@@ -87,10 +87,8 @@ def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
     table, number = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
     for _ in range(number):
         added = source.standard_normal(log.noisy.shape) @ root.T
-        table += (
-            liked(scene.across.asked(seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)))
-            / number
-        )
+        context = seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)
+        table += liked(scene.across.asked(context)) / number
         tick(1)
     return scored(scene, table)
 
@@ -121,11 +119,8 @@ def _by_model(scene: Scene, extra: Array, level: float) -> float:
     noisy = true + normals[:, 1] @ _root(noise).T
     shrunk = shrinkage(mean, cov, noise)
     features, model = scene.features, scene.across.models[0]
-    liked_best = (
-        features.design(Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov))
-        .scores(model.theta)
-        .argmax(axis=1)
-    )
+    context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
+    liked_best = features.design(context).scores(model.theta).argmax(axis=1)
     paid = features.at(true).scores(model.theta)
     return model.offset + float(np.take_along_axis(paid, liked_best[:, None], axis=1).mean())
 
