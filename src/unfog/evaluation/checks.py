@@ -87,7 +87,7 @@ def by_weight(log: Log) -> Fit:
     offered = np.ones((n, k)) if log.offered is None else log.offered.astype(np.float64)
     surplus = -offered
     surplus[np.arange(n), log.arm] += 1 / log.probability
-    cov = np.cov(surplus, rowvar=False) * n
+    cov = np.cov(surplus, rowvar=False) * n if n > 1 else np.zeros((k, k))
     names = [f"arm {name!r}" for name in log.arms]
     told = f"the mean of 1 / p is {(1 / log.probability).mean():.4g}, of arms offered {offered.sum() / n:.4g}"
     return _judged("by_weight", surplus.sum(axis=0), cov, offered.sum(axis=0), names, told)

@@ -16,12 +16,14 @@ import numpy as np
 from unfog.agents.denoise.incomplete import Incomplete, Parameters, State, conditional, context_of, term_of
 from unfog.evaluation.log import Log
 from unfog.features import Context
-from unfog.maths.arrays import Array, Ints
-from unfog.model.channel import Channel, standard
+from unfog.maths.arrays import Array, Bools, Ints
+from unfog.model.channel import Channel, Units, as_it_is, standard
+
+FLAT = 1e-12  # a spread that is less of the mean is none
 
 
 class Believed(NamedTuple):
-    """Gaussian beliefs about n contexts, in an agent's units; rounds of one kind share a covariance."""
+    """Gaussian beliefs about n contexts, in the units asked for; rounds of one kind share a covariance."""
 
     mean: Array  # (n, d)
     kind: Ints  # (n,)
@@ -38,33 +40,48 @@ class Believed(NamedTuple):
         return Context(self.mean[places], cov)
 
 
-def believed(channel: Channel | None, log: Log) -> Believed:
-    """With a channel, the posterior; without one readings are taken for the truth, as far as they go."""
-    return _as_read(log) if channel is None else _denoised(channel, log, seen=False)
+def believed(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
+    """With a channel, the posterior; without one readings are taken for the truth, as far as they go.
+
+    In deviations from the mean, or in the caller's `own` units.
+    """
+    return _as_read(log, own) if channel is None else _denoised(channel, log, own, seen=False)
 
 
-def seen(channel: Channel | None, log: Log) -> Believed:
+def seen(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
     """Likewise, but of each round with its noisy context alone: what a policy can know of it.
 
     What all true contexts say of the bias is used.
     """
-    return _as_read(log) if channel is None else _denoised(channel, log, seen=True)
+    return _as_read(log, own) if channel is None else _denoised(channel, log, own, seen=True)
 
 
-def _as_read(log: Log) -> Believed:
+def units_of(channel: Channel, own: bool) -> Units:
+    """Deviations from the mean, or the caller's own units."""
+    return as_it_is(channel) if own else standard(channel)
+
+
+def _as_read(log: Log, own: bool) -> Believed:
     """Readings as they are; what was lost of one is filled in from the rest of it."""
-    lost = np.isnan(log.noisy)
-    mean, d = np.nanmean(log.noisy, axis=0), log.noisy.shape[1]
+    lost, d = np.isnan(log.noisy), log.noisy.shape[1]
+    mean = mean_reading(log)
     centred = np.where(lost, 0.0, log.noisy - mean)
     pairs = np.maximum((~lost).T.astype(float) @ ~lost, 1)
     cov = centred.T @ centred / pairs
-    scale = np.sqrt(np.maximum(np.diag(cov), np.finfo(float).tiny))
+    spread = np.sqrt(np.diag(cov))
+    scale = np.where(spread > FLAT * np.abs(mean), spread, 1.0)  # a constant has none, but for rounding
     found = centred / scale
-    nothing = np.zeros((1, d, d))
     if lost.any():
         correlation = _definite(cov / scale / scale[:, None])
         found = conditional(np.zeros(d), correlation, (log.noisy - mean) / scale).mean
-    return Believed(found, np.zeros(log.rounds, np.intp), nothing)
+    found = mean + scale * found if own else found
+    return Believed(found, np.zeros(log.rounds, np.intp), np.zeros((1, d, d)))
+
+
+def mean_reading(log: Log) -> Array:
+    """Of each coordinate (d,); zero for one that was always lost."""
+    there = ~np.isnan(log.noisy)
+    return np.asarray(np.where(there, log.noisy, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 
 
 def _definite(correlation: Array) -> Array:
@@ -73,20 +90,19 @@ def _definite(correlation: Array) -> Array:
     return correlation + max(1e-6 - least, 0.0) * np.eye(len(correlation))
 
 
-def _denoised(channel: Channel, log: Log, *, seen: bool) -> Believed:
+def _denoised(channel: Channel, log: Log, own: bool, *, seen: bool) -> Believed:
     """The posterior with what the whole log says of each unit's bias."""
-    units = standard(channel)
+    units = units_of(channel, own)
     nothing = np.zeros(0)
     known = channel.told(units, prior_mean=nothing, prior_cov=nothing)
     noisy = units.read(log.noisy)
     true = np.full_like(noisy, np.nan) if log.true is None else units.inside(log.true)
     parameters = Incomplete(pairs=True).setup(known, None)
     whose = np.zeros(log.rounds, np.intp) if log.unit is None else log.unit
-    patterns = _patterns(parameters, noisy, true)
-    state = _state(parameters, patterns[0], whose)
-    if seen and log.true is not None:
-        patterns = _patterns(parameters, noisy, np.full_like(noisy, np.nan))
-    return _posterior(state, *patterns, whose)
+    told = _patterns(parameters, noisy, true)
+    hidden = seen and log.true is not None
+    asked = _patterns(parameters, noisy, np.full_like(noisy, np.nan)) if hidden else told
+    return _posterior(_state(parameters, told, whose), told, asked, whose)
 
 
 class _Pattern(NamedTuple):
@@ -95,44 +111,65 @@ class _Pattern(NamedTuple):
     rows: Ints
     term: State  # its precision is what each of them says of the bias
     context: Context  # of one of them, without its reading
-    away: Array  # (rows, d)  chat - m, zero where it was lost
-    centre: Array  # (rows, d)  m, the mean given what is known of the true context
 
 
-def _patterns(parameters: Parameters, noisy: Array, true: Array) -> tuple[list[_Pattern], Ints]:
-    seen = np.concat([np.isnan(noisy), np.isnan(true)], axis=1) @ (1 << np.arange(2 * noisy.shape[1]))
-    codes, first, place = np.unique(seen, return_index=True, return_inverse=True)
-    found = []
-    for number in range(len(codes)):
-        rows, one = np.flatnonzero(place == number), first[number]
-        term, context = term_of(parameters, noisy[one], true[one])
-        centre = conditional(parameters.mean, parameters.context_cov, true[rows]).mean
-        away = np.where(np.isnan(noisy[rows]), 0.0, noisy[rows] - centre)
-        found.append(_Pattern(rows, term, context, away, centre))
-    return found, place
+class _Patterns(NamedTuple):
+    """All of them, and every round's numbers."""
+
+    all: list[_Pattern]
+    place: Ints  # (n,)  of each round's
+    centre: Array  # (n, d)  m, the mean given what is known of the true context
+    away: Array  # (n, d)  chat - m, zero where it was lost
+    natural: Array  # (n, d)  what each round says of the bias: E (chat - m)
 
 
-def _posterior(state: State, patterns: list[_Pattern], place: Ints, whose: Ints) -> Believed:
-    bias = np.linalg.solve(state.precision, state.natural_mean[..., None])[..., 0]
-    mean = np.empty((len(whose), bias.shape[1]))
-    for rows, term, context, away, centre in patterns:
-        mean[rows] = centre + (away - bias[whose[rows]]) @ (context.cov @ term.precision).T
-    kinds, kind = np.unique(place * len(bias) + whose, return_inverse=True)
-    covs = []
-    for number, one in (divmod(int(code), len(bias)) for code in kinds):
-        mine, pattern = State(state.precision[one], state.natural_mean[one]), patterns[number]
-        covs.append(context_of(mine, pattern.term, pattern.context).cov)
-    return Believed(mean, kind, np.stack(covs))
+def _patterns(parameters: Parameters, noisy: Array, true: Array) -> _Patterns:
+    place = _same(np.concat([np.isnan(noisy), np.isnan(true)], axis=1))
+    found, centre, natural = list[_Pattern](), np.empty_like(noisy), np.empty_like(noisy)
+    for number in range(int(place.max()) + 1):
+        rows = np.flatnonzero(place == number)
+        term, context = term_of(parameters, noisy[rows[0]], true[rows[0]])
+        centre[rows] = conditional(parameters.mean, parameters.context_cov, true[rows]).mean
+        found.append(_Pattern(rows, term, context))
+    away = np.where(np.isnan(noisy), 0.0, noisy - centre)
+    for rows, term, _ in found:
+        natural[rows] = away[rows] @ term.precision
+    return _Patterns(found, place, centre, away, natural)
 
 
-def _state(parameters: Parameters, patterns: list[_Pattern], whose: Ints) -> State:
+def _same(gaps: Bools) -> Ints:
+    """Numbers from 0 that are equal where rows (n, p) are."""
+    place = np.zeros(len(gaps), np.intp)
+    for byte in np.packbits(gaps, axis=1).T:
+        place = np.unique(place * 256 + byte, return_inverse=True)[1]
+    return place
+
+
+def _posterior(state: State, told: _Patterns, asked: _Patterns, whose: Ints) -> Believed:
+    """With the state of `told`, contexts as far as they are known in `asked`.
+
+    A round of which less may be known than was told says less of the bias, too: else its own true context
+    would be seen through the bias.
+    """
+    kinds, kind = np.unique(told.place * len(state.precision) + whose, return_inverse=True)
+    order = np.argsort(kind, kind="stable")
+    mean, covs = np.empty_like(told.away), np.empty((len(kinds), *state.precision.shape[1:]))
+    for number, rows in enumerate(np.split(order, np.cumsum(np.bincount(kind))[:-1])):
+        unit, old = whose[rows[0]], told.all[told.place[rows[0]]].term
+        _, term, context = asked.all[asked.place[rows[0]]]
+        natural = state.natural_mean[unit] + (asked.natural[rows] - told.natural[rows])
+        mine = State(state.precision[unit] + (term.precision - old.precision), natural)
+        bias = np.linalg.solve(mine.precision, natural.T).T
+        mean[rows] = asked.centre[rows] + (asked.away[rows] - bias) @ (context.cov @ term.precision).T
+        covs[number] = context_of(mine._replace(natural_mean=natural[0]), term, context).cov
+    return Believed(mean, kind, covs)
+
+
+def _state(parameters: Parameters, told: _Patterns, whose: Ints) -> State:
     """What all rounds of each unit say of its bias: (units, d, d) and (units, d)."""
-    units, d = int(whose.max()) + 1, len(parameters.mean)
-    start = Incomplete(pairs=True).start(parameters)
-    state = State(np.tile(start.precision, (units, 1, 1)), np.zeros((units, d)))
-    for rows, term, _, away, _ in patterns:
-        mine = whose[rows]
-        number = np.bincount(mine, minlength=units)[:, None, None]
-        total = np.stack([np.bincount(mine, column, minlength=units) for column in away.T], axis=1)
-        state = state.plus(State(number * term.precision, total @ term.precision))
-    return state
+    units = int(whose.max()) + 1
+    precision = np.tile(Incomplete(pairs=True).start(parameters).precision, (units, 1, 1))
+    for rows, term, _ in told.all:
+        precision = precision + np.bincount(whose[rows], minlength=units)[:, None, None] * term.precision
+    total = [np.bincount(whose, column, minlength=units) for column in told.natural.T]
+    return State(precision, np.stack(total, axis=1))

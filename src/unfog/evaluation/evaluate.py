@@ -1,5 +1,6 @@
 """What would other policies have earned on this log? Values with intervals, and what they rest on."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -46,11 +47,9 @@ def asked(estimators: Any, learning: bool) -> list[str]:
     """The names of estimators, checked; replay is for agents that learn."""
     if estimators is None:
         return [*DEFAULT_ESTIMATORS, *([REPLAY] if learning else [])]
-    given = (
-        [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else list(estimators)
-    )
-    if not given:
-        raise InputError("estimators", "none", ", ".join([*ESTIMATORS, REPLAY]))
+    given = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else estimators
+    if not isinstance(given, Sequence) or not given:
+        raise InputError("estimators", given or "none", ", ".join([*ESTIMATORS, REPLAY]))
     for name in given:
         inputs.one_of("estimators", name, [*ESTIMATORS, REPLAY])
     return list(dict.fromkeys(given))

@@ -4,6 +4,8 @@ across    blocks of time; each is predicted by a model of all the others. For lo
 forward   each block is predicted by a model of the blocks before it, the first by none. What a learning
           logger did in later rounds hangs on the rewards of earlier ones, so that a model which has seen
           later rounds has seen something of this one's reward, too.
+
+Both go through the rounds in the order of time, and speak of each once.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Ints
 
 BLOCKS = 5
 STEPS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # where blocks begin
@@ -21,8 +23,13 @@ STEPS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.
 class Fold(NamedTuple):
     """Rounds to learn from, and rounds to speak of."""
 
-    train: Ints
+    train: Ints  # in the order of time
     test: Ints
+
+    def learns(self, block: Ints) -> bool:
+        """Whether it learns from the rounds that another fold speaks of: from all of them, or from none."""
+        place = int(np.searchsorted(self.train, block[0]))
+        return place < len(self.train) and bool(self.train[place] == block[0])
 
 
 def across(rounds: int) -> Iterator[Fold]:
@@ -41,9 +48,3 @@ def forward(rounds: int) -> Iterator[Fold]:
 
 
 Folds = Callable[[int], Iterator[Fold]]
-
-
-def gathered(folds: list[Fold], parts: list[Array]) -> Array:
-    """What was said of each fold's rounds, in the order of rounds."""
-    order = np.argsort(np.concat([fold.test for fold in folds]))
-    return np.concat(parts)[order]

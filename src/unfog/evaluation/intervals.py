@@ -64,6 +64,8 @@ def value(scores: Scores, time: Array | None = None) -> Value:
     if total == 0:
         return Value(np.nan, np.nan, np.full(n, np.nan))
     mean = float((h * scores.numerator).sum()) / total
+    if np.count_nonzero(weight) < 2:  # one round says nothing of how much rounds vary
+        return Value(mean, np.nan, np.full(n, np.nan))
     moved = (h * scores.numerator - weight * mean) / total
     if scores.wobble is not None:
         moved = moved + scores.wobble / n
@@ -78,12 +80,13 @@ def adaptive(policy: Array, probabilities: Array | None, weight: Array) -> Array
     if probabilities is None:
         square = weight**2
     else:
-        there = probabilities > 0
-        square = np.where(there, policy**2 / np.where(there, probabilities, 1.0), 0.0).sum(axis=1)
+        nothing = np.zeros_like(policy)
+        square = np.divide(policy**2, probabilities, out=nothing, where=probabilities > 0).sum(axis=1)
     size = max(SHORTEST, -(-n // STRETCHES))
     starts = np.arange(0, n, size)
     means = np.add.reduceat(square, starts) / np.diff([*starts, n])
     before = np.concat([means[:1], means[:-1]])  # the first stretch has none before it
     smooth = (before + np.concat([means[:1], before[:-1]])) / 2
-    least = 1e-3 * smooth.max() or 1.0
-    return np.repeat(1 / np.sqrt(np.maximum(smooth, least)), np.diff([*starts, n]))
+    least = 1e-3 * np.maximum.accumulate(smooth)  # of what was seen so far: the future is not foreseen
+    floored = np.maximum(smooth, np.where(least > 0, least, 1.0))
+    return np.repeat(1 / np.sqrt(floored), np.diff([*starts, n]))

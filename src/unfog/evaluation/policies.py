@@ -114,7 +114,7 @@ def noisy_model(scene: Scene) -> Array:
         return scene.across.asked(scene.seen)
     log = scene.log._replace(true=None)
     return predicted(
-        Data(scene.features, believed(None, log), log.arm, log.reward), scene.across.folds
+        Data(scene.features, believed(None, log, own=scene.own), log.arm, log.reward), scene.across.folds
     ).rewards
 
 

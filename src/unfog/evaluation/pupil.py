@@ -16,13 +16,14 @@ from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.ordinary import without_channel
 from unfog.agents.parts import State
 from unfog.agents.round import Considered, Memory, Offer, Setup
+from unfog.evaluation.contexts import mean_reading
 from unfog.evaluation.log import Log
 from unfog.evaluation.scene import Scene
 from unfog.features.prior import prior
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
-from unfog.model.channel import Channel, standard
+from unfog.model.channel import Channel
 from unfog.model.knowledge import Knowledge
 
 DRAWS = 200  # of an arm, where its probability is not known exactly
@@ -109,7 +110,7 @@ def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
     if scene.channel is None:
         agent = without_channel(field, agent)
     channel = _as_read(log) if scene.channel is None else scene.channel
-    units = standard(channel)
+    units = scene.units(channel)
     mean, cov = prior(scene.features, 0.0, 1.0)
     known = channel.told(units, prior_mean=mean, prior_cov=cov, reward_var=np.asarray(1.0))
     if agent.awaits_context and not log.known().all():
@@ -122,8 +123,8 @@ def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
 
 def _as_read(log: Log) -> Channel:
     """Readings in deviations from their mean; the rest is never looked at."""
-    one, mean = np.eye(len(log.coordinates)), np.nanmean(log.noisy, axis=0)
-    spread = np.nanvar(log.noisy, axis=0)
+    one, mean = np.eye(len(log.coordinates)), mean_reading(log)
+    spread = np.where(np.isnan(log.noisy), 0.0, (log.noisy - mean) ** 2).mean(axis=0)
     return Channel(mean, np.diag(np.where(spread > 0, spread, 1.0)), one, one, np.zeros_like(mean))
 
 

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from unfog.evaluation import folds
-from unfog.evaluation.contexts import Believed, believed, seen
+from unfog.evaluation.contexts import Believed, believed, seen, units_of
 from unfog.evaluation.log import Log
 from unfog.evaluation.model import Data
 from unfog.evaluation.predicted import Predicted, predicted
 from unfog.features import FeatureMap
 from unfog.features.named import builder, check_map
+from unfog.features.per_arm import PerArm
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.model.calibration import calibrate
-from unfog.model.channel import Channel
+from unfog.model.channel import Channel, Units
 from unfog.model.channel import channel as told_channel
 from unfog.model.subset import calibrate_subset
 
@@ -38,15 +39,26 @@ class Scene:
         self.features = _features(features, actions, log)
         self.channel, self.about_channel = _channel(channel, log)
 
+    @property
+    def own(self) -> bool:
+        """Whether contexts are taken in the caller's own units, which maps are meant for that arms have
+        numbers for: without an intercept, deviations from the mean would be another model.
+        """
+        return not isinstance(self.features, PerArm)
+
+    def units(self, channel: Channel) -> Units:
+        """In which contexts are taken."""
+        return units_of(channel, self.own)
+
     @cached_property
     def contexts(self) -> Believed:
         """What is believed of the context of every round."""
-        return believed(self.channel, self.log)
+        return believed(self.channel, self.log, own=self.own)
 
     @cached_property
     def seen(self) -> Believed:
         """What a policy can know of it, from the noisy context of the round."""
-        return self.contexts if self.log.true is None else seen(self.channel, self.log)
+        return self.contexts if self.log.true is None else seen(self.channel, self.log, own=self.own)
 
     @cached_property
     def data(self) -> Data:

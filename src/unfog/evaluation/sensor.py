@@ -25,7 +25,7 @@ from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
-from unfog.model.channel import Channel, standard
+from unfog.model.channel import Channel
 from unfog.model.shrinkage import shrinkage
 
 LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
@@ -87,7 +87,8 @@ def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
     table, number = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
     for _ in range(number):
         added = source.standard_normal(log.noisy.shape) @ root.T
-        table += liked(scene.across.asked(seen(louder, log._replace(noisy=log.noisy + added))), log) / number
+        context = seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)
+        table += liked(scene.across.asked(context), log) / number
         tick(1)
     return scored(scene, table)
 
@@ -108,19 +109,18 @@ def _root(cov: Array) -> Array:
 def _by_model(scene: Scene, extra: Array, level: float) -> float:
     """What the model says that the policy of a level earns, for Gaussian contexts."""
     assert scene.channel is not None
-    units = standard(scene.channel)
+    units = scene.units(scene.channel)
     cov, noise = (
         units.noise(x) for x in (scene.channel.context_cov, scene.channel.noise_cov + level * extra)
     )
-    d = len(cov)
+    mean, d = units.inside(scene.channel.context_mean), len(cov)
     normals = generator(scene.seed, 0, "sensor model").standard_normal((SAMPLE, 2, d))
-    true = normals[:, 0] @ np.linalg.cholesky(cov).T
+    true = mean + normals[:, 0] @ np.linalg.cholesky(cov).T
     noisy = true + normals[:, 1] @ _root(noise).T
-    shrunk = shrinkage(np.zeros(d), cov, noise)
+    shrunk = shrinkage(mean, cov, noise)
     features, model = scene.features, scene.across.models[0]
-    liked_best = (
-        features.design(Context(noisy @ shrunk.gain.T, shrunk.cov)).scores(model.theta).argmax(axis=1)
-    )
+    context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
+    liked_best = features.design(context).scores(model.theta).argmax(axis=1)
     paid = features.at(true).scores(model.theta)
     return model.offset + float(np.take_along_axis(paid, liked_best[:, None], axis=1).mean())
 
@@ -143,7 +143,7 @@ def ladder(scene: Scene) -> list[Rung]:
     known = np.flatnonzero(scene.log.known())
     if len(known) >= LEAST and scene.log.true is not None and scene.channel is not None:
         nothing = np.zeros((1, *scene.channel.noise_cov.shape))
-        inside = standard(scene.channel).inside(np.nan_to_num(scene.log.true))
+        inside = scene.units(scene.channel).inside(np.nan_to_num(scene.log.true))
         truth = Believed(inside, np.zeros(n, np.intp), nothing)
         table = liked(scene.across.asked(truth), scene.log)
         found.append(Rung("true", jackknife(scored(scene, table)[known]), len(known)))

@@ -50,6 +50,8 @@ class Jackknifed(NamedTuple):
 def jackknife(scores: Array) -> Jackknifed:
     """Of scores (n,), leaving out a stretch of time each time."""
     n = len(scores)
+    if n < 2:
+        return Jackknifed(float(scores.mean()), np.nan)
     parts = np.array_split(scores, min(STRETCHES, n))
     total, number = scores.sum(), len(parts)
     left = np.array([(total - part.sum()) / (n - len(part)) for part in parts])

@@ -3,7 +3,9 @@
 
     num = sum over arms of pi q + w (r - q(a))
 
-Right where probabilities are, however bad the model is; the better the model, the less variance.
+Right where probabilities are, however bad the model is; the better the model, the less variance. Rounds of
+which no model can speak, since none came before them, do not count: without one they would vary with the size
+of rewards, and a few of them would decide.
 """
 
 from dataclasses import dataclass
@@ -20,4 +22,5 @@ class DoublyRobust:
 
     def scores(self, case: Case) -> Scores:
         """The model and its weighed surprises."""
-        return Scores(case.baseline + case.weight * case.surprise)
+        score, told = case.baseline + case.weight * case.surprise, case.predicted.fitted
+        return Scores(score) if told.all() or not told.any() else Scores(told * score, told)
