@@ -68,6 +68,7 @@ def test_bins_are_those_of_brute_force() -> None:
     """Every round and every arm by itself."""
     laws, arms = learning(1, 300, 8)
     law, arm = laws[0], arms[0]
+    law[::3] = checks.EDGES[[3, 4, 5, 6]]  # 0.1, 0.2, 0.3 and 0.4 lie on edges
     edges = [0.0, *checks.EDGES, 1.0000001]
     bins = len(edges) - 1
     gap, cov = np.zeros(bins), np.zeros((bins, bins))

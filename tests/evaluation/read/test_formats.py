@@ -1,5 +1,6 @@
 """One log goes out in each format, and the same log comes in."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,19 @@ def test_dates_are_seconds(tmp_path: Path, log: Log) -> None:
     table["time"] = [one["Timestamp"] for one in logs.dsjson(log)]
     table["context.steps"] = ["NA" if x is None else x for x in table["context.steps"]]
     logs.same(read(logs.written(tmp_path / "log.csv", table)), log)
+
+
+def test_dates_without_a_zone_are_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever they are read."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        table = {"context.x": [1, 2, 3], "arm": [0, 1, 0], "reward": [1, 2, 3], "probability": [0.5] * 3}
+        dates = ["1970-01-01 00:00:01", "1970-01-01T02:00:01+02:00", "1970-01-01T00:00:02.5Z"]
+        assert np.asarray(read({**table, "time": dates}).time).tolist() == [1.0, 1.0, 2.5]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_columns_of_other_names(tmp_path: Path, log: Log) -> None:

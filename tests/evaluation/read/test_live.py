@@ -59,7 +59,8 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
         walks.reveal(late.id, {"x": 0.25})
         walks.reveal(late.id, {"y": 0.5})
         store.erase(unit="dan")
-        decide(None, [2.0, 2.0], unit="eve")
+        kept_back = decide(None, [2.0, 2.0], unit="eve")
+        walks.reward(kept_back.id, 8.0)
         found = read(store)
     kept = [i for i, end in enumerate(ends) if end is not None]
     assert found.arms == ("a", "b", "c", "d")
