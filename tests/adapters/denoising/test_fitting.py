@@ -206,7 +206,7 @@ def test_slopes_are_recovered_where_noise_attenuates_them() -> None:
 
 
 def test_draws_average_what_a_model_of_true_contexts_says() -> None:
-    """E[c_1 c_2 | x]; slopes fitted to draws stay flat, as the page says: 20,000 rows, 4.5 standard errors."""
+    """E[c_1 c_2 | x], within 4.5 standard errors of 20,000 rows; slopes fitted to draws stay flat."""
     drawn = readings(20_000, seed=17)
     found = Denoiser(NOISE_COV, context_mean=MEAN, context_cov=CONTEXT_COV, output="draws", random_state=1)
     noisy = drawn.noisy - drawn.bias
