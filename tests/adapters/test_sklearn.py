@@ -31,7 +31,7 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: {})
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: {})  # type: ignore[untyped-decorator]
 def test_checks_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 

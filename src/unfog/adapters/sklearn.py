@@ -8,7 +8,8 @@ noise ~ N(0, N). What comes out is the posterior of c given x and what was learn
 the law that the agents' denoisers have (`unfog.agents.denoise`), so that any library may stand behind it. Its
 mean as a regressor is regression calibration (R. J. Carroll, D. Ruppert, L. A. Stefanski, C. M. Crainiceanu,
 *Measurement Error in Nonlinear Models*, chapter 4); draws of it are multiple imputation (D. B. Rubin,
-*Multiple Imputation for Nonresponse in Surveys*). The arithmetic is in `unfog.adapters.denoising`.
+*Multiple Imputation for Nonresponse in Surveys*), by one who has seen no outcome. The arithmetic is in
+`unfog.adapters.denoising`.
 """
 
 # ruff: noqa: N803, ARG002 (scikit-learn calls readings X, and hands every transformer a y)

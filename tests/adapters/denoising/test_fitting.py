@@ -203,3 +203,20 @@ def test_slopes_are_recovered_where_noise_attenuates_them() -> None:
     error = np.sqrt(np.diag(np.linalg.inv(20_000 * np.cov(contexts.T))) * left.var())
     assert (np.abs(fitted.coef_ - slopes) < 4.5 * error).all()
     assert (np.abs(LinearRegression().fit(drawn.noisy, rewards).coef_ - slopes) > 20 * error).any()
+
+
+def test_draws_average_what_a_model_of_true_contexts_says() -> None:
+    """E[c_1 c_2 | x], within 4.5 standard errors of 20,000 rows; slopes fitted to draws stay flat."""
+    drawn = readings(20_000, seed=17)
+    found = Denoiser(NOISE_COV, context_mean=MEAN, context_cov=CONTEXT_COV, output="draws", random_state=1)
+    noisy = drawn.noisy - drawn.bias
+    draws = found.fit(noisy).transform(noisy).reshape(20_000, 5, DIM)
+    products, (mean, cov) = (draws[..., 0] * draws[..., 1]).mean(1), found.context(noisy)
+    away = products - mean[:, 0] * mean[:, 1] - cov[:, 0, 1]
+    assert abs(away.mean()) < 4.5 * away.std() / np.sqrt(20_000)
+    away = products - drawn.true[:, 0] * drawn.true[:, 1]
+    assert abs(away.mean()) < 4.5 * away.std() / np.sqrt(20_000)
+    slopes = np.array([1.0, -0.5, 0.2])
+    flat = LinearRegression().fit(draws[:, 0], drawn.true @ slopes).coef_
+    gain = CONTEXT_COV @ np.linalg.inv(CONTEXT_COV + NOISE_COV)
+    np.testing.assert_allclose(flat, gain.T @ slopes, atol=0.03)
