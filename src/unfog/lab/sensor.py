@@ -1,6 +1,6 @@
 """`unfog.sensor_worth`: what would a better sensor have earned on this log?
 
-Values with more noise than there is are measured, and extrapolated to less (evaluation/sensor.py and simex.py:
+Values with more noise than there is are measured, and extrapolated to less (evaluation/sensor.py, simex.py;
 J. R. Cook and L. A. Stefanski, *Simulation-Extrapolation Estimation in Parametric Measurement Error Models*).
 Here the answer is put into a dataset, so that tables and pictures have nothing left to compute.
 """
