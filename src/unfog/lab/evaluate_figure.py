@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from unfog.look import COLOURS, DASHES, STYLE
 
@@ -30,6 +31,8 @@ def figure(found: xr.Dataset, title: str | None = None) -> Figure:
         places = np.arange(len(names))
         rounds.barh(places, found["effective"].values, color=BLUE, alpha=0.5, height=0.55)
         rounds.axvline(about["rounds"], color="0.5", linewidth=0.8, linestyle=":")
+        rounds.xaxis.set_major_locator(MaxNLocator(2))
+        rounds.xaxis.set_major_formatter("{x:,.0f}")
         rounds.set(xlabel="effective rounds", xlim=(0, 1.02 * about["rounds"]))
         value.set_yticks(places, names, parse_math=False)
         value.set_ylim(len(names) - 0.5, -0.5)

@@ -51,7 +51,7 @@ def table(found: xr.Dataset) -> str:
     places = digits((found["high"] - found["low"]).values / 2)
     rests = [_rests(found.sel(policy=name), first, places) for name in names]
     titles = [f"value by {first}", "gain", "effective", "largest", "without"]
-    parts = [textwrap.fill(_head(found, places), WIDTH), columns("policy", names, titles, rests)]
+    parts = [_head(found, places), columns("policy", names, titles, rests)]
     if others:
         cells = [[_value(found.sel(policy=one), other, places) for other in others] for one in names]
         parts.append(columns("policy", names, others, cells))
@@ -63,7 +63,8 @@ def _head(found: xr.Dataset, places: int) -> str:
     about = found.attrs
     size = f"{about['rounds']:,} rounds, {len(about['arms'])} arms"
     earned = f"{about['earned']:,.{places}f} earned a round"
-    return f"{about['source']}: {size}, {earned}; ± is the {100 * about['level']:.4g} % interval"
+    intervals = f"± is the {100 * about['level']:.4g} % interval, {about['intervals']}"
+    return f"{textwrap.fill(f'{about["source"]}: {size}, {earned}', WIDTH)}\n{intervals}"
 
 
 def _value(one: xr.Dataset, estimator: str, places: int) -> str:
@@ -78,9 +79,13 @@ def _rests(one: xr.Dataset, estimator: str, places: int) -> list[str]:
         _value(one, estimator, places),
         plus_minus(float(at["gain"]), float(at["gain_high"] - at["gain_low"]) / 2, places, "+"),
         f"{float(one['effective']):,.0f}",
-        f"{float(one['largest_weight']):,.3g}",
+        _weight(float(one["largest_weight"])),
         NOTHING if math.isnan(without) else f"{without:.1%}",
     ]
+
+
+def _weight(largest: float) -> str:
+    return f"{largest:.3g}" if largest < 1000 else f"{largest:,.0f}"
 
 
 def _replayed(found: xr.Dataset) -> list[str]:

@@ -9,7 +9,8 @@ from unfog.lab.report import align
 from unfog.maths.arrays import Array
 
 WIDTH = 80
-NAME = 28  # the longest name that stands in its row
+NAME = 28  # letters of a name that stands in its row, if there is space for the columns
+SHORT = 16  # and if there is not
 GAP = 2
 NOTHING = "–"
 MOST = 6  # digits after the point
@@ -36,7 +37,7 @@ def columns(head: str, names: Sequence[str], titles: Sequence[str], cells: Seque
     widths = [max(len(title), *(len(row[i]) for row in cells)) for i, title in enumerate(titles)]
     longest = max(len(head), *map(len, names))
     spare = WIDTH - sum(width + GAP for width in widths)
-    room = longest if longest <= max(spare, NAME) else max(len(head), min(spare, NAME))
+    room = longest if longest <= max(spare, NAME) else max(len(head), min(max(spare, SHORT), NAME))
     parts = []
     for group in _fitting(widths, WIDTH - room):
         own = [[row[i] for i in group] for row in cells]
