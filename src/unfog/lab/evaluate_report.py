@@ -64,7 +64,7 @@ def _head(found: xr.Dataset, places: int) -> str:
     size = f"{about['rounds']:,} rounds, {len(about['arms'])} arms"
     earned = f"{about['earned']:,.{places}f} earned a round"
     intervals = f"± is the {100 * about['level']:.4g} % interval, {about['intervals']}"
-    return f"{textwrap.fill(f'{about["source"]}: {size}, {earned}', WIDTH)}\n{intervals}"
+    return "\n".join([textwrap.fill(f"{about['source']}: {size}, {earned}", WIDTH), intervals])
 
 
 def _value(one: xr.Dataset, estimator: str, places: int) -> str:
