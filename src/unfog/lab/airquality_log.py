@@ -2,14 +2,14 @@
 
 Contexts and readings are those of the record (lab/airquality.py), in standard deviations of the calibration's
 hours, from their mean. The decision is made up: every hour one may act against one of the gases, or wait. To
-act against a gas pays by how much it is above its mean,
+act against a gas pays by how much it is above its mean over the log,
 
-    r = c[gas] + e,    e ~ N(0, reward_sd^2),    and to wait pays e,
+    r = c[gas] - mean + e,    e ~ N(0, reward_sd^2),    and to wait pays e,
 
 so that the best arm is that of the highest gas, or to wait. The logger acts against the gas whose reading is
 highest, but draws evenly with a probability of `floor`. What is known of the noise is found from the first
-hours alone, as somebody would have to who sets sensors up beside analysers for some weeks and takes these away.
-Here the true contexts of all hours are known, so that what a sensor is worth can be said without any log.
+hours alone: sensors stand beside analysers for some weeks, and then alone. Here the true contexts of all
+hours are known, so that what a sensor is worth can be said without any log.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from unfog.evaluation.policies import liked
 from unfog.evaluation.scene import Scene
 from unfog.inputs import InputError
 from unfog.lab.airquality import AirQuality
-from unfog.maths.arrays import Array, Bools
+from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
 from unfog.model.channel import Channel
 from unfog.simulate.plan import MOST_SEED
@@ -31,7 +31,6 @@ from unfog.worlds.record import LEVEL, calibrated
 GASES = ("CO", "benzene", "NOx", "NO2")
 WAIT = "wait"
 ARMS = (WAIT, *GASES)
-NEGLIGIBLE = 1e-6  # of the variance of a noise, where there is none: covariances stay definite
 ERRORS = ("data", "gaussian")
 
 
@@ -42,23 +41,25 @@ class AirLog(NamedTuple):
     channel: Channel  # as the calibration has it
     true: Array  # (n, 4)
 
-    def values(self) -> dict[str, float]:
-        """What the fitted policy truly earns a round: with readings as they are (`denoised`), with one gas
-        seen as it is and the others read (by its name), and with all of them seen (`all`).
+    def values(self, *, beside: bool = False) -> dict[str, float]:
+        """What the fitted policy truly earns a round, by what it sees: readings (`denoised`), one gas as it
+        is and the other three read (by its name), all gases as they are (`all`).
 
-        The policy is fitted on the rewards of the log each time, as `fitted` of `unfog.evaluate`.
+        With `beside`, what is seen comes beside the sensor's reading; else it takes its place. The policy is
+        fitted on the rewards of the log each time. It takes what it sees as it is: features have intercepts
+        and slopes, so that with readings alone denoising changes nothing that they could not learn.
         """
-        shown = {"denoised": [False] * 4, **{gas: [gas == one for one in GASES] for gas in GASES}}
-        return {name: self._earned(np.array(seen)) for name, seen in {**shown, "all": [True] * 4}.items()}
+        seen = {"denoised": [], **{gas: [place] for place, gas in enumerate(GASES)}, "all": [0, 1, 2, 3]}
+        return {name: self._earned(places, beside) for name, places in seen.items()}
 
-    def _earned(self, seen: Bools) -> float:
-        log = self.log._replace(noisy=np.where(seen, self.true, self.log.noisy))
-        left = np.where(seen, np.sqrt(NEGLIGIBLE), 1.0)
-        both = left * left[:, None]
-        quiet = self.channel._replace(
-            noise_cov=self.channel.noise_cov * both, bias_cov=self.channel.bias_cov * both
+    def _earned(self, places: list[int], beside: bool) -> float:
+        shown, names = self.true[:, places], tuple(f"true {GASES[place]}" for place in places)
+        left = [place for place in range(len(GASES)) if beside or place not in places]
+        log = self.log._replace(
+            coordinates=(*(GASES[place] for place in left), *names),
+            noisy=np.concat([self.log.noisy[:, left], shown], axis=1),
         )
-        scene = Scene(log, quiet, seed=0)
+        scene = Scene(log)
         chosen = liked(scene.across.asked(scene.seen), log)
         return float(np.vecdot(chosen, scores(self.true)).mean())
 

@@ -71,9 +71,9 @@ def sensor(worth: xr.Dataset, title: str | None = None) -> Figure:
         chart = Figure(figsize=(max(5.2, 3.1 * across), 1.0 + 2.5 * down), layout="constrained")
         panels = chart.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
         for axes, name in zip(panels, names, strict=False):
-            _levels(axes, worth.sel(sensor=name), about["curve"])
+            _levels(axes, worth.sel(sensor=name))
             _rungs(axes, worth)
-            said = "all sensors" if name == names[0] else f"{name} alone"
+            said = f"{name} {'sensors' if name == names[0] else 'alone'}"
             axes.set_title(textwrap.fill(said, 40), fontsize=9, loc="left", parse_math=False)
             axes.set_xlabel("noise variance, times")
             axes.xaxis.set_tick_params(labelbottom=True)
@@ -89,18 +89,18 @@ def sensor(worth: xr.Dataset, title: str | None = None) -> Figure:
     return chart
 
 
-def _levels(axes: Axes, one: xr.Dataset, curve: str) -> None:
+def _levels(axes: Axes, one: xr.Dataset) -> None:
     """Measured from 1 on, and what the curve says from there down to no noise."""
     more, value = 1 + one["level"].values, one["value"].values
     ends = np.stack([value - one["value_low"].values, one["value_high"].values - value])
     axes.errorbar(more, value, ends, fmt="o-", color=BLACK, markersize=3.5, capsize=2.5, label="measured")
-    chosen = one.sel(curve=curve)
+    chosen = one.sel(curve=one["used"].item())
     less = np.append(1 + one["less"].values, more[0])
     low, mean, high = (
         np.append(chosen[f"expected{end}"].values, one[f"value{end}"].values[0])
         for end in ("_low", "", "_high")
     )
-    axes.plot(less, mean, color=RED, linestyle=DASHES[1], linewidth=1.4, label=f"extrapolated: {curve}")
+    axes.plot(less, mean, color=RED, linestyle=DASHES[1], linewidth=1.4, label="extrapolated")
     axes.fill_between(less, low, high, color=RED, alpha=0.12, linewidth=0)
 
 

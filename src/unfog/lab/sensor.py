@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 ALL, EACH = "all", "each"
-CURVE = CURVES[0]  # that of the answer; the others stand beside it
+CURVE, CAREFUL = CURVES[0], "quadratic"  # of the answer: that of the model, if it fits; else this one
+FAR = 3.0  # standard errors of the slope from 1: chance alone gives one in 370
 STEPS = 1 + DRAWS * (len(LEVELS) - 1)  # of progress, for each sensor
 EXTRAPOLATED = (
     "Values at level 0 and above are measured: noise is added to logged contexts, and a policy of these is a"
@@ -71,10 +72,10 @@ def sensor_worth(
     """What less noise would be worth in each decision: of all sensors together, and of those named `alone`.
 
     `alone` lists coordinates, or is "each". `worth` is over the sensor as it is, for `less` noise: -1 is none
-    at all, -0.5 half the variance. `value` is measured with more noise, at `level` 0 (as it is) to 2 (three
-    times the variance). `ladder` has readings taken for the truth, denoised ones, a perfect sensor, and the
-    true context where it is known. All have standard errors (`_se`) and intervals (`_low`, `_high`). The
-    other arguments are those of `unfog.evaluate`.
+    at all, -0.5 half the variance. `used` names the curve of the answer. `value` is measured with more noise,
+    at `level` 0 (as it is) to 2 (three times the variance). `ladder` has readings taken for the truth,
+    denoised ones, a perfect sensor, and the true context where it is known. All have standard errors (`_se`)
+    and intervals (`_low`, `_high`). The other arguments are those of `unfog.evaluate`.
     """
     if not 0 < inputs.positive("level", level) < 1:
         raise InputError("level", level, "a number between 0 and 1, such as 0.95")
@@ -102,11 +103,15 @@ def _dataset(scene: Scene, found: list[Sensor], rungs: list[Rung], level: float)
     reach = float(stdtrit(min(STRETCHES, scene.log.rounds) - 1, (1 + level) / 2))
     rungs = _with_perfect(rungs, found[0], scene.log.rounds)
     by_curve = ["sensor", "curve", "less"]
-    variables = {
+    used = [curve_of(one) for one in found]
+    slopes = _numbers(["sensor"], [found], lambda all_: [one.slope for one in all_])
+    variables: dict[str, Any] = {
+        "used": (["sensor"], used),
         **_numbers(["sensor", "level"], found, lambda one: one.values).variables("value", reach),
         **_numbers(by_curve, found, lambda one: list(one.read.values())).variables("expected", reach),
         **_numbers(by_curve, found, lambda one: list(one.worth.values())).variables("worth", reach),
         **_numbers(["rung"], [rungs], lambda all_: [one.found for one in all_]).variables("ladder", reach),
+        **slopes.variables("slope", reach),
         "ladder_rounds": (["rung"], np.array([one.rounds for one in rungs])),
         "own_share": (["sensor"], np.array([_own_share(scene, one.which) for one in found])),
     }
@@ -117,7 +122,7 @@ def _dataset(scene: Scene, found: list[Sensor], rungs: list[Rung], level: float)
         "less": READ,
         "rung": [one.name for one in rungs],
     }
-    return xr.Dataset(variables, coordinates, _attributes(scene, level, len(found) > 1))
+    return xr.Dataset(variables, coordinates, _attributes(scene, level, found))
 
 
 def _numbers(dims: list[str], found: Sequence[Any], of: Callable[[Any], Any]) -> _Numbers:
@@ -129,8 +134,22 @@ def _numbers(dims: list[str], found: Sequence[Any], of: Callable[[Any], Any]) ->
 
 def _with_perfect(rungs: list[Rung], together: Sensor, rounds: int) -> list[Rung]:
     """The ladder with what the curve says of a perfect sensor, before the truth if that is known."""
-    perfect: Jackknifed = together.read[CURVE][list(READ).index(-1.0)]
+    perfect: Jackknifed = together.read[curve_of(together)][list(READ).index(-1.0)]
     return [*rungs[:2], Rung("perfect", perfect, rounds), *rungs[2:]]
+
+
+def curve_of(one: Sensor) -> str:
+    """Which curve is believed: the model's, unless values fall with noise at another pace than it says."""
+    return CURVE if abs(one.slope.mean - 1) <= FAR * one.slope.se else CAREFUL
+
+
+def _said(one: Sensor) -> str:
+    """Why the curve of the model is not believed."""
+    return (
+        f"Careful, {one.which or ALL}: with more noise, values change {one.slope.mean:.2f} ±"
+        f" {one.slope.se:.2f} times as fast as the channel and the model of rewards say. One of these is wrong, so the answer is"
+        f" that of the {CAREFUL} curve. Of a right channel that curve says too little."
+    )
 
 
 def _own_share(scene: Scene, which: str) -> float:
@@ -141,16 +160,17 @@ def _own_share(scene: Scene, which: str) -> float:
     return float(own_noise(scene.channel, which, names)[place, place] / cov[place, place])
 
 
-def _attributes(scene: Scene, level: float, alone: bool) -> dict[str, Any]:
+def _attributes(scene: Scene, level: float, found: list[Sensor]) -> dict[str, Any]:
     log = scene.log
+    careful = [_said(one) for one in found if curve_of(one) != CURVE]
+    alone = [ALONE] if len(found) > 1 else []
     return {
         "source": log.source,
         "rounds": log.rounds,
         "coordinates": list(log.coordinates),
         "earned": float(log.reward.mean()),
-        "curve": CURVE,
         "interval": level,
         "seed": scene.seed,
         "channel": scene.about_channel,
-        "notes": [*log.notes, EXTRAPOLATED, *([ALONE] if alone else []), scene.about_channel],
+        "notes": [*careful, *log.notes, EXTRAPOLATED, *alone, scene.about_channel],
     }

@@ -28,7 +28,10 @@ def summary(worth: xr.Dataset) -> dict[str, Any]:
         by_curve = {
             curve: _numbers(one.sel(curve=curve), *_fields("expected"), *_fields("worth")) for curve in curves
         }
-        sensors[str(name)] = {**_numbers(one, "own_share", *_fields("value")), "curves": by_curve}
+        sensors[str(name)] = {
+            **_numbers(one, "own_share", "used", *_fields("slope"), *_fields("value")),
+            "curves": by_curve,
+        }
     ladder = {
         str(rung): _numbers(worth.sel(rung=rung), *_fields("ladder"), "ladder_rounds")
         for rung in worth["rung"].values
@@ -47,21 +50,22 @@ def _numbers(one: xr.Dataset, *names: str) -> dict[str, Any]:
 
 def table(worth: xr.Dataset) -> str:
     """The ladder, what less noise is worth, what other curves say, and the levels that were measured."""
-    about, curve = worth.attrs, worth.attrs["curve"]
+    about, used = worth.attrs, worth["used"].values.tolist()
     places = digits((worth["value_high"] - worth["value_low"]).values / 2)
     names = [str(name) for name in worth["sensor"].values]
-    others = [str(one) for one in worth["curve"].values if one != curve]
+    curves = [str(one) for one in worth["curve"].values]
     levels, less = worth["level"].values.tolist(), list(LESS)
     with_noise = [f"x {1 + level:g}" for level in levels]
-    answer = _cells(worth.sel(curve=curve), "worth", "less", less, places)
-    beside = _cells(worth.sel(less=-1.0), "worth", "curve", others, places)
+    answer = _cells(worth.sel(curve=worth["used"]), "worth", "less", less, places)
+    answer = [[*row, curve] for row, curve in zip(answer, used, strict=True)]
+    beside = _cells(worth.sel(less=-1.0), "worth", "curve", curves, places)
     measured = list(zip(*_cells(worth, "value", "level", levels, places), strict=True))
     head = f"What would a better sensor have earned? ± is the {100 * about['interval']:.4g} % interval"
     parts = [
         head,
         _ladder(worth, places),
-        columns(f"worth, by curve {curve}", names, list(LESS.values()), answer),
-        columns("no noise, by curve", names, others, beside),
+        columns("worth of", names, [*LESS.values(), "by curve"], answer),
+        columns("no noise by", names, curves, beside),
         columns("value at variance", with_noise, names, measured),
     ]
     return "\n\n".join([*parts, notes(about["notes"])])
