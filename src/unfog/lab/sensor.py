@@ -147,8 +147,8 @@ def _said(one: Sensor) -> str:
     """Why the curve of the model is not believed."""
     return (
         f"Careful, {one.which or ALL}: with more noise, values change {one.slope.mean:.2f} ±"
-        f" {one.slope.se:.2f} times as fast as the channel and the model of rewards say. One of these is wrong, so the answer is"
-        f" that of the {CAREFUL} curve. Of a right channel that curve says too little."
+        f" {one.slope.se:.2f} times as fast as the channel and the model of rewards say. One of these is"
+        f" wrong, so the answer is that of the {CAREFUL} curve. Of a right channel that curve says too little."
     )
 
 

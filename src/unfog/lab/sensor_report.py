@@ -16,6 +16,7 @@ RUNGS = {
     "perfect": "perfect sensor, extrapolated",
     "true": "true contexts, where known",
 }
+SHOWN = ("value", "worth")  # each with its own number of digits
 LESS = {-0.5: "half the variance", -1.0: "no noise"}
 
 
@@ -51,14 +52,14 @@ def _numbers(one: xr.Dataset, *names: str) -> dict[str, Any]:
 def table(worth: xr.Dataset) -> str:
     """The ladder, what less noise is worth, what other curves say, and the levels that were measured."""
     about, used = worth.attrs, worth["used"].values.tolist()
-    places = digits((worth["value_high"] - worth["value_low"]).values / 2)
+    places, finer = (digits((worth[f"{one}_high"] - worth[f"{one}_low"]).values / 2) for one in SHOWN)
     names = [str(name) for name in worth["sensor"].values]
     curves = [str(one) for one in worth["curve"].values]
     levels, less = worth["level"].values.tolist(), list(LESS)
     with_noise = [f"x {1 + level:g}" for level in levels]
-    answer = _cells(worth.sel(curve=worth["used"]), "worth", "less", less, places)
+    answer = _cells(worth.sel(curve=worth["used"]), "worth", "less", less, finer)
     answer = [[*row, curve] for row, curve in zip(answer, used, strict=True)]
-    beside = _cells(worth.sel(less=-1.0), "worth", "curve", curves, places)
+    beside = _cells(worth.sel(less=-1.0), "worth", "curve", curves, finer)
     measured = list(zip(*_cells(worth, "value", "level", levels, places), strict=True))
     head = f"What would a better sensor have earned? ± is the {100 * about['interval']:.4g} % interval"
     parts = [
