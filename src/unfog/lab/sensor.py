@@ -148,7 +148,8 @@ def _said(one: Sensor) -> str:
     return (
         f"Careful, {one.which or ALL}: with more noise, values change {one.slope.mean:.2f} ±"
         f" {one.slope.se:.2f} times as fast as the channel and the model of rewards say. One of these is"
-        f" wrong, so the answer is that of the {CAREFUL} curve. Of a right channel that curve says too little."
+        f" wrong, so the answer is that of the {CAREFUL} curve. With a right channel that one says too"
+        " little."
     )
 
 
