@@ -39,6 +39,7 @@ class Policy(NamedTuple):
     name: str
     table: Callable[[Tick], Array]  # (n, K)
     pupil: Pupil | None = None  # of an agent that learns
+    drawn: bool = False  # whether it takes what was drawn, so that all weights are 1
 
     @property
     def fixed(self) -> bool:
@@ -76,11 +77,12 @@ def _policy(name: Any, rule: Any, scene: Scene) -> Policy:
 def _named(name: str, rule: str, scene: Scene) -> Policy:
     log = scene.log
     plain: dict[str, Callable[[Tick], Array]] = {
-        "logger": lambda _: _logger(log),
         "uniform": lambda _: _uniform(log),
         "fitted": lambda _: liked(scene.across.asked(scene.seen), log),
         "fitted-noisy": lambda _: liked(noisy_model(scene), log),
     }
+    if rule == "logger":
+        return Policy(name, lambda _: _logger(log), drawn=log.probabilities is None)
     if rule in plain:
         return Policy(name, plain[rule])
     if rule.startswith(ALWAYS):
@@ -93,13 +95,11 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
 
 
 def _logger(log: Log) -> Array:
-    """What was done; where not all probabilities are known, that of the arm drawn, and the rest evenly."""
-    if log.probabilities is not None:
-        return log.probabilities
-    others = (1 - log.probability) / max(len(log.arms) - 1, 1)
-    table = np.repeat(others[:, None], len(log.arms), axis=1)
-    table[np.arange(log.rounds), log.arm] = log.probability
-    return table
+    """What was done; where not all probabilities are known, the arms drawn.
+
+    To guess the other probabilities from that of the arm drawn would make them hang on the draw.
+    """
+    return _ones(log.arm, log) if log.probabilities is None else log.probabilities
 
 
 def _uniform(log: Log) -> Array:

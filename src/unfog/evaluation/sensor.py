@@ -19,7 +19,7 @@ from unfog.evaluation.contexts import Believed, seen
 from unfog.evaluation.estimators.doubly_robust import DoublyRobust
 from unfog.evaluation.policies import liked, noisy_model
 from unfog.evaluation.scene import Scene
-from unfog.evaluation.simex import CURVES, Jackknifed, coefficients, jackknife
+from unfog.evaluation.simex import CURVES, Jackknifed, coefficients, jackknife, slope
 from unfog.evaluation.taught import Tick, silent
 from unfog.features import Context
 from unfog.inputs import InputError
@@ -43,6 +43,7 @@ class Sensor(NamedTuple):
     values: list[Jackknifed]  # at these
     read: dict[str, list[Jackknifed]]  # by curve, at READ
     worth: dict[str, list[Jackknifed]]  # by curve: the same, less the value at level 0
+    slope: Jackknifed  # of values over what the model says of them: 1, if it is right
 
 
 def own_noise(channel: Channel, which: str, names: tuple[str, ...]) -> Array:
@@ -75,7 +76,8 @@ def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
         ]
         read[name] = [jackknife(c @ scores) for c in told]
         worth[name] = [jackknife(c @ scores - scores[0]) for c in told]
-    return Sensor(which, LEVELS, [jackknife(row) for row in scores], read, worth)
+    by_model = jackknife(slope(curve[: len(LEVELS)]) @ scores)
+    return Sensor(which, LEVELS, [jackknife(row) for row in scores], read, worth, by_model)
 
 
 def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
