@@ -14,7 +14,7 @@ been right for them. A context has eleven numbers. Not a number stands where the
 A missing VKORC1 genotype is read off a neighbour on the same gene where the paper's supplement does so: off
 1173 for everybody, off 2255 and 1542 for those whose race is known and not black. That is part of reading the
 record and no denoising: the neighbours are inherited together. Without `neighbours` -1639 is read alone, and
-a quarter of the patients lack it.
+more than a quarter of the patients lack it.
 """
 
 import csv
