@@ -355,6 +355,16 @@ def test_orders_are_paired_and_seeded() -> None:
     assert not np.array_equal(once["naive"].wrong, other["naive"].wrong)
 
 
+def test_those_set_apart_tell_of_the_channel() -> None:
+    people = made(1600)
+    found = played(people, Errors(reported=2.0), apart=1500)
+    assert found.noisy.shape == (3, 100, len(COORDINATES))
+    place = PLACE["height"]
+    size = 6.0 / people.contexts[:, place].std()
+    # 1,500 pairs: 5 standard errors of a deviation.
+    assert (np.abs(np.sqrt(found.told.noise_cov[:, place, place]) / size - 1) < 5 / np.sqrt(3000)).all()
+
+
 def test_outcomes_are_shares_of_patients() -> None:
     found = played(made(700), Errors())._replace(dose=np.tile([10.0, 30.0, 60.0, 60.0], (3, 100)))
     found = found._replace(paid=doses.rewards(found.dose))
