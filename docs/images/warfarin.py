@@ -11,7 +11,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.lab.figures import COLOURS, STYLE, save
+from unfog.lab.figures import save
+from unfog.look import COLOURS, STYLE
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "benchmarks/results/warfarin.json"

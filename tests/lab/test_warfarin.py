@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from unfog.agents.catalogue import named
 from unfog.inputs import InputError
 from unfog.lab import warfarin
 from unfog.lab.datasets import DATASETS
@@ -66,7 +67,8 @@ def made(n: int, seed: int = 3, gaps: float = 0.0) -> Patients:
 
 
 def played(people: Patients, errors: Errors, **fields: Any) -> Scene:
-    return scene(people, errors, **{"orders": 3, "apart": 300, "reward": "bucket", "seed": 5} | fields)
+    usual: dict[str, Any] = {"orders": 3, "apart": 300, "reward": "bucket", "seed": 5}
+    return scene(people, errors, **usual | fields)
 
 
 def test_a_patient_is_read(tmp_path: Path) -> None:
@@ -207,7 +209,7 @@ def test_errors_are_as_stated() -> None:
     assert {*np.unique(calls)} == {-1.0, 0.0, 1.0}
     assert abs((calls != 0).mean() - 0.1) < 5 * np.sqrt(0.09 / len(calls))
     alleles = seen[:, PLACE["vkorc1"]]
-    assert (np.nanmin(alleles), np.nanmax(alleles)) == (0, 2)
+    assert [float(np.nanmin(alleles)), float(np.nanmax(alleles))] == [0, 2]
     untouched = [PLACE[name] for name in ("age", "male", "asian", "black", "amiodarone", "inducer")]
     np.testing.assert_array_equal(seen[:, untouched], people.contexts[:, untouched])
 
@@ -331,7 +333,7 @@ def test_agents_learn_and_are_shown_the_arm_given_alone() -> None:
 
 def test_complete_cases_are_those_it_decides_for_and_learns_from() -> None:
     found = played(made(700), Errors(lost=0.2))
-    lacks = np.isnan(found.noisy).any(-1)
+    lacks = np.asarray(np.isnan(found.noisy).any(-1))
     arms = POLICIES["complete"](found)
     assert (arms[lacks] == doses.MEDIUM).all()
     assert (arms[~lacks] != doses.MEDIUM).any()
@@ -379,8 +381,9 @@ def test_outcomes_are_shares_of_patients() -> None:
     [("orders", 1), ("apart", 50), ("apart", 600), ("policies", ["best"]), ("reward", "sharp")],
 )
 def test_bad_comparisons_are_refused(name: str, value: Any) -> None:
+    asked: dict[str, Any] = {"orders": 2, "apart": 300, "policies": ["medium"]}
     with pytest.raises(InputError, match=f"^{name}: "):
-        warfarin.compare(made(600), **{"orders": 2, "apart": 300, "policies": ["medium"]} | {name: value})
+        warfarin.compare(made(600), **asked | {name: value})
 
 
 @pytest.mark.slow
@@ -445,7 +448,7 @@ def test_bad_floors_are_refused(floor: float) -> None:
 
 
 def test_the_catalogue_has_the_agents() -> None:
-    naive, denoised = policies.named([policies.NAIVE, policies.DENOISED])
+    naive, denoised = named([policies.NAIVE, policies.DENOISED])
     assert type(naive.learner) is type(denoised.learner)
     assert type(naive.chooser) is type(denoised.chooser)
     assert denoised.takes_gaps
