@@ -78,7 +78,9 @@ def command(
             " unfog.calibrate does; pairs in the log are used unless told."
         ),
     ] = None,
-    features: Annotated[str, typer.Option(help="Features of arms.")] = "per_arm",
+    features: Annotated[
+        str, typer.Option(help="Features of arms: an intercept and slopes for each.")
+    ] = "per_arm",
     seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
     sensor: Annotated[
         bool, typer.Option("--sensor", help="Also: what would a better sensor be worth?")
@@ -95,14 +97,15 @@ def command(
     from unfog.lab.evaluate import evaluate, read_log
 
     check_folder(out)
+    _check_features(features)
     fields = dict(zip(FIELDS, (context, arm, reward, true, time, unit), strict=True))
     given = {"arms": listed(arms), "problem": problem, **_probability(probability)}
     whole = read_log(log, **_columns(log, columns, fields, given))
     told = {"level": level, "channel": _channel(channel), "features": features, "seed": seed}
     chosen = DEFAULT_POLICIES if policies is None else listed(policies)
+    worth = _worth(whole, alone or "", told) if sensor or alone is not None else None
     with _ticking("policies", _rounds(whole, chosen, estimators)) as tick:
         found = evaluate(whole, chosen, estimators=estimators, intervals=intervals, tick=tick, **told)
-    worth = _worth(whole, alone or "", told) if sensor or alone is not None else None
     _say(found, worth, out, f"evaluate-{log.stem}", json)
 
 
@@ -122,7 +125,7 @@ def _say(found: Any, worth: Any, out: Path, stem: str, json: bool) -> None:
             typer.echo(jsonlib.dumps(facts, allow_nan=False))
         else:
             tables = [evaluate_report.table(found)] + ([] if worth is None else [sensor_report.table(worth)])
-            typer.echo("\n\n".join([*tables, "\n".join(["figures:", *facts["figures"]])]))
+            typer.echo("\n\n".join([*tables, "\n".join(["figures:", *(facts["figures"] or ["none"])])]))
 
 
 def _worth(whole: "Log", alone: str, told: dict[str, Any]) -> Any:
@@ -136,6 +139,14 @@ def _worth(whole: "Log", alone: str, told: dict[str, Any]) -> Any:
 def listed(text: str | None) -> list[str] | None:
     """Names between commas."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check_features(features: str) -> None:
+    """Others need numbers for each arm, which no option tells."""
+    from unfog.inputs import InputError
+
+    if features != "per_arm":
+        raise InputError("features", features, "per_arm; for others, unfog.evaluate(…, actions=…) in Python")
 
 
 def _probability(text: str | None) -> dict[str, Any]:
@@ -156,6 +167,10 @@ def _columns(log: Path, file: Path | None, fields: dict[str, Any], given: dict[s
     if (column := given.pop("column", None)) is not None:
         named["probability"] = column
     if log.suffix.lower() in TABLES:
+        if given["problem"] is not None:
+            raise InputError(
+                "problem", given["problem"], f"nothing, for {log.name}: only live logs have some"
+            )
         named |= {name: listed(named[name]) for name in ("context",) if name in named}
         named |= {"true": _true(named["true"])} if "true" in named else {}
         start = vars(from_toml(file)) if file is not None else {}

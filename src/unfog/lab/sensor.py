@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unfog import inputs
+from unfog.evaluation.log import Log
 from unfog.evaluation.read import Columns
-from unfog.evaluation.scene import Scene
+from unfog.evaluation.scene import ENOUGH, Scene
 from unfog.evaluation.sensor import DRAWS, LEVELS, READ, Rung, Sensor, ladder, own_noise, sensor
 from unfog.evaluation.simex import CURVES, STRETCHES, Jackknifed
 from unfog.evaluation.taught import Tick, silent
@@ -84,7 +85,17 @@ def sensor_worth(
     )
     scene = Scene(whole, channel, features, actions, count("seed", seed, 0, MOST_SEED))
     names = named(alone, whole.coordinates)
+    if scene.channel is None:
+        raise InputError("channel", f"none, and {int(whole.known().sum())} true contexts", _needed(whole))
     return _dataset(scene, [sensor(scene, which, tick) for which in ("", *names)], ladder(scene), level)
+
+
+def _needed(log: Log) -> str:
+    d = len(log.coordinates)
+    return (
+        "what is known of the noise, as found.channel of unfog.calibrate has it (--channel FILE.json); or"
+        f" true contexts in the log, {ENOUGH * d * (d + 3)} at least"
+    )
 
 
 def named(alone: str | Sequence[str], coordinates: Sequence[str]) -> list[str]:
