@@ -1,8 +1,8 @@
 """What obp says of logs: python obp_worker.py LOGS.npz VALUES.npz, in obp's own environment.
 
-Its doubly robust estimator with its `RegressionModel` over scikit-learn's Ridge, which sees the context and the
-arm as a unit vector, fitted on all rounds (its default) and cross-fitted in three folds. And with a table of
-rewards that is given, to hold one implementation against another.
+Its doubly robust estimator with its `RegressionModel` over scikit-learn's Ridge, which sees the context and,
+as a unit vector, the arm: fitted on all rounds (its default) and cross-fitted in three folds. And with a
+table of rewards that is given, to hold one implementation against another.
 """
 
 import sys
