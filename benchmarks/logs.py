@@ -23,6 +23,8 @@ THETA = np.random.default_rng(7).normal(size=(K, D + 1)) * 0.6  # of rewards
 TASTE = np.random.default_rng(8).normal(size=(K, D + 1))  # of the logger that does not learn
 OTHER = np.random.default_rng(9).normal(size=(K, D + 1))  # of the policy to be evaluated
 FLOOR = 0.1
+ACTIONS = np.random.default_rng(3).normal(size=(K, D))  # numbers of arms, where they share theta
+SHARED = np.array([1.0, -0.7, 0.5])
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,12 @@ class World:
     noise: float = 1.0
     revealed: float = 0.0
     lost: float = 0.0  # share of coordinates
+    shared: bool = False  # rewards are (a * c)'theta, with one theta for all arms and no intercept
+
+    @property
+    def theta(self) -> Array:
+        """What arms pay for [1, c]: (K, d + 1)."""
+        return np.pad(ACTIONS * SHARED, ((0, 0), (1, 0))) if self.shared else THETA
 
     @property
     def channel(self) -> Channel:
@@ -68,7 +76,7 @@ def truth(world: World, rounds: int = 4_000_000, seed: int = 1) -> float:
     rng, total, part = np.random.default_rng(seed), 0.0, 500_000
     for _ in range(rounds // part):
         true, noisy = world.contexts(rng, part)
-        total += float((policy(noisy) * (with_one(true) @ THETA.T)).sum())
+        total += float((policy(noisy) * (with_one(true) @ world.theta.T)).sum())
     return total / rounds
 
 
@@ -76,7 +84,7 @@ def logs(world: World, number: int, rounds: int, *, learns: bool, seed: int) -> 
     """So many, drawn side by side."""
     rng = np.random.default_rng([seed, int(learns)])
     true, noisy = world.contexts(rng, number, rounds)
-    score, noise = with_one(true) @ THETA.T, SD * rng.standard_normal((number, rounds))
+    score, noise = with_one(true) @ world.theta.T, SD * rng.standard_normal((number, rounds))
     draws = rng.random((number, rounds))
     if learns:
         chance, arm = _learning(with_one(noisy), score, noise, draws)

@@ -1,0 +1,111 @@
+"""What a better sensor is worth, where the truth is known."""
+
+import numpy as np
+import pytest
+
+from tests.evaluation.logs import World, channel
+from unfog.evaluation.scene import Scene
+from unfog.evaluation.sensor import READ, _by_model, _scores, ladder, own_noise, sensor
+from unfog.evaluation.taught import silent
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+from unfog.model.channel import Channel
+
+WORLD = World(d=2, arms=3)
+WORLD.theta[:, 0] = -WORLD.theta[:, 1:] @ WORLD.channel.context_mean  # no arm is best but by its context
+
+
+def worth(world: World, level: float, n: int = 300_000) -> float:
+    """What the best arm by the denoised context pays, by brute force, with (1 + level) of the noise."""
+    told, rng = world.channel, np.random.default_rng(8)
+    true = rng.multivariate_normal(told.context_mean, told.context_cov, n)
+    noise = (1 + level) * told.noise_cov
+    noisy = true + rng.multivariate_normal(np.zeros(world.d), noise, n)
+    gain = told.context_cov @ np.linalg.inv(told.context_cov + noise)
+    denoised = told.context_mean + (noisy - told.context_mean) @ gain.T
+    best = world.scores(denoised).argmax(axis=1)
+    return float(world.scores(true)[np.arange(n), best].mean())
+
+
+def certain(told: Channel) -> Channel:
+    """The same, with its bias known."""
+    return told._replace(bias_cov=1e-6 * np.eye(len(told.bias)))
+
+
+def test_a_sensors_own_noise_is_its_variance_given_the_others() -> None:
+    """By regression on the others' noise; all of it for all sensors."""
+    told = channel(3)
+    noise = told.noise_cov
+    np.testing.assert_array_equal(own_noise(told, "", ("x", "y", "z")), noise)
+    others = [0, 2]
+    slope = np.linalg.solve(noise[np.ix_(others, others)], noise[others, 1])
+    expected = np.zeros((3, 3))
+    expected[1, 1] = noise[1, 1] - slope @ noise[others, 1]
+    np.testing.assert_allclose(own_noise(told, "y", ("x", "y", "z")), expected, rtol=1e-10)
+    assert np.linalg.eigvalsh(noise - expected).min() > -1e-12
+
+
+def test_refusals() -> None:
+    scene = Scene(WORLD.log(20, 1))
+    with pytest.raises(InputError, match=r"^channel: No channel is told"):
+        sensor(scene)
+    with pytest.raises(InputError, match=r"^sensor: speed; allowed: all, or one of steps, sleep"):
+        sensor(Scene(WORLD.log(20, 1), WORLD.channel), "speed")
+
+
+@pytest.mark.parametrize("level", [0.0, 2.0])
+def test_values_at_more_noise_are_what_such_a_sensor_earns(level: float) -> None:
+    """One log of 4,000 rounds: within four standard errors, wrong once in 15,000; the model that chooses is
+    fitted, which costs less than that.
+    """
+    scene = Scene(WORLD.log(4000, 2), certain(WORLD.channel))
+    scores: Array = _scores(scene, WORLD.channel.noise_cov, level, silent)
+    assert abs(scores.mean() - worth(WORLD, level)) < 4 * scores.std() / np.sqrt(4000)
+    assert worth(WORLD, 0.0) - worth(WORLD, 2.0) > 4 * scores.std() / np.sqrt(4000)
+
+
+@pytest.mark.parametrize("level", [-1.0, -0.5, 2.0])
+@pytest.mark.parametrize("actions", [None, np.array([[1.0, 0.5], [-0.4, 2.0], [0.7, -1.0]])])
+def test_what_the_model_says_is_what_a_world_like_it_pays(level: float, actions: Array | None) -> None:
+    """Rewards without noise, contexts known: the model is the world, in deviations or in its own units."""
+    log = WORLD.log(3000, 3, shown=1.0)
+    assert log.true is not None
+    world = World(d=2, arms=3)
+    if actions is not None:
+        world.theta = np.pad(actions * [2.0, -1.0], ((0, 0), (1, 0)))
+    log = log._replace(reward=world.scores(log.true)[np.arange(3000), log.arm])
+    map_ = ("per_arm", None) if actions is None else ("product", actions)
+    scene = Scene(log, certain(WORLD.channel), *map_)
+    found = _by_model(scene, WORLD.channel.noise_cov, level)
+    np.testing.assert_allclose(found, worth(world, level), atol=0.03)
+
+
+@pytest.mark.slow
+def test_a_perfect_sensor_is_read_off() -> None:
+    """Two logs of 4,000 rounds: their mean within four of its stated standard errors by the model's curve and
+    the cubic one, and more by each curve than the sensor as it is earns.
+    """
+    found = [sensor(Scene(WORLD.log(4000, 20 + i), certain(WORLD.channel))) for i in range(2)]
+    at, best = int(np.flatnonzero(READ == -1.0)[0]), worth(WORLD, -1.0)
+    for curve in ("model", "cubic"):
+        means, errors = np.array([one.read[curve][at] for one in found]).T
+        assert abs(means.mean() - best) < 4 * np.sqrt((errors**2).sum()) / 2
+    assert all(one.worth[curve][at].mean > 0 for one in found for curve in one.worth)
+    np.testing.assert_allclose(
+        [one.read["linear"][at].mean - one.values[0].mean for one in found],
+        [one.worth["linear"][at].mean for one in found],
+    )
+
+
+def test_the_ladder_goes_up() -> None:
+    """Of 4,000 rounds half of whose true contexts are known: each rung within four standard errors of what it
+    earns, the true one by the rounds that it is known in.
+    """
+    log = WORLD.log(4000, 6, shown=0.5)
+    rungs = {rung.name: rung for rung in ladder(Scene(log, certain(WORLD.channel)))}
+    assert list(rungs) == ["naive", "denoised", "true"]
+    for name, level in (("denoised", 0.0), ("true", -1.0)):
+        rung = rungs[name]
+        assert abs(rung.found.mean - worth(WORLD, level)) < 4 * rung.found.se
+    assert rungs["true"].rounds == int(log.known().sum())
+    assert rungs["true"].found.mean > rungs["denoised"].found.mean
