@@ -4,12 +4,12 @@
 
 What comes back has the verbs of its library, with the same arguments in the same order. Contexts go through
 the denoiser on their way in: `libraries/contexts.py` says when, and how often. Every verb with contexts also
-takes what is known about the reading: `noise_cov=`, how precise it is, and `groups=` (`group=` for one), which
-device it comes from. In verbs with rows of contexts these are one for each row.
+takes what is known about the reading: `noise_cov=`, how precise it is, and `groups=` (`group=` for one),
+which device it comes from. In verbs with rows of contexts these are one for each row.
 
 To denoise and then to regress on the result is called regression calibration, and for rewards linear in the
-context it is exact: E[r | reading] = theta'E[c | reading]. Raymond J. Carroll, David Ruppert, Leonard A. Stefanski
-and Ciprian M. Crainiceanu, *Measurement Error in Nonlinear Models*.
+context it is exact: E[r | reading] = theta'E[c | reading]. Raymond J. Carroll, David Ruppert, Leonard A.
+Stefanski and Ciprian M. Crainiceanu, *Measurement Error in Nonlinear Models*.
 
 The library is found by the type of the bandit. None is imported here: who has a bandit has its library.
 """

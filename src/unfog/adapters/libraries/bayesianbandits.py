@@ -1,4 +1,4 @@
-"""bayesianbandits behind a denoiser: `ContextualAgent` and `LipschitzContextualAgent`; `X` are rows of numbers.
+"""bayesianbandits behind a denoiser: its contextual agents; `X` are rows of numbers.
 
 Its regressors have no intercept of their own: give them a column of ones, and name it in `as_is`.
 """

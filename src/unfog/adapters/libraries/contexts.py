@@ -1,11 +1,11 @@
-"""Noisy contexts on their way into a bandit: denoised once, when the decision is made, and kept for its reward.
+"""Noisy contexts on their way into a bandit: denoised once, for the decision, and kept for its reward.
 
 The denoiser learns about the sensor as readings come in, so the same reading is denoised to another number
 later. A learner has to be given what was decided on, or it regresses rewards on numbers that nobody saw. So a
 decision's context goes through `transform_one` (predict, then observe), and what came out is remembered under
-the reading itself: other libraries have no name for a decision, but they are given the same context again with
-its reward. A context that comes with a reward and was never decided on, such as a row of an old log, goes
-through `transform`, together with all others of its kind.
+the reading itself: other libraries have no name for a decision, but they are given the same context again
+with its reward. A context that comes with a reward and was never decided on, such as a row of an old log,
+goes through `transform`, together with all others of its kind.
 """
 
 from collections import OrderedDict
@@ -69,7 +69,7 @@ class Contexts:
         return known.context
 
     def learn(self, rows: Array, noise_cov: Any = None, groups: Any = None) -> Array:
-        """What to learn from: what was decided on, and for other readings (n, d) what they say by themselves."""
+        """What to learn from, for readings (n, d): what was decided on, or else what `transform` says."""
         found = [self._decided.get(row.tobytes()) for row in rows]
         fresh = np.array([known is None for known in found])
         for row, known in zip(rows, found, strict=True):

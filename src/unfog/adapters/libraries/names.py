@@ -1,9 +1,9 @@
 """Contexts as numbers by name, the way of river and of Vowpal Wabbit: {"temperature": 21.5, "rain": 0.2}.
 
 The names, in the order of the denoiser's columns, are those it was fitted with (`feature_names_in_`), or else
-those of the first context. A name that is missing later, or stands for None, is a reading that was lost. Names
-in `as_is` reach the bandit as they are. A denoiser that says more than one number for each name has the second
-as `temperature_2`, and so on.
+those of the first context. A name that is missing later, or stands for None, is a reading that was lost.
+Names in `as_is` reach the bandit as they are. A denoiser that says more than one number for each name has the
+second as `temperature_2`, and so on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class Names:
     def __init__(self, contexts: Contexts, as_is: Sequence[int | str]) -> None:
         """Say which names pass as they are."""
         self.contexts, self.as_is = contexts, list(as_is)
-        self.names: list[Any] = list(vars(contexts.denoiser).get("feature_names_in_", ()))
+        self.names: list[Any] = []
 
     def decide(self, context: Any, noise_cov: Any, group: Any) -> Named:
         """A context to decide on."""
@@ -47,7 +47,8 @@ class Names:
             raise InputError("context", inputs.shown(context), "numbers by name, as in {'temperature': 21.5}")
         known = {name: context[name] for name in self.as_is if name in context}
         measured = {name: value for name, value in context.items() if name not in known}
-        self.names = self.names or list(measured)
+        # Asked for late: a denoiser may be fitted after it was put in front of a bandit.
+        self.names = self.names or list(getattr(self.contexts.denoiser, "feature_names_in_", measured))
         for name in measured:
             if name not in self.names:
                 raise InputError("context", name, f"the names {self.names}, and as_is {self.as_is}")

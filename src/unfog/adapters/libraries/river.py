@@ -5,7 +5,6 @@
 
 from typing import Any
 
-from unfog import inputs
 from unfog.adapters.libraries.names import Names
 from unfog.adapters.libraries.wrapped import Wrapped
 from unfog.inputs import InputError

@@ -47,7 +47,7 @@ class VowpalWabbit(Wrapped[Names]):
         noise_cov: Any = None,
         group: Any = None,
     ) -> None:
-        """Learn what an action cost (a reward r is the cost -r), that had been drawn with this probability."""
+        """Learn the cost (minus the reward) of an action that had been drawn with this probability."""
         chosen = inputs.one_of("action", str(action), self.actions)
         price = float(inputs.numbers("cost", cost, "a number"))
         chance = inputs.positive("probability", probability)
