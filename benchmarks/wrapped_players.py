@@ -1,7 +1,7 @@
 """The libraries of `wrapped.py`, each as its documentation uses it: a linear learner for every arm.
 
-A player is given a bandit, alone or behind the denoiser: the verbs are the same, which is the point. Only what
-is told about a reading (`noise_cov`) is something that a library alone cannot be told.
+A player is given a bandit, alone or behind the denoiser: the verbs are the same, which is the point. Only
+what is told about a reading (`noise_cov`) is something that a library alone cannot be told.
 """
 
 import random
@@ -95,13 +95,15 @@ class BayesianBandits:
         return int(self._agent.pull(_rows(row, self._intercept), **_each(told))[0])
 
     def update(self, row: Array, arm: int, reward: float) -> None:
-        self._agent.update(_rows(row, self._intercept), np.array([reward]))
+        rows = _rows(row, self._intercept)
+        self._agent.select_for_update(arm).update(rows, np.array([reward]))
 
 
 class VowpalWabbit:
     """`--cb_explore_adf --squarecb -q ca`: an intercept and slopes for every action, by gradient steps.
 
-    Alone it goes through `wrap` as well, with a denoiser that does nothing: the text is then the same.
+    Costs are a tenth of a reward, because its exploration is made for costs of about one. Alone it goes
+    through `wrap` as well, with a denoiser that does nothing: the text is then the same.
     """
 
     def __init__(self, wrap: Wrap, intercept: bool, width: int, seed: int) -> None:
@@ -118,7 +120,7 @@ class VowpalWabbit:
         return self._rng.choices(range(ARMS), self._chances)[0]
 
     def update(self, row: Array, arm: int, reward: float) -> None:
-        self._workspace.learn(row, arm, -reward, self._chances[arm])
+        self._workspace.learn(row, arm, -reward / 10, self._chances[arm])
 
 
 PLAYERS: dict[str, Any] = {

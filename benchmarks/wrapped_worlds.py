@@ -1,11 +1,10 @@
-"""Worlds for `wrapped.py`: K arms with an intercept and slopes each, and readings that are wrong in five ways.
+"""Worlds for `wrapped.py`: K arms with an intercept and slopes each, and readings that are wrong in some way.
 
-A context is N(mu, Sigma), its reading context + bias + noise, with coordinates lost here and there. The reward
-of an arm is its intercept, its slopes times the *true* context, and N(0, 1). Everything is drawn beforehand, so
-that a library alone and behind the denoiser meet the same people, the same noise and the same luck.
+A context is N(mu, Sigma), its reading context + bias + noise, with coordinates lost here and there. The
+reward of an arm is its intercept, its slopes times the *true* context, and N(0, 1). Everything is drawn
+beforehand, so that a library alone and behind the denoiser meet the same people, noise and luck.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -112,11 +111,7 @@ def draw(setting: Setting, rounds: int, seed: int) -> World:
     return World(contexts, readings, noises, theta, rewards, means.max(1, keepdims=True) - means)
 
 
-def knowing_all(setting: Setting, world: World, denoised: Array) -> float:
-    """The regret of who knows every arm and the channel, and is shown the same readings."""
-    del setting
+def floor(world: World, denoised: Array) -> float:
+    """The regret of who knows every arm and is shown the denoised readings: what cannot be known."""
     arms = np.argmax(np.column_stack([np.ones(len(denoised)), denoised]) @ world.theta.T, 1)
     return float(world.regrets[np.arange(len(arms)), arms].sum())
-
-
-Filled = Callable[[Array], Array]

@@ -82,13 +82,22 @@ class Contexts:
             name: np.asarray(one_each(name, value, rows))[fresh]
             for name, value in _without_none(said).items()
         }
-        denoised = np.asarray(self.denoiser.transform(rows[fresh], **chosen), float)
+        denoised = np.asarray(self.denoiser.transform(self._titled(rows[fresh]), **chosen), float)
         contexts = np.empty((len(rows), denoised.shape[1]))
         contexts[fresh] = denoised
         for index, known in enumerate(found):
             if known is not None:
                 contexts[index] = known.context
         return contexts
+
+    def _titled(self, rows: Array) -> Any:
+        """With names for the columns, where the denoiser was fitted with names: it asks for them."""
+        names = getattr(self.denoiser, "feature_names_in_", None)
+        if names is None:
+            return rows
+        from pandas import DataFrame
+
+        return DataFrame(rows, columns=names)
 
 
 def readings(field: str, value: object) -> Array:

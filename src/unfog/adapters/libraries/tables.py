@@ -1,8 +1,8 @@
 """Contexts as rows of numbers, the way of mabwiser, contextualbandits and bayesianbandits.
 
 Columns named `as_is` reach the bandit as they are: a column of ones for the intercept, or what is known
-without error. The denoised columns stand where the noisy ones stood. A denoiser that says more than one number for
-each column (its mean and its spread, or draws) has the rest follow on the right.
+without error. The denoised columns stand where the noisy ones stood. A denoiser that says more than one
+number for each column (its mean and its spread, or draws) has the rest follow on the right.
 """
 
 from collections.abc import Sequence
