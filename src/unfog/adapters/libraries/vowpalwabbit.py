@@ -78,7 +78,9 @@ def _word(field: str, name: object) -> str:
 
 def wrapped(bandit: Any, names: Names, actions: Sequence[str | int]) -> VowpalWabbit:
     """A workspace that explores among actions."""
-    if "--cb_explore_adf" not in bandit.get_arguments().split():
+    words = bandit.get_arguments().split()
+    # --cb_explore, which takes one line, sets the other too.
+    if "--cb_explore_adf" not in words or "--cb_explore" in words:
         allowed = "a vowpalwabbit.Workspace made with --cb_explore_adf"
         raise InputError("bandit", f"a Workspace made with {bandit.get_arguments()!r}", allowed)
     return VowpalWabbit(bandit, names, actions)
