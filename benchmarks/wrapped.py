@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.wrapped_players import PLAYERS
-from benchmarks.wrapped_worlds import ARMS, DIM, MEAN, SETTINGS, Array, Setting, World, draw, floor
+from benchmarks.wrapped_worlds import ARMS, DIM, SETTINGS, Array, Setting, World, draw, floor
 from unfog.adapters import wrap
 from unfog.adapters.sklearn import Denoiser
 
@@ -42,7 +42,7 @@ def denoiser(setting: Setting) -> Denoiser:
     """Told the laws, and no draw from them."""
     bias = setting.bias * setting.context_cov if setting.bias else None
     walk = {"kind": "drift", "walk_cov": setting.walk * setting.context_cov} if setting.walk else {}
-    return Denoiser(setting.noise, bias, MEAN, setting.context_cov, **walk)
+    return Denoiser(setting.noise, bias, setting.mean, setting.context_cov, **walk)
 
 
 def told(setting: Setting, world: World) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def trial(name: str, libraries: list[str], rounds: int, seed: int) -> list[list[
     """For each library: regret alone, behind the denoiser, and of who knows the arms."""
     setting = SETTINGS[name]
     world = draw(setting, rounds, seed)
-    filled, said = np.where(np.isnan(world.readings), MEAN, world.readings), told(setting, world)
+    filled, said = np.where(np.isnan(world.readings), setting.mean, world.readings), told(setting, world)
     best = denoiser(setting)
     seen = [best.transform_one(row, **about) for row, about in zip(world.readings, said, strict=True)]
     known = floor(world, np.array(seen))

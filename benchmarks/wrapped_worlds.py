@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-DIM, ARMS = 4, 5
+DIM, ARMS = 4, 3
 SPREADS = np.array([1.0, 0.7, 1.4, 1.0])
-MEAN = np.array([2.0, -1.5, 1.0, -2.0])
+SIGNS = np.array([1.0, -1.0, 1.0, -1.0])
 
 
 def covariance(spreads: Array, correlation: float) -> Array:
@@ -30,6 +30,7 @@ class Setting:
     title: str
     gain: bool = True  # is there something to gain for a linear learner
     intercept: bool = True  # of the arms, and of the learners
+    away: float = 0.5  # how far its mean is from zero, in standard deviations
     correlation: float = 0.3  # between coordinates of the context
     noise: Array  # (d, d)  the covariance of the noise
     poor: float = 1.0  # what it is multiplied with in every other reading, at random
@@ -38,8 +39,13 @@ class Setting:
     walk: float = 0.0  # the variance of a step of it, in the same units
 
     @property
+    def mean(self) -> Array:
+        """Where contexts lie."""
+        return self.away * SIGNS * SPREADS
+
+    @property
     def context_cov(self) -> Array:
-        """Sigma."""
+        """How they spread."""
         return covariance(SPREADS, self.correlation)
 
 
@@ -57,19 +63,20 @@ class World(NamedTuple):
 SETTINGS: dict[str, Setting] = {
     "lost": Setting(
         title="coordinates lost",
-        correlation=0.8,
-        noise=covariance(0.3 * SPREADS, 0.0),
-        lost=0.35,
+        correlation=0.9,
+        noise=covariance(0.2 * SPREADS, 0.0),
+        lost=0.4,
     ),
     "precision": Setting(
         title="readings of different precision",
-        noise=covariance(0.4 * SPREADS, 0.0),
-        poor=25.0,
+        noise=covariance(0.3 * SPREADS, 0.0),
+        poor=50.0,
     ),
     "means": Setting(
-        title="correlated noise, means not zero, no intercepts",
+        title="correlated noise, means far from zero, no intercepts",
         intercept=False,
-        noise=covariance(SPREADS[::-1], 0.6),
+        away=2.0,
+        noise=covariance(1.4 * SPREADS[::-1], 0.6),
     ),
     "drift": Setting(
         title="a bias that drifts",
@@ -78,9 +85,10 @@ SETTINGS: dict[str, Setting] = {
         walk=0.02,
     ),
     "intercepts": Setting(
-        title="correlated noise, means not zero, intercepts",
+        title="correlated noise, means far from zero, intercepts",
         gain=False,
-        noise=covariance(SPREADS[::-1], 0.6),
+        away=2.0,
+        noise=covariance(1.4 * SPREADS[::-1], 0.6),
     ),
     "constant": Setting(
         title="a constant bias, equal noise, intercepts",
@@ -96,7 +104,7 @@ def draw(setting: Setting, rounds: int, seed: int) -> World:
     rng = np.random.default_rng(seed)
     normals = rng.standard_normal
     root = np.linalg.cholesky(setting.context_cov)
-    contexts = MEAN + normals((rounds, DIM)) @ root.T
+    contexts = setting.mean + normals((rounds, DIM)) @ root.T
     steps = np.sqrt(setting.walk) * normals((rounds, DIM))
     steps[0] = np.sqrt(setting.bias) * normals(DIM)
     factors = np.where(rng.random(rounds) < 0.5, setting.poor, 1.0)
