@@ -20,7 +20,10 @@ RETIRED: dict[str, list[str]] = {
     "ledger": [],
     "odds": [],
     "online": ['FORMER = {"online": "adf"}  # names that specs and results of older versions hold'],
-    "pull": [],
+    "pull": [  # river's own verb
+        "def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]",
+        "arm = rival.pull(list(range(playing.action_space.n)), context)",
+    ],
     "reveals": ['"reveals": "a denoiser that sees true contexts, such as unfog.denoise.Exact(pairs=True)",'],
     "tape": [],
     "think": [],

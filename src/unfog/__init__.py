@@ -10,19 +10,21 @@ from warnings import warn
 from unfog.version import __version__
 
 if TYPE_CHECKING:
-    from unfog import features, live, serve, testing, worlds
+    from unfog import adapters, features, live, serve, testing, worlds
     from unfog.agents import choose, denoise, learn
     from unfog.agents.assemble import Agent
     from unfog.agents.catalogue import AGENTS
     from unfog.features.quadratic import quadratic
     from unfog.features.quadrature import quadrature
     from unfog.inputs import InputError
+    from unfog.lab.evaluate import evaluate
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
+    from unfog.lab.sensor import sensor_worth
     from unfog.lab.trouble import trouble
-    from unfog.model.calibration import calibrate
     from unfog.model.deconvolution import deconvolve
+    from unfog.worlds.calibrated import calibrate
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
     from unfog.worlds.recorded import RecordedProblem
@@ -36,18 +38,21 @@ _HOME = {
     "LogisticProblem": "worlds.logistic",
     "RecordedProblem": "worlds.recorded",
     "TemporalProblem": "worlds.temporal",
-    "calibrate": "model.calibration",
+    "calibrate": "worlds.calibrated",
     "deconvolve": "model.deconvolution",
+    "evaluate": "lab.evaluate",
     "figure": "lab.figures",
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
     "quadrature": "features.quadrature",
     "run": "lab.run",
+    "sensor_worth": "lab.sensor",
     "summary": "lab.report",
     "table": "lab.report",
     "trouble": "lab.trouble",
 }
 _ROOMS = {
+    "adapters": "adapters",
     "choose": "agents.choose",
     "denoise": "agents.denoise",
     "features": "features",
@@ -67,10 +72,12 @@ __all__ = [
     "RecordedProblem",
     "TemporalProblem",
     "__version__",
+    "adapters",
     "calibrate",
     "choose",
     "deconvolve",
     "denoise",
+    "evaluate",
     "features",
     "figure",
     "learn",
@@ -79,6 +86,7 @@ __all__ = [
     "quadratic",
     "quadrature",
     "run",
+    "sensor_worth",
     "serve",
     "summary",
     "table",

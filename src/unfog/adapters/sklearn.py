@@ -8,7 +8,8 @@ noise ~ N(0, N). What comes out is the posterior of c given x and what was learn
 the law that the agents' denoisers have (`unfog.agents.denoise`), so that any library may stand behind it. Its
 mean as a regressor is regression calibration (R. J. Carroll, D. Ruppert, L. A. Stefanski, C. M. Crainiceanu,
 *Measurement Error in Nonlinear Models*, chapter 4); draws of it are multiple imputation (D. B. Rubin,
-*Multiple Imputation for Nonresponse in Surveys*). The arithmetic is in `unfog.adapters.denoising`.
+*Multiple Imputation for Nonresponse in Surveys*), by one who has seen no outcome. The arithmetic is in
+`unfog.adapters.denoising`.
 """
 
 # ruff: noqa: N803, ARG002 (scikit-learn calls readings X, and hands every transformer a y)
@@ -81,7 +82,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         `noise_cov` stands before that of the constructor, and may be one a row: (n, d) or (n, d, d).
         """
         noisy = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        self.told_ = told.channel(self.get_params(), noisy.shape[1])
+        self.told_, self.source_ = self._start(noisy.shape[1])
         noise = self.told_.noise if noise_cov is None else told.noises("noise_cov", noise_cov, *noisy.shape)
         self._keep(fitting.fit(self.told_._replace(noise=noise), _rows(noisy, groups, true)))
         return self
@@ -153,7 +154,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         return np.array([f"{name}{end}" for end in ends for name in names], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Gaps are welcome, and draws are drawn."""
+        """Gaps are welcome; draws depend on a row's place, which scikit-learn calls non-deterministic."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.output == "draws"
@@ -185,13 +186,16 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """A fit to no rows at all."""
         if self.context_mean is None or self.context_cov is None:
             raise NotFittedError("call fit first, or tell context_mean and context_cov")
-        self.told_, self.n_features_in_ = told.channel(self.get_params(), dim), dim
+        self.told_, self.source_ = self._start(dim)
+        self.n_features_in_ = dim
         self._keep(fitting.fit(self.told_, _rows(np.empty((0, dim)), None)))
+
+    def _start(self, dim: int) -> tuple[Told, Any]:
+        """The settings, checked, and where the draws of `transform_one` come from."""
+        return told.channel(self.get_params(), dim), check_random_state(self.random_state)
 
     def _keep(self, fitted: Fitted) -> None:
         """What was found, under the names that scikit-learn's users look for."""
-        if not hasattr(self, "fitted_"):
-            self.source_ = check_random_state(self.random_state)
         self.fitted_ = fitted
         self.context_mean_, self.context_cov_ = fitted.law
         self.noise_cov_ = fitted.noise

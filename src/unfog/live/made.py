@@ -1,7 +1,6 @@
 """A live problem's terms made into what a round needs: units, features, knowledge, agents."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named
-from unfog.agents.denoise import Identity
+from unfog.agents.ordinary import unknown_channel, without_channel
 from unfog.features import FeatureMap
 from unfog.features.named import builder, check_map
 from unfog.features.per_arm import PerArm
@@ -19,7 +18,6 @@ from unfog.live import memory
 from unfog.live.terms import Terms
 from unfog.maths.arrays import Array
 from unfog.model import channel as channels
-from unfog.model.channel import Channel
 from unfog.model.knowledge import Knowledge
 
 PAIRS = (
@@ -39,7 +37,7 @@ class Made:
         """Refuse, by their names, terms that do not go together; new ones, too, for which memory is short."""
         self.terms, d = terms, len(terms.context)
         told = terms.channel
-        self.channel = _unknown(d) if told is None else told
+        self.channel = unknown_channel(d) if told is None else told
         standard = terms.standardise and told is not None
         self.units = (channels.standard if standard else channels.as_it_is)(self.channel)
         self._build = builder(terms.features)
@@ -144,7 +142,7 @@ class Made:
         if agent.privileged is not None:
             raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
         if self.terms.channel is None:
-            agent = _without_channel(field, agent)
+            agent = without_channel(field, agent)
         if new:
             self.refuse_large(new, agent, features)
         known = self.knowledge(features)
@@ -153,20 +151,6 @@ class Made:
         except InputError as error:
             raise InputError(field, error.value, error.allowed) from None
         return agent
-
-
-def _unknown(dim: int) -> Channel:
-    """Nothing is known: what an agent that takes readings for the truth never looks at."""
-    one = np.eye(dim)
-    return Channel(np.zeros(dim), one, one, one, np.zeros(dim))
-
-
-def _without_channel(field: str, agent: Agent) -> Agent:
-    """The same learner and chooser, on readings as they are."""
-    try:
-        return replace(agent, denoiser=Identity(), limit=None)
-    except InputError as error:
-        raise InputError(field, f"{agent.name!r} without a channel", f"a channel; {error.allowed}") from None
 
 
 def needed(channel: dict[str, Any] | None, agent: Agent) -> dict[str, Any] | None:

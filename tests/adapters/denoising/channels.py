@@ -1,11 +1,11 @@
 """A channel that is skew in every way, readings of it, and contexts by brute force: one joint Gaussian."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unfog.features import Context
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 
 DIM = 3
 MEAN = np.array([1.0, -2.0, 30.0])
@@ -20,7 +20,12 @@ def covariance(seed: int, scale: Array) -> Array:
 CONTEXT_COV = covariance(1, np.array([1.0, 2.0, 9.0]))
 NOISE_COV = covariance(2, np.array([0.8, 1.0, 6.0]))
 BIAS_COV = covariance(3, BIAS_SD)
-TOLD = {"context_mean": MEAN, "context_cov": CONTEXT_COV, "noise_cov": NOISE_COV, "bias_cov": BIAS_COV}
+TOLD: dict[str, Any] = {
+    "context_mean": MEAN,
+    "context_cov": CONTEXT_COV,
+    "noise_cov": NOISE_COV,
+    "bias_cov": BIAS_COV,
+}
 
 
 class Readings(NamedTuple):
@@ -39,7 +44,7 @@ def readings(rows: int, *, seed: int, devices: int = 1, noise: Array = NOISE_COV
     return Readings(true, true + bias[np.arange(rows) % devices] + errors, bias)
 
 
-def last_context(noisy: Array, true: Array, devices: Array, noises: Array) -> Context:
+def last_context(noisy: Array, true: Array, devices: Ints, noises: Array) -> Context:
     """The context of the last row given every number of noisy and true (n, d) that is there.
 
     All contexts, biases and noises stand in one vector; what is seen are sums of its entries.

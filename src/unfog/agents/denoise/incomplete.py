@@ -83,8 +83,8 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context: noisy (..., d), not a number where it was lost."""
-        term, known = _round(parameters, noisy, None)
-        return _context(state.plus(term), term, known)
+        term, known = term_of(parameters, noisy, None)
+        return context_of(state.plus(term), term, known)
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """As before any reading: mu_c, and the diagonal of Sigma_c + Sigma_n + Sigma_gamma.
@@ -102,16 +102,16 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """The belief with this round's term; where the true context is shown at once, with what that says."""
-        return state.plus(_round(parameters, noisy, context)[0])
+        return state.plus(term_of(parameters, noisy, context)[0])
 
     def correct(
         self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
     ) -> tuple[State, Context]:
         """Replace a round's term, and say what its context is now; see `Corrects` in agents/parts.py."""
-        (old, _), (new, known) = _round(parameters, noisy, before), _round(parameters, noisy, after)
+        (old, _), (new, known) = term_of(parameters, noisy, before), term_of(parameters, noisy, after)
         # The change is added in one go, so that where there is none the state keeps its bits.
         state = state.plus(new.less(old))
-        found = where_asked(before, after, known, lambda: _context(state, new, known))
+        found = where_asked(before, after, known, lambda: context_of(state, new, known))
         return state, found
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
@@ -157,7 +157,7 @@ def _alike(hidden: Bools) -> Bools:
     return hidden == hidden[..., :1]
 
 
-def _round(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
+def term_of(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
     """What a round says of the bias, and its context as far as it is known, without its measurement."""
     xp = noisy.__array_namespace__()
     lost, context = xp.isnan(noisy), Context(parameters.mean, parameters.context_cov)
@@ -184,7 +184,7 @@ def _complete(
     return found, context
 
 
-def _context(state: State, term: State, known: Context) -> Context:
+def context_of(state: State, term: State, known: Context) -> Context:
     """The posterior of a round's context, with what all rounds say of the bias, its own term included."""
     bias_cov = state.precision.__array_namespace__().linalg.inv(state.precision)
     away = term.natural_mean - matvec(term.precision, matvec(bias_cov, state.natural_mean))

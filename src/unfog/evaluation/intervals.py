@@ -1,0 +1,92 @@
+"""Values of policies with intervals: plain ones, and ones that hold for logs of learning agents.
+
+    V = sum h num / sum h den,    se^2 = sum h^2 (num - V den)^2 / (sum h den)^2
+
+Plain: h = 1, as for rounds that have nothing to do with each other. A logger that learns draws what it likes
+more and more surely, so that scores vary more in some stretches of time than in others, by how the rewards
+came out. Then the sum of equally weighed scores need not be normal, and plain intervals hold less often than
+they say. What mends it are weights that make all stretches vary alike, h = 1 / sqrt(v), v the variance of a
+score as it was foreseeable before the round (R. Zhan, V. Hadad, D. A. Hirshberg and S. Athey, *Off-Policy
+Evaluation via Adaptive Weighting with Data from Contextual Bandits*). Theirs ask what the logger of later
+rounds would have done in earlier ones, which a log cannot answer; here v is the mean of
+
+    E[w^2 | what the logger saw] = sum over arms of pi^2 / p
+
+over the stretch before, which is as foreseeable, and close as long as a logger changes slowly. The value is
+then a mean over time with these weights: the same thing, if contexts come from the same law all the time.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.evaluation.case import Scores
+from unfog.maths.arrays import Array
+
+STRETCHES = 100  # of time, within which a logger is taken not to change
+SHORTEST = 25  # rounds of a stretch
+
+
+class Value(NamedTuple):
+    """An estimate, and what each round has to do with it."""
+
+    mean: float
+    se: float
+    influence: Array  # (n,)  by how much each round moved it: se^2 is the sum of squares
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Where the value is with this probability."""
+        from scipy.special import stdtrit
+
+        reach = float(stdtrit(self.degrees, (1 + level) / 2)) * self.se
+        return self.mean - reach, self.mean + reach
+
+    @property
+    def degrees(self) -> float:
+        """How many normal scores would say as much of se: fewer, the heavier the tails of these."""
+        squares = self.influence**2
+        total = float(squares.sum())
+        spread = float((squares**2).sum()) - total**2 / len(squares)
+        return 2 * total**2 / spread if spread > 0 else float(len(squares))
+
+    def less(self, other: "Value") -> "Value":
+        """The difference, paired round by round."""
+        moved = self.influence - other.influence
+        return Value(self.mean - other.mean, float(np.sqrt((moved**2).sum())), moved)
+
+
+def value(scores: Scores, time: Array | None = None) -> Value:
+    """With these weights of time (n,); None: all alike."""
+    n = len(scores.numerator)
+    h = np.ones(n) if time is None else time
+    weight = h if scores.denominator is None else h * scores.denominator
+    total = float(weight.sum())
+    if total == 0:
+        return Value(np.nan, np.nan, np.full(n, np.nan))
+    mean = float((h * scores.numerator).sum()) / total
+    if np.count_nonzero(weight) < 2:  # one round says nothing of how much rounds vary
+        return Value(mean, np.nan, np.full(n, np.nan))
+    moved = (h * scores.numerator - weight * mean) / total
+    if scores.wobble is not None:
+        moved = moved + scores.wobble / n
+    return Value(mean, float(np.sqrt((moved**2).sum())), moved)
+
+
+def adaptive(policy: Array, probabilities: Array | None, weight: Array) -> Array:
+    """Weights of time for a policy (n, K); from the logger's probabilities (n, K), or if these are not known
+    from the weights w (n,) that there were, which is rougher.
+    """
+    n = len(weight)
+    if probabilities is None:
+        square = weight**2
+    else:
+        nothing = np.zeros_like(policy)
+        square = np.divide(policy**2, probabilities, out=nothing, where=probabilities > 0).sum(axis=1)
+    size = max(SHORTEST, -(-n // STRETCHES))
+    starts = np.arange(0, n, size)
+    means = np.add.reduceat(square, starts) / np.diff([*starts, n])
+    before = np.concat([means[:1], means[:-1]])  # the first stretch has none before it
+    smooth = (before + np.concat([means[:1], before[:-1]])) / 2
+    least = 1e-3 * np.maximum.accumulate(smooth)  # of what was seen so far: the future is not foreseen
+    floored = np.maximum(smooth, np.where(least > 0, least, 1.0))
+    return np.repeat(1 / np.sqrt(floored), np.diff([*starts, n]))

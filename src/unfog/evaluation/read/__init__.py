@@ -1,0 +1,129 @@
+"""A log, whatever it is in, as the evaluation of policies wants it: `read(log)`.
+
+    read("walks.csv", columns=Columns(context=["steps", "sleep"], arm="message", reward="walked"))
+
+| what | how it is known |
+|---|---|
+| a live store, one of its problems, or of a service | by what it offers: names and events |
+| `.ndjson`, `.jsonl`, `.json` | an export of `unfog live`, or dsjson: by the fields of its first line |
+| `.csv`, `.tsv`, `.txt` | a header, then a row for each decision |
+| a data frame, a mapping of columns | by its columns |
+| the feedback dictionary of obp | by n_rounds, n_actions, action and reward |
+
+What is wrong is refused with the first row that offends: evaluation/read/refusals.py.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unfog.evaluation.log import Log
+from unfog.evaluation.read import columns as column_names
+from unfog.evaluation.read import delimited, lines, live, obp, refusals, table
+from unfog.evaluation.read.columns import Columns
+from unfog.evaluation.read.obp import to_obp
+from unfog.evaluation.read.where import counted
+from unfog.inputs import InputError, positive, shown
+
+__all__ = ["Columns", "Opener", "read", "to_obp"]
+
+Opener = Callable[[Path], AbstractContextManager[live.Store]]
+"""Opens the file of a live store, such as `unfog.live.open`."""
+
+TABLES, LINES, STORES = (".csv", ".tsv", ".txt"), (".ndjson", ".jsonl", ".json"), (".unfog",)
+ANY = (
+    "a live store or problem; a path to its file, to an export (.ndjson), to dsjson (.json) or to a .csv; a "
+    "data frame or a mapping of columns; the feedback dictionary of obp"
+)
+
+
+class Asked(NamedTuple):
+    """What a caller says besides the log."""
+
+    columns: Columns
+    problem: str | None
+    arms: list[str] | None
+    coordinates: list[str] | None
+    probability: float | None
+    opener: Opener | None
+
+
+def read(
+    log: Any,
+    *,
+    columns: Columns | Mapping[str, Any] | str | PathLike[str] | None = None,
+    problem: str | None = None,
+    arms: Sequence[str] | None = None,
+    coordinates: Sequence[str] | None = None,
+    probability: float | None = None,
+    opener: Opener | None = None,
+) -> Log:
+    """The log, checked.
+
+    `columns` say which column of a table is what: `Columns`, a mapping, or a path to a file of TOML.
+    `problem` names one of several problems of a store. `arms` lists all arms in their order, also those never
+    drawn; `coordinates` names those of the context. `probability` is a number where all arms were drawn
+    evenly and the log does not say so. `opener` opens the file of a store.
+    """
+    asked = Asked(
+        _columns(columns, probability),
+        problem,
+        None if arms is None else _names("arms", arms),
+        None if coordinates is None else _names("coordinates", coordinates),
+        None if probability is None else positive("probability", probability),
+        opener,
+    )
+    return _of_path(Path(log), asked) if isinstance(log, str | PathLike) else _of_object(log, asked)
+
+
+def _of_object(log: Any, asked: Asked) -> Log:
+    if isinstance(log, Log):
+        return refusals.checked(log, counted(log.rounds))
+    if isinstance(log, Mapping) and log.keys() >= obp.MARKS:
+        return obp.read(log, asked.arms, asked.coordinates, asked.probability)
+    if table.names_of(log) is not None:
+        return table.read(log, asked.columns, asked.arms, asked.coordinates, type(log).__name__)
+    if isinstance(log, live.Store):
+        return live.of_store(log, asked.problem, asked.arms)
+    if isinstance(log, live.Problem):
+        return live.read(log.events(), None, asked.arms)
+    raise InputError("log", shown(log), ANY)
+
+
+def _of_path(path: Path, asked: Asked) -> Log:
+    if not path.is_file():
+        raise InputError("log", f"there is no file {path}", ANY)
+    ending = path.suffix.lower()
+    if ending in TABLES:
+        return delimited.read(path, asked.columns, asked.arms, asked.coordinates)
+    if ending in LINES:
+        return lines.read(path, asked.problem, asked.arms, asked.coordinates, asked.probability)
+    if ending not in STORES:
+        raise InputError("log", f"{path.name}", f"a name that ends in {', '.join(TABLES + LINES + STORES)}")
+    if asked.opener is None:
+        raise InputError("log", path.name, "a store that is open: unfog.live.open(path)")
+    with asked.opener(path) as store:
+        return live.of_store(store, asked.problem, asked.arms)._replace(source=path.name)
+
+
+def _columns(told: Any, probability: float | None) -> Columns:
+    found = told if isinstance(told, Columns) else Columns()
+    if isinstance(told, str | PathLike):
+        found = column_names.from_toml(Path(told))
+    elif isinstance(told, Mapping):
+        found = column_names.from_mapping(told)
+    elif told is not None and not isinstance(told, Columns):
+        raise InputError("columns", shown(told), "Columns(…), a mapping, or a path to a file of TOML")
+    if probability is None:
+        return found
+    return Columns(**{**vars(found), "probability": positive("probability", probability)})
+
+
+def _names(field: str, told: Sequence[str]) -> list[str]:
+    """Names, each once."""
+    found = [str(one) for one in told] if not isinstance(told, str) else []
+    if not found or len(set(found)) < len(found):
+        raise InputError(field, shown(told), "a list of names, each once")
+    return found

@@ -1,0 +1,55 @@
+"""Files of JSON, an object a line: a live problem that was exported, or the dsjson of Vowpal Wabbit.
+
+The first object says which it is: events have a kind; dsjson has a context c, or is the reward of one.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from unfog.evaluation.log import Log
+from unfog.evaluation.read import dsjson, live
+from unfog.inputs import InputError
+
+BOTH = "an export of `unfog live`, whose events have a kind; or dsjson, with _label_cost, a, c and p"
+
+
+def read(
+    path: Path,
+    problem: str | None,
+    arms: Sequence[str] | None,
+    coordinates: Sequence[str] | None,
+    probability: float | None,
+) -> Log:
+    """The log of a file."""
+    with open(path, encoding="utf-8-sig") as file:
+        objects = _objects(file)
+        number, first = next(objects, (0, None))
+        if first is None:
+            raise InputError("log", f"no rows in {path.name}", BOTH)
+        both = _again(number, first, objects)
+        if "kind" in first and "seq" in first:
+            return live.read((one for _, one in both), problem, arms, path.name)
+        if not dsjson.MARKS & first.keys():
+            raise InputError(f"line {number}", f"an object with {', '.join(list(first)[:8])}", BOTH)
+        return dsjson.read(both, arms, coordinates, probability, path.name)
+
+
+def _again(number: int, first: Any, rest: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    yield number, first
+    yield from rest
+
+
+def _objects(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each with the number of its line; empty lines are passed over."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"line {number}", line[:60], f"one JSON object ({error})") from None
+        if not isinstance(found, dict):
+            raise InputError(f"line {number}", line[:60], "one JSON object")
+        yield number, found

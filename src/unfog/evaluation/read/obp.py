@@ -1,0 +1,108 @@
+"""The feedback dictionary of Open Bandit Pipeline (obp), in and out, without obp.
+
+Its fields are n_rounds, n_actions, action, position, reward, pscore, context and action_context; from version
+0.5 on also pi_b, the probabilities of all arms, (n, K, 1). Slates have positions: they are refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from unfog.evaluation.log import Log
+from unfog.evaluation.read import refusals
+from unfog.evaluation.read.table import even
+from unfog.evaluation.read.where import counted, first
+from unfog.inputs import InputError, numbers
+from unfog.maths.arrays import Array
+
+MARKS = frozenset({"n_rounds", "n_actions", "action", "reward"})
+
+
+def read(
+    feedback: Mapping[str, Any],
+    arms: Sequence[str] | None,
+    coordinates: Sequence[str] | None,
+    probability: float | None,
+) -> Log:
+    """The log of a dictionary; arms are called by their numbers, coordinates x0, x1, …, unless told."""
+    arms = [str(i) for i in range(int(feedback["n_actions"]))] if arms is None else list(arms)
+    if len(arms) != feedback["n_actions"]:
+        raise InputError("arms", ", ".join(arms), f"{feedback['n_actions']} names: n_actions")
+    action = _array("action", feedback["action"])
+    context = _array("context", feedback.get("context"))
+    _refuse_slates(feedback, len(action))
+    _refuse_lengths(feedback, len(action))
+    named = [f"x{j}" for j in range(context.shape[-1])] if coordinates is None else coordinates
+    every = even(probability, len(action), len(arms)) if probability is not None else _every(feedback)
+    log = Log(
+        tuple(named),
+        tuple(arms),
+        context,
+        action.astype(np.intp),
+        _array("reward", feedback["reward"]),
+        _probability(feedback, probability, len(action)),
+        every,
+        source="feedback of obp",
+    )
+    return refusals.checked(log, counted(log.rounds), {"probability": "pscore"})
+
+
+def _array(name: str, value: Any) -> Array:
+    """Numbers; those of contexts, rewards and scores that are none are found with their row later."""
+    found = np.asarray(value)
+    if found.dtype.kind not in "iuf":
+        raise InputError(name, f"of type {found.dtype}", "an array of numbers")
+    if name == "action" and found.dtype.kind == "f":
+        numbers(name, found, "an array of whole numbers")
+    return found.astype(np.float64)
+
+
+def _refuse_slates(feedback: Mapping[str, Any], rounds: int) -> None:
+    position = feedback.get("position")
+    if position is None:
+        return
+    at = first(np.broadcast_to(np.asarray(position) != 0, (rounds,)))
+    if at is not None:
+        said = f"{np.broadcast_to(position, (rounds,))[at]}"
+        raise InputError(
+            f"row {at + 1}, position", said, "None or 0: slates of several positions are not read"
+        )
+
+
+def _refuse_lengths(feedback: Mapping[str, Any], rounds: int) -> None:
+    for name in ("reward", "pscore", "context", "pi_b"):
+        value = feedback.get(name)
+        if value is not None and len(value) != rounds:
+            raise InputError(name, f"{len(value)} rows", f"{rounds}, as many as action has")
+    if feedback["n_rounds"] != rounds:
+        raise InputError("n_rounds", feedback["n_rounds"], f"{rounds}, as many as action has")
+
+
+def _probability(feedback: Mapping[str, Any], probability: float | None, rounds: int) -> Array:
+    if feedback.get("pscore") is not None:
+        return _array("pscore", feedback["pscore"])
+    if probability is None:
+        raise InputError("pscore", "nothing", refusals.WITHOUT)
+    return np.full(rounds, probability)
+
+
+def _every(feedback: Mapping[str, Any]) -> Array | None:
+    found = feedback.get("pi_b")
+    return None if found is None else _array("pi_b", found).reshape(len(found), -1)
+
+
+def to_obp(log: Log) -> dict[str, Any]:
+    """The dictionary of a log; what it has no field for (times, units, true contexts) is left behind."""
+    every = {} if log.probabilities is None else {"pi_b": log.probabilities[:, :, None]}
+    return {
+        "n_rounds": log.rounds,
+        "n_actions": len(log.arms),
+        "context": log.noisy,
+        "action_context": np.eye(len(log.arms), dtype=int),
+        "action": log.arm,
+        "position": None,
+        "reward": log.reward,
+        "pscore": log.probability,
+        **every,
+    }

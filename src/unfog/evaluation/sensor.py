@@ -1,0 +1,152 @@
+"""What is a better sensor worth? Values with more noise than there is, extrapolated to less.
+
+A policy that adds noise to the context it is shown is still a policy of that context, so a log can say what
+it earns (evaluation/estimators). At level l the noise has the covariance (1 + l) N, and the policy takes the
+arm that the model of rewards likes best for a context denoised with that; at l = 0 this is the sensor as it
+is. What is read off at l = -1 is the value with a perfect sensor, at l = -1/2 with one of half the variance.
+
+The ladder: readings taken for the truth, denoised, a perfect sensor; and where true contexts are known, the
+policy that sees them, on those rounds alone. That is as valid as any other policy: the arm was drawn from the
+noisy context, and given that has nothing to do with the true one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.evaluation.case import Case
+from unfog.evaluation.contexts import Believed, seen
+from unfog.evaluation.estimators.doubly_robust import DoublyRobust
+from unfog.evaluation.policies import liked, noisy_model
+from unfog.evaluation.scene import Scene
+from unfog.evaluation.simex import CURVES, Jackknifed, coefficients, jackknife, slope
+from unfog.evaluation.taught import Tick, silent
+from unfog.features import Context
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+from unfog.maths.streams import generator
+from unfog.model.channel import Channel
+from unfog.model.shrinkage import shrinkage
+
+LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+READ = np.array([-1.0, -0.75, -0.5, -0.25])  # levels that are read off
+DRAWS = 20  # of noise that is added to each round
+SAMPLE = 200_000  # contexts, for what the model says
+LEAST = 200  # rounds with a true context
+
+
+class Sensor(NamedTuple):
+    """What was found, for one sensor or all of them."""
+
+    which: str  # a coordinate, or ""
+    levels: Array  # (L,)
+    values: list[Jackknifed]  # at these
+    read: dict[str, list[Jackknifed]]  # by curve, at READ
+    worth: dict[str, list[Jackknifed]]  # by curve: the same, less the value at level 0
+    slope: Jackknifed  # of values over what the model says of them: 1, if it is right
+
+
+def own_noise(channel: Channel, which: str, names: tuple[str, ...]) -> Array:
+    """The covariance that is added and taken away: of all sensors, or what one has of its own.
+
+    Of one that is the part of its noise that the others do not share: the variance given theirs.
+    """
+    if not which:
+        return channel.noise_cov
+    if which not in names:
+        raise InputError("sensor", which, f"all, or one of {', '.join(names)}")
+    place, found = names.index(which), np.zeros_like(channel.noise_cov)
+    found[place, place] = 1 / np.linalg.inv(channel.noise_cov)[place, place]
+    return found
+
+
+def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
+    """Values at every level, and what curves through them say of less noise."""
+    if scene.channel is None:
+        allowed = "a channel, or a log with enough true contexts to find one"
+        raise InputError("channel", scene.about_channel, allowed)
+    extra = own_noise(scene.channel, which, scene.log.coordinates)
+    scores = np.stack([_scores(scene, extra, level, tick) for level in LEVELS])
+    curve = np.array([_by_model(scene, extra, level) for level in (*LEVELS, *READ)])
+    read, worth = dict[str, list[Jackknifed]](), dict[str, list[Jackknifed]]()
+    for name in CURVES:
+        told = [
+            coefficients(name, LEVELS, at, curve[: len(LEVELS)], curve[len(LEVELS) + i])
+            for i, at in enumerate(READ)
+        ]
+        read[name] = [jackknife(c @ scores) for c in told]
+        worth[name] = [jackknife(c @ scores - scores[0]) for c in told]
+    by_model = jackknife(slope(curve[: len(LEVELS)]) @ scores)
+    return Sensor(which, LEVELS, [jackknife(row) for row in scores], read, worth, by_model)
+
+
+def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
+    """What the policy of this level earns, round by round: (n,)."""
+    log, channel = scene.log, scene.channel
+    assert channel is not None
+    louder = channel._replace(noise_cov=channel.noise_cov + level * extra)
+    source, root = generator(scene.seed, 0, f"sensor {level:g}"), _root(level * extra)
+    table, number = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
+    for _ in range(number):
+        added = source.standard_normal(log.noisy.shape) @ root.T
+        context = seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)
+        table += liked(scene.across.asked(context), log) / number
+        tick(1)
+    return scored(scene, table)
+
+
+def scored(scene: Scene, table: Array) -> Array:
+    """The doubly robust scores of a policy (n, K): (n,)."""
+    log = scene.log
+    case = Case(table, log.arm, log.reward, log.probability, lambda: scene.across)
+    return DoublyRobust().scores(case).numerator
+
+
+def _root(cov: Array) -> Array:
+    """A square root of a covariance that may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _by_model(scene: Scene, extra: Array, level: float) -> float:
+    """What the model says that the policy of a level earns, for Gaussian contexts."""
+    assert scene.channel is not None
+    units = scene.units(scene.channel)
+    cov, noise = (
+        units.noise(x) for x in (scene.channel.context_cov, scene.channel.noise_cov + level * extra)
+    )
+    mean, d = units.inside(scene.channel.context_mean), len(cov)
+    normals = generator(scene.seed, 0, "sensor model").standard_normal((SAMPLE, 2, d))
+    true = mean + normals[:, 0] @ np.linalg.cholesky(cov).T
+    noisy = true + normals[:, 1] @ _root(noise).T
+    shrunk = shrinkage(mean, cov, noise)
+    features, model = scene.features, scene.across.models[0]
+    context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
+    liked_best = features.design(context).scores(model.theta).argmax(axis=1)
+    paid = features.at(true).scores(model.theta)
+    return model.offset + float(np.take_along_axis(paid, liked_best[:, None], axis=1).mean())
+
+
+class Rung(NamedTuple):
+    """One of the ladder."""
+
+    name: str
+    found: Jackknifed
+    rounds: int
+
+
+def ladder(scene: Scene) -> list[Rung]:
+    """Naive, denoised, and where it is known, true."""
+    n = scene.log.rounds
+    found = [
+        Rung("naive", jackknife(scored(scene, liked(noisy_model(scene), scene.log))), n),
+        Rung("denoised", jackknife(scored(scene, liked(scene.across.asked(scene.seen), scene.log))), n),
+    ]
+    known = np.flatnonzero(scene.log.known())
+    if len(known) >= LEAST and scene.log.true is not None and scene.channel is not None:
+        nothing = np.zeros((1, *scene.channel.noise_cov.shape))
+        inside = scene.units(scene.channel).inside(np.nan_to_num(scene.log.true))
+        truth = Believed(inside, np.zeros(n, np.intp), nothing)
+        table = liked(scene.across.asked(truth), scene.log)
+        found.append(Rung("true", jackknife(scored(scene, table)[known]), len(known)))
+    return found

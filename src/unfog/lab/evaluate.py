@@ -1,0 +1,58 @@
+"""`unfog.evaluate`: what would another policy have earned on this log?"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from unfog import live
+from unfog.evaluation.evaluate import DEFAULT_POLICIES, evaluated
+from unfog.evaluation.log import Log
+from unfog.evaluation.read import Columns, read
+from unfog.evaluation.scene import Scene
+from unfog.evaluation.taught import Tick, silent
+from unfog.inputs import count
+from unfog.simulate.plan import MOST_SEED
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def evaluate(
+    log: Any,
+    policies: Any = DEFAULT_POLICIES,
+    *,
+    estimators: str | Sequence[str] | None = None,
+    intervals: str = "adaptive",
+    level: float = 0.95,
+    channel: Any = None,
+    features: Any = "per_arm",
+    actions: Any = None,
+    seed: int = 0,
+    columns: Columns | Mapping[str, Any] | str | PathLike[str] | None = None,
+    problem: str | None = None,
+    arms: Sequence[str] | None = None,
+    coordinates: Sequence[str] | None = None,
+    probability: float | None = None,
+    tick: Tick = silent,
+) -> "xr.Dataset":
+    """Values of policies on a log of decisions, with intervals and what they rest on.
+
+    `log`: a live store or problem, a path (.unfog, .ndjson, .json, .csv), a data frame, obp's feedback.
+    `policies`: names (logger, uniform, always:ARM, fitted, fitted-noisy, agents of the catalogue), or a
+    mapping from names to these, to functions of noisy contexts (n, d), or to tables of probabilities (n, K).
+    `estimators`: dr, snips, ips, clipped, switch, dm; replay for agents that learn.
+    `intervals`: "adaptive" for loggers that may have learnt, "plain" for those that have not.
+    `channel`: what is known of the noise, as `unfog.calibrate(...).channel` says it; without it, pairs in the
+    log are used. `features` and `actions` are those of arms: an intercept and slopes for each, unless told.
+    `columns`, `problem`, `arms`, `coordinates`, `probability`: how to read the log (evaluation/read).
+    """
+    whole = read_log(
+        log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
+    )
+    scene = Scene(whole, channel, features, actions, count("seed", seed, 0, MOST_SEED))
+    return evaluated(scene, policies, estimators=estimators, intervals=intervals, level=level, tick=tick)
+
+
+def read_log(log: Any, **told: Any) -> Log:
+    """The log, whatever it is in; the file of a live store, too."""
+    return read(log, opener=live.open, **told)

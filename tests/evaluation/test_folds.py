@@ -1,0 +1,28 @@
+"""No model speaks of a round that it has seen, and forward ones have seen nothing later."""
+
+import numpy as np
+import pytest
+
+from unfog.evaluation import folds
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4, 7, 40, 997])
+@pytest.mark.parametrize("kind", [folds.across, folds.forward])
+def test_every_round_is_spoken_of_once_in_order_and_never_by_who_saw_it(
+    kind: folds.Folds, rounds: int
+) -> None:
+    cut = list(kind(rounds))
+    np.testing.assert_array_equal(np.concat([fold.test for fold in cut]), np.arange(rounds))
+    for fold in cut:
+        assert not np.isin(fold.test, fold.train).any()
+        for other in cut:
+            within = np.isin(other.test, fold.train)
+            assert within.all() or not within.any()
+            assert fold.learns(other.test) == within.any()
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 40, 997])
+def test_across_learns_from_all_others_and_forward_from_all_before(rounds: int) -> None:
+    assert all(len(fold.train) + len(fold.test) == rounds for fold in folds.across(rounds))
+    for fold in folds.forward(rounds):
+        np.testing.assert_array_equal(fold.train, np.arange(fold.test[0]))

@@ -1,0 +1,95 @@
+"""Policies by name, by function and by table; what is refused, and in which words."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.evaluation.logs import World
+from unfog.evaluation.policies import policies
+from unfog.evaluation.scene import Scene
+from unfog.evaluation.taught import silent
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+
+WORLD = World(d=2, arms=3)
+LOG = WORLD.log(30, 1)
+
+
+def table(given: Any, scene: Scene | None = None) -> Array:
+    (one,) = policies(given, scene or Scene(LOG, WORLD.channel))
+    return one.table(silent)
+
+
+def test_plain_ones() -> None:
+    np.testing.assert_array_equal(table("logger"), LOG.probabilities)
+    np.testing.assert_allclose(table("uniform"), 1 / 3)
+    np.testing.assert_array_equal(table("always:b"), np.tile([0.0, 1.0, 0.0], (30, 1)))
+    assert [one.name for one in policies("logger, uniform", Scene(LOG))] == ["logger", "uniform"]
+
+
+def test_uniform_takes_only_arms_that_could_be_drawn() -> None:
+    law = np.tile([0.5, 0.5, 0.0], (30, 1))
+    log = LOG._replace(probabilities=law, arm=LOG.arm % 2, probability=np.full(30, 0.5))
+    np.testing.assert_array_equal(table("uniform", Scene(log)), law)
+
+
+def test_a_logger_of_which_one_probability_is_known_has_weights_of_one() -> None:
+    found = table("logger", Scene(LOG._replace(probabilities=None)))
+    np.testing.assert_array_equal(found[np.arange(30), LOG.arm], LOG.probability)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_fitted_takes_the_arm_that_pays_best_by_what_can_be_seen() -> None:
+    """Of 3,000 rounds with little noise it finds the best arm nearly always; and no true context helps it."""
+    world = World(d=2, arms=3, noise=1e-4)
+    told = world.channel._replace(bias_cov=1e-6 * np.eye(2))
+    log = world.log(3000, 2, shown=0.5)
+    found = table("fitted", Scene(log, told)).argmax(axis=1)
+    best = world.scores(log.noisy - told.bias).argmax(axis=1)
+    assert (found == best).mean() > 0.97
+    assert log.true is not None
+    other = log._replace(true=np.where(np.arange(3000)[:, None] == 2999, 40.0, log.true))
+    assert table("fitted", Scene(other, told))[2999].argmax() == found[2999]
+
+
+def test_a_function_and_a_table_say_the_same() -> None:
+    given = WORLD.policy(LOG.noisy)
+    np.testing.assert_array_equal(table({"mine": WORLD.policy}), given)
+    np.testing.assert_array_equal(table({"mine": given}), given)
+    arms = given.argmax(axis=1)
+    named = [LOG.arms[arm] for arm in arms]
+    np.testing.assert_array_equal(table({"mine": arms}), np.eye(3)[arms])
+    np.testing.assert_array_equal(table({"mine": named}), np.eye(3)[arms])
+    np.testing.assert_array_equal(table({"mine": "always:c"}), table("always:c"))
+
+
+BAD = np.full((30, 3), 1 / 3)
+BAD[4] = [0.5, 0.6, -0.1]
+SHORT = np.full((30, 3), 0.3)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], r"^policies: none; allowed: logger, uniform, "),
+        ("", r"^policies: none; "),
+        (5, r"^policies: 5; allowed: logger"),
+        (["logger", 3], r"^policies: \['logger', 3\]; "),
+        ("logger,logger", r"^policies: 'logger' twice; allowed: each policy once"),
+        ("always:z", r"^policies: always:z; allowed: always:ARM, with one of a, b, c"),
+        ("nobody", r"^policies: no agent is called 'nobody'; "),
+        ("oracle", r"^policies: 'oracle' is told the bias; "),
+        ({"": "logger"}, r"^policies: ; allowed: names"),
+        ({"mine": BAD}, r"^policies.mine, round 4: '?0.5, 0.6, -0.1'?; allowed: probabilities from 0 to 1"),
+        ({"mine": SHORT}, r"^policies.mine, round 0: "),
+        ({"mine": BAD[:, :2]}, r"^policies.mine: has shape \(30, 2\); allowed: shape \(30, 3\)"),
+        ({"mine": lambda noisy: noisy[:3]}, r"^policies.mine: has shape \(3, 2\); "),
+        ({"mine": np.full(30, 3)}, r"^policies.mine, round 0: 3; allowed: arms from 0 to 2"),
+        ({"mine": ["a"] * 29 + ["z"]}, r"^policies.mine: '?z'?; allowed: arms: a, b, c"),
+        ({"mine": np.full((30, 3), np.nan)}, r"^policies.mine"),
+    ],
+)
+def test_refusals_say_what_and_where(given: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        table(given)

@@ -1,0 +1,46 @@
+"""How rounds move what models say: against taking each out, and fitting again."""
+
+import numpy as np
+import pytest
+
+from tests.evaluation.logs import World
+from unfog.evaluation import folds
+from unfog.evaluation.model import Data, fit
+from unfog.evaluation.predicted import predicted
+from unfog.evaluation.scene import Scene
+from unfog.maths.arrays import Array, pick
+
+
+def total(data: Data, policy: Array, corrected: Array, train: list[Array]) -> float:
+    """The sum of scores, by models of other rounds than those of the folds."""
+    found = 0.0
+    for fold, places in zip(folds.across(data.rounds), train, strict=True):
+        q = fit(data, places).predict(data, fold.test)
+        paid = pick(q, data.arm[fold.test])
+        found += float(np.vecdot(policy[fold.test], q).sum() - corrected[fold.test] @ paid)
+    return found
+
+
+@pytest.mark.parametrize("shown", [0.0, 0.4])
+def test_wobble_is_what_a_round_taken_out_takes_away(shown: float) -> None:
+    """The jackknife: of a few hundred rounds each moves models by about its influence."""
+    world = World()
+    log = world.log(400, 1, shown=shown)
+    data = Scene(log, world.channel).data
+    policy, weight = world.policy(log.noisy), world.policy(log.noisy)[np.arange(400), log.arm]
+    found = predicted(data, list(folds.across(400))).wobble(policy, weight)
+    whole = [fold.train for fold in folds.across(400)]
+    start, taken = total(data, policy, weight, whole), np.arange(3, 400, 40)
+    away = [start - total(data, policy, weight, [x[x != t] for x in whole]) for t in taken]
+    assert np.abs(found[taken]).max() > 1
+    np.testing.assert_allclose(found[taken], away, atol=(0.15 if shown else 0.06) * np.abs(found).max())
+    assert np.corrcoef(found[taken], away)[0, 1] > 0.99
+
+
+def test_what_it_says_of_its_own_contexts_is_what_it_said() -> None:
+    world = World()
+    scene = Scene(world.log(103, 2), world.channel)
+    np.testing.assert_array_equal(scene.across.asked(scene.contexts), scene.across.rewards)
+    assert scene.across.fitted.all()
+    first = next(iter(folds.forward(103))).test
+    np.testing.assert_array_equal(np.flatnonzero(scene.forward.fitted == 0), first)
