@@ -3,6 +3,8 @@
 Its regressors have no intercept of their own: give them a column of ones, and name it in `as_is`.
 """
 
+# ruff: noqa: N803 (names of the library)
+
 from typing import Any
 
 from unfog import inputs
@@ -14,7 +16,7 @@ from unfog.inputs import InputError
 class BayesianBandits(Wrapped[Table]):
     """An agent, its verbs; `decay` and the arms have no context, and are the agent's own."""
 
-    def pull(self, X: Any, *, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:  # noqa: N803
+    def pull(self, X: Any, *, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:
         """The action of an arm for each row."""
         return self.bandit.pull(self.way.decide("X", X, noise_cov, groups), **options)
 
@@ -25,7 +27,7 @@ class BayesianBandits(Wrapped[Table]):
 
     def update(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         y: Any,
         sample_weight: Any = None,
         *,

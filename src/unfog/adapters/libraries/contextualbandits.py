@@ -3,6 +3,8 @@
 Its linear policies have an intercept of their own (`fit_intercept=True`).
 """
 
+# ruff: noqa: N802, N803 (names of the library)
+
 from typing import Any
 
 from unfog import inputs
@@ -16,7 +18,7 @@ class ContextualBandits(Wrapped[Table]):
 
     def fit(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         a: Any,
         r: Any,
         *args: Any,
@@ -30,7 +32,7 @@ class ContextualBandits(Wrapped[Table]):
 
     def partial_fit(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         a: Any,
         r: Any,
         *,
@@ -41,24 +43,24 @@ class ContextualBandits(Wrapped[Table]):
         self.bandit.partial_fit(self.way.learn("X", X, noise_cov, groups), a, r)
         return self
 
-    def predict(self, X: Any, *args: Any, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:  # noqa: N803
+    def predict(self, X: Any, *args: Any, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:
         """An arm for each row."""
         return self.bandit.predict(self.way.decide("X", X, noise_cov, groups), *args, **options)
 
     # No signatures of their own: the policies do not agree on them.
-    def decision_function(self, X: Any, *args: Any, **options: Any) -> Any:  # noqa: N803
+    def decision_function(self, X: Any, *args: Any, **options: Any) -> Any:
         """The score of each arm for each row."""
         return self.bandit.decision_function(self.way.decide("X", X, None, None), *args, **options)
 
-    def topN(self, X: Any, *args: Any, **options: Any) -> Any:  # noqa: N802, N803
+    def topN(self, X: Any, *args: Any, **options: Any) -> Any:
         """The best arms for each row."""
         return self.bandit.topN(self.way.decide("X", X, None, None), *args, **options)
 
-    def decision_function_std(self, X: Any) -> Any:  # noqa: N803
+    def decision_function_std(self, X: Any) -> Any:
         """The scores of `SeparateClassifiers`, made comparable."""
         return self.bandit.decision_function_std(self.way.decide("X", X, None, None))
 
-    def predict_proba_separate(self, X: Any) -> Any:  # noqa: N803
+    def predict_proba_separate(self, X: Any) -> Any:
         """The probabilities of `SeparateClassifiers`."""
         return self.bandit.predict_proba_separate(self.way.decide("X", X, None, None))
 
