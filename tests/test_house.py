@@ -20,7 +20,11 @@ RETIRED: dict[str, list[str]] = {
     "ledger": [],
     "odds": [],
     "online": ['FORMER = {"online": "adf"}  # names that specs and results of older versions hold'],
-    "pull": [  # river's own verb
+    "pull": [  # the verb of river and of bayesianbandits
+        "def pull(self, X: Any, *, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:",
+        'return self.bandit.pull(self.way.decide("X", X, noise_cov, groups), **options)',
+        "def pull(self, arm_ids: Any, context: Any, *, noise_cov: Any = None, group: Any = None) -> Any:",
+        "return self.bandit.pull(arm_ids, context=self.way.decide(context, noise_cov, group))",
         "def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]",
         "arm = rival.pull(list(range(playing.action_space.n)), context)",
     ],
