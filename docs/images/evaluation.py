@@ -4,6 +4,7 @@ python docs/images/evaluation.py        # needs the data: see docs/data.md
 """
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -17,7 +18,7 @@ from unfog.lab.airquality_log import AirLog, air_log
 from unfog.look import COLOURS, STYLE
 
 BLUE, ORANGE, BLACK, GREEN = (COLOURS[i] for i in (0, 1, 2, 3))
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "errors as recorded": {},
     "errors drawn from the channel": {"errors": "gaussian", "hindsight": True},
 }

@@ -50,7 +50,8 @@ def test_values_intervals_and_rounds_are_drawn(count: int) -> None:
     [bar] = [one for one in rounds.containers if isinstance(one, BarContainer)]
     np.testing.assert_allclose([one.get_width() for one in bar], data["effective"])
     assert [label.get_text().replace("\n", " ") for label in value.get_yticklabels()] == names
-    assert [line.get_xdata()[0] for line in value.lines if line.get_label() == "earned"] == [1500.0]
+    [earned] = [line for line in value.lines if line.get_label() == "earned"]
+    assert np.asarray(earned.get_xdata()).tolist() == [1500.0, 1500.0]
     chart.draw_without_rendering()
 
 

@@ -8,9 +8,9 @@ act against a gas pays by how much it is above its mean over the log,
 
 so that the best arm is that of the highest gas, or to wait. The logger acts against the gas whose reading is
 highest, or waits if all are below their mean of the calibration; with a probability of `floor` it draws
-evenly. What is known of the noise is found from the first hours alone: sensors stand beside analysers for some
-weeks, and then alone. Here the true contexts of all hours are known, so that what a sensor is worth can be
-said without any log.
+evenly. What is known of the noise is found from the first hours alone: sensors stand beside analysers for
+some weeks, and then alone. Here the true contexts of all hours are known, so that what a sensor is worth can
+be said without any log.
 """
 
 from typing import NamedTuple
