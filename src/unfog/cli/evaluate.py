@@ -97,7 +97,8 @@ def command(
     fields = {"context": context, "arm": arm, "reward": reward, "true": true, "time": time, "unit": unit}
     given = {"arms": listed(arms), "problem": problem, **probability_of(probability)}
     whole = read_log(log, **reading(log, columns, fields, given))
-    told: dict[str, Any] = {"level": level, "channel": told_channel(channel), "features": features, "seed": seed}
+    told: dict[str, Any] = {"level": level, "features": features, "seed": seed}
+    told["channel"] = told_channel(channel)
     chosen = DEFAULT_POLICIES if policies is None else listed(policies)
     worth = _worth(whole, alone or "", told) if sensor or alone is not None else None
     with _ticking("policies", _rounds(whole, chosen, estimators)) as tick:
