@@ -63,6 +63,7 @@ def test_a_true_context_is_not_seen_through_the_bias() -> None:
     """A unit of one round and a wide bias: its true context would tell the bias, and that the context."""
     told = channel()._replace(bias_cov=1e4 * np.eye(2))
     log = gappy()
+    assert log.true is not None
     other = log._replace(true=np.where(np.arange(7)[:, None] == 6, 50.0, log.true))
     np.testing.assert_allclose(seen(told, log).mean[6], seen(told, other).mean[6], atol=1e-9)
 
