@@ -8,7 +8,7 @@ asks for joint draws, so all arms are scored with the same theta. Exact: prior N
 from typing import Any
 
 import numpy as np
-from bayesianbandits import (  # type: ignore[import-not-found]
+from bayesianbandits import (
     Arm,
     FunctionArmFeaturizer,
     LipschitzContextualAgent,

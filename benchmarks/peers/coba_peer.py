@@ -5,7 +5,7 @@ Cholesky draw each round. Its normals come from a fixed seed, whatever `seed` is
 ties. Actions are lists of numbers, made beforehand.
 """
 
-from coba.learners import LinTSLearner  # type: ignore[import-not-found]
+from coba.learners import LinTSLearner
 
 from benchmarks.peers.peer import Array, Peer
 

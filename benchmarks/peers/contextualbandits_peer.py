@@ -9,7 +9,7 @@ otherwise arms without data score 0 and may never be played. It refuses 0 for a 
 """
 
 import numpy as np
-from contextualbandits.online import LinTS  # type: ignore[import-not-found]
+from contextualbandits.online import LinTS
 
 from benchmarks.peers.peer import Array, Peer, contexts
 

@@ -8,7 +8,7 @@ for its covariance.
 """
 
 import numpy as np
-from contextualbandits.linreg import LinearRegression  # type: ignore[import-not-found]
+from contextualbandits.linreg import LinearRegression
 
 from benchmarks.peers.peer import Array, Peer
 

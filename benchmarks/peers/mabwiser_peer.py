@@ -6,7 +6,7 @@ a row of zeros does it without changing the prior.
 """
 
 import numpy as np
-from mabwiser.mab import MAB, LearningPolicy  # type: ignore[import-not-found]
+from mabwiser.mab import MAB, LearningPolicy
 
 from benchmarks.peers.peer import Array, Peer, contexts
 

@@ -6,7 +6,7 @@ scored with a draw of theta of its own, so correlations between arms are lost.
 """
 
 import numpy as np
-from mabwiser.mab import MAB, LearningPolicy  # type: ignore[import-not-found]
+from mabwiser.mab import MAB, LearningPolicy
 
 from benchmarks.peers.peer import Array, Peer
 

@@ -4,7 +4,9 @@ A theta of its own for every arm (disjoint), learnt on one context a round, and 
 predictive standard deviation) in place of a draw: not Thompson sampling. Contexts are dicts, made beforehand.
 """
 
-from river.bandit import LinUCBDisjoint  # type: ignore[import-not-found]
+from typing import Any
+
+from river.bandit import LinUCBDisjoint
 
 from benchmarks.peers.peer import Array, Peer, contexts
 
@@ -17,7 +19,7 @@ class _Policy:
     def __init__(self, features: Array, seed: int) -> None:
         self._contexts = [dict(enumerate(row)) for row in contexts(features).tolist()]
         self._arms = list(range(features.shape[1]))
-        self._policy = LinUCBDisjoint(alpha=1.0, beta=1.0, seed=seed)
+        self._policy: Any = LinUCBDisjoint(alpha=1.0, beta=1.0, seed=seed)
 
     def decide(self, t: int) -> int:
         arm: int = self._policy.pull(self._arms, context=self._contexts[t])

@@ -6,8 +6,9 @@ each row has a draw of its own, so correlations between arms are lost. Rows are 
 """
 
 import random
+from typing import Any
 
-from river.linear_model import BayesianLinearRegression  # type: ignore[import-not-found]
+from river.linear_model import BayesianLinearRegression
 
 from benchmarks.peers.peer import Array, Peer
 
@@ -21,7 +22,8 @@ NOISE = 1.0  # variance
 class _Regression:
     def __init__(self, features: Array, seed: int) -> None:
         self._rows = [[dict(enumerate(row)) for row in rows] for rows in features.tolist()]
-        self._model, self._rng = BayesianLinearRegression(alpha=1.0, beta=1.0 / NOISE), random.Random(seed)
+        self._model: Any = BayesianLinearRegression(alpha=1.0, beta=1.0 / NOISE)
+        self._rng = random.Random(seed)
 
     def decide(self, t: int) -> int:
         scores = [self._draw(row) for row in self._rows[t]]

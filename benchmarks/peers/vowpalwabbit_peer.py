@@ -7,7 +7,7 @@ of the rows is made beforehand; parsing it, once a round, is the library's own t
 
 import random
 
-from vowpalwabbit import Workspace  # type: ignore[import-not-found]
+from vowpalwabbit import Workspace
 
 from benchmarks.peers.peer import Array, Peer
 

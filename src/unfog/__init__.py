@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
+    from unfog.lab.sensor import sensor_worth
     from unfog.lab.trouble import trouble
-    from unfog.model.calibration import calibrate
     from unfog.model.deconvolution import deconvolve
+    from unfog.worlds.calibrated import calibrate
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
     from unfog.worlds.recorded import RecordedProblem
@@ -37,7 +38,7 @@ _HOME = {
     "LogisticProblem": "worlds.logistic",
     "RecordedProblem": "worlds.recorded",
     "TemporalProblem": "worlds.temporal",
-    "calibrate": "model.calibration",
+    "calibrate": "worlds.calibrated",
     "deconvolve": "model.deconvolution",
     "evaluate": "lab.evaluate",
     "figure": "lab.figures",
@@ -45,6 +46,7 @@ _HOME = {
     "quadratic": "features.quadratic",
     "quadrature": "features.quadrature",
     "run": "lab.run",
+    "sensor_worth": "lab.sensor",
     "summary": "lab.report",
     "table": "lab.report",
     "trouble": "lab.trouble",
@@ -84,6 +86,7 @@ __all__ = [
     "quadratic",
     "quadrature",
     "run",
+    "sensor_worth",
     "serve",
     "summary",
     "table",

@@ -96,7 +96,7 @@ def test_fetch_into_a_folder(capsys: Capture, address: str) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["netflix"], "data: 'netflix'; allowed: movielens, airquality, heartsteps"),
+        (["netflix"], "data: 'netflix'; allowed: movielens, airquality, heartsteps, warfarin"),
         (["airquality"], "data: Air Quality is not offered for download"),
         (["movielens", "--url", "ftp://a/b"], "url: ftp://a/b; allowed: "),
         (["movielens", "--url", "ADDRESS/missing"], "url: the answer 404 Not Found from http://127.0.0.1:"),

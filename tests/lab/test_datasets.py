@@ -136,7 +136,9 @@ def test_a_command_can_be_told_one_folder(places: dict[str, Path], monkeypatch: 
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^data: 'netflix'; allowed: movielens, airquality, heartsteps$"):
+    with pytest.raises(
+        InputError, match=r"^data: 'netflix'; allowed: movielens, airquality, heartsteps, warfarin$"
+    ):
         locate("netflix")
 
 

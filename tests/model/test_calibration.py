@@ -115,7 +115,9 @@ def test_units_may_be_changed(rng: np.random.Generator) -> None:
 
 
 def same(one: Calibration, other: Calibration) -> bool:
-    return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in Calibration._fields)
+    numbers = [(*found[:7], *found.errors) for found in (one, other)]
+    same_words = one.design == other.design and one.timing is other.timing is None
+    return same_words and all(map(np.array_equal, *numbers))
 
 
 def test_a_pair_with_a_missing_value_is_left_out(rng: np.random.Generator) -> None:

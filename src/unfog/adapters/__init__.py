@@ -1,1 +1,5 @@
 """unfog in other people's tools, and other people's bandits behind our denoiser: each a thin file."""
+
+from unfog.adapters.wrap import wrap
+
+__all__ = ["wrap"]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from unfog.cli import bounds, check, data, live, plot, reproduce, run, serve, show
+from unfog.cli import bounds, check, data, evaluate, live, plot, reproduce, run, serve, show
 from unfog.cli import list as list_command
 from unfog.version import __version__
 
@@ -39,6 +39,7 @@ app.command("show", epilog=show.EXAMPLE)(show.command)
 app.command("plot", epilog=plot.EXAMPLE)(plot.command)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)
 app.command("bounds", epilog=bounds.EXAMPLE)(bounds.command)
+app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.command)
 app.add_typer(check.app, name="check")
 app.add_typer(data.app, name="data")
 app.add_typer(live.app, name="live")

@@ -38,7 +38,7 @@ def command(
     from unfog.simulate.execute.processes import cores
 
     count("mismatch", mismatch, 0, 10**6)
-    _check_folder(out)
+    check_folder(out)
     workers = cores() if workers is None else count("workers", workers)
     spec, told = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
     plays = planned(spec, workers)
@@ -57,7 +57,7 @@ def command(
         typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else bounds_report.table(facts))
 
 
-def _check_folder(out: Path) -> None:
+def check_folder(out: Path) -> None:
     """Refuse a folder that cannot be made or written to, before anything long is begun."""
     from unfog.inputs import InputError
 

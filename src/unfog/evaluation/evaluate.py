@@ -82,8 +82,9 @@ def evaluated(
 def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: Tick) -> Found:
     log, table = scene.log, policy.table(tick)
     forward = intervals == "adaptive" and policy.fixed
-    ahead = Case(table, log.arm, log.reward, log.probability, lambda: scene.forward)
-    across = Case(table, log.arm, log.reward, log.probability, lambda: scene.across)
+    chance = np.ones(log.rounds) if policy.drawn else log.probability
+    ahead = Case(table, log.arm, log.reward, chance, lambda: scene.forward)
+    across = Case(table, log.arm, log.reward, chance, lambda: scene.across)
     time = adaptive(table, log.probabilities, ahead.weight) if forward else None
     values, plain, rounds, said = dict[str, Value](), dict[str, Value](), dict[str, int](), list[str]()
     for name in names:

@@ -5,7 +5,7 @@ reward. Rows are in the order of time. Everything is checked when a log is read 
 nothing further inside asks again.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Log(NamedTuple):
     units: tuple[str, ...] = ()  # their names
     source: str = ""  # what it was read from, for people
     notes: tuple[str, ...] = ()  # what was passed over in reading it, for people
+    offered: Bools | None = None  # (n, K)  which arms there were to choose from; None: all of them
 
     @property
     def rounds(self) -> int:
@@ -38,6 +39,13 @@ class Log(NamedTuple):
     def support(self) -> Bools | None:
         """Which arms could be drawn, (n, K); None where the log does not say."""
         return None if self.probabilities is None else self.probabilities > 0
+
+    def rows(self, places: Ints | slice) -> "Log":
+        """Some of the rounds."""
+        cut: dict[str, Any] = {
+            name: value[places] for name, value in self._asdict().items() if isinstance(value, np.ndarray)
+        }
+        return self._replace(**cut)
 
     def known(self) -> Bools:
         """Where the whole true context is known, (n,)."""

@@ -1,13 +1,15 @@
 """Policies by what a caller names them: each says with which probability it takes every arm in every round.
 
-logger            what was done, as it was done
-uniform           all arms that could be drawn, evenly
-always:send       one arm
-fitted            the arm that a model of rewards through the denoiser likes best, cross-fitted
-fitted-noisy      likewise, of a model that takes readings for the truth
-unfog, naive, …   an agent of the catalogue, taught by the log
-{"mine": rule}    a function of noisy contexts (n, d) to probabilities (n, K), or to arms (n,)
-{"mine": table}   probabilities (n, K), or arms (n,)
+    logger            what was done, as it was done
+    uniform           all arms that there were, evenly
+    always:send       one arm
+    fitted            the arm that a model of rewards through the denoiser likes best, cross-fitted
+    fitted-noisy      likewise, of a model that takes readings for the truth
+    unfog, naive, …   an agent of the catalogue, taught by the log
+    {"mine": rule}    a function of noisy contexts (n, d) to probabilities (n, K), or to arms (n,)
+    {"mine": table}   probabilities (n, K), or arms (n,)
+
+All but the last two choose from the arms that there were in a round.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +39,7 @@ class Policy(NamedTuple):
     name: str
     table: Callable[[Tick], Array]  # (n, K)
     pupil: Pupil | None = None  # of an agent that learns
+    drawn: bool = False  # whether it takes what was drawn, so that all weights are 1
 
     @property
     def fixed(self) -> bool:
@@ -74,11 +77,12 @@ def _policy(name: Any, rule: Any, scene: Scene) -> Policy:
 def _named(name: str, rule: str, scene: Scene) -> Policy:
     log = scene.log
     plain: dict[str, Callable[[Tick], Array]] = {
-        "logger": lambda _: _logger(log),
         "uniform": lambda _: _uniform(log),
-        "fitted": lambda _: liked(scene.across.asked(scene.seen)),
-        "fitted-noisy": lambda _: liked(noisy_model(scene)),
+        "fitted": lambda _: liked(scene.across.asked(scene.seen), log),
+        "fitted-noisy": lambda _: liked(noisy_model(scene), log),
     }
+    if rule == "logger":
+        return Policy(name, lambda _: _logger(log), drawn=log.probabilities is None)
     if rule in plain:
         return Policy(name, plain[rule])
     if rule.startswith(ALWAYS):
@@ -91,20 +95,17 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
 
 
 def _logger(log: Log) -> Array:
-    """What was done; where not all probabilities are known, that of the arm drawn, and the rest evenly."""
-    if log.probabilities is not None:
-        return log.probabilities
-    others = (1 - log.probability) / max(len(log.arms) - 1, 1)
-    table = np.repeat(others[:, None], len(log.arms), axis=1)
-    table[np.arange(log.rounds), log.arm] = log.probability
-    return table
+    """What was done; where not all probabilities are known, the arms drawn.
+
+    To guess the other probabilities from that of the arm drawn would make them hang on the draw.
+    """
+    return _ones(log.arm, log) if log.probabilities is None else log.probabilities
 
 
 def _uniform(log: Log) -> Array:
-    support = log.support
-    if support is None:
+    if log.offered is None:
         return np.full((log.rounds, len(log.arms)), 1 / len(log.arms))
-    return support / support.sum(axis=1, keepdims=True)
+    return log.offered / log.offered.sum(axis=1, keepdims=True)
 
 
 def noisy_model(scene: Scene) -> Array:
@@ -117,11 +118,10 @@ def noisy_model(scene: Scene) -> Array:
     ).rewards
 
 
-def liked(rewards: Array) -> Array:
-    """All on the arm of the highest reward (n, K)."""
-    table = np.zeros_like(rewards)
-    table[np.arange(len(rewards)), rewards.argmax(axis=1)] = 1.0
-    return table
+def liked(rewards: Array, log: Log) -> Array:
+    """All on the arm of the highest reward (n, K), of those there were."""
+    there = rewards if log.offered is None else np.where(log.offered, rewards, -np.inf)
+    return _ones(there.argmax(axis=1), log)
 
 
 def _ones(arms: Any, log: Log) -> Array:

@@ -6,7 +6,7 @@ agent takes readings for the truth. Each unit has a channel state of its own. Th
 agents/round.py.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +51,8 @@ class Pupil(NamedTuple):
         noisy, log = self.noisy[[number]], self.scene.log
         mask = (~np.isnan(noisy)).astype(float)
         at = log.time[[number]] if self.agent.timed is not None and log.time is not None else None
-        offer = Offer(noisy, None if mask.all() else mask, time=np.asarray(time), at=at)
+        arms: Any = None if log.offered is None else log.offered[[number]]
+        offer = Offer(noisy, None if mask.all() else mask, time=np.asarray(time), at=at, arms=arms)
         return rounds.consider(self.agent, self.setup, memory, self.scene.features, offer)
 
     def learn(self, memory: Memory, considered: Considered, number: int) -> Memory:

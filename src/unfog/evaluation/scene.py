@@ -23,6 +23,7 @@ from unfog.maths.arrays import Array
 from unfog.model.calibration import calibrate
 from unfog.model.channel import Channel, Units
 from unfog.model.channel import channel as told_channel
+from unfog.model.subset import calibrate_subset
 
 ENOUGH = 10  # pairs for each number that is to be found of a channel
 
@@ -103,6 +104,6 @@ def _channel(told: Any, log: Log) -> tuple[Channel | None, str]:
         few = f" ({known} rounds have a whole true context, too few to find one)" if known else ""
         return None, f"No channel is told{few}: the model of rewards takes readings as they are."
     true = np.full_like(log.noisy, np.nan) if log.true is None else log.true
-    units = None if log.unit is None or len(np.unique(log.unit[log.known()])) < 2 else log.unit
-    found = calibrate(log.noisy, true, groups=units)
+    several = log.unit is not None and len(np.unique(log.unit[log.known()])) > 1
+    found = calibrate(log.noisy, true, groups=log.unit) if several else calibrate_subset(log.noisy, true)
     return found.channel, f"The channel is found from {known} rounds whose true context is known."

@@ -19,7 +19,7 @@ from unfog.evaluation.contexts import Believed, seen
 from unfog.evaluation.estimators.doubly_robust import DoublyRobust
 from unfog.evaluation.policies import liked, noisy_model
 from unfog.evaluation.scene import Scene
-from unfog.evaluation.simex import CURVES, Jackknifed, coefficients, jackknife
+from unfog.evaluation.simex import CURVES, Jackknifed, coefficients, jackknife, slope
 from unfog.evaluation.taught import Tick, silent
 from unfog.features import Context
 from unfog.inputs import InputError
@@ -43,6 +43,7 @@ class Sensor(NamedTuple):
     values: list[Jackknifed]  # at these
     read: dict[str, list[Jackknifed]]  # by curve, at READ
     worth: dict[str, list[Jackknifed]]  # by curve: the same, less the value at level 0
+    slope: Jackknifed  # of values over what the model says of them: 1, if it is right
 
 
 def own_noise(channel: Channel, which: str, names: tuple[str, ...]) -> Array:
@@ -75,7 +76,8 @@ def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
         ]
         read[name] = [jackknife(c @ scores) for c in told]
         worth[name] = [jackknife(c @ scores - scores[0]) for c in told]
-    return Sensor(which, LEVELS, [jackknife(row) for row in scores], read, worth)
+    by_model = jackknife(slope(curve[: len(LEVELS)]) @ scores)
+    return Sensor(which, LEVELS, [jackknife(row) for row in scores], read, worth, by_model)
 
 
 def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
@@ -88,7 +90,7 @@ def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
     for _ in range(number):
         added = source.standard_normal(log.noisy.shape) @ root.T
         context = seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)
-        table += liked(scene.across.asked(context)) / number
+        table += liked(scene.across.asked(context), log) / number
         tick(1)
     return scored(scene, table)
 
@@ -137,14 +139,14 @@ def ladder(scene: Scene) -> list[Rung]:
     """Naive, denoised, and where it is known, true."""
     n = scene.log.rounds
     found = [
-        Rung("naive", jackknife(scored(scene, liked(noisy_model(scene)))), n),
-        Rung("denoised", jackknife(scored(scene, liked(scene.across.asked(scene.seen)))), n),
+        Rung("naive", jackknife(scored(scene, liked(noisy_model(scene), scene.log))), n),
+        Rung("denoised", jackknife(scored(scene, liked(scene.across.asked(scene.seen), scene.log))), n),
     ]
     known = np.flatnonzero(scene.log.known())
     if len(known) >= LEAST and scene.log.true is not None and scene.channel is not None:
         nothing = np.zeros((1, *scene.channel.noise_cov.shape))
         inside = scene.units(scene.channel).inside(np.nan_to_num(scene.log.true))
         truth = Believed(inside, np.zeros(n, np.intp), nothing)
-        table = liked(scene.across.asked(truth))
+        table = liked(scene.across.asked(truth), scene.log)
         found.append(Rung("true", jackknife(scored(scene, table)[known]), len(known)))
     return found

@@ -29,11 +29,20 @@ def coefficients(curve: str, levels: Array, at: float, model: Array, model_at: f
     `model` (L,) and `model_at` are f at these levels and there.
     """
     if curve == "model":
-        rows, wanted = np.stack([np.ones_like(model), model], axis=1), np.array([1.0, model_at])
+        rows, wanted = _line(model), np.array([1.0, model_at])
     else:
         powers = np.arange(DEGREES[curve] + 1)
         rows, wanted = levels[:, None] ** powers, np.asarray(at**powers, dtype=float)
     return np.linalg.lstsq(rows.T, wanted)[0]
+
+
+def slope(model: Array) -> Array:
+    """The weights of values in b of the curve `model`, which is 1 if the model is right."""
+    return np.linalg.lstsq(_line(model).T, np.array([0.0, 1.0]))[0]
+
+
+def _line(model: Array) -> Array:
+    return np.stack([np.ones_like(model), model], axis=1)
 
 
 class Jackknifed(NamedTuple):

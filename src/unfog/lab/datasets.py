@@ -86,6 +86,17 @@ DATASETS = {
             "Efficacy of Contextually Tailored Suggestions for Physical Activity: A Micro-randomized "
             "Optimization Trial of HeartSteps, Annals of Behavioral Medicine 53(6), 2019",
         ),
+        Dataset(
+            name="warfarin",
+            title="IWPC warfarin",
+            file="warfarin/warfarin_iwpc.csv",
+            sha256="13c37c04d28bee5c02b2ff55afbc256b11aec74b2d2eea284744dce1af697810",
+            lines=5_701,
+            url=None,
+            licence="made public by the International Warfarin Pharmacogenetics Consortium through PharmGKB, "
+            "whose terms hold; cite the consortium's Estimation of the Warfarin Dose with Clinical and "
+            "Pharmacogenetic Data, New England Journal of Medicine 360(8), 2009",
+        ),
     )
 }
 

@@ -19,17 +19,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unfog.inputs import LARGEST, InputError
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
+from unfog.model import errors as standard
+from unfog.model import seldom as few_pairs
+from unfog.model import tables
 from unfog.model.between import between
 from unfog.model.channel import Channel
 from unfog.model.constants import Constant
-from unfog.model.seldom import Covs, Rows, seldom
+from unfog.model.design import PAIRS, Design
+from unfog.model.errors import UNTOLD, Errors
+from unfog.model.statement import statement
 from unfog.model.tempo import Tempo
 from unfog.model.timing import Pairs, Timing, check_periods, check_times, timing
-
-SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix that is not taken for zero
-PAIRS = "two matrices (n, d) of numbers of the same shape; NaN where a value is missing"
 
 
 class Calibration(NamedTuple):
@@ -40,9 +42,14 @@ class Calibration(NamedTuple):
     bias: Array  # (d,)    mean error, to be subtracted from noisy contexts: priors of a bias are centred
     noise_cov: Array  # (d, d)  Sigma_n
     bias_cov: Array  # (d, d)  Sigma_gamma
-    pairs: int  # used
-    contexts: Array  # (n, d)  their true contexts: the law of contexts as it is, not by its moments alone
+    pairs: int  # used; 0 where the study has none
+    contexts: Array | None  # (n, d)  true contexts, where they are a fair sample of all: their law as it is
     timing: Timing | None = None  # constants of time, where times are given, and checks of them
+    errors: Errors = UNTOLD  # standard errors of the first four
+    design: Design = Design()  # which study, what it assumed, what it cannot know
+
+    def __str__(self) -> str:
+        return f"{statement(*self[:4], self.errors)}\n{self.design}"
 
     @property
     def channel(self) -> Channel:
@@ -96,22 +103,23 @@ def calibrate(
     go back. Where noisy contexts without a true one are more than the pairs, both are used (unless there are
     cycles).
     """
-    rows = _complete("noisy", noisy, true)
+    rows = tables.complete("noisy", noisy, true)
     if times is None and cycles:
         raise InputError("cycles", cycles, "none without times")
-    found = _moments(rows, _labels(groups, rows.kept))
+    found = _moments(rows, tables.labels(groups, rows.kept))
     if times is None:
         return found
-    all_noisy, all_true = _matrix("noisy", noisy), _matrix("true", true)
+    all_noisy, all_true = tables.matrix("noisy", noisy), tables.matrix("true", true)
     seen = np.asarray(np.isfinite(all_noisy).all(axis=1))
     periods = check_periods(cycles)
     alone = int((seen & ~rows.kept).sum())
     few = alone > found.pairs and not periods
     used = seen if few else rows.kept
-    when, labels = check_times(times, used), _labels(groups, used)
+    when, labels = check_times(times, used), tables.labels(groups, used)
     if few:
-        covs = Covs(found.context_cov, found.noise_cov, found.bias_cov)
-        return found._replace(timing=seldom(Rows(all_noisy[used], all_true[used], when, labels), covs))
+        covs = few_pairs.Covs(found.context_cov, found.noise_cov, found.bias_cov)
+        timed = few_pairs.Rows(all_noisy[used], all_true[used], when, labels)
+        return found._replace(timing=few_pairs.seldom(timed, covs))
     pairs = Pairs(rows.true, rows.other - rows.true, when, labels)
     fitted = timing(pairs, periods, found.bias_cov)
     if alone > found.pairs:
@@ -120,111 +128,43 @@ def calibrate(
     return found._replace(timing=fitted)
 
 
-def _moments(rows: "_Rows", labels: Ints) -> Calibration:
+def _moments(rows: tables.Rows, labels: Ints) -> Calibration:
     contexts, errors = rows.true, rows.other - rows.true
     n, _ = errors.shape
-    means = np.stack([np.bincount(labels, column) for column in errors.T], 1) / np.bincount(labels)[:, None]
-    _check_count("noisy", errors, len(means))
-    _check_varies("true", contexts, contexts, "is constant")
+    means = tables.group_means(errors, labels)
+    tables.check_count("noisy", errors, len(means))
+    tables.check_varies("true", contexts, contexts, "is constant")
     within = errors - means[labels]
-    _check_varies("noisy", within, rows.other, "is apart from true by a constant")
-    _check_independent("true", contexts)
-    _check_independent("noisy", within)
+    tables.check_varies("noisy", within, rows.other, "is apart from true by a constant")
+    tables.check_independent("true", contexts)
+    tables.check_independent("noisy", within)
     noise_cov = within.T @ within / (n - len(means))
     bias = means.mean(axis=0)
     spread = np.diag(bias**2) + noise_cov / n
     if len(means) > 1:
         spread = between(means, float((1 / np.bincount(labels)).mean()), noise_cov, 1 / n)
     context_cov = np.atleast_2d(np.cov(contexts.T))
-    return Calibration(contexts.mean(axis=0), context_cov, bias, noise_cov, _symmetric(spread), n, contexts)
+    law = contexts.mean(axis=0), context_cov
+    found = Calibration(*law, bias, noise_cov, _symmetric(spread), n, contexts)
+    groups = f" in {len(means)} groups" if len(means) > 1 else ""
+    errs = Errors(
+        standard.of_mean(contexts),
+        standard.of_covariance(contexts),
+        standard.of_mean(means if groups else errors),
+        standard.of_within(within, labels, noise_cov),
+    )
+    return found._replace(errors=errs, design=Design(PAIRS, f"{n} pairs{groups}"))
 
 
 def affine(raw: npt.ArrayLike, true: npt.ArrayLike) -> Affine:
     """The line of each sensor (n, d) over the true context beside it (n, d), by least squares."""
-    rows = _complete("raw", raw, true)
-    _check_varies("true", rows.true, rows.true, "is constant")
-    _check_varies("raw", rows.other, rows.other, "is constant")
+    rows = tables.complete("raw", raw, true)
+    tables.check_varies("true", rows.true, rows.true, "is constant")
+    tables.check_varies("raw", rows.other, rows.other, "is constant")
     centre = rows.true.mean(axis=0)
     shifted = rows.true - centre
     gain = (shifted * rows.other).sum(axis=0) / (shifted**2).sum(axis=0)
     return Affine(gain, rows.other.mean(axis=0) - gain * centre)
-
-
-class _Rows(NamedTuple):
-    other: Array  # (n, d)
-    true: Array  # (n, d)
-    kept: npt.NDArray[np.bool_]  # which of the rows given these are
-
-
-def _complete(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> _Rows:
-    """Both matrices without the rows that lack a value."""
-    first, second = _matrix(field, other), _matrix("true", true)
-    if first.shape != second.shape:
-        raise InputError(field, f"has shape {first.shape} and true {second.shape}", PAIRS)
-    kept = np.asarray(np.isfinite(first + second).all(axis=1))
-    _check_count(field, first[kept], 1)
-    return _Rows(first[kept], second[kept], kept)
-
-
-def _check_count(field: str, pairs: Array, groups: int) -> None:
-    n, d = pairs.shape
-    if n < d + groups:
-        more = f" and {groups} groups" if groups > 1 else ""
-        allowed = f"at least {d + groups} pairs without a missing value, for {d} dimensions{more}"
-        raise InputError(field, f"{n} pairs are complete", allowed)
-
-
-def _matrix(field: str, value: npt.ArrayLike) -> Array:
-    """A matrix of floats, NaN where a value is missing or masked."""
-    try:
-        raw = np.asarray(value)
-    except ValueError:
-        raise InputError(field, "is ragged", PAIRS) from None
-    if raw.dtype.kind not in "iuf":
-        raise InputError(field, f"is made of {raw.dtype}, not of numbers", PAIRS)
-    if raw.ndim != 2 or 0 in raw.shape:
-        raise InputError(field, f"has shape {raw.shape}", PAIRS)
-    matrix = raw.astype(np.float64)
-    if isinstance(value, np.ma.MaskedArray):
-        matrix = np.where(np.ma.getmaskarray(value), np.nan, matrix)
-    if (np.abs(matrix) > LARGEST).any():
-        where = tuple(int(i) for i in np.argwhere(np.abs(matrix) > LARGEST)[0])
-        raise InputError(field, f"row {where[0]}, column {where[1]} is {matrix[where]:g}", PAIRS)
-    return matrix
-
-
-def _labels(groups: npt.ArrayLike | None, kept: npt.NDArray[np.bool_]) -> Ints:
-    """Groups of the pairs that are kept, numbered from 0."""
-    if groups is None:
-        return np.zeros(int(kept.sum()), np.intp)
-    given = np.asarray(groups)
-    if given.dtype.kind == "O" and all(isinstance(label, str) for label in given.flat):
-        given = given.astype(str)
-    allowed = f"a label for each of the {len(kept)} pairs, two different ones or more among the complete"
-    if given.shape != kept.shape:
-        raise InputError("groups", f"has shape {given.shape}", allowed)
-    if given.dtype.kind not in "iufUMb" or (given[kept] != given[kept]).any():  # NaN is not equal to itself
-        raise InputError("groups", "has a label that is missing, or neither number nor text", allowed)
-    names, labels = np.unique(given[kept], return_inverse=True)
-    if len(names) < 2:
-        raise InputError("groups", f"{len(names)} group with complete pairs", allowed)
-    return labels
-
-
-def _check_varies(field: str, values: Array, before: Array, constant: str) -> None:
-    """Refuse a column without spread; rounding of what it was made from leaves a trace of one."""
-    flat = np.ptp(values, axis=0) <= 1e-14 * np.abs(before).max(axis=0)
-    if flat.any():
-        raise InputError(field, f"column {int(np.argmax(flat))} {constant}", "columns that vary")
-
-
-def _check_independent(field: str, values: Array) -> None:
-    """Refuse columns whose covariance would be singular."""
-    shifted = values - values.mean(axis=0)
-    scaled = shifted / np.sqrt((shifted**2).mean(axis=0))
-    if np.linalg.eigvalsh(scaled.T @ scaled / len(values))[0] < SINGULAR:
-        problem = "columns hang together: one follows from the others"
-        raise InputError(field, problem, "columns that vary on their own")
 
 
 def _symmetric(matrix: Array) -> Array:

@@ -30,7 +30,9 @@ class Synthetic(UnitFields, Composed):
     Covariances are a number (times I), a list (the diagonal) or a matrix; means a number or a list. `actions`
     is how many to draw, or the actions themselves, (K, p). `features` is a name ("quadratic", "product",
     "per_arm", "matrix", or "module:name" of a builder) or, from Python, a builder that turns actions
-    (..., K, p) into a feature map: `unfog.features.quadrature(phi, dim)` for any function phi. Of the other
+    (..., K, p) into a feature map: `unfog.features.quadrature(phi, dim)` for any function phi. `bias` is the
+    mean error of readings as far as it is known: agents are shown readings without it, which is what
+    `noisy` is everywhere, and `readings` has them as the device shows them. Of the other
     fields agents are not told: theta* has `theta_scale` times the spread that they take it to have, and for
     the channel see worlds/channel.py. There may be several units with biases of their own: worlds/units.py.
     """
@@ -42,6 +44,7 @@ class Synthetic(UnitFields, Composed):
     context_cov: Numbers = 1.0
     noise_cov: Numbers = 1.1
     bias_cov: Numbers = 1.1
+    bias: Numbers = 0.0
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.01
     theta_scale: float = 1.0
@@ -53,6 +56,11 @@ class Synthetic(UnitFields, Composed):
             object.__setattr__(self, "features", ALIASES.get(self.features, self.features))
         _ = self._parts
 
+    def readings(self, noisy: Array) -> Array:
+        """Noisy contexts (..., d) as the device shows them: with the bias that is known."""
+        xp = noisy.__array_namespace__()
+        return noisy + xp.asarray(inputs.vector("bias", self.bias, self.dim), dtype=noisy.dtype)
+
     @abstractmethod
     def _payoff(self) -> Payoff:
         """What a score pays."""
@@ -60,6 +68,7 @@ class Synthetic(UnitFields, Composed):
     def _compose(self) -> Parts:
         dim = inputs.count("dim", self.dim, most=MOST_DIM)
         inputs.positive("theta_scale", self.theta_scale)
+        inputs.vector("bias", self.bias, dim)
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
         laws = {name: getattr(self, name) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)

@@ -4,7 +4,7 @@
     arm = "message"                              probability = "p"
 
 What is not said is looked for under the names that `unfog live table` writes: `context.<name>`,
-`true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for the probabilities of every arm.
+`true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for those of every arm.
 """
 
 import tomllib

@@ -1,7 +1,14 @@
-"""A CSV file as columns: numbers as they are read, a piece of the file at a time, so that it may be long."""
+"""A CSV file as columns.
+
+It is read row by row, each held against the header, so that what is wrong has its row. Where pandas is there
+it reads a file in which nothing is odd (no quotes, as many separators as there should be, numbers where they
+are wanted) in a tenth of the time.
+"""
 
 import csv
 from collections.abc import Collection, Iterator, Sequence
+from importlib.util import find_spec
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -20,23 +27,65 @@ HEADER = 1
 
 def read(path: Path, columns: Columns, arms: Sequence[str] | None, coordinates: Sequence[str] | None) -> Log:
     """The log of a file with a header; commas, semicolons or tabs."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        try:
-            names, rows = _opened(file)
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            separator, names = _header(file)
             which = found(columns, names, coordinates)
             texts = [*which.texts, *([table.OUTCOME] if table.OUTCOME in names else [])]
-            own = _columns(rows, names, which.numbers, texts)
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError("log", f"{path.name} cannot be read ({error})", "CSV in UTF-8") from None
+            own = _quickly(path, separator, names, which.numbers, texts)
+            if own is None:
+                own = _columns(csv.reader(file, delimiter=separator), names, which.numbers, texts)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError("log", f"{path.name} cannot be read ({error})", "CSV in UTF-8") from None
     return table.made(own, which, arms, counted(len(own[which.arm]), HEADER + 1), path.name)
 
 
-def _opened(file: IO[str]) -> tuple[list[str], Iterator[list[str]]]:
-    """The header, and the rows after it."""
+def _header(file: IO[str]) -> tuple[str, list[str]]:
+    """What separates columns, and their names."""
     first = file.readline()
     file.seek(0)
-    rows = csv.reader(file, delimiter=max(",;\t", key=first.count))
-    return [name.strip() for name in next(rows, [])], rows
+    separator = max(",;\t", key=first.count)
+    names = next(csv.reader([first], delimiter=separator), [])
+    return separator, [name.strip() for name in names]
+
+
+def _quickly(
+    path: Path, separator: str, names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
+) -> dict[str, Any] | None:
+    """The columns that are wanted, by pandas; None where it is not there, or something is odd."""
+    data = path.read_bytes() if find_spec("pandas") else b""
+    if not data or b'"' in data or not _even(data, separator, len(names)):
+        return None
+    import pandas as pd
+
+    places, wanted = {name: i for i, name in enumerate(names)}, {*numbers, *texts}
+    try:
+        frame = pd.read_csv(
+            BytesIO(data),
+            sep=separator,
+            header=0,
+            names=list(names),
+            usecols=sorted(places[name] for name in wanted),
+            dtype=dict.fromkeys(texts, str),
+            keep_default_na=False,
+            na_values={name: [""] for name in numbers},
+            encoding="utf-8-sig",
+        )
+    except (ValueError, OverflowError):  # the errors of its parser are such, too
+        return None
+    own = {name: np.asarray(frame[name]) for name in wanted}
+    odd = any(own[name].dtype.kind not in "iuf" for name in numbers)
+    rows = data.count(b"\n") + (not data.endswith(b"\n"))
+    return None if odd or len(frame) != rows - HEADER else own
+
+
+def _even(data: bytes, separator: str, width: int) -> bool:
+    """Whether all lines have as many values: pandas would fill up, or cut, those that have not."""
+    text = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    ends = ends if data.endswith(b"\n") else np.append(ends, len(text))
+    found = np.searchsorted(np.flatnonzero(text == ord(separator)), ends)
+    return bool((np.diff(found, prepend=0) == width - 1).all())
 
 
 def _columns(
@@ -44,6 +93,7 @@ def _columns(
 ) -> dict[str, Any]:
     """The columns that are wanted."""
     parts: dict[str, list[Any]] = {name: [] for name in (*numbers, *texts)}
+    next(rows, None)
     whole, done = _whole(rows, len(names)), 0
     while piece := list(islice(whole, PIECE)):
         where = counted(len(piece), done + HEADER + 1)

@@ -21,7 +21,7 @@ from unfog.evaluation.read import refusals, values
 from unfog.evaluation.read.table import even
 from unfog.evaluation.read.where import Where, gaps
 from unfog.inputs import InputError, shown
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Bools
 
 MARKS = frozenset({"_label_cost", "_label_probability", "_labelIndex", "_label_Action", "c", "RewardValue"})
 Line = tuple[int, Mapping[str, Any]]
@@ -78,6 +78,7 @@ def read(
         time=None if np.isnan(time).all() else time,
         source=source,
         notes=tuple(notes),
+        offered=_offered(found, order),
     )
     return refusals.checked(log, where, {"time": "Timestamp", "reward": "_label_cost"})
 
@@ -215,6 +216,12 @@ def _contexts(found: Sequence[Event], coordinates: Sequence[str] | None) -> tupl
         raise InputError("c", "no numbers", "a context with numbers outside _multi")
     noisy = np.array([[one.context.get(name, np.nan) for name in whole] for one in found])
     return noisy, tuple(called[name] for name in whole)
+
+
+def _offered(found: Sequence[Event], arms: Sequence[str]) -> Bools | None:
+    """The actions of each line; None where these are always all."""
+    there = np.array([[name in one.names for name in arms] for one in found])
+    return None if there.all() else there
 
 
 def _laws(found: Sequence[Event], arms: Sequence[str]) -> Array | None:

@@ -20,7 +20,7 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import refusals, values
 from unfog.evaluation.read.where import Where
 from unfog.inputs import InputError, shown
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Bools
 
 Event = Mapping[str, Any]
 LEFT = {
@@ -172,6 +172,7 @@ def _log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
         units,
         source,
         notes,
+        _offered(kept, order),
     )
     return refusals.checked(log, where)
 
@@ -210,6 +211,14 @@ def _laws(kept: Sequence[Row], arms: Sequence[str], where: Where) -> Array | Non
                 raise InputError(where.of(i), f"{name!r} might be chosen", f"arms in the list: {arms}")
             found[i, place[name]] = chance
     return found
+
+
+def _offered(kept: Sequence[Row], arms: Sequence[str]) -> Bools | None:
+    """The arms that might be chosen; None where that is all of them, or not known."""
+    if any(row.law is None for row in kept):
+        return None
+    found = np.array([[name in (row.law or ()) for name in arms] for row in kept])
+    return None if found.all() else found
 
 
 def _numbers(told: Sequence[Mapping[str, float | None]], names: Sequence[str]) -> Array:

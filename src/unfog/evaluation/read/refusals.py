@@ -48,7 +48,7 @@ def _refuse_sizes(log: Log) -> None:
     if not n:
         raise InputError("log", "no rows", "one decision at least, with its reward")
     wanted = {"noisy": (n, d), "arm": (n,), "reward": (n,), "probability": (n,), "probabilities": (n, k)}
-    wanted |= {"true": (n, d), "time": (n,), "unit": (n,)}
+    wanted |= {"true": (n, d), "time": (n,), "unit": (n,), "offered": (n, k)}
     for name, shape in wanted.items():
         found = getattr(log, name)
         if found is not None and np.shape(found) != shape:
@@ -66,6 +66,10 @@ def _refuse_arms(log: Log, where: Where) -> None:
     at = first((log.arm < 0) | (log.arm >= len(log.arms)))
     if at is not None:
         raise InputError(where.of(at, "arm"), int(log.arm[at]), f"a place in the list of arms: {arms}")
+    offered = np.ones((log.rounds, 1), bool) if log.offered is None else log.offered
+    at = first(~offered[np.arange(log.rounds), 0 if log.offered is None else log.arm])
+    if at is not None:
+        raise InputError(where.of(at, "arm"), log.arms[int(log.arm[at])], "an arm that was offered")
     if log.unit is not None and (at := first((log.unit < 0) | (log.unit >= len(log.units)))) is not None:
         raise InputError(where.of(at, "unit"), int(log.unit[at]), "a place in the list of units")
 
@@ -73,7 +77,7 @@ def _refuse_arms(log: Log, where: Where) -> None:
 def _refuse_contexts(log: Log, where: Where, called: Called) -> None:
     for part, values in (("context", log.noisy), ("true", log.true)):
         bad = np.abs(values) > LARGEST if values is not None else np.zeros((0, 0), bool)
-        if values is None or (at := first(bad.any(axis=1))) is None:
+        if values is None or (at := first(np.any(bad, axis=1, keepdims=True)[:, 0])) is None:
             continue
         j = int(np.argmax(bad[at]))
         name = f"{part}.{log.coordinates[j]}"
@@ -98,7 +102,7 @@ def _refuse_probability(log: Log, where: Where, name: str) -> None:
 def _refuse_probabilities(log: Log, where: Where) -> None:
     every = np.asarray(log.probabilities)
     bad = ~((every >= 0) & (every <= 1))
-    at = first(bad.any(axis=1))
+    at = first(np.any(bad, axis=1, keepdims=True)[:, 0])
     if at is not None:
         k = int(np.argmax(bad[at]))
         allowed = "a number from 0 to 1, 0 where the arm could not be drawn"

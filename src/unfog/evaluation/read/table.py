@@ -38,9 +38,14 @@ def read(
     names = names_of(table) or []
     which = found(columns, names, coordinates)
     wanted = {*which.numbers, *which.texts, *([OUTCOME] if OUTCOME in names else [])}
-    own = {name: np.asarray(table[name]) for name in sorted(wanted)}
+    own = {name: _cells(table[name]) for name in sorted(wanted)}
     _refuse_lengths(own)
     return made(own, which, arms, counted(len(own[which.arm])), source)
+
+
+def _cells(column: Any) -> Any:
+    """An array; of a list every cell as it is, since NumPy would make a number of a truth value."""
+    return np.array([*column, None], object)[:-1] if isinstance(column, list | tuple) else np.asarray(column)
 
 
 def _refuse_lengths(own: Mapping[str, Any]) -> None:

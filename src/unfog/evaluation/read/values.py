@@ -46,8 +46,8 @@ def times(column: str, values: Any, where: Where) -> Array:
     """Numbers as they are; dates as seconds since 1970, in UTC where they name no zone."""
     found = np.asarray(values)
     if found.dtype.kind == "M":
-        seconds = found.astype("datetime64[us]").astype(np.int64) / 1e6
-        return np.where(np.isnat(found), np.nan, seconds)
+        since = found.astype("datetime64[us]").astype(np.int64) / 1e6
+        return np.where(np.isnat(found), np.nan, since)
     if found.dtype.kind in "OU":
         try:
             return np.array([float(x) for x in found.tolist()])

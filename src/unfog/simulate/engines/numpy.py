@@ -31,7 +31,7 @@ BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
 COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """A stretch of rounds, as nature made it: (trials, rounds, ...)."""
 
     emission: Emission
@@ -39,7 +39,7 @@ class _Block(NamedTuple):
     tables: regret.Tables
 
 
-def _play(player: Player, problem: Problem, block: _Block, rounds: int) -> tuple[Ints, Context]:
+def _play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[Ints, Context]:
     """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
 
     Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
@@ -79,7 +79,7 @@ def _stack(beliefs: Sequence[Context]) -> Context:
     return Context(np.stack([belief.mean for belief in beliefs], -2), cov)
 
 
-def _make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> _Block:
+def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Block:
     """Everything of a block that does not depend on the agents."""
     shrinkage = as_told(job.problem.knowledge())
     wide = _over_rounds(truth)
@@ -97,7 +97,7 @@ def _make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers
         job.decompose,
         job.problem.posterior(wide, emission) if job.decompose and job.problem.discrete else None,
     )
-    return _Block(emission, normals, tables)
+    return Block(emission, normals, tables)
 
 
 def _over_rounds(truth: Truth) -> Truth:
@@ -109,7 +109,7 @@ def _over_rounds(truth: Truth) -> Truth:
     )
 
 
-def _losses(job: Job, truth: Truth, block: _Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
+def _losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
     wide = _over_rounds(truth)
     own = wide.features.design(beliefs) if job.decompose else None
     return regret.losses(job.problem.rewards, block.tables, arms, own, wide.theta)
@@ -187,7 +187,7 @@ class Numpy:
         meter = _Meter(job, len(trials))
         for first in range(0, job.rounds, BLOCK):
             rounds = min(BLOCK, job.rounds - first)
-            block = _make_block(job, truth, *nature.next(BLOCK), first + np.arange(BLOCK))
+            block = make_block(job, truth, *nature.next(BLOCK), first + np.arange(BLOCK))
             for index, player in enumerate(players):
                 with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused afterwards
                     arms, beliefs = _play(player, problem, block, rounds)

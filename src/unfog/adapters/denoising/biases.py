@@ -1,0 +1,105 @@
+"""The biases of devices, each of its own: gamma ~ N(offset, Sigma_gamma), learnt from what the device reads.
+
+What a row says of its device's bias is what the agents' denoiser has it to say
+(`unfog.agents.denoise.incomplete`): a term in information form, whatever of the row was lost and whatever is
+known of its true context. Terms add up, device by device. A bias that walks takes a step after each reading
+of its device, as in `unfog.agents.denoise.drift`: its covariance grows by that of the step.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unfog.adapters.denoising.told import Rows
+from unfog.agents.denoise.incomplete import Incomplete, Parameters, State
+from unfog.features import Context
+from unfog.maths.arrays import Array, diagonal_matrix, matvec
+from unfog.model.knowledge import Knowledge
+
+CELLS = 2**21  # numbers of a batch of matrices that are made at once
+EXACT = 1e-12  # of a context's variance: the noise of a coordinate that is said to have none
+DENOISER = Incomplete()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Biases:
+    """What is believed of the biases, less their offset."""
+
+    offset: Array  # (d,)  what all devices have in common
+    prior: State | None  # of a device that was never seen; None: there is no bias but the offset
+    known: dict[Hashable, State]
+    walk: Array | None = None  # (d, d)  covariance of a step
+
+    def of(self, device: Hashable) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) of a device's bias."""
+        if self.prior is None:
+            return self.offset, np.zeros((self.offset.size,) * 2)
+        mean, cov = moments(self.known.get(device, self.prior))
+        return self.offset + mean, cov
+
+
+def unseen(offset: Array, cov: Array | None, walk: Array | None = None) -> Biases:
+    """Before any reading."""
+    prior = None if cov is None else _state(np.zeros_like(offset), cov)
+    return Biases(offset=offset, prior=prior, known={}, walk=walk)
+
+
+def _state(mean: Array, cov: Array) -> State:
+    precision = cov.__array_namespace__().linalg.inv(cov)
+    return State(precision, matvec(precision, mean))
+
+
+def moments(state: State) -> tuple[Array, Array]:
+    """Mean and covariance."""
+    cov = state.precision.__array_namespace__().linalg.inv(state.precision)
+    return matvec(cov, state.natural_mean), cov
+
+
+def learnt(biases: Biases, law: Context, noise: Array, rows: Rows) -> Biases:
+    """After these rows, with noise (d, d) or (n, d, d) and with what is known of their true contexts."""
+    if biases.prior is None:
+        return biases
+    known = dict(biases.known)
+    for part in _parts(*rows.noisy.shape):
+        of, truths = rows.of[part], None if rows.true is None else rows.true[part]
+        noises = noise[part] if noise.ndim == 3 else noise
+        terms = _terms(law, noises, rows.noisy[part] - biases.offset, truths)
+        order = np.argsort(of, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
+            device = rows.devices[of[mine[0]]]
+            each = State(terms.precision[mine], terms.natural_mean[mine])
+            known[device] = _folded(known.get(device, biases.prior), each, biases.walk)
+    return replace(biases, known=known)
+
+
+def _parts(rows: int, dim: int) -> Iterator[slice]:
+    """Rows in batches whose matrices fit into memory."""
+    size = max(1, CELLS // dim**2)
+    return (slice(start, start + size) for start in range(0, rows, size))
+
+
+def _terms(law: Context, noise: Array, rows: Array, true: Array | None) -> State:
+    """What each row says of its bias."""
+    dim = rows.shape[1]
+    nothing = State(np.zeros((dim, dim)), np.zeros(dim))
+    return DENOISER.update(_parameters(law, noise), nothing, rows, true)
+
+
+def _parameters(law: Context, noise: Array) -> Parameters:
+    """The channel as the denoiser wants it told; its prior does not matter for a term."""
+    dim = law.mean.size
+    floor = EXACT * np.diag(law.cov) * (np.linalg.diagonal(noise) == 0)
+    theta = np.zeros(1), np.eye(1)
+    channel = Knowledge(law.mean, law.cov, noise + diagonal_matrix(floor), np.eye(dim), *theta)
+    return DENOISER.setup(channel, None)
+
+
+def _folded(state: State, terms: State, walk: Array | None) -> State:
+    """A belief after the terms of several rows, in their order."""
+    if walk is None:
+        return state.plus(State(terms.precision.sum(0), terms.natural_mean.sum(0)))
+    for precision, natural_mean in zip(*terms, strict=True):
+        mean, cov = moments(state.plus(State(precision, natural_mean)))
+        state = _state(mean, cov + walk)
+    return state

@@ -1,0 +1,150 @@
+"""What callers of the transformer tell of a noise, of devices and of true contexts, checked at the door.
+
+A noise is told once for all rows, or once a row: `noises` gives a covariance (d, d), or one a row (n, d, d).
+A coordinate that is measured without error has the variance zero.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unfog import inputs
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array, Ints, diagonal_matrix
+
+KINDS = ("exact", "drift")
+OUTPUTS = ("mean", "mean+sd", "draws")
+LEAST = 1e-15  # smallest eigenvalue of a correlation matrix that is not taken for zero
+
+
+class Told(NamedTuple):
+    """What a caller says of the channel; None where it is to be found."""
+
+    noise: Array | None  # (d, d), or (n, d, d) for the rows at hand
+    bias_cov: Array | None  # (d, d)
+    mean: Array | None  # (d,)
+    cov: Array | None  # (d, d)
+    walk: Array | None  # (d, d)
+
+
+class Rows(NamedTuple):
+    """Readings, and whose they are."""
+
+    noisy: Array  # (n, d)  not a number where lost
+    devices: list[Hashable]
+    of: Ints  # (n,)
+    true: Array | None  # (n, d)  not a number where not known
+
+
+def channel(settings: Mapping[str, Any], dim: int) -> Told:
+    """What the transformer's settings say, for rows of so many coordinates."""
+    inputs.one_of("kind", settings["kind"], KINDS)
+    inputs.one_of("output", settings["output"], OUTPUTS)
+    inputs.count("draws", settings["draws"], most=10_000)
+    walk, mean, noise = settings["walk_cov"], settings["context_mean"], settings["noise_cov"]
+    if (settings["kind"] == "drift") != (walk is not None):
+        allowed = "the covariance of a step of the bias, for the kind drift; None for others"
+        raise InputError("walk_cov", walk, allowed)
+    bias_cov, context_cov, walk_cov = (
+        None if settings[name] is None else inputs.covariance(name, settings[name], dim)
+        for name in ("bias_cov", "context_cov", "walk_cov")
+    )
+    return Told(
+        None if noise is None else noises("noise_cov", noise, None, dim),
+        bias_cov,
+        None if mean is None else inputs.vector("context_mean", mean, dim),
+        context_cov,
+        walk_cov,
+    )
+
+
+def noises(field: str, value: object, rows: int | None, dim: int) -> Array:
+    """One covariance (d, d), or one for each of the rows (n, d, d), if there are any.
+
+    With as many rows as columns a square matrix is the covariance of all rows.
+    """
+    allowed = f"a variance, {dim} variances or a covariance ({dim}, {dim}) for all rows"
+    if rows is not None:
+        allowed += f"; or one for each: ({rows}, {dim}) or ({rows}, {dim}, {dim})"
+    given = inputs.numbers(field, value, allowed)
+    if given.ndim == 0 or given.shape == (dim,):
+        found = np.diag(inputs.vector(field, value, dim))
+    elif given.shape in ((dim, dim), (rows, dim, dim)):
+        found = given
+    elif given.shape == (rows, dim):
+        _check_variances(field, given, allowed)
+        return diagonal_matrix(given)
+    else:
+        raise InputError(field, f"has shape {given.shape}", allowed)
+    _check(field, found, allowed)
+    return (found + found.mT) / 2
+
+
+def _check_variances(field: str, given: Array, allowed: str) -> None:
+    if (given < 0).any():
+        row, column = (int(i) for i in np.argwhere(given < 0)[0])
+        raise InputError(field, f"row {row}, column {column} is {given[row, column]:g}", allowed)
+
+
+def _check(field: str, covs: Array, allowed: str) -> None:
+    """Refuse what is no covariance; variances of zero are fine, where nothing goes with them."""
+    dim = covs.shape[-1]
+    each = covs.reshape(-1, dim, dim)
+    variances = np.linalg.diagonal(each)
+    scale = np.sqrt(np.where(variances > 0, variances, 1.0))
+    scaled = each / scale[:, :, None] / scale[:, None, :]
+    # A coordinate without noise stands as a one, unless it goes with another: then as a zero.
+    filled = scaled + diagonal_matrix((variances == 0) & (np.abs(scaled).sum(-1) == 0))
+    skew = np.abs(scaled - scaled.mT).max(axis=(-2, -1), initial=0.0) > 1e-9
+    bad = (variances < 0).any(-1) | skew | (np.linalg.eigvalsh((filled + filled.mT) / 2)[:, 0] < LEAST)
+    if bad.any():
+        row = int(np.argmax(bad))
+        where = f"row {row} has" if covs.ndim == 3 else "is"
+        raise InputError(field, f"{where} {each[row].tolist()}, which is no covariance", allowed)
+
+
+def labels(groups: npt.ArrayLike | None, rows: int) -> tuple[list[Hashable], Ints]:
+    """The devices there are, and which one each row is of; without groups all rows are of one, None."""
+    if groups is None:
+        return [None], np.zeros(rows, np.intp)
+    given, allowed = np.asarray(groups), f"a label for each of the {rows} rows, a number or a text"
+    if given.shape != (rows,):
+        raise InputError("groups", f"has shape {given.shape}", allowed)
+    if given.dtype.kind in "iuU":
+        names, of = np.unique(given, return_inverse=True)
+        return names.tolist(), of
+    each = given.tolist()
+    bad = [i for i, label in enumerate(each) if not _is_label(label)]
+    if bad:
+        raise InputError("groups", f"row {bad[0]} has {each[bad[0]]!r}", allowed)
+    place = {name: i for i, name in enumerate(dict.fromkeys(each))}
+    return list(place), np.array([place[label] for label in each], np.intp)
+
+
+def device(group: object) -> Hashable:
+    """The label of one device; None for the one that has no name."""
+    if group is None or _is_label(group):
+        return group
+    raise InputError("group", group, "a number or a text; None where there is one device alone")
+
+
+def _is_label(label: object) -> bool:
+    return isinstance(label, str | int | float | np.generic) and bool(label == label)
+
+
+def truths(true: npt.ArrayLike | None, like: Array) -> Array | None:
+    """True contexts (n, d), not a number where they are not known."""
+    if true is None:
+        return None
+    allowed = f"numbers of the shape of X, {like.shape}; NaN where the true context is not known"
+    try:
+        found = np.asarray(true, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("true", true, allowed) from None
+    if found.shape != like.shape:
+        raise InputError("true", f"has shape {found.shape}", allowed)
+    if (np.abs(found) > inputs.LARGEST).any():
+        raise InputError("true", f"has a value beyond {inputs.LARGEST:g}", allowed)
+    return found

@@ -1,0 +1,1 @@
+"""Other people's bandits behind our denoiser: one thin file for each library, none of which imports it."""

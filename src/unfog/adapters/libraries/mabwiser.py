@@ -1,0 +1,50 @@
+"""mabwiser behind a denoiser: a `MAB` whose policy is contextual; `contexts` are rows of numbers.
+
+Its linear policies have no intercept of their own: give them a column of ones, and name it in `as_is`.
+"""
+
+from typing import Any
+
+from unfog import inputs
+from unfog.adapters.libraries.tables import Table
+from unfog.adapters.libraries.wrapped import Wrapped
+from unfog.inputs import InputError
+
+
+class Mabwiser(Wrapped[Table]):
+    """`mabwiser.mab.MAB`, its verbs and their order of arguments."""
+
+    def fit(
+        self, decisions: Any, rewards: Any, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None
+    ) -> None:
+        """Start afresh from these rounds."""
+        self.bandit.fit(decisions, rewards, self._learn(contexts, noise_cov, groups))
+
+    def partial_fit(
+        self, decisions: Any, rewards: Any, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None
+    ) -> None:
+        """Learn from more rounds."""
+        self.bandit.partial_fit(decisions, rewards, self._learn(contexts, noise_cov, groups))
+
+    def predict(self, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None) -> Any:
+        """An arm for each row: one where there is one row, a list where there are more."""
+        return self.bandit.predict(self._decide(contexts, noise_cov, groups))
+
+    def predict_expectations(self, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None) -> Any:
+        """A dictionary from arms to expected rewards for each row."""
+        return self.bandit.predict_expectations(self._decide(contexts, noise_cov, groups))
+
+    # Without contexts the library says itself what is wrong.
+    def _learn(self, contexts: Any, noise_cov: Any, groups: Any) -> Any:
+        return None if contexts is None else self.way.learn("contexts", contexts, noise_cov, groups)
+
+    def _decide(self, contexts: Any, noise_cov: Any, groups: Any) -> Any:
+        return None if contexts is None else self.way.decide("contexts", contexts, noise_cov, groups)
+
+
+def wrapped(bandit: Any, table: Table) -> Mabwiser:
+    """A `MAB` that asks for contexts."""
+    if not vars(bandit).get("is_contextual", False):
+        allowed = "a mabwiser.mab.MAB with a contextual policy, such as LearningPolicy.LinTS"
+        raise InputError("bandit", inputs.shown(bandit), allowed)
+    return Mabwiser(bandit, table)

@@ -1,0 +1,140 @@
+"""An agent with the verbs of river's contextual policies (J. Montiel and others, *River: machine learning for
+streaming data in Python*).
+
+    policy = RiverPolicy("unfog", problem, arms=["a", "b", "c"], coordinates=["heart_rate", "steps"])
+
+A context is a dict of noisy readings; one that is missing, None or not a number was lost. Arms may be any
+names, and any part of them may be offered. An update belongs to the last decision for that context, at once
+or later; one for a context that was never decided on, or with another arm, is learnt from all the same.
+
+river's `bandit.evaluate` hands policies no context, so that no contextual policy can play in it, its own
+LinUCB included. `evaluate` below is the same loop with contexts. `bandit.evaluate_offline` works as it is.
+"""
+
+import copy
+import random
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from unfog import inputs
+from unfog.adapters.agent import Choice, Decider
+from unfog.adapters.missing import explained
+from unfog.agents.assemble import Agent
+from unfog.features import FeatureMap
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+from unfog.worlds.problem import Problem
+
+with explained("unfog.adapters.river"):
+    from river import stats
+    from river.bandit.base import ArmID, ContextualPolicy
+
+WAITING = 1000  # decisions whose rewards may still come; the oldest is forgotten
+
+
+class RiverPolicy(ContextualPolicy):
+    """An agent that is told the laws of a problem.
+
+    `arms` and `coordinates` are names, in the order of the problem; numbers from 0 unless told. `features`
+    are those of the trial, where the problem draws its actions.
+    """
+
+    def __init__(
+        self,
+        agent: str | Agent,
+        problem: Problem,
+        features: FeatureMap | None = None,
+        arms: Sequence[ArmID] | None = None,
+        coordinates: Sequence[Hashable] | None = None,
+        reward_obj: Any = None,
+        burn_in: int = 0,
+        seed: int = 0,
+        trial: int = 0,
+    ) -> None:
+        """Each clone starts anew, with the random numbers of this trial of this seed."""
+        super().__init__(reward_obj=reward_obj, burn_in=burn_in)
+        self.agent, self.problem, self.features = agent, problem, features
+        self.arms, self.coordinates = arms, coordinates
+        self.seed, self.trial = seed, trial
+        self._decider = Decider(agent, problem, features, seed=seed, trial=trial, shown=False)
+        self._places = {arm: place for place, arm in enumerate(_named("arms", arms, problem.arms()))}
+        dim = len(problem.knowledge().context_mean)
+        self._coordinates = _named("coordinates", coordinates, dim)
+        self._open: dict[bytes, list[Choice]] = {}
+
+    def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]
+        noisy, ids = self._noisy(context), list(arm_ids)
+        choice = self._decider.decide(noisy, arms=[self._place(arm) for arm in ids])
+        self._open.setdefault(noisy.tobytes(), []).append(choice)
+        if sum(map(len, self._open.values())) > WAITING:
+            self._take(next(iter(self._open)))
+        return next(arm for arm in ids if self._place(arm) == choice.arm)
+
+    def update(self, arm_id: ArmID, context: Mapping[Any, Any], *args: Any, **kwargs: Any) -> None:
+        """The reward of an arm in a context; of what river passes on, it is the first."""
+        noisy, place = self._noisy(context), self._place(arm_id)
+        [reward, *_] = [*args, *kwargs.values()]
+        choice = self._take(noisy.tobytes())
+        if choice is None:
+            choice = self._decider.follow(noisy, place)
+        choice.arm = place  # the reading was observed already, whoever chose the arm
+        self._decider.learn(choice, reward)
+        super().update(arm_id, context, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+    def _take(self, key: bytes) -> Choice | None:
+        """The first decision that waits for this context's reward."""
+        waiting = self._open.get(key)
+        if waiting is None:
+            return None
+        choice = waiting.pop(0)
+        if not waiting:
+            del self._open[key]
+        return choice
+
+    def _place(self, arm: ArmID) -> int:
+        if arm not in self._places:
+            raise InputError("arm", arm, ", ".join(map(str, self._places)))
+        return self._places[arm]
+
+    def _noisy(self, context: Mapping[Any, Any]) -> Array:
+        if not isinstance(context, Mapping):
+            raise InputError("context", context, "a dict of noisy readings by the name of the coordinate")
+        if unknown := [name for name in context if name not in self._coordinates]:
+            raise InputError("context", unknown[0], ", ".join(map(str, self._coordinates)))
+        values = [context.get(name) for name in self._coordinates]
+        return np.asarray([np.nan if value is None else value for value in values], float)
+
+
+def _named(field: str, names: Sequence[Hashable] | None, number: int) -> list[Hashable]:
+    """So many names, all different."""
+    found = list(range(number) if names is None else names)
+    if len(found) != number or len(set(found)) != number:
+        raise InputError(field, names, f"{number} different names, in the order of the problem")
+    return found
+
+
+def evaluate(
+    policies: Sequence[Any], env: Any, n_episodes: int = 20, seed: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """The loop of river's `bandit.evaluate` with contexts: a row a step, policies in equal episodes.
+
+    `env` is an environment of gymnasium whose observations are arrays; where it tells the regret of a step,
+    so does the row.
+    """
+    source = random.Random(seed)
+    for episode in range(inputs.count("n_episodes", n_episodes)):
+        started = source.randint(0, 2**32)
+        for index, policy in enumerate(policies):
+            playing, rival, total = copy.deepcopy(env), policy.clone(), stats.Sum()
+            seen, step, over = playing.reset(seed=started)[0], 0, False
+            while not over:
+                context = dict(enumerate(np.asarray(seen).tolist()))
+                arm = rival.pull(list(range(playing.action_space.n)), context)
+                seen, reward, ended, cut, info = playing.step(arm)
+                rival.update(arm, context, reward)
+                total.update(reward)
+                row = {"episode": episode, "step": step, "policy_idx": index, "arm": arm, "reward": reward}
+                yield {**row, "reward_stat": total.get(), **{k: info[k] for k in ("regret",) if k in info}}
+                step, over = step + 1, ended or cut

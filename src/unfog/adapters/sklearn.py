@@ -1,0 +1,215 @@
+"""Noisy readings made into contexts, as a scikit-learn transformer: regression calibration with a memory.
+
+A reading is x = c + bias + noise, with contexts c ~ N(m, C), a bias that each device has of its own, and
+noise ~ N(0, N). What comes out is the posterior of c given x and what was learnt before,
+
+    N(m + G (x - m - g),  C - G C),   G = C (C + N + S)^-1,   bias ~ N(g, S),
+
+the law that the agents' denoisers have (`unfog.agents.denoise`), so that any library may stand behind it. Its
+mean as a regressor is regression calibration (R. J. Carroll, D. Ruppert, L. A. Stefanski, C. M. Crainiceanu,
+*Measurement Error in Nonlinear Models*, chapter 4); draws of it are multiple imputation (D. B. Rubin,
+*Multiple Imputation for Nonresponse in Surveys*), by one who has seen no outcome. The arithmetic is in
+`unfog.adapters.denoising`.
+"""
+
+# ruff: noqa: N803, ARG002 (scikit-learn calls readings X, and hands every transformer a y)
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from unfog import inputs
+from unfog.adapters.denoising import fitting, told
+from unfog.adapters.denoising.fitting import Fitted
+from unfog.adapters.denoising.outputs import endings, written
+from unfog.adapters.denoising.rows import Block, blocks
+from unfog.adapters.denoising.told import Rows, Told
+from unfog.features import Context
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
+
+
+class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Readings (n, d) in, NaN where a coordinate was lost; contexts out.
+
+    Parameters
+    ----------
+    noise_cov : covariance of the noise: a number, d variances or (d, d). None: from `true`, else no noise.
+    bias_cov : covariance of the biases of devices. None: from `true` or `groups`, else no bias.
+    context_mean, context_cov : the law of contexts. None: from the readings, less their noise.
+    kind : "exact", a bias stays; "drift", it takes a step of covariance `walk_cov` after each reading.
+    output : "mean"; "mean+sd", with d standard deviations behind; "draws", so many `draws` side by side.
+    random_state : of the draws.
+
+    Told neither a noise nor a bias nor any true context it changes nothing, but fills what was lost.
+    """
+
+    def __init__(
+        self,
+        noise_cov: Any = None,
+        bias_cov: Any = None,
+        context_mean: Any = None,
+        context_cov: Any = None,
+        *,
+        kind: str = "exact",
+        walk_cov: Any = None,
+        output: str = "mean",
+        draws: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.noise_cov = noise_cov
+        self.bias_cov = bias_cov
+        self.context_mean = context_mean
+        self.context_cov = context_cov
+        self.kind = kind
+        self.walk_cov = walk_cov
+        self.output = output
+        self.draws = draws
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, *, true: Any = None, groups: Any = None, noise_cov: Any = None
+    ) -> Self:
+        """Find what is not told, from readings X (n, d).
+
+        `true` (n, d) are true contexts, NaN where they are not known. `groups` are n labels of devices.
+        `noise_cov` stands before that of the constructor, and may be one a row: (n, d) or (n, d, d).
+        """
+        noisy = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        self.told_, self.source_ = self._start(noisy.shape[1])
+        noise = self.told_.noise if noise_cov is None else told.noises("noise_cov", noise_cov, *noisy.shape)
+        self._keep(fitting.fit(self.told_._replace(noise=noise), _rows(noisy, groups, true)))
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, true: Any = None, groups: Any = None, noise_cov: Any = None
+    ) -> Self:
+        """Learn on from more readings: the biases, where there are any, else the law of contexts."""
+        if not hasattr(self, "fitted_"):
+            return self.fit(X, true=true, groups=groups, noise_cov=noise_cov)
+        rows = _rows(self._checked(X), groups, true)
+        self._keep(fitting.more(self.fitted_, self._now(noise_cov, rows), rows))
+        return self
+
+    def transform(self, X: Any, *, groups: Any = None, noise_cov: Any = None) -> Any:
+        """The contexts of readings, each taken for a new one; nothing is learnt from them."""
+        check_is_fitted(self)
+        noisy = self._checked(X)
+        return self._output(_rows(noisy, groups), noise_cov, check_random_state(self.random_state))
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, true: Any = None, groups: Any = None, noise_cov: Any = None
+    ) -> Any:
+        """`fit`, then `transform` with the same groups and noise."""
+        noisy = self.fit(X, true=true, groups=groups, noise_cov=noise_cov)._checked(X)
+        return self._output(_rows(noisy, groups), noise_cov, check_random_state(self.random_state))
+
+    def transform_one(
+        self, x: npt.ArrayLike, *, noise_cov: Any = None, group: Hashable = None
+    ) -> npt.NDArray[np.float64]:
+        """The context of one reading (d,) from what was seen before it; then the reading is learnt from.
+
+        With a law of contexts that is told, no `fit` is needed before.
+        """
+        noisy = self._one(x)
+        rows = Rows(noisy[None], [told.device(group)], np.zeros(1, np.intp), None)
+        found: Array = self._output(rows, noise_cov, self.source_)[0]
+        self._keep(fitting.more(self.fitted_, self._now(noise_cov, rows), rows))
+        return found
+
+    def context(self, X: Any, *, groups: Any = None, noise_cov: Any = None) -> Context:
+        """Mean (n, d) and covariance (n, d, d) of the contexts of readings."""
+        check_is_fitted(self)
+        noisy = self._checked(X)
+        mean, cov = np.empty(noisy.shape), np.empty((*noisy.shape, noisy.shape[1]))
+        for block in self._blocks(_rows(noisy, groups), noise_cov):
+            mean[block.rows], cov[block.rows] = block.mean, block.cov
+        return Context(mean, cov)
+
+    def bias(self, group: Hashable = None) -> Context:
+        """Mean (d,) and covariance (d, d) of a device's bias; a new device has that of all."""
+        check_is_fitted(self)
+        return Context(*self.fitted_.biases.of(told.device(group)))
+
+    @property
+    def bias_(self) -> Array:
+        """The mean of the bias of readings without a group, (d,)."""
+        return self.fitted_.biases.of(None)[0]
+
+    @property
+    def bias_cov_(self) -> Array:
+        """Its covariance, (d, d)."""
+        return self.fitted_.biases.of(None)[1]
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """The names of the columns: those of X; with `_sd` behind for deviations, `_draw1` … for draws."""
+        names = super().get_feature_names_out(input_features)
+        ends = endings(self.output, self.draws)
+        return np.array([f"{name}{end}" for end in ends for name in names], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """Gaps are welcome; draws depend on a row's place, which scikit-learn calls non-deterministic."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = self.output == "draws"
+        return tags
+
+    def _now(self, noise_cov: Any, rows: Rows) -> Told:
+        """With the noise of the rows at hand, where it is told."""
+        if noise_cov is None:
+            return self.told_._replace(noise=None)
+        return self.told_._replace(noise=told.noises("noise_cov", noise_cov, *rows.noisy.shape))
+
+    def _checked(self, X: Any) -> Array:
+        found: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        return found
+
+    def _one(self, x: npt.ArrayLike) -> Array:
+        """One reading; where there was no fit, all must be told that a fit would find."""
+        allowed = "the numbers of one reading, NaN where one was lost"
+        noisy = np.asarray(x, dtype=np.float64)
+        if noisy.ndim != 1 or not noisy.size or (np.abs(noisy) > inputs.LARGEST).any():
+            raise InputError("x", x, allowed)
+        if not hasattr(self, "fitted_"):
+            self._begin(noisy.size)
+        if noisy.size != self.n_features_in_:
+            raise InputError("x", x, f"{self.n_features_in_} numbers, as were fitted")
+        return noisy
+
+    def _begin(self, dim: int) -> None:
+        """A fit to no rows at all."""
+        if self.context_mean is None or self.context_cov is None:
+            raise NotFittedError("call fit first, or tell context_mean and context_cov")
+        self.told_, self.source_ = self._start(dim)
+        self.n_features_in_ = dim
+        self._keep(fitting.fit(self.told_, _rows(np.empty((0, dim)), None)))
+
+    def _start(self, dim: int) -> tuple[Told, Any]:
+        """The settings, checked, and where the draws of `transform_one` come from."""
+        return told.channel(self.get_params(), dim), check_random_state(self.random_state)
+
+    def _keep(self, fitted: Fitted) -> None:
+        """What was found, under the names that scikit-learn's users look for."""
+        self.fitted_ = fitted
+        self.context_mean_, self.context_cov_ = fitted.law
+        self.noise_cov_ = fitted.noise
+
+    def _blocks(self, rows: Rows, noise_cov: Any) -> Iterator[Block]:
+        noise = self._now(noise_cov, rows).noise
+        fitted = self.fitted_
+        return blocks(fitted.law, fitted.noise if noise is None else noise, fitted.biases, rows)
+
+    def _output(self, rows: Rows, noise_cov: Any, source: Any) -> Array:
+        n, dim = rows.noisy.shape
+        found = self._blocks(rows, noise_cov)
+        return written(self.output, found, (n, dim), lambda: source.standard_normal((n, self.draws, dim)))
+
+
+def _rows(noisy: Array, groups: Any, true: Any = None) -> Rows:
+    return Rows(noisy, *told.labels(groups, len(noisy)), told.truths(true, noisy))

@@ -1,0 +1,233 @@
+"""`unfog evaluate`: what would other policies, and better sensors, have earned on a log?"""
+
+import json as jsonlib
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unfog.cli.bounds import check_folder
+
+if TYPE_CHECKING:
+    from unfog.evaluation.log import Log
+    from unfog.evaluation.taught import Tick
+
+EXAMPLE = (
+    "Examples: unfog evaluate walks.unfog --policies logger,unfog,naive   |"
+    "   unfog evaluate walks.csv --context steps,sleep --arm message --reward walked --probability p --sensor"
+)
+FIXED = ("logger", "uniform", "fitted", "fitted-noisy")  # policies that need not be taught round by round
+CHANNEL = (
+    '{"context_mean": [0], "context_cov": [[1]], "noise_cov": [[0.5]], "bias_cov": [[0.1]], "bias": [0]}'
+)
+FIELDS = ("context", "arm", "reward", "true", "time", "unit")
+
+
+def command(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            help="A live store (.unfog), its export (.ndjson), dsjson (.json), or a table (.csv)."
+        ),
+    ],
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            help="Separated by commas: logger, uniform, always:ARM, fitted, fitted-noisy, agents of"
+            " `unfog list`; logger,uniform,fitted unless told."
+        ),
+    ] = None,
+    estimators: Annotated[
+        str | None,
+        typer.Option(
+            help="dr, snips, ips, clipped, switch, dm, replay: the first is in front; dr,snips,ips unless"
+            " told, and replay where agents learn."
+        ),
+    ] = None,
+    intervals: Annotated[
+        str, typer.Option(help="adaptive: for loggers that may have learnt; plain: for others.")
+    ] = "adaptive",
+    level: Annotated[float, typer.Option(help="With which probability intervals hold.")] = 0.95,
+    columns: Annotated[
+        Path | None, typer.Option(help="FILE.toml that says which column of a table is what.")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="Columns of the noisy context, by commas.")] = None,
+    arm: Annotated[str | None, typer.Option(help="The column of the arm that was drawn.")] = None,
+    reward: Annotated[str | None, typer.Option(help="The column of the reward.")] = None,
+    probability: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of the drawn arm's probability; or a number, where arms were drawn evenly."
+        ),
+    ] = None,
+    true: Annotated[
+        str | None,
+        typer.Option(help="Columns of the true context, in the order of --context; or steps=true_steps,…"),
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="The column of the time.")] = None,
+    unit: Annotated[str | None, typer.Option(help="The column of whose context it is.")] = None,
+    problem: Annotated[str | None, typer.Option(help="Which problem of a store.")] = None,
+    arms: Annotated[str | None, typer.Option(help="All arms, by commas: also those never drawn.")] = None,
+    channel: Annotated[
+        Path | None,
+        typer.Option(
+            help="FILE.json or FILE.toml that says what is known of the noise, as found.channel.written() of"
+            " unfog.calibrate does; pairs in the log are used unless told."
+        ),
+    ] = None,
+    features: Annotated[
+        str, typer.Option(help="Features of arms: an intercept and slopes for each.")
+    ] = "per_arm",
+    seed: Annotated[int, typer.Option(help="Seed of all draws.")] = 0,
+    sensor: Annotated[
+        bool, typer.Option("--sensor", help="Also: what would a better sensor be worth?")
+    ] = False,
+    alone: Annotated[
+        str | None,
+        typer.Option(help="With --sensor: which sensors to look at alone, too: each, or names by commas."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where figures go.")] = Path("figures"),
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Say what other policies would have earned on a log, and what a better sensor would be worth."""
+    from unfog.evaluation.evaluate import DEFAULT_POLICIES
+    from unfog.lab.evaluate import evaluate, read_log
+
+    check_folder(out)
+    _check_features(features)
+    fields = dict(zip(FIELDS, (context, arm, reward, true, time, unit), strict=True))
+    given = {"arms": listed(arms), "problem": problem, **_probability(probability)}
+    whole = read_log(log, **_columns(log, columns, fields, given))
+    told = {"level": level, "channel": _channel(channel), "features": features, "seed": seed}
+    chosen = DEFAULT_POLICIES if policies is None else listed(policies)
+    worth = _worth(whole, alone or "", told) if sensor or alone is not None else None
+    with _ticking("policies", _rounds(whole, chosen, estimators)) as tick:
+        found = evaluate(whole, chosen, estimators=estimators, intervals=intervals, tick=tick, **told)
+    _say(found, worth, out, f"evaluate-{log.stem}", json)
+
+
+def _say(found: Any, worth: Any, out: Path, stem: str, json: bool) -> None:
+    """Draw, and print for people or for programs."""
+    from unfog.lab import evaluate_figure, evaluate_report, figures, sensor_report
+
+    facts = {**evaluate_report.summary(found), "figures": []}
+    if worth is not None:
+        facts["sensor"] = sensor_report.summary(worth)
+    try:
+        facts["figures"] += map(str, figures.save(evaluate_figure.figure(found), out, stem))
+        if worth is not None:
+            facts["figures"] += map(str, figures.save(evaluate_figure.sensor(worth), out, f"{stem}-sensor"))
+    finally:  # the numbers are not lost with the picture
+        if json:
+            typer.echo(jsonlib.dumps(facts, allow_nan=False))
+        else:
+            tables = [evaluate_report.table(found)] + ([] if worth is None else [sensor_report.table(worth)])
+            typer.echo("\n\n".join([*tables, "\n".join(["figures:", *(facts["figures"] or ["none"])])]))
+
+
+def _worth(whole: "Log", alone: str, told: dict[str, Any]) -> Any:
+    from unfog.lab.sensor import STEPS, named, sensor_worth
+
+    names = named(alone, whole.coordinates)
+    with _ticking("sensors", STEPS * (1 + len(names))) as tick:
+        return sensor_worth(whole, alone=names, tick=tick, **told)
+
+
+def listed(text: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check_features(features: str) -> None:
+    """Others need numbers for each arm, which no option tells."""
+    from unfog.inputs import InputError
+
+    if features != "per_arm":
+        raise InputError("features", features, "per_arm; for others, unfog.evaluate(…, actions=…) in Python")
+
+
+def _probability(text: str | None) -> dict[str, Any]:
+    """A number, or the name of a column."""
+    try:
+        return {} if text is None else {"probability": float(text)}
+    except ValueError:
+        return {"column": text}
+
+
+def _columns(log: Path, file: Path | None, fields: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """How to read the log: columns of a table; of dsjson, which of its numbers are the context."""
+    from unfog.evaluation.read import TABLES
+    from unfog.evaluation.read.columns import Columns, from_toml
+    from unfog.inputs import InputError
+
+    named = {name: value for name, value in fields.items() if value is not None}
+    if (column := given.pop("column", None)) is not None:
+        named["probability"] = column
+    if log.suffix.lower() in TABLES:
+        if given["problem"] is not None:
+            raise InputError(
+                "problem", given["problem"], f"nothing, for {log.name}: only live logs have some"
+            )
+        named |= {name: listed(named[name]) for name in ("context",) if name in named}
+        named |= {"true": _true(named["true"])} if "true" in named else {}
+        start = vars(from_toml(file)) if file is not None else {}
+        return {**given, "columns": Columns(**{**start, **named})}
+    if file is not None:
+        named["columns"] = str(file)
+    coordinates = listed(named.pop("context", None))
+    for name, value in named.items():
+        raise InputError(
+            name, value, f"nothing, for {log.name}: only tables have columns ({', '.join(TABLES)})"
+        )
+    return {**given, "coordinates": coordinates}
+
+
+def _true(text: str) -> list[str] | dict[str, str]:
+    """Columns of truths: in order, or each with the column of the context that it belongs to."""
+    names = listed(text) or []
+    if not all("=" in name for name in names):
+        return names
+    return {name.split("=", 1)[0].strip(): name.split("=", 1)[1].strip() for name in names}
+
+
+def _channel(path: Path | None) -> dict[str, Any] | None:
+    """What a file says of the noise."""
+    from unfog.cli.live.common import parsed, read_file
+    from unfog.inputs import InputError
+
+    if path is None:
+        return None
+    text = read_file("channel", path)
+    try:
+        found = tomllib.loads(text) if path.suffix == ".toml" else parsed("channel", text, CHANNEL)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("channel", f"{path} is not TOML ({error})", "a file of TOML or JSON") from None
+    if not isinstance(found, dict):
+        raise InputError("channel", text, f"a JSON object such as {CHANNEL}")
+    return found
+
+
+def _rounds(whole: "Log", chosen: Any, estimators: str | None) -> int:
+    """How many rounds agents will be taught: each sees the log once, and again where it is replayed."""
+    learning = [name for name in chosen if name not in FIXED and not name.startswith("always:")]
+    replayed = estimators is None or "replay" in (listed(estimators) or [])
+    return len(learning) * whole.rounds * (1 + replayed)
+
+
+@contextmanager
+def _ticking(name: str, total: int) -> Iterator["Tick"]:
+    """A bar that fills as steps are done."""
+    from unfog.cli.progress import bar
+
+    with bar(name) as progress:
+        done = 0
+
+        def tick(steps: int) -> None:
+            nonlocal done
+            done += steps
+            progress(done, total)
+
+        yield tick

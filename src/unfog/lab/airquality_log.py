@@ -1,0 +1,114 @@
+"""Air Quality as a log: what would each of four cheap gas sensors be worth, if it were better?
+
+Contexts and readings are those of the record (lab/airquality.py), in standard deviations of the calibration's
+hours, from their mean. The decision is made up: every hour one may act against one of the gases, or wait. To
+act against a gas pays by how much it is above its mean over the log,
+
+    r = c[gas] - mean + e,    e ~ N(0, reward_sd^2),    and to wait pays e,
+
+so that the best arm is that of the highest gas, or to wait. The logger acts against the gas whose reading is
+highest, but draws evenly with a probability of `floor`. What is known of the noise is found from the first
+hours alone: sensors stand beside analysers for some weeks, and then alone. Here the true contexts of all
+hours are known, so that what a sensor is worth can be said without any log.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.evaluation.log import Log
+from unfog.evaluation.policies import liked
+from unfog.evaluation.scene import Scene
+from unfog.inputs import InputError
+from unfog.lab.airquality import AirQuality
+from unfog.maths.arrays import Array
+from unfog.maths.streams import generator
+from unfog.model.channel import Channel
+from unfog.simulate.plan import MOST_SEED
+from unfog.worlds.record import LEVEL, calibrated
+
+GASES = ("CO", "benzene", "NOx", "NO2")
+WAIT = "wait"
+ARMS = (WAIT, *GASES)
+ERRORS = ("data", "gaussian")
+
+
+class AirLog(NamedTuple):
+    """A log, and what it does not say."""
+
+    log: Log
+    channel: Channel  # as the calibration has it
+    true: Array  # (n, 4)
+
+    def values(self, *, beside: bool = False) -> dict[str, float]:
+        """What the fitted policy truly earns a round, by what it sees: readings (`denoised`), one gas as it
+        is and the other three read (by its name), all gases as they are (`all`).
+
+        With `beside`, what is seen comes beside the sensor's reading; else it takes its place. The policy is
+        fitted on the rewards of the log each time. It takes what it sees as it is: features have intercepts
+        and slopes, so that with readings alone denoising changes nothing that they could not learn.
+        """
+        seen = {"denoised": [], **{gas: [place] for place, gas in enumerate(GASES)}, "all": [0, 1, 2, 3]}
+        return {name: self._earned(places, beside) for name, places in seen.items()}
+
+    def _earned(self, places: list[int], beside: bool) -> float:
+        shown, names = self.true[:, places], tuple(f"true {GASES[place]}" for place in places)
+        left = [place for place in range(len(GASES)) if beside or place not in places]
+        log = self.log._replace(
+            coordinates=(*(GASES[place] for place in left), *names),
+            noisy=np.concat([self.log.noisy[:, left], shown], axis=1),
+        )
+        scene = Scene(log)
+        chosen = liked(scene.across.asked(scene.seen), log)
+        return float(np.vecdot(chosen, scores(self.true)).mean())
+
+
+def scores(true: Array) -> Array:
+    """What each arm pays on average: (n, 5)."""
+    return np.concat([np.zeros((len(true), 1)), true - true.mean(axis=0)], axis=1)
+
+
+def air_log(
+    *,
+    calibration: int = 1000,
+    hindsight: bool = False,
+    errors: str = "data",
+    floor: float = 0.25,
+    reward_sd: float = 0.5,
+    seed: int = 0,
+) -> AirLog:
+    """The hours after the first `calibration` ones as decisions.
+
+    With `hindsight` the channel is that of the very hours of the log. `errors` are those of the record
+    ("data"), or drawn from the channel ("gaussian"): then it is right, and what is left is the method's own.
+    """
+    inputs.one_of("errors", errors, ERRORS)
+    if not 0 < inputs.positive("floor", floor) <= 1:
+        raise InputError("floor", floor, "a number above 0 and at most 1")
+    record = AirQuality(calibration=calibration).record()
+    found, contexts, noisy = calibrated(record, calibration, hindsight)
+    true, channel = contexts[calibration:] - LEVEL, _centred(found.channel)
+    source = generator(inputs.count("seed", seed, 0, MOST_SEED), 0, "air log")
+    readings = noisy[calibration:] - LEVEL
+    if errors == "gaussian":
+        readings = true + source.multivariate_normal(np.zeros(len(GASES)), channel.noise_cov, len(true))
+    log = _logged(readings, true, floor, inputs.positive("reward_sd", reward_sd), source)
+    return AirLog(log._replace(time=record.times[calibration:]), channel, true)
+
+
+def _centred(channel: Channel) -> Channel:
+    """Readings are freed of the known bias already, and counted from the mean."""
+    sample = None if channel.sample is None else channel.sample - LEVEL
+    nothing = np.zeros_like(channel.bias)
+    return channel._replace(context_mean=channel.context_mean - LEVEL, bias=nothing, sample=sample)
+
+
+def _logged(noisy: Array, true: Array, floor: float, reward_sd: float, source: np.random.Generator) -> Log:
+    """Draw arms by what is read, and rewards by what is true."""
+    rows, number = np.arange(len(noisy)), len(ARMS)
+    law = np.full((len(noisy), number), floor / number)
+    law[rows, scores(noisy).argmax(axis=1)] += 1 - floor
+    arm = np.minimum((source.random((len(noisy), 1)) > law.cumsum(axis=1)).sum(axis=1), number - 1)
+    reward = scores(true)[rows, arm] + reward_sd * source.standard_normal(len(noisy))
+    return Log(GASES, ARMS, noisy, arm, reward, law[rows, arm], law, source="Air Quality")

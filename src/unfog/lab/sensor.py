@@ -1,0 +1,188 @@
+"""`unfog.sensor_worth`: what would a better sensor have earned on this log?
+
+Values with more noise than there is are measured, and extrapolated to less (evaluation/sensor.py, simex.py;
+J. R. Cook and L. A. Stefanski, *Simulation-Extrapolation Estimation in Parametric Measurement Error Models*).
+Here the answer is put into a dataset, so that tables and pictures have nothing left to compute.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.evaluation.log import Log
+from unfog.evaluation.read import Columns
+from unfog.evaluation.scene import ENOUGH, Scene
+from unfog.evaluation.sensor import DRAWS, LEVELS, READ, Rung, Sensor, ladder, own_noise, sensor
+from unfog.evaluation.simex import CURVES, STRETCHES, Jackknifed
+from unfog.evaluation.taught import Tick, silent
+from unfog.inputs import InputError, count
+from unfog.lab.evaluate import read_log
+from unfog.maths.arrays import Array
+from unfog.simulate.plan import MOST_SEED
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+ALL, EACH = "all", "each"
+CURVE, CAREFUL = CURVES[0], "quadratic"  # of the answer: that of the model, if it fits; else this one
+FAR = 3.0  # standard errors of the slope from 1: chance alone gives one in 370
+STEPS = 1 + DRAWS * (len(LEVELS) - 1)  # of progress, for each sensor
+EXTRAPOLATED = (
+    "Values at level 0 and above are measured: noise is added to logged contexts, and a policy of these is a"
+    " policy of the logged context. Below 0 nothing can be measured; a curve says what to expect. Its errors"
+    " are those of the log, and do not know whether the curve is right: see what the other curves say."
+)
+ALONE = "A sensor alone: the part of its noise that the others do not share is taken away, and theirs stays."
+Part = tuple[list[str], Array]
+
+
+class _Numbers(NamedTuple):
+    """An estimate with its error and interval, over the axes of a variable."""
+
+    dims: list[str]
+    means: Array
+    errors: Array
+
+    def variables(self, name: str, reach: float) -> dict[str, Part]:
+        """Four of them."""
+        ends = {"low": self.means - reach * self.errors, "high": self.means + reach * self.errors}
+        found = {name: self.means, f"{name}_se": self.errors}
+        found |= {f"{name}_{end}": value for end, value in ends.items()}
+        return {one: (self.dims, value) for one, value in found.items()}
+
+
+def sensor_worth(
+    log: Any,
+    *,
+    alone: str | Sequence[str] = (),
+    level: float = 0.95,
+    channel: Any = None,
+    features: Any = "per_arm",
+    actions: Any = None,
+    seed: int = 0,
+    columns: Columns | Mapping[str, Any] | str | PathLike[str] | None = None,
+    problem: str | None = None,
+    arms: Sequence[str] | None = None,
+    coordinates: Sequence[str] | None = None,
+    probability: float | None = None,
+    tick: Tick = silent,
+) -> "xr.Dataset":
+    """What less noise would be worth in each decision: of all sensors together, and of those named `alone`.
+
+    `alone` lists coordinates, or is "each". `worth` is over the sensor as it is, for `less` noise: -1 is none
+    at all, -0.5 half the variance. `used` names the curve of the answer. `value` is measured with more noise,
+    at `level` 0 (as it is) to 2 (three times the variance). `ladder` has readings taken for the truth,
+    denoised ones, a perfect sensor, and the true context where it is known. All have standard errors (`_se`)
+    and intervals (`_low`, `_high`). The other arguments are those of `unfog.evaluate`.
+    """
+    if not 0 < inputs.positive("level", level) < 1:
+        raise InputError("level", level, "a number between 0 and 1, such as 0.95")
+    whole = read_log(
+        log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
+    )
+    scene = Scene(whole, channel, features, actions, count("seed", seed, 0, MOST_SEED))
+    names = named(alone, whole.coordinates)
+    if scene.channel is None:
+        raise InputError("channel", f"none, and {int(whole.known().sum())} true contexts", _needed(whole))
+    return _dataset(scene, [sensor(scene, which, tick) for which in ("", *names)], ladder(scene), level)
+
+
+def _needed(log: Log) -> str:
+    d = len(log.coordinates)
+    return (
+        "what is known of the noise, as found.channel of unfog.calibrate has it (--channel FILE.json); or"
+        f" true contexts in the log, {ENOUGH * d * (d + 3)} at least"
+    )
+
+
+def named(alone: str | Sequence[str], coordinates: Sequence[str]) -> list[str]:
+    """The sensors that are looked at alone, each once; refused where there is none of that name."""
+    given = [one.strip() for one in alone.split(",") if one.strip()] if isinstance(alone, str) else [*alone]
+    for name in given:
+        if name != EACH:
+            inputs.one_of("alone", name, [EACH, *coordinates])
+    return list(coordinates) if EACH in given else list(dict.fromkeys(given))
+
+
+def _dataset(scene: Scene, found: list[Sensor], rungs: list[Rung], level: float) -> "xr.Dataset":
+    import xarray as xr
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(min(STRETCHES, scene.log.rounds) - 1, (1 + level) / 2))
+    rungs = _with_perfect(rungs, found[0], scene.log.rounds)
+    by_curve = ["sensor", "curve", "less"]
+    used = [curve_of(one) for one in found]
+    slopes = _numbers(["sensor"], [found], lambda all_: [one.slope for one in all_])
+    variables: dict[str, Any] = {
+        "used": (["sensor"], used),
+        **_numbers(["sensor", "level"], found, lambda one: one.values).variables("value", reach),
+        **_numbers(by_curve, found, lambda one: list(one.read.values())).variables("expected", reach),
+        **_numbers(by_curve, found, lambda one: list(one.worth.values())).variables("worth", reach),
+        **_numbers(["rung"], [rungs], lambda all_: [one.found for one in all_]).variables("ladder", reach),
+        **slopes.variables("slope", reach),
+        "ladder_rounds": (["rung"], np.array([one.rounds for one in rungs])),
+        "own_share": (["sensor"], np.array([_own_share(scene, one.which) for one in found])),
+    }
+    coordinates = {
+        "sensor": [one.which or ALL for one in found],
+        "level": LEVELS,
+        "curve": list(CURVES),
+        "less": READ,
+        "rung": [one.name for one in rungs],
+    }
+    return xr.Dataset(variables, coordinates, _attributes(scene, level, found))
+
+
+def _numbers(dims: list[str], found: Sequence[Any], of: Callable[[Any], Any]) -> _Numbers:
+    """Estimates of all that was found, as arrays."""
+    both = np.array([of(one) for one in found])  # (..., 2): mean and error
+    both = both[0] if len(dims) == both.ndim - 2 else both
+    return _Numbers(dims, both[..., 0], both[..., 1])
+
+
+def _with_perfect(rungs: list[Rung], together: Sensor, rounds: int) -> list[Rung]:
+    """The ladder with what the curve says of a perfect sensor, before the truth if that is known."""
+    perfect: Jackknifed = together.read[curve_of(together)][list(READ).index(-1.0)]
+    return [*rungs[:2], Rung("perfect", perfect, rounds), *rungs[2:]]
+
+
+def curve_of(one: Sensor) -> str:
+    """Which curve is believed: the model's, unless values fall with noise at another pace than it says."""
+    return CURVE if abs(one.slope.mean - 1) <= FAR * one.slope.se else CAREFUL
+
+
+def _said(one: Sensor) -> str:
+    """Why the curve of the model is not believed."""
+    return (
+        f"Careful, {one.which or ALL}: with more noise, values change {one.slope.mean:.2f} ±"
+        f" {one.slope.se:.2f} times as fast as the channel and the model of rewards say. One of these is"
+        f" wrong, so the answer is that of the {CAREFUL} curve. With a right channel that one says too"
+        " little."
+    )
+
+
+def _own_share(scene: Scene, which: str) -> float:
+    """Which share of a sensor's variance of noise is its own; of all together 1."""
+    assert scene.channel is not None  # else nothing was found
+    names, cov = scene.log.coordinates, scene.channel.noise_cov
+    place = names.index(which) if which else 0
+    return float(own_noise(scene.channel, which, names)[place, place] / cov[place, place])
+
+
+def _attributes(scene: Scene, level: float, found: list[Sensor]) -> dict[str, Any]:
+    log = scene.log
+    careful = [_said(one) for one in found if curve_of(one) != CURVE]
+    alone = [ALONE] if len(found) > 1 else []
+    return {
+        "source": log.source,
+        "rounds": log.rounds,
+        "coordinates": list(log.coordinates),
+        "earned": float(log.reward.mean()),
+        "interval": level,
+        "seed": scene.seed,
+        "channel": scene.about_channel,
+        "notes": [*careful, *log.notes, EXTRAPOLATED, *alone, scene.about_channel],
+    }

@@ -1,0 +1,78 @@
+"""Tables of at most 80 columns: what does not fit beside is set below; long names have lines of their own."""
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+
+from unfog.lab.report import align
+from unfog.maths.arrays import Array
+
+WIDTH = 80
+NAME = 28  # letters of a name that stands in its row, if there is space for the columns
+SHORT = 16  # and if there is not
+GAP = 2
+NOTHING = "–"
+MOST = 6  # digits after the point
+
+
+def digits(errors: Array) -> int:
+    """How many digits after the point to print: two of the usual error."""
+    there = errors[np.isfinite(errors) & (errors > 0)]
+    if not len(there):
+        return 3
+    return int(np.clip(1 - np.floor(np.log10(np.median(there))), 0, MOST))
+
+
+def plus_minus(mean: float, half: float, places: int, sign: str = "") -> str:
+    """A number with the half-width of its interval; a dash for what is not a number."""
+    if np.isnan(mean):
+        return NOTHING
+    shown = f"{mean:{sign},.{places}f}"
+    return shown if np.isnan(half) else f"{shown} ± {half:,.{places}f}"
+
+
+def columns(head: str, names: Sequence[str], titles: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """A row for each name; as many columns beside each other as fit, the rest in tables below."""
+    widths = [max(len(title), *(len(row[i]) for row in cells)) for i, title in enumerate(titles)]
+    longest = max(len(head), *map(len, names))
+    spare = WIDTH - sum(width + GAP for width in widths)
+    room = longest if longest <= max(spare, NAME) else max(len(head), min(max(spare, SHORT), NAME))
+    parts = []
+    for group in _fitting(widths, WIDTH - room):
+        own = [[row[i] for i in group] for row in cells]
+        parts.append("\n".join(_table(head, names, [titles[i] for i in group], own, room)))
+    return "\n\n".join(parts)
+
+
+def _fitting(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns in groups that fit; one that is too wide is a group of its own."""
+    groups: list[list[int]] = [[]]
+    for place, width in enumerate(widths):
+        used = sum(widths[i] + GAP for i in groups[-1])
+        if groups[-1] and used + width + GAP > room:
+            groups.append([])
+        groups[-1].append(place)
+    return groups
+
+
+def _table(
+    head: str, names: Sequence[str], titles: Sequence[str], cells: Sequence[Sequence[str]], room: int
+) -> list[str]:
+    """One table; a name that is longer than the room stands above its row."""
+    short = [name if len(name) <= room else "" for name in names]
+    rows = [[name, *row] for name, row in zip(short, cells, strict=True)]
+    first, *lines = align([[head.ljust(room), *titles], *rows])
+    found = [first]
+    for name, line in zip(names, lines, strict=True):
+        found += textwrap.wrap(name, WIDTH) if len(name) > room else []
+        found.append(line)
+    return found
+
+
+def notes(said: Sequence[str]) -> str:
+    """Sentences as a list."""
+    return "\n".join(
+        textwrap.fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+        for note in said
+    )

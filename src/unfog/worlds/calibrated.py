@@ -1,0 +1,83 @@
+"""From a study of a sensor to a world of the lab: `unfog.calibrate(...)` and `found.problem(...)`.
+
+The estimators are model/study.py's and know no world. What they find is handed on here, whole:
+
+    c ~ N(mu_c, Sigma_c),    reading = c + bias + gamma + n,    gamma ~ N(0, Sigma_gamma),  n ~ N(0, Sigma_n),
+
+with the known bias in its place, so that nobody has to remember it (`Synthetic.bias`). This stands beside the
+worlds, and not with the estimators, because imports point one way.
+"""
+
+from typing import Any, TypeVar, overload
+
+import numpy.typing as npt
+
+from unfog.inputs import InputError, Numbers, shown
+from unfog.model.calibration import Calibration
+from unfog.model.study import Asked, study
+from unfog.worlds.composed import LAWS
+from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import Synthetic
+
+World = TypeVar("World", bound=Synthetic)
+
+
+class Calibrated(Calibration):
+    """What a study says of a channel, and the world that it describes."""
+
+    @overload
+    def problem(self, **fields: Any) -> GaussianProblem: ...
+    @overload
+    def problem(self, world: type[World], **fields: Any) -> World: ...
+    def problem(self, world: type[Synthetic] = GaussianProblem, **fields: Any) -> Synthetic:
+        """A world for the lab, whose contexts, noise and biases are those found here.
+
+        `fields` are the others of `world`: actions, features, prior_cov, ... `unfog.LogisticProblem` is for
+        rewards of 0 and 1. Contexts and errors are drawn one by one: constants of time are left out.
+        """
+        if not (isinstance(world, type) and issubclass(world, Synthetic)):
+            raise InputError("world", shown(world), "unfog.GaussianProblem or unfog.LogisticProblem")
+        laws = {name: getattr(self, name) for name in (*LAWS, "bias")}
+        twice = sorted(fields.keys() & {*laws, "dim"})
+        if twice:
+            allowed = f"fields that the study does not tell; for another {twice[0]} found._replace(...)"
+            raise InputError(twice[0], "is given", allowed)
+        return world(dim=len(self.bias), **laws, **fields)
+
+
+def calibrate(
+    noisy: npt.ArrayLike,
+    true: npt.ArrayLike | None = None,
+    *,
+    design: str | None = None,
+    groups: npt.ArrayLike | None = None,
+    times: npt.ArrayLike | None = None,
+    cycles: tuple[float, ...] = (),
+    replicates: npt.ArrayLike | None = None,
+    noise_cov: Numbers | None = None,
+    noise_df: float | None = None,
+    noise_error: Numbers | None = None,
+    bias: Numbers | None = None,
+    bias_cov: Numbers | None = None,
+) -> Calibrated:
+    """What a study of a sensor says of it: noise, bias, and how contexts spread, with standard errors.
+
+    Four designs. Which it is follows from what is given, but for a subset, which must be named:
+
+    - pairs, `calibrate(noisy, true)`: a reading and the truth beside it, (n, d) each. `groups` are labels of
+      devices or weeks with biases of their own, `times` and `cycles` ask for constants of time.
+    - replicates, `calibrate(readings)` of shape (n, r, d), or (rows, d) with `replicates`, the label of
+      whose context a row is: two readings or more of the same context, no truth. The bias cannot be seen:
+      `bias` and, for how well it is known, `bias_cov` may be told.
+    - subset, `calibrate(noisy, true, design="subset")`: the truth for some, NaN elsewhere.
+    - external, `calibrate(noisy, noise_cov=..., noise_df=..., bias_cov=...)`: the noise from elsewhere, its
+      degrees of freedom or the standard errors `noise_error` (0: known exactly), `bias` and `bias_cov`.
+
+    Covariances are a number (times I), a list (the diagonal) or a matrix. `found.design` says in words what
+    was assumed and what cannot be known; `found.channel` is for a live problem, `found.problem(...)` for the
+    lab. The estimators: unfog.model.calibration, replicates, subset, external.
+    """
+    options = Asked(
+        groups, times, cycles or None, replicates, noise_cov, noise_df, noise_error, bias, bias_cov
+    )
+    return Calibrated(*study(noisy, true, design, options))

@@ -1,0 +1,164 @@
+"""The transformer is one of scikit-learn's: its checks, its pipelines, its names; bad input is refused."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tests.adapters.denoising.channels import DIM, MEAN, NOISE_COV, TOLD, readings, with_gaps
+from unfog.adapters.sklearn import Denoiser
+from unfog.inputs import InputError
+
+NAMES = ["age", "dose", "weight"]
+ESTIMATORS = [
+    Denoiser(),
+    Denoiser(noise_cov=0.3),
+    Denoiser(noise_cov=0.3, output="mean+sd"),
+    Denoiser(noise_cov=0.3, bias_cov=0.5, context_mean=1.0, context_cov=2.0),
+    Denoiser(noise_cov=0.3, kind="drift", walk_cov=0.01),
+    Denoiser(noise_cov=0.3, output="draws", draws=2, random_state=0),
+]
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: {})  # type: ignore[untyped-decorator]
+def test_checks_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+def frame(rows: int = 40, gaps: float = 0.2) -> Any:
+    return pd.DataFrame(with_gaps(readings(rows, seed=1).noisy, gaps, 2), columns=NAMES)
+
+
+@pytest.mark.parametrize(
+    ("output", "names"),
+    [
+        ("mean", NAMES),
+        ("mean+sd", [*NAMES, "age_sd", "dose_sd", "weight_sd"]),
+        ("draws", ["age_draw1", "dose_draw1", "weight_draw1", "age_draw2", "dose_draw2", "weight_draw2"]),
+    ],
+)
+def test_frames_in_and_out(output: str, names: list[str]) -> None:
+    data = frame()
+    found = Denoiser(NOISE_COV, output=output, draws=2, random_state=1)
+    plain = found.fit(data).transform(data)
+    out = found.set_output(transform="pandas").transform(data)
+    assert list(out.columns) == names
+    np.testing.assert_array_equal(out.to_numpy(), plain)
+    np.testing.assert_array_equal(found.fit_transform(data).to_numpy(), plain)
+
+
+def test_clones_and_pickles() -> None:
+    noisy = readings(40, seed=3, devices=2).noisy
+    found = Denoiser(**TOLD, output="mean+sd").fit(noisy, groups=["a", "b"] * 20)
+    again = pickle.loads(pickle.dumps(found))  # noqa: S301
+    np.testing.assert_array_equal(
+        again.transform_one(noisy[0], group="b"), found.transform_one(noisy[0], group="b")
+    )
+    fresh = clone(found)
+    assert fresh.get_params()["noise_cov"] is not None
+    with pytest.raises(NotFittedError):
+        fresh.transform(noisy)
+
+
+def test_inside_a_pipeline_and_a_column_transformer() -> None:
+    """What is left of the columns goes by; fit parameters reach the step by its name."""
+    data, rewards = frame(), np.arange(40.0)
+    pipe = make_pipeline(Denoiser(NOISE_COV), StandardScaler(), Ridge())
+    pipe.fit(data, rewards, denoiser__groups=["a", "b"] * 20)
+    assert pipe[0].bias("a").mean.any()
+    assert np.isfinite(pipe.predict(data)).all()
+    both = ColumnTransformer([("two", Denoiser([0.5, 0.5]), NAMES[:2])], remainder="passthrough")
+    out = both.set_output(transform="pandas").fit_transform(data)
+    assert list(out.columns) == ["two__age", "two__dose", "remainder__weight"]
+    alone = Denoiser([0.5, 0.5]).fit_transform(data[NAMES[:2]])
+    np.testing.assert_array_equal(out.to_numpy()[:, :2], alone)
+
+
+def test_noises_of_rows_are_routed() -> None:
+    data, sizes = frame(gaps=0.0), np.random.default_rng(1).random((40, DIM))
+    with sklearn.config_context(enable_metadata_routing=True):
+        step = Denoiser().set_fit_request(noise_cov=True).set_transform_request(noise_cov=True)
+        pipe = make_pipeline(step, Ridge())
+        pipe.fit(data, np.arange(40.0), noise_cov=sizes)
+        predicted = pipe.predict(data, noise_cov=sizes)
+    contexts = Denoiser().fit_transform(data, noise_cov=sizes)
+    np.testing.assert_allclose(predicted, Ridge().fit(contexts, np.arange(40.0)).predict(contexts))
+    assert np.abs(contexts - data.to_numpy()).max() > 0.01
+
+
+def test_a_coordinate_without_noise_stays() -> None:
+    """And helps the others, also where pairs of it are seen."""
+    drawn = readings(60, seed=4)
+    found = Denoiser([0.0, 4.0, 30.0], bias_cov=1.0).fit(drawn.noisy, true=drawn.true)
+    np.testing.assert_allclose(found.bias_[0], (drawn.noisy - drawn.true)[:, 0].mean(), rtol=1e-6)
+    free = Denoiser([0.0, 4.0, 30.0]).fit(drawn.noisy)
+    np.testing.assert_allclose(free.transform(drawn.noisy)[:, 0], drawn.noisy[:, 0], rtol=1e-10)
+
+
+X = readings(20, seed=5).noisy
+
+
+@pytest.mark.parametrize(
+    ("settings", "told", "words"),
+    [
+        ({"kind": "robust"}, {}, r"^kind: 'robust'; allowed: exact, drift"),
+        ({"output": "sd"}, {}, r"^output: 'sd'; allowed: mean, mean\+sd, draws"),
+        ({"draws": 0}, {}, r"^draws: 0; allowed: a whole number"),
+        ({"kind": "drift"}, {}, r"^walk_cov: None; allowed: the covariance of a step"),
+        ({"walk_cov": 1.0}, {}, r"^walk_cov: 1.0; allowed: .*None for others"),
+        ({"noise_cov": [1.0, -1.0, 1.0]}, {}, r"^noise_cov: is .* no covariance"),
+        ({"noise_cov": [[1, 2, 0], [2, 1, 0], [0, 0, 1]]}, {}, r"^noise_cov: is .* no covariance"),
+        ({"noise_cov": [[1, 0, 0], [0.5, 1, 0], [0, 0, 1]]}, {}, r"^noise_cov: is .* no covariance"),
+        ({"noise_cov": [[0, 0.1, 0], [0.1, 1, 0], [0, 0, 1]]}, {}, r"^noise_cov: is .* no covariance"),
+        ({"noise_cov": np.ones((20, 3))}, {}, r"^noise_cov: has shape \(20, 3\); .* for all rows$"),
+        ({"bias_cov": 0.0}, {}, r"^bias_cov: "),
+        ({"context_mean": [1.0, 2.0]}, {}, r"^context_mean: "),
+        ({"context_cov": -1.0}, {}, r"^context_cov: "),
+        ({}, {"noise_cov": np.ones((19, 3))}, r"^noise_cov: has shape \(19, 3\)"),
+        ({}, {"noise_cov": np.full((20, 3), -1.0)}, r"^noise_cov: row 0, column 0 is -1"),
+        ({}, {"noise_cov": np.full((20, 3, 3), 2.0)}, r"^noise_cov: row 0 has .* no covariance"),
+        ({}, {"groups": ["a"] * 19}, r"^groups: has shape \(19,\); allowed: a label for each of the 20 rows"),
+        ({}, {"groups": [1.0] * 19 + [np.nan]}, r"^groups: row 19 has nan"),
+        ({}, {"groups": [*["a"] * 19, None]}, r"^groups: row 19 has None"),
+        ({}, {"true": X[:19]}, r"^true: has shape \(19, 3\)"),
+        ({}, {"true": X}, r"^X: column 0 is apart from true by a constant"),
+        ({}, {"true": np.full(X.shape, np.nan)}, r"^X: 0 pairs are complete"),
+    ],
+)
+def test_bad_input_is_refused(settings: dict[str, Any], told: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Denoiser(**settings).fit(X, **told)
+
+
+def test_bad_readings_are_refused_one_by_one_and_change_nothing() -> None:
+    found = Denoiser(**TOLD)
+    for reading in ([1.0, np.inf, 2.0], [[1.0, 2.0, 3.0]], [], 1.0):
+        with pytest.raises(InputError, match=r"^x: .*; allowed: the numbers of one reading"):
+            found.transform_one(reading)
+    found.transform_one(MEAN)
+    before = found.bias_
+    with pytest.raises(InputError, match="3 numbers, as were fitted"):
+        found.transform_one([1.0, 2.0])
+    with pytest.raises(InputError, match=r"^group: "):
+        found.transform_one(MEAN, group=["a"])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^noise_cov: "):
+        found.transform_one(MEAN, noise_cov=[1.0, -1.0, 1.0])
+    np.testing.assert_array_equal(found.bias_, before)
+
+
+def test_what_must_be_told_before_the_first_reading_is_said() -> None:
+    with pytest.raises(NotFittedError, match="fit first, or tell context_mean and context_cov"):
+        Denoiser(NOISE_COV).transform_one(MEAN)
+    with pytest.raises(InputError, match=r"^true: .*allowed: none, unless the first fit was told"):
+        Denoiser(NOISE_COV).fit(X).partial_fit(X, true=X)

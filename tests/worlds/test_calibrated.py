@@ -1,0 +1,96 @@
+"""A study goes straight into the lab: `found.problem` is the world made by hand, known bias included."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unfog
+from tests.model.studies import BIAS, D, Sensor, heavy
+from tests.problems import within
+from unfog.lab.spec import build_problem, describe
+from unfog.model.channel import as_it_is, channel
+from unfog.simulate.draws import truth_draws
+from unfog.worlds.calibrated import Calibrated
+from unfog.worlds.synthetic import Synthetic
+
+SENSOR = Sensor(np.random.default_rng(6))
+TRUE = SENSOR.contexts(300)
+NOISY = SENSOR.read(TRUE)
+FOUND = unfog.calibrate(NOISY, TRUE)
+FIELDS: dict[str, Any] = {"actions": 4, "features": "per_arm", "prior_cov": 0.3, "reward_var": 0.5}
+
+
+def test_a_study_is_a_world_made_by_hand() -> None:
+    hand = unfog.GaussianProblem(
+        dim=D,
+        context_mean=TRUE.mean(0),
+        context_cov=np.cov(TRUE.T),
+        noise_cov=np.cov((NOISY - TRUE).T),
+        bias_cov=FOUND.bias_cov,
+        **FIELDS,
+    )
+    told: dict[str, Any] = {"rounds": 40, "trials": 6, "agents": ["unfog", "naive", "oracle"]}
+    one, other = (unfog.run(problem, **told) for problem in (FOUND.problem(**FIELDS), hand))
+    for name in other.data_vars:
+        np.testing.assert_allclose(one[name], other[name], rtol=1e-8, atol=1e-10)
+    assert float(other["regret"].sel(agent="naive").isel(round=-1).mean()) > 0
+
+
+@pytest.mark.parametrize("world", [unfog.GaussianProblem, unfog.LogisticProblem])
+def test_the_known_bias_is_in_its_place(world: type[Synthetic]) -> None:
+    fields = {name: value for name, value in FIELDS.items() if name != "reward_var"}
+    problem, rounds = FOUND.problem(world, **fields), 20_000
+    truth = problem.truth(truth_draws(3, [0], problem.truth_draws()))
+    normals = np.random.default_rng(1).standard_normal((rounds, 1, problem.round_normals()))
+    seen = problem.emit(truth, normals, np.arange(rounds)[:, None])
+    readings = problem.readings(seen.noisy)[:, 0]
+    again = unfog.calibrate(readings, seen.context[:, 0])
+    # 24 tests at 5 standard errors: 1e-5. A trial's own bias, gamma, comes on top of the one that is known.
+    assert within(again.bias, FOUND.bias + truth.bias[0], again.errors.bias)
+    for part in ("context_mean", "context_cov", "noise_cov"):
+        assert within(getattr(again, part), getattr(FOUND, part), getattr(again.errors, part)), part
+    # What a live problem makes of the readings is what agents of the lab are shown.
+    inside = as_it_is(FOUND.channel).read(readings)
+    np.testing.assert_allclose(inside, seen.noisy[:, 0], atol=1e-12)
+    assert np.abs(FOUND.bias - BIAS).max() < 0.5
+    assert np.abs(FOUND.bias).min() > 0.1
+
+
+def test_a_world_of_a_study_can_be_written_down() -> None:
+    problem = FOUND.problem(**FIELDS)
+    fields = describe(problem)
+    assert fields is not None
+    assert fields["bias"] == FOUND.bias.tolist()
+    again = build_problem(fields)
+    assert isinstance(again, unfog.GaussianProblem)
+    np.testing.assert_array_equal(again.readings(np.zeros(D)), FOUND.bias)
+
+
+def test_every_design_has_a_world() -> None:
+    twice = SENSOR.read(np.repeat(TRUE[:, None], 2, axis=1))
+    holes = np.where(np.arange(300)[:, None] < 60, TRUE, np.nan)
+    for found in (
+        unfog.calibrate(twice),
+        unfog.calibrate(NOISY, holes, design="subset"),
+        unfog.calibrate(NOISY, noise_cov=FOUND.noise_cov, noise_df=60, bias=BIAS, bias_cov=0.1),
+        unfog.calibrate(Sensor(SENSOR.rng, heavy).read(TRUE), TRUE, times=np.arange(300.0)),
+    ):
+        assert isinstance(found, Calibrated)
+        assert isinstance(found._replace(pairs=0), Calibrated)
+        known = found.problem(actions=3, features="product").knowledge()
+        np.testing.assert_allclose(known.context_cov, found.context_cov, rtol=1e-12)
+        np.testing.assert_allclose(known.bias_cov, found.bias_cov, rtol=1e-12)
+        live = channel(found.channel, ["x", "y", "z"])
+        np.testing.assert_array_equal(live.bias, found.bias)
+
+
+def test_what_the_study_tells_is_not_told_twice() -> None:
+    with pytest.raises(
+        unfog.InputError, match=r"^noise_cov: is given; allowed: fields that the study does not"
+    ):
+        FOUND.problem(noise_cov=1.0)
+    with pytest.raises(unfog.InputError, match=r"^world: 'gaussian'; allowed: unfog.GaussianProblem or"):
+        FOUND.problem("gaussian")  # type: ignore[call-overload]
+    with pytest.raises(unfog.InputError, match=r"^bias: \[1.0, 2.0\] has shape"):
+        unfog.GaussianProblem(dim=3, bias=[1.0, 2.0])
