@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,15 @@ NAMES = "dr,snips,ips,switch,clipped,dm"
 BATCH, ROUNDS = 100, 4000
 
 
-def batches(world: World, number: int, learns: bool) -> Any:
+def batches(world: World, number: int, learns: bool) -> Iterator[list[Log]]:
     """Logs, so many at a time."""
     for start in range(0, number, BATCH):
         yield logs(world, min(BATCH, number - start), ROUNDS, learns=learns, seed=1000 + start)
 
 
-def judged(means: Array, low: Array, high: Array, worth: float) -> dict[str, float]:
-    """Bias with its standard error, root mean squared error, coverage."""
+def judged(found: Array, worth: float) -> dict[str, float]:
+    """Bias with its standard error, root mean squared error, coverage; of values and ends (logs, 3)."""
+    means, low, high = found.T
     off = means - worth
     return {
         "bias": float(off.mean()),
@@ -85,8 +87,8 @@ def estimates(number: int, learns: bool) -> dict[str, Any]:
     names = NAMES.split(",")
     said: dict[str, Any] = {"logs": number, "rounds": ROUNDS, "truth": worth, "adaptive": {}, "plain": {}}
     for i, name in enumerate(names):
-        said["adaptive"][name] = judged(*values[:, :3, i].T, worth)
-        said["plain"][name] = judged(*values[:, 3:, i].T, worth)
+        said["adaptive"][name] = judged(values[:, :3, i], worth)
+        said["plain"][name] = judged(values[:, 3:, i], worth)
     if peers[0]:
         their = {name: np.concat([one[name] for one in peers]) for name in peers[0]}
         said["obp"] = against(values, names, their, worth)
@@ -208,7 +210,7 @@ def main() -> None:
     quick, only = asked.quick, asked.only.split(",")
     path = OUT / "evaluation-quick.json" if quick else RESULTS
     said: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    parts = {
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
         "estimates": lambda: {
             "fixed": estimates(20 if quick else 1000, learns=False),
             "learning": estimates(20 if quick else 1000, learns=True),

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.problems import spd
 from unfog.evaluation.log import Log
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 from unfog.model.channel import Channel
 
 NAMES = ("steps", "sleep", "mood", "pulse")
@@ -19,7 +19,7 @@ def channel(d: int = 2, noise: float = 1.0, seed: int = 1) -> Channel:
     return Channel(MEAN[:d], cov, noise * spd(rng, d, 0.3, 1.5), spd(rng, d, 0.2, 0.8), BIAS[:d])
 
 
-def drawn(chance: Array, rng: np.random.Generator) -> Array:
+def drawn(chance: Array, rng: np.random.Generator) -> Ints:
     """An arm for each row of probabilities (n, K)."""
     return np.asarray((rng.random(len(chance))[:, None] > chance.cumsum(axis=1)[:, :-1]).sum(axis=1))
 

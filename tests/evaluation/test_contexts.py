@@ -63,6 +63,7 @@ def test_a_true_context_is_not_seen_through_the_bias() -> None:
     """A unit of one round and a wide bias: its true context would tell the bias, and that the context."""
     told = channel()._replace(bias_cov=1e4 * np.eye(2))
     log = gappy()
+    assert log.true is not None
     other = log._replace(true=np.where(np.arange(7)[:, None] == 6, 50.0, log.true))
     np.testing.assert_allclose(seen(told, log).mean[6], seen(told, other).mean[6], atol=1e-9)
 
@@ -84,16 +85,19 @@ def test_the_last_round_is_what_the_denoiser_says_of_it() -> None:
 
 
 def test_patterns_of_many_coordinates_are_told_apart() -> None:
-    """Of forty coordinates the last is lost in one round and not in the other."""
+    """Of forty coordinates the first is lost in a round, the last in another, or known: each as if alone."""
     d = 40
     one, told = np.eye(d), np.zeros(d)
-    noisy = np.ones((3, d))
-    noisy[1, d - 1] = NAN
-    true = np.full((3, d), NAN)
+    noisy, true = np.ones((4, d)), np.full((4, d), NAN)
+    noisy[1, d - 1] = noisy[3, 0] = NAN
     true[2, d - 1] = 7.0
-    log = Log((), ("a",), noisy, np.zeros(3, np.intp), np.zeros(3), np.ones(3), true=true)
-    found = believed(Channel(told, one, one, 1e-9 * one, told), log)
-    np.testing.assert_allclose(found.mean[:, d - 1], [0.5, 0.0, 7.0], atol=1e-6)
+    log = Log((), ("a",), noisy, np.zeros(4, np.intp), np.zeros(4), np.ones(4), true=true)
+    there = Channel(told, one + 0.5, one, 1e-9 * one, told)
+    found = believed(there, log).mean
+    for t in range(4):
+        alone = log._replace(noisy=noisy[[t]], true=true[[t]], arm=log.arm[:1])
+        np.testing.assert_allclose(found[t], believed(there, alone).mean[0], atol=1e-6)
+    assert 0.1 < found[1, d - 1] < found[0, d - 1] < found[2, d - 1]
 
 
 def readings(gaps: Bools, scale: float = 1.0) -> Log:

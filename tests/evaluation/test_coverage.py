@@ -10,7 +10,7 @@ from unfog.evaluation.scene import Scene
 from unfog.maths.arrays import Array
 
 WORLD = World(d=2, arms=3)
-LOGS, ROUNDS, BLOCKS = 120, 600, 12
+LOGS, ROUNDS, BLOCKS = 120, 400, 10
 NAMES = ["dr", "snips", "ips"]
 
 

@@ -18,8 +18,10 @@ WORLD = World(d=2, arms=3)
 ALL = ",".join(ESTIMATORS)
 
 
-def test_the_logger_earned_what_was_earned() -> None:
+@pytest.mark.parametrize("all_known", [True, False])
+def test_the_logger_earned_what_was_earned(all_known: bool) -> None:
     log = WORLD.log(500, 1)
+    log = log if all_known else log._replace(probabilities=None)
     found = evaluated(Scene(log, WORLD.channel), ["logger"], estimators=ALL)
     assert found.attrs["earned"] == log.reward.mean()
     for name in ("ips", "snips"):
@@ -29,7 +31,7 @@ def test_the_logger_earned_what_was_earned() -> None:
         )
     np.testing.assert_allclose(found["effective"], 500)
     np.testing.assert_allclose(found["largest_weight"], 1.0)
-    np.testing.assert_allclose(found["unsupported"], 0.0)
+    np.testing.assert_allclose(found["unsupported"], 0.0 if all_known else np.nan)
 
 
 def test_adaptive_values_are_weighed_over_time_with_models_of_the_past() -> None:

@@ -26,3 +26,11 @@ def test_across_learns_from_all_others_and_forward_from_all_before(rounds: int) 
     assert all(len(fold.train) + len(fold.test) == rounds for fold in folds.across(rounds))
     for fold in folds.forward(rounds):
         np.testing.assert_array_equal(fold.train, np.arange(fold.test[0]))
+
+
+@pytest.mark.parametrize("rounds", [1, 40, 200, 4000])
+def test_the_first_model_has_seen_a_hundred_rounds_or_a_quarter(rounds: int) -> None:
+    first, *rest = folds.forward(rounds)
+    assert len(first.train) == 0
+    assert min(100, rounds // 4) <= len(first.test) <= max(100, 0.3 * rounds, 1)
+    assert len(rest) > 5 or rounds == 1

@@ -9,10 +9,10 @@ from unfog.evaluation.contexts import believed
 from unfog.evaluation.model import PASSES, RIDGE, Data, fit
 from unfog.evaluation.predicted import predicted
 from unfog.evaluation.scene import Scene
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 
 
-def longhand(data: Data, places: Array, weight: Array) -> tuple[Array, Array]:
+def longhand(data: Data, places: Ints, weight: Array) -> tuple[Array, Array]:
     """Least squares with these weights for [1, mean] of each arm's block, from a stacked system."""
     k, d = data.features.arms, data.contexts.mean.shape[1]
     rows = np.zeros((len(places), k, d + 1))
@@ -111,6 +111,7 @@ def test_a_map_without_an_intercept_means_contexts_as_they_are() -> None:
     log = log._replace(reward=(actions[log.arm] * log.true) @ np.array([2.0, -1.0]))
     scene = Scene(log, world.channel, "product", actions)
     np.testing.assert_allclose(scene.across.models[0].theta, [2.0, -1.0], rtol=2e-3)
+    assert log.true is not None
     np.testing.assert_allclose(believed(world.channel, log, own=True).mean, log.true)
 
 

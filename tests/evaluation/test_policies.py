@@ -28,16 +28,20 @@ def test_plain_ones() -> None:
     assert [one.name for one in policies("logger, uniform", Scene(LOG))] == ["logger", "uniform"]
 
 
-def test_uniform_takes_only_arms_that_could_be_drawn() -> None:
-    law = np.tile([0.5, 0.5, 0.0], (30, 1))
-    log = LOG._replace(probabilities=law, arm=LOG.arm % 2, probability=np.full(30, 0.5))
-    np.testing.assert_array_equal(table("uniform", Scene(log)), law)
+def test_arms_that_were_not_there_are_not_taken() -> None:
+    liked = int(table("fitted").sum(axis=0).argmax())
+    offered = np.tile(np.arange(3) != liked, (30, 1))
+    scene = Scene(LOG._replace(offered=offered), WORLD.channel)
+    np.testing.assert_array_equal(table("uniform", scene), offered / 2)
+    for name in ("fitted", "fitted-noisy", "naive"):
+        assert table(name, scene)[:, liked].max() == 0
 
 
-def test_a_logger_of_which_one_probability_is_known_has_weights_of_one() -> None:
-    found = table("logger", Scene(LOG._replace(probabilities=None)))
-    np.testing.assert_array_equal(found[np.arange(30), LOG.arm], LOG.probability)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+def test_a_logger_of_which_one_probability_is_known_took_what_it_took() -> None:
+    (one,) = policies("logger", Scene(LOG._replace(probabilities=None)))
+    assert one.drawn
+    np.testing.assert_array_equal(one.table(silent), np.eye(3)[LOG.arm])
+    assert not policies("logger", Scene(LOG))[0].drawn
 
 
 def test_fitted_takes_the_arm_that_pays_best_by_what_can_be_seen() -> None:

@@ -8,10 +8,10 @@ from unfog.evaluation import folds
 from unfog.evaluation.model import Data, fit
 from unfog.evaluation.predicted import predicted
 from unfog.evaluation.scene import Scene
-from unfog.maths.arrays import Array, pick
+from unfog.maths.arrays import Array, Ints, pick
 
 
-def total(data: Data, policy: Array, corrected: Array, train: list[Array]) -> float:
+def total(data: Data, policy: Array, corrected: Array, train: list[Ints]) -> float:
     """The sum of scores, by models of other rounds than those of the folds."""
     found = 0.0
     for fold, places in zip(folds.across(data.rounds), train, strict=True):

@@ -20,6 +20,9 @@ BLOCKS = 5
 STEPS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # where blocks begin
 
 
+FIRST = 100  # rounds of the first block, if that is no more than a quarter: a model of few does more harm
+
+
 class Fold(NamedTuple):
     """Rounds to learn from, and rounds to speak of."""
 
@@ -41,8 +44,9 @@ def across(rounds: int) -> Iterator[Fold]:
 
 def forward(rounds: int) -> Iterator[Fold]:
     """Shorter blocks first: a model of few rounds is soon replaced by one of more."""
-    places, ends = np.arange(rounds), [round(share * rounds) for share in STEPS]
-    for start, end in pairwise(ends):
+    places, least = np.arange(rounds), min(FIRST, rounds // 4)
+    ends = [end for end in (round(share * rounds) for share in STEPS) if end >= least]
+    for start, end in pairwise([0, *ends]):
         if end > start:
             yield Fold(places[:start], places[start:end])
 

@@ -3,7 +3,7 @@
 Models of all blocks but one, or of all blocks up to one, are made of the same sums, added.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class Sums(NamedTuple):
 
     def plus(self, other: "Sums") -> "Sums":
         """Of both."""
-        return Sums(*(mine + its for mine, its in zip(self, other, strict=True)))
+        mine: tuple[Any, ...] = self
+        return Sums(*(one + its for one, its in zip(mine, other, strict=True)))
 
     @property
     def size(self) -> Array:
