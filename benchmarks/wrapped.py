@@ -41,7 +41,9 @@ class Nothing:
 def denoiser(setting: Setting) -> Denoiser:
     """Told the laws, and no draw from them."""
     bias = setting.bias * setting.context_cov if setting.bias else None
-    walk = {"kind": "drift", "walk_cov": setting.walk * setting.context_cov} if setting.walk else {}
+    walk: dict[str, Any] = {}
+    if setting.walk:
+        walk = {"kind": "drift", "walk_cov": setting.walk * setting.context_cov}
     return Denoiser(setting.noise, bias, setting.mean, setting.context_cov, **walk)
 
 
