@@ -7,14 +7,18 @@ import unfog
 from tests.walks import COLUMNS, walks
 
 
-@pytest.mark.parametrize("intervals", ["adaptive", "plain"])
-def test_it_is_what_was_earned(intervals: str) -> None:
-    """The other probabilities are not known; to guess them from the draw would be a bias of its own."""
+@pytest.mark.parametrize(("intervals", "first"), [("adaptive", 15), ("plain", 0)])
+def test_it_is_what_was_earned(intervals: str, first: int) -> None:
+    """The other probabilities are not known; to guess them from the draw would be a bias of its own.
+
+    Doubly robust leaves out the first rounds, where its model knows nothing yet: one in forty.
+    """
     days = walks(600)
     found = unfog.evaluate(days.table(), "logger", columns=COLUMNS, intervals=intervals)
     for name in ("dr", "snips", "ips"):
         one = found.sel(policy="logger", estimator=name)
-        np.testing.assert_allclose(one["value"], days.reward.mean(), rtol=1e-12)
-        np.testing.assert_allclose([one["gain_low"], one["gain_high"]], 0.0, atol=1e-12)
+        earned = days.reward[first if name == "dr" else 0 :].mean()
+        np.testing.assert_allclose(one["value"], earned, rtol=1e-12)
+        np.testing.assert_allclose(one["gain"], earned - days.reward.mean(), atol=1e-12)
     assert found["effective"].item() == 600
     assert found["largest_weight"].item() == 1
