@@ -38,10 +38,26 @@ class Nothing:
         return x
 
 
+class Recorded:
+    """What the denoiser said of each reading, in order: it would say the same to every library."""
+
+    def __init__(self, said: list[Array]) -> None:
+        self._said = iter(said)
+
+    def transform(self, X: Array) -> Array:  # noqa: N803
+        raise AssertionError(f"{len(X)} contexts were not decided on")
+
+    def transform_one(self, x: Array) -> Array:
+        del x
+        return next(self._said)
+
+
 def denoiser(setting: Setting) -> Denoiser:
     """Told the laws, and no draw from them."""
     bias = setting.bias * setting.context_cov if setting.bias else None
-    walk = {"kind": "drift", "walk_cov": setting.walk * setting.context_cov} if setting.walk else {}
+    walk: dict[str, Any] = {}
+    if setting.walk:
+        walk = {"kind": "drift", "walk_cov": setting.walk * setting.context_cov}
     return Denoiser(setting.noise, bias, setting.mean, setting.context_cov, **walk)
 
 
@@ -55,11 +71,11 @@ def alone(bandit: Any, **options: Any) -> Any:
     return wrap(bandit, Nothing(), **options) if "actions" in options else bandit
 
 
-def played(player: Any, rows: Array, said: list[dict[str, Any]], world: World) -> float:
+def played(player: Any, rows: Array, world: World) -> float:
     """The regret of all rounds."""
     total = 0.0
-    for row, about, rewards, regrets in zip(rows, said, world.rewards, world.regrets, strict=True):
-        arm = player.decide(row, about)
+    for row, rewards, regrets in zip(rows, world.rewards, world.regrets, strict=True):
+        arm = player.decide(row)
         player.update(row, arm, rewards[arm])
         total += regrets[arm]
     return float(total)
@@ -69,18 +85,18 @@ def trial(name: str, libraries: list[str], rounds: int, seed: int) -> list[list[
     """For each library: regret alone, behind the denoiser, and of who knows the arms."""
     setting = SETTINGS[name]
     world = draw(setting, rounds, seed)
-    filled, said = np.where(np.isnan(world.readings), setting.mean, world.readings), told(setting, world)
+    filled, about = np.where(np.isnan(world.readings), setting.mean, world.readings), told(setting, world)
     best = denoiser(setting)
-    seen = [best.transform_one(row, **about) for row, about in zip(world.readings, said, strict=True)]
+    seen = [best.transform_one(row, **said) for row, said in zip(world.readings, about, strict=True)]
     known = floor(world, np.array(seen))
 
     def front(bandit: Any, **options: Any) -> Any:
-        return wrap(bandit, denoiser(setting), **options)
+        return wrap(bandit, Recorded(seen), **options)
 
     regrets = []
     for make in (PLAYERS[library] for library in libraries):
-        apart = played(make(alone, setting.intercept, DIM, seed), filled, [{}] * rounds, world)
-        behind = played(make(front, setting.intercept, DIM, seed), world.readings, said, world)
+        apart = played(make(alone, setting.intercept, DIM, seed), filled, world)
+        behind = played(make(front, setting.intercept, DIM, seed), world.readings, world)
         regrets.append([apart, behind, known])
     return regrets
 

@@ -1,7 +1,6 @@
 """The libraries of `wrapped.py`, each as its documentation uses it: a linear learner for every arm.
 
-A player is given a bandit, alone or behind the denoiser: the verbs are the same, which is the point. Only
-what is told about a reading (`noise_cov`) is something that a library alone cannot be told.
+A player is given a bandit, alone or behind the denoiser: the verbs are the same, which is the point.
 """
 
 import random
@@ -18,8 +17,8 @@ Wrap = Callable[..., Any]  # puts the denoiser in front, or does nothing
 class Player(Protocol):
     """A library in the middle of a run."""
 
-    def decide(self, row: Array, told: dict[str, Any]) -> int:
-        """The arm for a context; what is told about it is {} for a library alone."""
+    def decide(self, row: Array) -> int:
+        """The arm for a context."""
 
     def update(self, row: Array, arm: int, reward: float) -> None:
         """Take in its reward."""
@@ -36,8 +35,8 @@ class Mabwiser:
         mab.fit([0], [0.0], np.zeros((1, width + intercept)))  # it has to come before `predict`
         self._mab = wrap(mab, as_is=[0] if intercept else [])
 
-    def decide(self, row: Array, told: dict[str, Any]) -> int:
-        return int(self._mab.predict(_rows(row, self._intercept), **_each(told)))
+    def decide(self, row: Array) -> int:
+        return int(self._mab.predict(_rows(row, self._intercept)))
 
     def update(self, row: Array, arm: int, reward: float) -> None:
         self._mab.partial_fit([arm], [reward], _rows(row, self._intercept))
@@ -52,8 +51,8 @@ class ContextualBandits:
         del width
         self._policy = wrap(LinUCB(ARMS, fit_intercept=intercept, random_state=seed + 1))
 
-    def decide(self, row: Array, told: dict[str, Any]) -> int:
-        return int(self._policy.predict(row[None], **_each(told))[0])
+    def decide(self, row: Array) -> int:
+        return int(self._policy.predict(row[None])[0])
 
     def update(self, row: Array, arm: int, reward: float) -> None:
         self._policy.partial_fit(row[None], np.array([arm]), np.array([reward]))
@@ -72,8 +71,8 @@ class River:
     def _context(self, row: Array) -> dict[Any, float]:
         return self._one | dict(enumerate(row.tolist()))
 
-    def decide(self, row: Array, told: dict[str, Any]) -> int:
-        return int(self._policy.pull(list(range(ARMS)), self._context(row), **told))
+    def decide(self, row: Array) -> int:
+        return int(self._policy.pull(list(range(ARMS)), self._context(row)))
 
     def update(self, row: Array, arm: int, reward: float) -> None:
         self._policy.update(arm, self._context(row), reward)
@@ -91,8 +90,8 @@ class BayesianBandits:
         agent = ContextualAgent(arms, ThompsonSampling(), random_seed=seed)
         self._agent = wrap(agent, as_is=[0] if intercept else [])
 
-    def decide(self, row: Array, told: dict[str, Any]) -> int:
-        return int(self._agent.pull(_rows(row, self._intercept), **_each(told))[0])
+    def decide(self, row: Array) -> int:
+        return int(self._agent.pull(_rows(row, self._intercept))[0])
 
     def update(self, row: Array, arm: int, reward: float) -> None:
         rows = _rows(row, self._intercept)
@@ -115,8 +114,8 @@ class VowpalWabbit:
         self._workspace = wrap(Workspace(options), actions=range(ARMS))
         self._rng = random.Random(seed)
 
-    def decide(self, row: Array, told: dict[str, Any]) -> int:
-        self._chances = self._workspace.predict(row, **told)
+    def decide(self, row: Array) -> int:
+        self._chances = self._workspace.predict(row)
         return self._rng.choices(range(ARMS), self._chances)[0]
 
     def update(self, row: Array, arm: int, reward: float) -> None:
@@ -134,8 +133,3 @@ PLAYERS: dict[str, Any] = {
 
 def _rows(row: Array, intercept: bool) -> Array:
     return np.concatenate([[1.0], row])[None] if intercept else row[None]
-
-
-def _each(told: dict[str, Any]) -> dict[str, Any]:
-    """What is told of the one row there is."""
-    return {name: [value] for name, value in told.items()}

@@ -22,7 +22,8 @@ def main(given: str, found: str) -> None:
     for i in range(len(logs["arm"])):
         for name, number in values({key: logs[key][i] for key in logs}).items():
             rows[name].append(number)
-    np.savez(found, **{name: np.array(numbers) for name, numbers in rows.items()})
+    named: Any = {name: np.array(numbers) for name, numbers in rows.items()}
+    np.savez(found, **named)
 
 
 def values(log: dict[str, Any]) -> dict[str, float]:

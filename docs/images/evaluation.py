@@ -1,9 +1,10 @@
 """The pictures of docs/evaluation.md: what sensors of Air Quality are said to be worth, and what they are.
 
-python docs/images/evaluation.py        # needs the data: see docs/data.md
+python docs/images/evaluation.py        # some minutes; needs the data: see docs/data.md
 """
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -13,69 +14,92 @@ from matplotlib.figure import Figure
 
 import unfog
 from unfog.lab import evaluate_figure, figures
-from unfog.lab.airquality_log import AirLog, air_log
+from unfog.lab.airquality_log import air_log
 from unfog.look import COLOURS, STYLE
+from unfog.maths.arrays import Array
 
-BLUE, ORANGE, BLACK, GREEN = (COLOURS[i] for i in (0, 1, 2, 3))
-CASES = {
+BLUE, BLACK, GREEN = (COLOURS[i] for i in (0, 2, 3))
+SEEDS = range(6)
+CASES: dict[str, dict[str, Any]] = {
     "errors as recorded": {},
     "errors drawn from the channel": {"errors": "gaussian", "hindsight": True},
 }
 
 
-def figure(found: dict[str, tuple[AirLog, xr.Dataset]]) -> Figure:
-    """A panel for each case: the log's answer with its interval, and the truth."""
+class Answers(NamedTuple):
+    """Of several logs: (logs, sensors) each."""
+
+    names: list[str]
+    said: Array
+    error: Array  # as stated
+    low: Array
+    high: Array
+    instead: Array
+    beside: Array
+
+
+def answers(**told: Any) -> tuple[Answers, xr.Dataset]:
+    """What each log says, and what is true; and all that the first log says."""
+    rows, first = [], None
+    for seed in SEEDS:
+        air = air_log(seed=seed, **told)
+        worth = unfog.sensor_worth(air.log, alone="each", channel=air.channel)
+        first = worth if first is None else first
+        names = [str(name) for name in worth["sensor"].values]
+        best = worth.sel(less=-1.0, curve=worth["used"])
+        said = [best[f"worth{end}"].values for end in ("", "_se", "_low", "_high")]
+        true = [air.values(beside=beside) for beside in (False, True)]
+        rows.append([*said, *(np.array([one[name] - one["denoised"] for name in names]) for one in true)])
+    assert first is not None
+    return Answers(names, *np.array(rows).swapaxes(0, 1)), first
+
+
+def figure(found: dict[str, Answers]) -> Figure:
+    """A panel for each case: the logs' answers with their intervals, and the truth."""
     with mpl.rc_context(STYLE):
         chart = Figure(figsize=(8.4, 3.6), layout="constrained")
         panels = chart.subplots(1, len(found), sharey=True, squeeze=False)[0]
-        for axes, (name, (air, worth)) in zip(panels, found.items(), strict=True):
-            _panel(axes, air, worth)
+        for axes, (name, one) in zip(panels, found.items(), strict=True):
+            _panel(axes, one)
             axes.set_title(name, fontsize=9, loc="left")
         panels[0].set_ylabel("worth a decision, sensor without noise")
         panels[0].legend(loc="upper right", fontsize=8)
-        note = "5,941 hours, seed 0; bars: 95 % intervals"
+        note = f"{len(SEEDS)} logs of 5,941 hours; bars: 95 % intervals as stated; truth: mean over the logs"
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart
 
 
-def _panel(axes: Axes, air: AirLog, worth: xr.Dataset) -> None:
-    names = [str(one) for one in worth["sensor"].values]
-    at = np.arange(len(names))
-    answer = worth.sel(less=-1.0, curve=worth["used"])
-    mean = answer["worth"].values
-    ends = np.stack([mean - answer["worth_low"].values, answer["worth_high"].values - mean])
+def _panel(axes: Axes, one: Answers) -> None:
+    at = np.arange(len(one.names))
     axes.axhline(0, color="0.8", linewidth=0.8)
-    axes.errorbar(at - 0.2, mean, ends, fmt="o", color=BLUE, markersize=5, capsize=3, label="said by the log")
-    for beside, colour, mark, label, move in (
-        (False, BLACK, "D", "true: instead of the sensor", 0.0),
-        (True, GREEN, "s", "true: beside the sensor", 0.2),
-    ):
-        values = air.values(beside=beside)
-        true = [values[name] - values["denoised"] for name in names]
-        axes.plot(at + move, true, mark, color=colour, markersize=4.5, label=label)
-    axes.set_xticks(at, names)
+    for place in range(len(SEEDS)):
+        ends = np.stack([one.said - one.low, one.high - one.said])[:, place]
+        label = "said by a log" if place == 0 else None
+        where = at - 0.35 + 0.08 * place
+        axes.errorbar(
+            where, one.said[place], ends, fmt="o", color=BLUE, markersize=3, linewidth=0.8, label=label
+        )
+    axes.plot(at + 0.2, one.instead.mean(axis=0), "D", color=BLACK, markersize=5, label="true: instead of it")
+    axes.plot(at + 0.34, one.beside.mean(axis=0), "s", color=GREEN, markersize=5, label="true: beside it")
+    axes.set_xticks(at, one.names)
 
 
 def main() -> None:
-    """Both pictures, and the numbers of the table."""
-    folder, found = Path(__file__).parent, {}
+    """Both pictures, and the numbers of the tables."""
+    folder, found = Path(__file__).parent, dict[str, Answers]()
     for name, told in CASES.items():
-        air = air_log(**told)
-        worth = unfog.sensor_worth(air.log, alone="each", channel=air.channel)
-        found[name] = air, worth
-        answer = worth.sel(less=-1.0, curve=worth["used"])
-        places, beside = air.values(), air.values(beside=True)
-        print(name, worth["ladder"].values.round(3), worth["ladder_se"].values.round(3))
-        for sensor in worth["sensor"].values:
-            one = answer.sel(sensor=sensor)
-            said = f"{one['worth'].item():+.3f} ({one['worth_se'].item():.3f}) {one['used'].item()}"
-            slope = f"slope {one['slope'].item():.2f} ({one['slope_se'].item():.2f})"
-            true = [values[str(sensor)] - values["denoised"] for values in (places, beside)]
-            print(f"{sensor:8} {said} {slope} true {true[0]:+.3f} {true[1]:+.3f}")
+        found[name], first = answers(**told)
+        one = found[name]
+        print(f"{name}: said, between logs, as stated, instead, beside")
+        stated = np.sqrt((one.error**2).mean(axis=0))
+        parts = one.said.mean(axis=0), one.said.std(axis=0, ddof=1), stated, one.instead.mean(axis=0)
+        for sensor, *row in zip(one.names, *parts, one.beside.mean(axis=0), strict=True):
+            print(f"{sensor:8}", *(f"{number:+.3f}" for number in row))
+        if not told:
+            title = "Air Quality as a log: values with more noise, and with less"
+            chart = evaluate_figure.sensor(first, title)
+            figures.save(chart, folder, "evaluation-sensor", ("png",), dpi=110)
     figures.save(figure(found), folder, "evaluation-air", ("png",), dpi=130)
-    title = "Air Quality as a log: values with more noise, and with less"
-    chart = evaluate_figure.sensor(found["errors as recorded"][1], title)
-    figures.save(chart, folder, "evaluation-sensor", ("png",), dpi=110)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,8 @@ def test_a_name_that_is_missing_was_lost(readings: Array) -> None:
 
     pandas = pytest.importorskip("pandas")
     fitted = Denoiser(NOISE, 0.5 * COV).fit(pandas.DataFrame(readings, columns=NAMES))
-    by_hand, policy = copy.deepcopy(fitted), LinUCBDisjoint(seed=3)
+    by_hand = copy.deepcopy(fitted)
+    policy: Any = LinUCBDisjoint(seed=3)
     wrapped = wrap(LinUCBDisjoint(seed=3), fitted, as_is=["one"])
     context = {"wind": -3.0, "one": 1.0, "rain": None}
     right = {"one": 1.0} | dict(
@@ -185,7 +186,7 @@ def test_a_denoiser_has_to_be_one() -> None:
 def test_a_class_of_ones_own_is_of_the_library_it_inherits_from() -> None:
     from river.bandit import LinUCBDisjoint
 
-    class Mine(LinUCBDisjoint):  # type: ignore[misc]
+    class Mine(LinUCBDisjoint):
         pass
 
     assert library_of(Mine()) == "river"

@@ -1,7 +1,6 @@
 """`unfog evaluate`: what would other policies, and better sensors, have earned on a log?"""
 
 import json as jsonlib
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unfog.cli.bounds import check_folder
+from unfog.cli.evaluate_log import listed, probability_of, reading, told_channel
 
 if TYPE_CHECKING:
     from unfog.evaluation.log import Log
@@ -20,10 +20,6 @@ EXAMPLE = (
     "   unfog evaluate walks.csv --context steps,sleep --arm message --reward walked --probability p --sensor"
 )
 FIXED = ("logger", "uniform", "fitted", "fitted-noisy")  # policies that need not be taught round by round
-CHANNEL = (
-    '{"context_mean": [0], "context_cov": [[1]], "noise_cov": [[0.5]], "bias_cov": [[0.1]], "bias": [0]}'
-)
-FIELDS = ("context", "arm", "reward", "true", "time", "unit")
 
 
 def command(
@@ -98,10 +94,11 @@ def command(
 
     check_folder(out)
     _check_features(features)
-    fields = dict(zip(FIELDS, (context, arm, reward, true, time, unit), strict=True))
-    given = {"arms": listed(arms), "problem": problem, **_probability(probability)}
-    whole = read_log(log, **_columns(log, columns, fields, given))
-    told = {"level": level, "channel": _channel(channel), "features": features, "seed": seed}
+    fields = {"context": context, "arm": arm, "reward": reward, "true": true, "time": time, "unit": unit}
+    given = {"arms": listed(arms), "problem": problem, **probability_of(probability)}
+    whole = read_log(log, **reading(log, columns, fields, given))
+    told: dict[str, Any] = {"level": level, "features": features, "seed": seed}
+    told["channel"] = told_channel(channel)
     chosen = DEFAULT_POLICIES if policies is None else listed(policies)
     worth = _worth(whole, alone or "", told) if sensor or alone is not None else None
     with _ticking("policies", _rounds(whole, chosen, estimators)) as tick:
@@ -136,78 +133,12 @@ def _worth(whole: "Log", alone: str, told: dict[str, Any]) -> Any:
         return sensor_worth(whole, alone=names, tick=tick, **told)
 
 
-def listed(text: str | None) -> list[str] | None:
-    """Names between commas."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _check_features(features: str) -> None:
     """Others need numbers for each arm, which no option tells."""
     from unfog.inputs import InputError
 
     if features != "per_arm":
         raise InputError("features", features, "per_arm; for others, unfog.evaluate(…, actions=…) in Python")
-
-
-def _probability(text: str | None) -> dict[str, Any]:
-    """A number, or the name of a column."""
-    try:
-        return {} if text is None else {"probability": float(text)}
-    except ValueError:
-        return {"column": text}
-
-
-def _columns(log: Path, file: Path | None, fields: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """How to read the log: columns of a table; of dsjson, which of its numbers are the context."""
-    from unfog.evaluation.read import TABLES
-    from unfog.evaluation.read.columns import Columns, from_toml
-    from unfog.inputs import InputError
-
-    named = {name: value for name, value in fields.items() if value is not None}
-    if (column := given.pop("column", None)) is not None:
-        named["probability"] = column
-    if log.suffix.lower() in TABLES:
-        if given["problem"] is not None:
-            raise InputError(
-                "problem", given["problem"], f"nothing, for {log.name}: only live logs have some"
-            )
-        named |= {name: listed(named[name]) for name in ("context",) if name in named}
-        named |= {"true": _true(named["true"])} if "true" in named else {}
-        start = vars(from_toml(file)) if file is not None else {}
-        return {**given, "columns": Columns(**{**start, **named})}
-    if file is not None:
-        named["columns"] = str(file)
-    coordinates = listed(named.pop("context", None))
-    for name, value in named.items():
-        raise InputError(
-            name, value, f"nothing, for {log.name}: only tables have columns ({', '.join(TABLES)})"
-        )
-    return {**given, "coordinates": coordinates}
-
-
-def _true(text: str) -> list[str] | dict[str, str]:
-    """Columns of truths: in order, or each with the column of the context that it belongs to."""
-    names = listed(text) or []
-    if not all("=" in name for name in names):
-        return names
-    return {name.split("=", 1)[0].strip(): name.split("=", 1)[1].strip() for name in names}
-
-
-def _channel(path: Path | None) -> dict[str, Any] | None:
-    """What a file says of the noise."""
-    from unfog.cli.live.common import parsed, read_file
-    from unfog.inputs import InputError
-
-    if path is None:
-        return None
-    text = read_file("channel", path)
-    try:
-        found = tomllib.loads(text) if path.suffix == ".toml" else parsed("channel", text, CHANNEL)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("channel", f"{path} is not TOML ({error})", "a file of TOML or JSON") from None
-    if not isinstance(found, dict):
-        raise InputError("channel", text, f"a JSON object such as {CHANNEL}")
-    return found
 
 
 def _rounds(whole: "Log", chosen: Any, estimators: str | None) -> int:

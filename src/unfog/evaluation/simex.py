@@ -1,5 +1,5 @@
 """Simulation and extrapolation: values at more noise, read off at less (J. R. Cook and L. A. Stefanski,
-*Simulation- Extrapolation Estimation in Parametric Measurement Error Models*).
+*Simulation-Extrapolation Estimation in Parametric Measurement Error Models*).
 
 Values V(l) are known at l = 0, the noise that there is, and at l > 0, where l times its covariance was added.
 A curve through them is read off at l = -1, no noise. Every curve here is linear in its coefficients, so that
@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.evaluation.intervals import Value
 from unfog.maths.arrays import Array
 
 DEGREES = {"linear": 1, "quadratic": 2, "cubic": 3}
@@ -50,10 +49,6 @@ class Jackknifed(NamedTuple):
 
     mean: float
     se: float
-
-    def value(self, n: int) -> Value:
-        """As other values are."""
-        return Value(self.mean, self.se, np.zeros(n))
 
 
 def jackknife(scores: Array) -> Jackknifed:

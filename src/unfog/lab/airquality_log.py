@@ -7,9 +7,10 @@ act against a gas pays by how much it is above its mean over the log,
     r = c[gas] - mean + e,    e ~ N(0, reward_sd^2),    and to wait pays e,
 
 so that the best arm is that of the highest gas, or to wait. The logger acts against the gas whose reading is
-highest, but draws evenly with a probability of `floor`. What is known of the noise is found from the first
-hours alone: sensors stand beside analysers for some weeks, and then alone. Here the true contexts of all
-hours are known, so that what a sensor is worth can be said without any log.
+highest, or waits if all are below their mean of the calibration; with a probability of `floor` it draws
+evenly. What is known of the noise is found from the first hours alone: sensors stand beside analysers for
+some weeks, and then alone. Here the true contexts of all hours are known, so that what a sensor is worth can
+be said without any log.
 """
 
 from typing import NamedTuple
@@ -66,7 +67,11 @@ class AirLog(NamedTuple):
 
 def scores(true: Array) -> Array:
     """What each arm pays on average: (n, 5)."""
-    return np.concat([np.zeros((len(true), 1)), true - true.mean(axis=0)], axis=1)
+    return _with_wait(true - true.mean(axis=0))
+
+
+def _with_wait(gases: Array) -> Array:
+    return np.concat([np.zeros((len(gases), 1)), gases], axis=1)
 
 
 def air_log(
@@ -108,7 +113,7 @@ def _logged(noisy: Array, true: Array, floor: float, reward_sd: float, source: n
     """Draw arms by what is read, and rewards by what is true."""
     rows, number = np.arange(len(noisy)), len(ARMS)
     law = np.full((len(noisy), number), floor / number)
-    law[rows, scores(noisy).argmax(axis=1)] += 1 - floor
+    law[rows, _with_wait(noisy).argmax(axis=1)] += 1 - floor
     arm = np.minimum((source.random((len(noisy), 1)) > law.cumsum(axis=1)).sum(axis=1), number - 1)
     reward = scores(true)[rows, arm] + reward_sd * source.standard_normal(len(noisy))
     return Log(GASES, ARMS, noisy, arm, reward, law[rows, arm], law, source="Air Quality")

@@ -1,0 +1,75 @@
+"""What the options of `unfog evaluate` say of a log: its columns, its probabilities, its channel."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+CHANNEL = (
+    '{"context_mean": [0], "context_cov": [[1]], "noise_cov": [[0.5]], "bias_cov": [[0.1]], "bias": [0]}'
+)
+
+
+def listed(text: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def probability_of(text: str | None) -> dict[str, Any]:
+    """A number, or the name of a column."""
+    try:
+        return {} if text is None else {"probability": float(text)}
+    except ValueError:
+        return {"column": text}
+
+
+def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """How to read the log: columns of a table; of dsjson, which of its numbers are the context."""
+    from unfog.evaluation.read import TABLES
+    from unfog.evaluation.read.columns import Columns, from_toml
+    from unfog.inputs import InputError
+
+    named = {name: value for name, value in fields.items() if value is not None}
+    if (column := given.pop("column", None)) is not None:
+        named["probability"] = column
+    if log.suffix.lower() in TABLES:
+        if given["problem"] is not None:
+            raise InputError(
+                "problem", given["problem"], f"nothing, for {log.name}: only live logs have some"
+            )
+        named |= {name: listed(named[name]) for name in ("context",) if name in named}
+        named |= {"true": _true(named["true"])} if "true" in named else {}
+        start = vars(from_toml(file)) if file is not None else {}
+        return {**given, "columns": Columns(**{**start, **named})}
+    if file is not None:
+        named["columns"] = str(file)
+    coordinates = listed(named.pop("context", None))
+    for name, value in named.items():
+        raise InputError(
+            name, value, f"nothing, for {log.name}: only tables have columns ({', '.join(TABLES)})"
+        )
+    return {**given, "coordinates": coordinates}
+
+
+def _true(text: str) -> list[str] | dict[str, str]:
+    """Columns of truths: in order, or each with the column of the context that it belongs to."""
+    names = listed(text) or []
+    if not all("=" in name for name in names):
+        return names
+    return {name.split("=", 1)[0].strip(): name.split("=", 1)[1].strip() for name in names}
+
+
+def told_channel(path: Path | None) -> dict[str, Any] | None:
+    """What a file says of the noise."""
+    from unfog.cli.live.common import parsed, read_file
+    from unfog.inputs import InputError
+
+    if path is None:
+        return None
+    text = read_file("channel", path)
+    try:
+        found = tomllib.loads(text) if path.suffix == ".toml" else parsed("channel", text, CHANNEL)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError("channel", f"{path} is not TOML ({error})", "a file of TOML or JSON") from None
+    if not isinstance(found, dict):
+        raise InputError("channel", text, f"a JSON object such as {CHANNEL}")
+    return found
