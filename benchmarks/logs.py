@@ -34,6 +34,7 @@ class World:
     noise: float = 1.0
     revealed: float = 0.0
     lost: float = 0.0  # share of coordinates
+    away: float = 1.0  # how far the mean of contexts is from zero, as a multiple
     shared: bool = False  # rewards are (a * c)'theta, with one theta for all arms and no intercept
 
     @property
@@ -44,12 +45,12 @@ class World:
     @property
     def channel(self) -> Channel:
         """All of it, the bias too, as from a long calibration."""
-        return Channel(MEAN, COV, self.noise * COV, 0.01 * np.eye(D), BIAS)
+        return Channel(self.away * MEAN, COV, self.noise * COV, 0.01 * np.eye(D), BIAS)
 
     def contexts(self, rng: np.random.Generator, *shape: int) -> tuple[Array, Array]:
         """True ones and noisy ones."""
         root = np.linalg.cholesky(COV)
-        true = MEAN + rng.standard_normal((*shape, D)) @ root.T
+        true = self.away * MEAN + rng.standard_normal((*shape, D)) @ root.T
         noisy = true + BIAS + np.sqrt(self.noise) * rng.standard_normal((*shape, D)) @ root.T
         return true, np.where(rng.random(noisy.shape) < self.lost, np.nan, noisy)
 
