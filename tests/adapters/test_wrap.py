@@ -194,6 +194,7 @@ def test_a_class_of_ones_own_is_of_the_library_it_inherits_from() -> None:
     assert library_of(Mine()) == "river"
 
 
+@pytest.mark.slow
 def test_no_library_is_imported_for_another() -> None:
     code = """
 import sys
