@@ -1,6 +1,8 @@
 """Every wrapped library decides as it would by itself, on contexts that were denoised by hand."""
 
 import copy
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -190,3 +192,21 @@ def test_a_class_of_ones_own_is_of_the_library_it_inherits_from() -> None:
         pass
 
     assert library_of(Mine()) == "river"
+
+
+@pytest.mark.slow
+def test_no_library_is_imported_for_another() -> None:
+    code = """
+import sys
+from river.bandit import LinUCBDisjoint
+from unfog.adapters import wrap
+class Same:
+    def transform(self, rows): return rows
+    def transform_one(self, row): return row
+before = set(sys.modules)
+wrap(LinUCBDisjoint(), Same()).pull([0, 1], {"x": 1.0})
+others = {"mabwiser", "bayesianbandits", "contextualbandits", "vowpalwabbit", "sklearn", "pandas"}
+print(sorted(others & (set(sys.modules) - before)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
