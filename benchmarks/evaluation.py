@@ -39,11 +39,12 @@ RESULTS = ROOT / "benchmarks" / "results" / "evaluation.json"
 OBP, WORKER = OUT / "obp-venv" / "bin" / "python", ROOT / "benchmarks" / "peers" / "obp_worker.py"
 NAMES = "dr,snips,ips,switch,clipped,dm"
 BATCH, ROUNDS = 100, 4000
-SETTINGS: dict[str, dict[str, float]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "": {},
     ", 10 % revealed": {"revealed": 0.1},
     ", 50 % revealed": {"revealed": 0.5},
     ", 20 % lost": {"lost": 0.2},
+    ", 100 devices": {"units": 100},
     ", mean four times as far": {"away": 4.0},
 }
 
