@@ -39,6 +39,14 @@ RESULTS = ROOT / "benchmarks" / "results" / "evaluation.json"
 OBP, WORKER = OUT / "obp-venv" / "bin" / "python", ROOT / "benchmarks" / "peers" / "obp_worker.py"
 NAMES = "dr,snips,ips,switch,clipped,dm"
 BATCH, ROUNDS = 100, 4000
+SETTINGS: dict[str, dict[str, Any]] = {
+    "": {},
+    ", 10 % revealed": {"revealed": 0.1},
+    ", 50 % revealed": {"revealed": 0.5},
+    ", 20 % lost": {"lost": 0.2},
+    ", 100 devices": {"units": 100},
+    ", mean four times as far": {"away": 4.0},
+}
 
 
 def batches(world: World, number: int, learns: bool) -> Iterator[list[Log]]:
@@ -130,7 +138,7 @@ def models(number: int) -> dict[str, Any]:
     said = {}
     for shared in (False, True):
         features = ("product", ACTIONS) if shared else ("per_arm", None)
-        for name, told in (("", {}), (" 10 % revealed", {"revealed": 0.1}), (" 20 % lost", {"lost": 0.2})):
+        for name, told in SETTINGS.items():
             world = World(shared=shared, **told)
             worth, rows = truth(world, 4_000_000 if number > 100 else 1_000_000), list[list[float]]()
             for batch in batches(world, number, learns=False):

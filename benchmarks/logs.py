@@ -34,7 +34,9 @@ class World:
     noise: float = 1.0
     revealed: float = 0.0
     lost: float = 0.0  # share of coordinates
+    away: float = 1.0  # how far the mean of contexts is from zero, as a multiple
     shared: bool = False  # rewards are (a * c)'theta, with one theta for all arms and no intercept
+    units: int = 0  # devices of a log, each with a bias of its own that spreads as contexts do; 0: one
 
     @property
     def theta(self) -> Array:
@@ -44,14 +46,23 @@ class World:
     @property
     def channel(self) -> Channel:
         """All of it, the bias too, as from a long calibration."""
-        return Channel(MEAN, COV, self.noise * COV, 0.01 * np.eye(D), BIAS)
+        spread = COV if self.units else 0.01 * np.eye(D)
+        return Channel(self.away * MEAN, COV, self.noise * COV, spread, BIAS)
 
     def contexts(self, rng: np.random.Generator, *shape: int) -> tuple[Array, Array]:
         """True ones and noisy ones."""
         root = np.linalg.cholesky(COV)
-        true = MEAN + rng.standard_normal((*shape, D)) @ root.T
+        true = self.away * MEAN + rng.standard_normal((*shape, D)) @ root.T
         noisy = true + BIAS + np.sqrt(self.noise) * rng.standard_normal((*shape, D)) @ root.T
+        noisy = noisy + self.biases(rng, *shape)
         return true, np.where(rng.random(noisy.shape) < self.lost, np.nan, noisy)
+
+    def biases(self, rng: np.random.Generator, *shape: int) -> Array:
+        """Of each reading's device: devices take turns in a log, and are as many as readings elsewhere."""
+        if not self.units:
+            return np.zeros(D)
+        own = rng.standard_normal((*shape[:-1], min(self.units, shape[-1]) if shape[1:] else shape[-1], D))
+        return (own @ np.linalg.cholesky(COV).T)[..., np.arange(shape[-1]) % own.shape[-2], :]
 
 
 def with_one(contexts: Array) -> Array:
@@ -103,6 +114,8 @@ def logs(world: World, number: int, rounds: int, *, learns: bool, seed: int) -> 
             np.take_along_axis(chance[i], arm[i][:, None], -1)[:, 0],
             chance[i],
             np.where(shown[i][:, None], true[i], np.nan) if world.revealed else None,
+            unit=np.arange(rounds) % world.units if world.units else None,
+            units=tuple(map(str, range(world.units))),
         )
         for i in range(number)
     ]

@@ -13,6 +13,7 @@ from tests.walks import ARMS, CHANNEL, Walks, walks
 from unfog.cli import main
 from unfog.cli.evaluate_log import probability_of, reading
 from unfog.lab.evaluate import read_log
+from unfog.lab.wrapped import plus_minus
 
 Capture = pytest.CaptureFixture[str]
 DAYS = walks(400)
@@ -78,11 +79,12 @@ def test_the_table_fits_a_terminal_and_says_what_json_says(capsys: Capture) -> N
     one = facts["policies"]["fitted"]
     dr = one["estimators"]["dr"]
     half, gain = (dr["high"] - dr["low"]) / 2, (dr["gain_high"] - dr["gain_low"]) / 2
-    shown = f"fitted {dr['value']:.3f} ± {half:.3f} {dr['gain']:+.3f} ± {gain:.3f} {one['effective']:.0f}"
+    value, more = plus_minus(dr["value"], half, 2), plus_minus(dr["gain"], gain, 2, "+")
+    shown = f"fitted {value} {more} {one['effective']:.0f}"
     squeezed = [" ".join(line.split()) for line in out.splitlines()]
     assert any(line.startswith(shown) for line in squeezed)
     dm = one["estimators"]["dm"]
-    assert any(line.endswith(f"{dm['value']:.3f} ± {(dm['high'] - dm['low']) / 2:.3f}") for line in squeezed)
+    assert any(line.endswith(plus_minus(dm["value"], (dm["high"] - dm["low"]) / 2, 2)) for line in squeezed)
     for note in facts["notes"]:
         assert note in " ".join(out.replace("\n- ", "\n").split())
 

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World, channel
+from unfog.evaluation.curve import FEWER, curve, models
+from unfog.evaluation.model import fit
 from unfog.evaluation.scene import Scene
-from unfog.evaluation.sensor import READ, _by_model, _scores, ladder, own_noise, sensor
+from unfog.evaluation.sensor import LEVELS, READ, _scores, ladder, own_noise, sensor
+from unfog.evaluation.simex import stretches
 from unfog.evaluation.taught import silent
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
@@ -77,8 +80,36 @@ def test_what_the_model_says_is_what_a_world_like_it_pays(level: float, actions:
     log = log._replace(reward=world.scores(log.true)[np.arange(3000), log.arm])
     map_ = ("per_arm", None) if actions is None else ("product", actions)
     scene = Scene(log, certain(WORLD.channel), *map_)
-    found = _by_model(scene, WORLD.channel.noise_cov, level)
+    told = certain(WORLD.channel)
+    whole, _ = models(scene.data, stretches(3000))
+    (found,) = curve(scene, told, [(1 + level) * told.noise_cov], whole, 100_000)
     np.testing.assert_allclose(found, worth(world, level), atol=0.03)
+
+
+def test_models_without_a_stretch_are_fitted_without_it() -> None:
+    """Against a fit of the other rounds, of readings alone, where all rounds weigh alike."""
+    data, parts = Scene(WORLD.log(400, 4), certain(WORLD.channel)).data, stretches(400)
+    whole, others = models(data, parts)
+    np.testing.assert_allclose(whole.theta, fit(data, np.arange(400)).theta, rtol=1e-9)
+    for part, found in zip(parts[:3], others, strict=False):
+        expected = fit(data, np.setdiff1d(np.arange(400), part))
+        np.testing.assert_allclose(found.theta, expected.theta, rtol=1e-8, atol=1e-9)
+        assert found.offset == pytest.approx(expected.offset)
+
+
+def test_the_error_knows_that_the_curve_is_uncertain() -> None:
+    """Against the jackknife by hand: the whole curve anew without each stretch."""
+    told = certain(WORLD.channel)
+    scene, parts = Scene(WORLD.log(1500, 5), told), stretches(1500)
+    noises = [(1 + level) * told.noise_cov for level in (*LEVELS, *READ)]
+    scores = np.stack([_scores(scene, told.noise_cov, level, silent) for level in LEVELS])
+    left = []
+    for part, one in zip(parts, models(scene.data, parts)[1], strict=True):
+        said, rest = curve(scene, told, noises, one, FEWER), np.setdiff1d(np.arange(1500), part)
+        b, a = np.polyfit(said[: len(LEVELS)], scores[:, rest].mean(axis=1), 1)
+        left.append(a + b * said[len(LEVELS)])
+    expected = np.sqrt((len(parts) - 1) * np.var(left))
+    assert sensor(scene).read["model"][0].se == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -88,10 +119,10 @@ def test_a_perfect_sensor_is_read_off() -> None:
     """
     found = [sensor(Scene(WORLD.log(4000, 20 + i), certain(WORLD.channel))) for i in range(2)]
     at, best = int(np.flatnonzero(READ == -1.0)[0]), worth(WORLD, -1.0)
-    for curve in ("model", "cubic"):
-        means, errors = np.array([one.read[curve][at] for one in found]).T
+    for name in ("model", "cubic"):
+        means, errors = np.array([one.read[name][at] for one in found]).T
         assert abs(means.mean() - best) < 4 * np.sqrt((errors**2).sum()) / 2
-    assert all(one.worth[curve][at].mean > 0 for one in found for curve in one.worth)
+    assert all(one.worth[name][at].mean > 0 for one in found for name in one.worth)
     np.testing.assert_allclose(
         [one.read["linear"][at].mean - one.values[0].mean for one in found],
         [one.worth["linear"][at].mean for one in found],

@@ -83,7 +83,8 @@ def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: T
     log, table = scene.log, policy.table(tick)
     forward = intervals == "adaptive" and policy.fixed
     chance = np.ones(log.rounds) if policy.drawn else log.probability
-    ahead = Case(table, log.arm, log.reward, chance, lambda: scene.forward)
+    # What was drawn needs no model: its surprises cancel, and no round is to be left out for want of one.
+    ahead = Case(table, log.arm, log.reward, chance, lambda: scene.across if policy.drawn else scene.forward)
     across = Case(table, log.arm, log.reward, chance, lambda: scene.across)
     time = adaptive(table, log.probabilities, ahead.weight) if forward else None
     values, plain, rounds, said = dict[str, Value](), dict[str, Value](), dict[str, int](), list[str]()

@@ -16,22 +16,30 @@ import numpy as np
 
 from unfog.evaluation.case import Case
 from unfog.evaluation.contexts import Believed, seen
+from unfog.evaluation.curve import FEWER, SAMPLE, curve, models, root
 from unfog.evaluation.estimators.doubly_robust import DoublyRobust
 from unfog.evaluation.policies import liked, noisy_model
 from unfog.evaluation.scene import Scene
-from unfog.evaluation.simex import CURVES, Jackknifed, coefficients, jackknife, slope
+from unfog.evaluation.simex import (
+    CURVES,
+    Jackknifed,
+    coefficients,
+    jackknife,
+    jackknifed,
+    left_out,
+    slope,
+    stretches,
+)
 from unfog.evaluation.taught import Tick, silent
-from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.streams import generator
 from unfog.model.channel import Channel
-from unfog.model.shrinkage import shrinkage
 
 LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+AS_IT_IS = (LEVELS == 0).astype(float)
 READ = np.array([-1.0, -0.75, -0.5, -0.25])  # levels that are read off
 DRAWS = 20  # of noise that is added to each round
-SAMPLE = 200_000  # contexts, for what the model says
 LEAST = 200  # rounds with a true context
 
 
@@ -67,17 +75,35 @@ def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
         raise InputError("channel", scene.about_channel, allowed)
     extra = own_noise(scene.channel, which, scene.log.coordinates)
     scores = np.stack([_scores(scene, extra, level, tick) for level in LEVELS])
-    curve = np.array([_by_model(scene, extra, level) for level in (*LEVELS, *READ)])
+    curves = _curves(scene, scene.channel, extra)
     read, worth = dict[str, list[Jackknifed]](), dict[str, list[Jackknifed]]()
     for name in CURVES:
-        told = [
-            coefficients(name, LEVELS, at, curve[: len(LEVELS)], curve[len(LEVELS) + i])
-            for i, at in enumerate(READ)
-        ]
-        read[name] = [jackknife(c @ scores) for c in told]
-        worth[name] = [jackknife(c @ scores - scores[0]) for c in told]
-    by_model = jackknife(slope(curve[: len(LEVELS)]) @ scores)
+        told = [_coefficients(name, curves, place) for place in range(len(READ))]
+        read[name] = [_combined(weights, scores) for weights in told]
+        worth[name] = [_combined(weights - AS_IT_IS, scores) for weights in told]
+    by_model = _combined(np.stack([slope(one[: len(LEVELS)]) for one in curves]), scores)
     return Sensor(which, LEVELS, [jackknife(row) for row in scores], read, worth, by_model)
+
+
+def _curves(scene: Scene, channel: Channel, extra: Array) -> Array:
+    """What models say at LEVELS and READ: that of all rounds first, then those without each stretch."""
+    noises = [channel.noise_cov + level * extra for level in (*LEVELS, *READ)]
+    whole, others = models(scene.data, stretches(scene.log.rounds))
+    parts = [curve(scene, channel, noises, one, FEWER) for one in others]
+    return np.stack([curve(scene, channel, noises, whole, SAMPLE), *parts])
+
+
+def _coefficients(name: str, curves: Array, place: int) -> Array:
+    """The weights of values in what is read off, for all rounds and without each stretch: (1 + S, L)."""
+    number = len(LEVELS)
+    return np.stack(
+        [coefficients(name, LEVELS, READ[place], one[:number], one[number + place]) for one in curves]
+    )
+
+
+def _combined(weights: Array, scores: Array) -> Jackknifed:
+    """Values (L, n) weighed, with these weights (1 + S, L) for all rounds and without each stretch."""
+    return jackknifed(float(weights[0] @ scores.mean(axis=1)), np.vecdot(weights[1:], left_out(scores)))
 
 
 def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
@@ -85,10 +111,10 @@ def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
     log, channel = scene.log, scene.channel
     assert channel is not None
     louder = channel._replace(noise_cov=channel.noise_cov + level * extra)
-    source, root = generator(scene.seed, 0, f"sensor {level:g}"), _root(level * extra)
+    source, spread = generator(scene.seed, 0, f"sensor {level:g}"), root(level * extra)
     table, number = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
     for _ in range(number):
-        added = source.standard_normal(log.noisy.shape) @ root.T
+        added = source.standard_normal(log.noisy.shape) @ spread.T
         context = seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)
         table += liked(scene.across.asked(context), log) / number
         tick(1)
@@ -100,31 +126,6 @@ def scored(scene: Scene, table: Array) -> Array:
     log = scene.log
     case = Case(table, log.arm, log.reward, log.probability, lambda: scene.across)
     return DoublyRobust().scores(case).numerator
-
-
-def _root(cov: Array) -> Array:
-    """A square root of a covariance that may be singular."""
-    values, vectors = np.linalg.eigh(cov)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
-def _by_model(scene: Scene, extra: Array, level: float) -> float:
-    """What the model says that the policy of a level earns, for Gaussian contexts."""
-    assert scene.channel is not None
-    units = scene.units(scene.channel)
-    cov, noise = (
-        units.noise(x) for x in (scene.channel.context_cov, scene.channel.noise_cov + level * extra)
-    )
-    mean, d = units.inside(scene.channel.context_mean), len(cov)
-    normals = generator(scene.seed, 0, "sensor model").standard_normal((SAMPLE, 2, d))
-    true = mean + normals[:, 0] @ np.linalg.cholesky(cov).T
-    noisy = true + normals[:, 1] @ _root(noise).T
-    shrunk = shrinkage(mean, cov, noise)
-    features, model = scene.features, scene.across.models[0]
-    context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
-    liked_best = features.design(context).scores(model.theta).argmax(axis=1)
-    paid = features.at(true).scores(model.theta)
-    return model.offset + float(np.take_along_axis(paid, liked_best[:, None], axis=1).mean())
 
 
 class Rung(NamedTuple):

@@ -3,19 +3,19 @@
 
 Values V(l) are known at l = 0, the noise that there is, and at l > 0, where l times its covariance was added.
 A curve through them is read off at l = -1, no noise. Every curve here is linear in its coefficients, so that
-what is read off is a sum c(l) V(l), and of each round the sum of c(l) times its scores. So its error is that
-of a mean, found by leaving out one stretch of time after the other (the jackknife), which sees also how
-values at different l hang together.
+what is read off is a sum c(l) V(l). Its error is found by leaving out one stretch of time after the other
+(the jackknife), which sees also how values at different l hang together.
 
 Curves: polynomials, or `model`: V = a + b f(l), where f is what the fitted model of rewards says the value is
-at each l, for Gaussian contexts. If the model is right, b is 1 and nothing is left to be guessed.
+at each l (evaluation/curve.py). If the model is right, b is 1 and nothing is left to be guessed. It is fitted
+anew without each stretch, too, so that the error knows how uncertain its shape is.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 
 DEGREES = {"linear": 1, "quadratic": 2, "cubic": 3}
 CURVES = ("model", *DEGREES)
@@ -45,18 +45,31 @@ def _line(model: Array) -> Array:
 
 
 class Jackknifed(NamedTuple):
-    """A mean of scores, and its error."""
+    """An estimate, and its error."""
 
     mean: float
     se: float
 
 
+def stretches(rounds: int) -> list[Ints]:
+    """The rounds that are left out together."""
+    return np.array_split(np.arange(rounds), min(STRETCHES, rounds))
+
+
+def left_out(scores: Array) -> Array:
+    """Means of scores (..., n) over all rounds but those of each stretch: (stretches, ...)."""
+    n, total = scores.shape[-1], scores.sum(axis=-1)
+    parts = stretches(n)
+    return np.stack([(total - scores[..., part].sum(axis=-1)) / max(n - len(part), 1) for part in parts])
+
+
+def jackknifed(mean: float, left: Array) -> Jackknifed:
+    """From estimates (stretches,) without each of them."""
+    if len(left) < 2:
+        return Jackknifed(float(mean), np.nan)
+    return Jackknifed(float(mean), float(np.sqrt((len(left) - 1) * ((left - left.mean()) ** 2).mean())))
+
+
 def jackknife(scores: Array) -> Jackknifed:
-    """Of scores (n,), leaving out a stretch of time each time."""
-    n = len(scores)
-    if n < 2:
-        return Jackknifed(float(scores.mean()), np.nan)
-    parts = np.array_split(scores, min(STRETCHES, n))
-    total, number = scores.sum(), len(parts)
-    left = np.array([(total - part.sum()) / (n - len(part)) for part in parts])
-    return Jackknifed(float(scores.mean()), float(np.sqrt((number - 1) * ((left - left.mean()) ** 2).mean())))
+    """The mean of scores (n,)."""
+    return jackknifed(float(scores.mean()), left_out(scores))

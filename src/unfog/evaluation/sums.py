@@ -49,6 +49,11 @@ class Sums(NamedTuple):
         mine: tuple[Any, ...] = self
         return Sums(*(one + its for one, its in zip(mine, other, strict=True)))
 
+    def less(self, other: "Sums") -> "Sums":
+        """Of these without the others, which are among them."""
+        mine: tuple[Any, ...] = self
+        return Sums(*(one - its for one, its in zip(mine, other, strict=True)))
+
     @property
     def size(self) -> Array:
         """The mean square of each feature where it is not zero, (m,); 1 for one that always is."""
