@@ -1,4 +1,4 @@
-"""The libraries of `wrapped.py`, each as its documentation uses it: a linear learner for every arm.
+"""The libraries of `wrapped.py`: a linear learner for every arm, with the defaults where there are any.
 
 A player is given a bandit, alone or behind the denoiser: the verbs are the same, which is the point.
 """
