@@ -76,7 +76,7 @@ def test_inside_a_pipeline_and_a_column_transformer() -> None:
     data, rewards = frame(), np.arange(40.0)
     pipe = make_pipeline(Denoiser(NOISE_COV), StandardScaler(), Ridge())
     pipe.fit(data, rewards, denoiser__groups=["a", "b"] * 20)
-    assert pipe[0].bias("a").mean.any()
+    assert pipe[0].bias_of("a").mean.any()
     assert np.isfinite(pipe.predict(data)).all()
     both = ColumnTransformer([("two", Denoiser([0.5, 0.5]), NAMES[:2])], remainder="passthrough")
     out = both.set_output(transform="pandas").fit_transform(data)
@@ -133,7 +133,11 @@ X = readings(20, seed=5).noisy
         ({}, {"groups": [*["a"] * 19, None]}, r"^groups: row 19 has None"),
         ({}, {"true": X[:19]}, r"^true: has shape \(19, 3\)"),
         ({}, {"true": X}, r"^X: column 0 is apart from true by a constant"),
-        ({}, {"true": np.full(X.shape, np.nan)}, r"^X: 0 pairs are complete"),
+        (
+            {},
+            {"true": np.full(X.shape, np.nan)},
+            r"^true: 0 whole pairs; allowed: at least 4 whole rows more",
+        ),
     ],
 )
 def test_bad_input_is_refused(settings: dict[str, Any], told: dict[str, Any], words: str) -> None:
@@ -160,5 +164,9 @@ def test_bad_readings_are_refused_one_by_one_and_change_nothing() -> None:
 def test_what_must_be_told_before_the_first_reading_is_said() -> None:
     with pytest.raises(NotFittedError, match="fit first, or tell context_mean and context_cov"):
         Denoiser(NOISE_COV).transform_one(MEAN)
-    with pytest.raises(InputError, match=r"^true: .*allowed: none, unless the first fit was told"):
-        Denoiser(NOISE_COV).fit(X).partial_fit(X, true=X)
+    walks = Denoiser(NOISE_COV, kind="drift", walk_cov=0.1)
+    with pytest.raises(
+        InputError, match=r"^context_mean: .* first piece alone.*allowed: told with context_mean"
+    ):
+        walks.partial_fit(X).partial_fit(X)
+    clone(walks).fit(X).partial_fit(X)
