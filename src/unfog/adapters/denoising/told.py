@@ -187,9 +187,9 @@ def reading(x: Any, names: Sequence[str] | None, allowed: str) -> Array:
 
 def _floats(field: str, value: Any, allowed: str) -> Array:
     """Numbers, NaN for those that are lost, in pandas' way of writing too."""
-    if hasattr(value, "to_numpy"):
-        value = value.to_numpy(dtype=np.float64, na_value=np.nan)
     try:
+        if hasattr(value, "to_numpy"):
+            value = value.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(field, value, allowed) from None
