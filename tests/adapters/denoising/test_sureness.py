@@ -51,7 +51,9 @@ def study(kind: Study, seed: int) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_biases_are_as_sure_as_said(name: str) -> None:
-    away, covs = (np.stack(part) for part in zip(*(study(STUDIES[name], i) for i in range(REPEATS)), strict=True))
+    away, covs = (
+        np.stack(part) for part in zip(*(study(STUDIES[name], i) for i in range(REPEATS)), strict=True)
+    )
     sizes = np.sqrt(np.linalg.diagonal(covs))
     assert (np.abs(away) < 1.96 * sizes).mean() > 0.888
     units = (away[:, None] @ np.linalg.inv(covs) @ away[..., None]).mean() / away.shape[1]
