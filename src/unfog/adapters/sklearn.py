@@ -98,8 +98,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """Find what is not told, from readings X (n, d).
 
         `true` (n, d) are true contexts, NaN where they are not known. `groups` are n labels of devices.
-        `noise_cov` is that of these rows, in place of the constructor's, and may be one a row: (n, d) or (n, d, d).
-        Where it is told for rows alone, others have the mean of it.
+        `noise_cov` is that of these rows, in place of the constructor's; it may be one a row: (n, d, d), or
+        (n, d) unless n is d. Rows without any have the constructor's, or else the mean of those told.
         """
         noisy = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         rows = _rows(noisy, groups, true)
@@ -143,8 +143,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
     ) -> npt.NDArray[np.float64]:
         """The context of one reading (d,) from what was seen before it; then the reading is learnt from.
 
-        With a law of contexts that is told, no `fit` is needed before. After a fit to columns that have names x
-        may be a mapping, or a pandas Series, with these names in any order.
+        With a law of contexts that is told, no `fit` is needed before. After a fit to columns with names, x
+        may be a mapping or a pandas Series with these names in any order.
         """
         noisy = self._one(x)
         rows = Rows(noisy[None], [told.device(group)], np.zeros(1, np.intp), None)
@@ -192,7 +192,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
     def _learn(self, rows: Rows, noise_cov: Any) -> None:
         if not self.goes_on_:
             allowed = "told with context_mean, context_cov, bias_cov and noise_cov, or found by a fit before"
-            said = "the law of contexts was found from the first piece alone, and a bias that walks needs one law"
+            said = "found from the first piece alone, and a bias that walks needs one law of contexts"
             raise InputError("context_mean", said, allowed)
         self._keep(fitting.more(self.fitted_, self.told_, rows, _noise(noise_cov, rows)))
 

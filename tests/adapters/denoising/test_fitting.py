@@ -154,7 +154,7 @@ def test_devices_have_biases_of_their_own(pairs: bool) -> None:
     beliefs = [found.bias_of(device) for device in range(50)]
     away = np.stack([belief.mean for belief in beliefs]) - drawn.bias
     away -= away.mean(0)
-    common = found.fitted_.biases.mean_cov
+    common: Any = found.fitted_.biases.mean_cov
     units = [a @ np.linalg.solve(belief.cov - common, a) for a, belief in zip(away, beliefs, strict=True)]
     assert 0.48 < np.mean(units) / DIM < 1.52
     new = found.bias_of("never seen")

@@ -1,4 +1,4 @@
-"""Where the mean of contexts is not told, it is found together with the biases: held against least squares."""
+"""Where the mean of contexts is not told, it is found together with the biases: as least squares do."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def brute(noisy: Array, true: Array, of: Ints, noises: Array) -> tuple[Array, Ar
         seen(own - pick(0), np.zeros(DIM), CONTEXT_COV)
         seen(own + pick(1 + of[i]), reading - MEAN, noise)
         seen(own, context - MEAN, 1e-9 * np.eye(DIM))
-    cov = np.linalg.inv(precision)
+    cov = np.linalg.inv(precision).astype(np.float64)
     return cov @ natural, cov
 
 

@@ -1,4 +1,4 @@
-"""Rows in pieces come to what all rows at once come to, whatever is told and whatever the first piece lacks."""
+"""Rows in pieces come to what all rows at once come to, whatever is told or the first piece lacks."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_single_rows_come_to_the_whole() -> None:
 
 
 def test_what_is_not_told_at_first_may_be_told_later() -> None:
-    """Readings, then devices, then truths: as if all had been there at once, unknown where it was not told."""
+    """One device, then two more, then truths: as if all had been there at once."""
     labels = np.array(["none"] * 40 + ["a", "b"] * 40)
     true = np.where(np.arange(ROWS)[:, None] < 80, np.nan, DRAWN.true)
     pieces = Denoiser(NOISE_COV).fit(DRAWN.noisy[:40], groups=labels[:40])

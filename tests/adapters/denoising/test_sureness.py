@@ -1,4 +1,4 @@
-"""What is said of a bias is as sure as it says: intervals of many studies cover the truth as often as they say.
+"""What is said of a bias is as sure as it says: intervals of many studies cover it as often as they say.
 
 Each design is repeated 200 times. An interval of 95 % covers 600 coordinates; coordinates of one study go
 together, so the standard error is taken as that of 200: 0.0154. Four of them below 95 % is 0.888. Squared

@@ -5,9 +5,10 @@ not, pairs tell both. Truths are a line of their readings, c = a + B x + rest wi
 
     C = O + B S B',    N = O + (I - B) S (I - B)',
 
-as in `unfog.model.subset`, but about the means of devices; S, B S and C are the covariance of (x, c). It is what pairs alone say where each row is one;
-and it holds too where high readings are those whose truth was looked up. Biases spread as far as estimates of
-them do, each device by itself, less the errors of these (`unfog.model.between`).
+as in `unfog.model.subset`, but about the means of devices; S, B S and C make the covariance of (x, c). It is
+what pairs alone say where each row is one; and it holds too where high readings are those whose truth was
+looked up. Biases spread as far as estimates of them do, each device by itself, less the errors of these
+(`unfog.model.between`); a little further, where devices are few.
 """
 
 from typing import NamedTuple
@@ -50,7 +51,7 @@ def merged(sums: Sums) -> Sums:
 
 
 def covariances(told: Told, kept: Kept, *, asked: bool) -> Covariances:
-    """What is told, and what sums say of the rest; truths are `asked` for the noise wherever they are given."""
+    """What is told, and what sums say of the rest; truths are `asked` for the noise where they are given."""
     dim, sums = told.dim, kept.sums
     noise = told.noise
     if noise is None and kept.apart:

@@ -27,7 +27,7 @@ from unfog.maths.arrays import Array
 class Noises(NamedTuple):
     """Sums of the noises that were told row by row."""
 
-    count: Array  # (d, d)  rows that have both coordinates
+    both: Array  # (d, d)  rows that have both coordinates
     total: Array  # (d, d)
 
 
@@ -65,7 +65,7 @@ def more(fitted: Fitted, told: Told, rows: Rows, noise: Array | None) -> Fitted:
     if noise is None or fitted.noises is None:
         return fitted._replace(biases=learnt)
     noises = Noises(*(old + new for old, new in zip(fitted.noises, _noises(rows, noise), strict=True)))
-    return Fitted(fitted.law, noises.total / np.maximum(noises.count, 1), learnt, None, noises)
+    return Fitted(fitted.law, noises.total / np.maximum(noises.both, 1), learnt, None, noises)
 
 
 def _first(told: Told, rows: Rows, noise: Array | None) -> Fitted:
@@ -73,7 +73,7 @@ def _first(told: Told, rows: Rows, noise: Array | None) -> Fitted:
     law, noises, shared = told.law, None, told.noise
     if shared is None:
         noises = _noises(rows, np.zeros_like(law.cov) if noise is None else noise)
-        shared = noises.total / np.maximum(noises.count, 1)
+        shared = noises.total / np.maximum(noises.both, 1)
     unseen = devices_biases.unseen(_known(told), told.bias_cov, told.walk)
     learnt = devices_biases.learnt(unseen, law, shared if noise is None else noise, rows)
     return Fitted(law, shared, learnt, None, noises)

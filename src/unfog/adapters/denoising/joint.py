@@ -1,15 +1,15 @@
-"""The mean of contexts and the biases of devices, found together: neither is taken for known to find the other.
+"""The mean of contexts and the biases of devices, found together: neither is taken for known for the other.
 
 A row of device g is y = (x, t) with x = mu + b_g + (c - mu) + n and t = mu + (c - mu), so that
 
     y = H (mu, b_g) + error,   H = [[I, I], [I, 0]],   Cov(error) = [[C + N, C], [C, C]],
 
-of which a row has the numbers that are there. Biases are b_g ~ N(beta, K^-1). mu and beta are told, or nothing
-is known of them before. That is a linear mixed model, solved by generalised least squares (S. R. Searle, G.
-Casella, C. E. McCulloch, *Variance Components*, chapter 7): each b_g is eliminated, then mu and beta are found
-in 2 d equations. As a likelihood of all readings it holds too where readings decided whose truth was looked
-up (T. W. Anderson, *Maximum Likelihood Estimates for a Multivariate Normal Distribution when Some Observations
-are Missing*).
+of which a row has the numbers that are there. Biases are b_g ~ N(beta, K^-1). mu and beta are told, or
+nothing is known of them before. That is a linear mixed model, solved by generalised least squares (S. R.
+Searle, G. Casella, C. E. McCulloch, *Variance Components*, chapter 7): each b_g is eliminated, then mu and
+beta are found in 2 d equations. As a likelihood of all readings it holds too where readings decided whose
+truth was looked up (T. W. Anderson, *Maximum Likelihood Estimates for a Multivariate Normal Distribution when
+Some Observations are Missing*).
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def terms(entries: Entries, devices: int, errors: Errors) -> Terms:
 def _by_device(part: Entries, inverse: Array, weighed: Array) -> Iterator[tuple[int, Array, Array]]:
     order = np.argsort(part.of, kind="stable")
     starts = np.flatnonzero(np.diff(part.of[order], prepend=-1))
-    total = np.add.reduceat((part.count[:, None, None] * inverse)[order], starts, axis=0)
+    total = np.add.reduceat((part.times[:, None, None] * inverse)[order], starts, axis=0)
     means = np.add.reduceat(weighed[order], starts, axis=0)
     return zip(part.of[order][starts].tolist(), total, means, strict=True)
 
@@ -79,15 +79,15 @@ def _inverses(entries: Entries, errors: Errors) -> Iterator[tuple[Entries, Array
     size = max(1, CELLS // (4 * len(cov) ** 2))
     told = ~np.isnan(entries.noise).all(axis=(-2, -1))
     if not told.all():
-        alike = Entries(*(part[~told] for part in entries))
+        alike = entries.at(~told)
         _, first, place = np.unique(codes(alike.mask > 0), return_index=True, return_inverse=True)
         shared = _covariance(cov, errors.noise) if errors.pair is None else errors.pair
         once = masked_inverse(shared, alike.mask[first])
         for part in _parts(len(place), size):
-            yield Entries(*(value[part] for value in alike)), once[place.reshape(-1)[part]]
-    own = Entries(*(part[told] for part in entries))
+            yield alike.at(part), once[place.reshape(-1)[part]]
+    own = entries.at(told)
     for part in _parts(len(own.of), size):
-        some = Entries(*(value[part] for value in own))
+        some = own.at(part)
         yield some, masked_inverse(_covariance(cov, some.noise), some.mask)
 
 

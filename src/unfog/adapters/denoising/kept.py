@@ -8,7 +8,7 @@ so that they lose no digits.
 """
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,9 +22,24 @@ class Entries(NamedTuple):
 
     of: Ints  # (P,)  their device
     mask: Array  # (P, 2 d)  1 where a number is there
-    count: Array  # (P,)
+    times: Array  # (P,)  how many rows
     total: Array  # (P, 2 d)  about the centre
     noise: Array  # (P, d, d)  not a number: that of all rows to which none was told
+
+    def at(self, chosen: Any) -> "Entries":
+        """Some of them."""
+        picked = self.of[chosen], self.mask[chosen], self.times[chosen], self.total[chosen]
+        return Entries(*picked, self.noise[chosen])
+
+    def beside(self, more: "Entries") -> "Entries":
+        """With others behind."""
+        return Entries(
+            np.concatenate([self.of, more.of]),
+            np.concatenate([self.mask, more.mask]),
+            np.concatenate([self.times, more.times]),
+            np.concatenate([self.total, more.total]),
+            np.concatenate([self.noise, more.noise]),
+        )
 
 
 class Sums(NamedTuple):
@@ -105,15 +120,14 @@ def _merged(given: Entries) -> Entries:
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
     total = np.zeros((len(first), given.total.shape[1]))
     np.add.at(total, place, given.total)
-    count = np.bincount(place, given.count, len(first))
-    return Entries(given.of[first], given.mask[first], count, total, given.noise[first])
+    times = np.bincount(place, given.times, len(first)).astype(np.float64)
+    return given.at(first)._replace(times=times, total=total)
 
 
 def _joined(before: Entries, more: Entries) -> Entries:
-    both = Entries(*(np.concatenate(pair) for pair in zip(before, more, strict=True)))
+    both = before.beside(more)
     shared = np.isnan(both.noise).all(axis=(-2, -1))
-    alike, own = (Entries(*(part[chosen] for part in both)) for chosen in (shared, ~shared))
-    return Entries(*(np.concatenate(pair) for pair in zip(_merged(alike), own, strict=True)))
+    return _merged(both.at(shared)).beside(both.at(~shared))
 
 
 def _sums(both: Array, of: Ints, noise: Array | None, devices: int) -> Sums:

@@ -4,11 +4,11 @@ With the bias of a row's device N(g, S), its noise N, and o the coordinates that
 
     c | x ~ N(m + G (x - m - g),  C - G C),   G = C E,   E = ((C + N + S)_oo)^-1, zero outside o,
 
-which is `unfog.agents.denoise.exact` (with gaps, `incomplete`) for one row. Where the mean m was found together
-with the biases it has a covariance Q, and X with the bias: then C + Q stands for C, C + Q + X for the
-covariance of context and reading, and C + N + S + Q + X + X' for that of the reading. G is the same for all
-rows of one device that lost the same coordinates, unless rows have noises of their own: one small inverse for
-each such set of rows, and one product.
+which is `unfog.agents.denoise.exact` (with gaps, `incomplete`) for one row. Where the mean m was found
+together with the biases it has a covariance Q, and X with the bias: then C + Q stands for C, C + Q + X for
+the covariance of context and reading, and C + N + S + Q + X + X' for that of the reading. G is the same for
+all rows of one device that lost the same coordinates, unless rows have noises of their own: one small inverse
+for each such set of rows, and one product.
 """
 
 from collections.abc import Callable, Iterator

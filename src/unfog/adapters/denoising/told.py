@@ -1,6 +1,6 @@
 """What callers of the transformer tell of a noise, of devices and of true contexts, checked at the door.
 
-A noise is told once for all rows, or once a row (n rows): `noises` gives a covariance (d, d), or one a row (n, d, d).
+A noise is told once for all rows, or once a row: `noises` gives a covariance (d, d), or one a row (n, d, d).
 A coordinate that is measured without error has the variance zero.
 """
 
@@ -171,7 +171,7 @@ def truths(true: npt.ArrayLike | None, like: Array) -> Array | None:
 
 
 def reading(x: Any, names: Sequence[str] | None, allowed: str) -> Array:
-    """The numbers of one reading; those that have names are put into the order of the names that were fitted."""
+    """The numbers of one reading; where they have names, in the order of the names that were fitted."""
     labels = x.keys() if isinstance(x, Mapping) else getattr(x, "index", None)
     if isinstance(x, Mapping) and names is None:
         raise InputError("x", x, f"{allowed}, in the order of the columns: none of them has a name")
