@@ -17,8 +17,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.adapters.denoising.channels import DIM, MEAN, NOISE_COV, TOLD, readings, with_gaps
+from unfog import calibrate
 from unfog.adapters.sklearn import Denoiser
+from unfog.agents.denoise.exact import Exact
 from unfog.inputs import InputError
+from unfog.model.knowledge import Knowledge
 
 NAMES = ["age", "dose", "weight"]
 ESTIMATORS = [
@@ -76,7 +79,7 @@ def test_inside_a_pipeline_and_a_column_transformer() -> None:
     data, rewards = frame(), np.arange(40.0)
     pipe = make_pipeline(Denoiser(NOISE_COV), StandardScaler(), Ridge())
     pipe.fit(data, rewards, denoiser__groups=["a", "b"] * 20)
-    assert pipe[0].bias("a").mean.any()
+    assert pipe[0].bias_of("a").mean.any()
     assert np.isfinite(pipe.predict(data)).all()
     both = ColumnTransformer([("two", Denoiser([0.5, 0.5]), NAMES[:2])], remainder="passthrough")
     out = both.set_output(transform="pandas").fit_transform(data)
@@ -125,6 +128,7 @@ X = readings(20, seed=5).noisy
         ({"bias_cov": 0.0}, {}, r"^bias_cov: "),
         ({"context_mean": [1.0, 2.0]}, {}, r"^context_mean: "),
         ({"context_cov": -1.0}, {}, r"^context_cov: "),
+        ({"bias": [1.0, 2.0]}, {}, r"^bias: .* allowed: a number or a list of 3 numbers"),
         ({}, {"noise_cov": np.ones((19, 3))}, r"^noise_cov: has shape \(19, 3\)"),
         ({}, {"noise_cov": np.full((20, 3), -1.0)}, r"^noise_cov: row 0, column 0 is -1"),
         ({}, {"noise_cov": np.full((20, 3, 3), 2.0)}, r"^noise_cov: row 0 has .* no covariance"),
@@ -133,7 +137,11 @@ X = readings(20, seed=5).noisy
         ({}, {"groups": [*["a"] * 19, None]}, r"^groups: row 19 has None"),
         ({}, {"true": X[:19]}, r"^true: has shape \(19, 3\)"),
         ({}, {"true": X}, r"^X: column 0 is apart from true by a constant"),
-        ({}, {"true": np.full(X.shape, np.nan)}, r"^X: 0 pairs are complete"),
+        (
+            {},
+            {"true": np.full(X.shape, np.nan)},
+            r"^true: 0 whole pairs; allowed: at least 4",
+        ),
     ],
 )
 def test_bad_input_is_refused(settings: dict[str, Any], told: dict[str, Any], words: str) -> None:
@@ -160,5 +168,79 @@ def test_bad_readings_are_refused_one_by_one_and_change_nothing() -> None:
 def test_what_must_be_told_before_the_first_reading_is_said() -> None:
     with pytest.raises(NotFittedError, match="fit first, or tell context_mean and context_cov"):
         Denoiser(NOISE_COV).transform_one(MEAN)
-    with pytest.raises(InputError, match=r"^true: .*allowed: none, unless the first fit was told"):
-        Denoiser(NOISE_COV).fit(X).partial_fit(X, true=X)
+    walks = Denoiser(NOISE_COV, kind="drift", walk_cov=0.1)
+    with pytest.raises(
+        InputError, match=r"^context_mean: .* first piece alone.*allowed: told with context_mean"
+    ):
+        walks.partial_fit(X).partial_fit(X)
+    clone(walks).fit(X).partial_fit(X)
+
+
+def test_a_known_bias_is_taken_off() -> None:
+    """As if readings had come without it, to the last thing said."""
+    known = np.array([3.0, -5.0, 40.0])
+    for settings in ({"noise_cov": NOISE_COV}, TOLD):
+        found = Denoiser(**settings, bias=known, output="mean+sd").fit(X + known)
+        np.testing.assert_allclose(
+            found.transform(X + known), Denoiser(**settings, output="mean+sd").fit_transform(X), rtol=1e-9
+        )
+    np.testing.assert_allclose(Denoiser(bias=known).fit_transform(X), X - known, rtol=1e-12)
+    np.testing.assert_allclose(Denoiser(NOISE_COV, bias=known).fit(X).bias_, known, rtol=1e-12)
+
+
+def test_a_calibrated_channel_goes_straight_in() -> None:
+    """Its contexts are those of an agent that is told the same channel."""
+    drawn = readings(200, seed=6)
+    channel = calibrate(drawn.noisy, drawn.true).channel
+    found = Denoiser.from_channel(channel, output="mean+sd")
+    knowledge = Knowledge(*channel[:4], np.zeros(1), np.eye(1))
+    agent: Any = Exact()
+    parameters = agent.setup(knowledge, None)
+    state = agent.start(parameters)
+    for reading in readings(20, seed=7).noisy:
+        mean, cov = agent.predict(parameters, state, reading - channel.bias)
+        np.testing.assert_allclose(found.transform_one(reading), [*mean, *np.sqrt(np.diag(cov))], rtol=1e-9)
+        state = agent.update(parameters, state, reading - channel.bias, None)
+    plain = Denoiser.from_channel(channel.written()).fit(drawn.noisy)
+    np.testing.assert_allclose(plain.bias_, Denoiser.from_channel(channel).fit(drawn.noisy).bias_)
+    with pytest.raises(InputError, match=r"^channel: .*; allowed: found.channel of unfog.calibrate"):
+        Denoiser.from_channel(3.0)
+    with pytest.raises(InputError, match=r"^channel.context_cov: None"):
+        Denoiser.from_channel({"context_mean": MEAN})
+
+
+def test_a_reading_with_names_is_read_by_them() -> None:
+    data = frame(gaps=0.0)
+    row = data.iloc[3]
+    expected = Denoiser(NOISE_COV).fit(data).transform_one(row.to_numpy())
+    for named in (row, row[NAMES[::-1]], row[NAMES[::-1]].to_dict(), row.astype("Float64")):
+        np.testing.assert_array_equal(Denoiser(NOISE_COV).fit(data).transform_one(named), expected)
+    with pytest.raises(
+        InputError, match=r"^x: has age, dose; allowed: a number for each of age, dose, weight"
+    ):
+        Denoiser(NOISE_COV).fit(data).transform_one(row[NAMES[:2]])
+    with pytest.raises(InputError, match=r"^x: .* in the order of the columns: none of them has a name"):
+        Denoiser(NOISE_COV).fit(X).transform_one(row.to_dict())
+    with pytest.raises(InputError, match=r"^x: \['a', 1, 2\]; allowed: the numbers of one reading"):
+        Denoiser(NOISE_COV).fit(X).transform_one(["a", 1, 2])
+
+
+def test_true_contexts_may_have_the_gaps_of_pandas() -> None:
+    drawn = readings(60, seed=8)
+    true = pd.DataFrame(drawn.true, columns=NAMES).astype("Float64")
+    true.iloc[30:] = pd.NA
+    gaps = np.where(np.arange(60)[:, None] < 30, drawn.true, np.nan)
+    expected = Denoiser().fit(drawn.noisy, true=gaps).bias_
+    np.testing.assert_array_equal(Denoiser().fit(drawn.noisy, true=true).bias_, expected)
+    with pytest.raises(InputError, match=r"^true: "):
+        Denoiser().fit(drawn.noisy, true=[["a"] * DIM] * 60)
+
+
+@pytest.mark.parametrize("gap", [0.0, np.nan])
+def test_readings_that_overflow_are_refused(gap: float) -> None:
+    huge = X * 1e160
+    huge[0, 0] = gap
+    with pytest.raises(InputError, match=r"^X: row 0, column 1 is .*; allowed: numbers of at most 1e\+50"):
+        Denoiser().fit(huge)
+    with pytest.raises(InputError, match=r"^X: row 0, column 1 is "):
+        Denoiser().fit(X).transform(huge)

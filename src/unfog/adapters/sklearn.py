@@ -14,7 +14,7 @@ mean as a regressor is regression calibration (R. J. Carroll, D. Ruppert, L. A. 
 
 # ruff: noqa: N803, ARG002 (scikit-learn calls readings X, and hands every transformer a y)
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ from unfog.adapters.denoising.told import Rows, Told
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.model.channel import channel as told_channel
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -42,6 +43,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
     ----------
     noise_cov : covariance of the noise: a number, d variances or (d, d). None: from `true`, else no noise.
     bias_cov : covariance of the biases of devices. None: from `true` or `groups`, else no bias.
+    bias : the mean of biases, as far as it is known: it is taken off. None: from `true`, else zero.
     context_mean, context_cov : the law of contexts. None: from the readings, less their noise.
     kind : "exact", a bias stays; "drift", it takes a step of covariance `walk_cov` after each reading.
     output : "mean"; "mean+sd", with d standard deviations behind; "draws", so many `draws` side by side.
@@ -57,6 +59,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         context_mean: Any = None,
         context_cov: Any = None,
         *,
+        bias: Any = None,
         kind: str = "exact",
         walk_cov: Any = None,
         output: str = "mean",
@@ -67,11 +70,27 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         self.bias_cov = bias_cov
         self.context_mean = context_mean
         self.context_cov = context_cov
+        self.bias = bias
         self.kind = kind
         self.walk_cov = walk_cov
         self.output = output
         self.draws = draws
         self.random_state = random_state
+
+    @classmethod
+    def from_channel(cls, channel: Any, **settings: Any) -> Self:
+        """For a channel that was calibrated: `unfog.calibrate(...).channel`, or a mapping of the same names.
+
+        Contexts count as Gaussian with its mean and covariance. How it moves in time is not used: for a bias
+        that walks, tell `kind="drift"` and `walk_cov` among the settings.
+        """
+        means = getattr(channel, "context_mean", None)
+        if isinstance(channel, Mapping):
+            means = channel.get("context_mean")
+        size = 1 if means is None else max(1, np.size(means))
+        found = told_channel(channel, [str(i) for i in range(size)])
+        names = "noise_cov", "bias_cov", "context_mean", "context_cov", "bias"
+        return cls(**{**{name: getattr(found, name) for name in names}, **settings})
 
     def fit(
         self, X: Any, y: Any = None, *, true: Any = None, groups: Any = None, noise_cov: Any = None
@@ -79,22 +98,31 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """Find what is not told, from readings X (n, d).
 
         `true` (n, d) are true contexts, NaN where they are not known. `groups` are n labels of devices.
-        `noise_cov` stands before that of the constructor, and may be one a row: (n, d) or (n, d, d).
+        `noise_cov` is that of these rows, in place of the constructor's; it may be one a row: (n, d, d), or
+        (n, d) unless n is d. Rows without any have the constructor's, or else the mean of those told.
         """
         noisy = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        self.told_, self.source_ = self._start(noisy.shape[1])
-        noise = self.told_.noise if noise_cov is None else told.noises("noise_cov", noise_cov, *noisy.shape)
-        self._keep(fitting.fit(self.told_._replace(noise=noise), _rows(noisy, groups, true)))
+        rows = _rows(noisy, groups, true)
+        settings, source = self._start(noisy.shape[1])
+        fitted = fitting.fit(settings, rows, _noise(noise_cov, rows))
+        self.told_, self.source_, self.goes_on_ = settings, source, True
+        self._keep(fitted)
         return self
 
     def partial_fit(
         self, X: Any, y: Any = None, *, true: Any = None, groups: Any = None, noise_cov: Any = None
     ) -> Self:
-        """Learn on from more readings: the biases, where there are any, else the law of contexts."""
+        """Learn on from more readings. Pieces come to what `fit` of all rows at once comes to.
+
+        A bias that walks is followed with the law of contexts that is told, or that a `fit` before found.
+        """
         if not hasattr(self, "fitted_"):
-            return self.fit(X, true=true, groups=groups, noise_cov=noise_cov)
-        rows = _rows(self._checked(X), groups, true)
-        self._keep(fitting.more(self.fitted_, self._now(noise_cov, rows), rows))
+            self.fit(X, true=true, groups=groups, noise_cov=noise_cov)
+            self.goes_on_ = self.kind != "drift" or self.told_.settled(
+                _noise(noise_cov, _rows(self._checked(X)))
+            )
+            return self
+        self._learn(_rows(self._checked(X), groups, true), noise_cov)
         return self
 
     def transform(self, X: Any, *, groups: Any = None, noise_cov: Any = None) -> Any:
@@ -111,16 +139,17 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         return self._output(_rows(noisy, groups), noise_cov, check_random_state(self.random_state))
 
     def transform_one(
-        self, x: npt.ArrayLike, *, noise_cov: Any = None, group: Hashable = None
+        self, x: Any, *, noise_cov: Any = None, group: Hashable = None
     ) -> npt.NDArray[np.float64]:
         """The context of one reading (d,) from what was seen before it; then the reading is learnt from.
 
-        With a law of contexts that is told, no `fit` is needed before.
+        With a law of contexts that is told, no `fit` is needed before. After a fit to columns with names, x
+        may be a mapping or a pandas Series with these names in any order.
         """
         noisy = self._one(x)
         rows = Rows(noisy[None], [told.device(group)], np.zeros(1, np.intp), None)
         found: Array = self._output(rows, noise_cov, self.source_)[0]
-        self._keep(fitting.more(self.fitted_, self._now(noise_cov, rows), rows))
+        self._learn(rows, noise_cov)
         return found
 
     def context(self, X: Any, *, groups: Any = None, noise_cov: Any = None) -> Context:
@@ -132,7 +161,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
             mean[block.rows], cov[block.rows] = block.mean, block.cov
         return Context(mean, cov)
 
-    def bias(self, group: Hashable = None) -> Context:
+    def bias_of(self, group: Hashable = None) -> Context:
         """Mean (d,) and covariance (d, d) of a device's bias; a new device has that of all."""
         check_is_fitted(self)
         return Context(*self.fitted_.biases.of(told.device(group)))
@@ -160,20 +189,21 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         tags.non_deterministic = self.output == "draws"
         return tags
 
-    def _now(self, noise_cov: Any, rows: Rows) -> Told:
-        """With the noise of the rows at hand, where it is told."""
-        if noise_cov is None:
-            return self.told_._replace(noise=None)
-        return self.told_._replace(noise=told.noises("noise_cov", noise_cov, *rows.noisy.shape))
+    def _learn(self, rows: Rows, noise_cov: Any) -> None:
+        if not self.goes_on_:
+            allowed = "told with context_mean, context_cov, bias_cov and noise_cov, or found by a fit before"
+            said = "found from the first piece alone, and a bias that walks needs one law of contexts"
+            raise InputError("context_mean", said, allowed)
+        self._keep(fitting.more(self.fitted_, self.told_, rows, _noise(noise_cov, rows)))
 
     def _checked(self, X: Any) -> Array:
         found: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         return found
 
-    def _one(self, x: npt.ArrayLike) -> Array:
+    def _one(self, x: Any) -> Array:
         """One reading; where there was no fit, all must be told that a fit would find."""
         allowed = "the numbers of one reading, NaN where one was lost"
-        noisy = np.asarray(x, dtype=np.float64)
+        noisy = told.reading(x, getattr(self, "feature_names_in_", None), allowed)
         if noisy.ndim != 1 or not noisy.size or (np.abs(noisy) > inputs.LARGEST).any():
             raise InputError("x", x, allowed)
         if not hasattr(self, "fitted_"):
@@ -187,8 +217,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         if self.context_mean is None or self.context_cov is None:
             raise NotFittedError("call fit first, or tell context_mean and context_cov")
         self.told_, self.source_ = self._start(dim)
-        self.n_features_in_ = dim
-        self._keep(fitting.fit(self.told_, _rows(np.empty((0, dim)), None)))
+        self.n_features_in_, self.goes_on_ = dim, True
+        self._keep(fitting.fit(self.told_, _rows(np.empty((0, dim))), None))
 
     def _start(self, dim: int) -> tuple[Told, Any]:
         """The settings, checked, and where the draws of `transform_one` come from."""
@@ -201,8 +231,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         self.noise_cov_ = fitted.noise
 
     def _blocks(self, rows: Rows, noise_cov: Any) -> Iterator[Block]:
-        noise = self._now(noise_cov, rows).noise
-        fitted = self.fitted_
+        noise, fitted = _noise(noise_cov, rows), self.fitted_
         return blocks(fitted.law, fitted.noise if noise is None else noise, fitted.biases, rows)
 
     def _output(self, rows: Rows, noise_cov: Any, source: Any) -> Array:
@@ -211,5 +240,15 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         return written(self.output, found, (n, dim), lambda: source.standard_normal((n, self.draws, dim)))
 
 
-def _rows(noisy: Array, groups: Any, true: Any = None) -> Rows:
+def _noise(noise_cov: Any, rows: Rows) -> Array | None:
+    """What is told of the noise of these rows."""
+    return None if noise_cov is None else told.noises("noise_cov", noise_cov, *rows.noisy.shape)
+
+
+def _rows(noisy: Array, groups: Any = None, true: Any = None) -> Rows:
+    beyond = np.abs(noisy) > inputs.LARGEST
+    if beyond.any():
+        row, column = (int(i) for i in np.argwhere(beyond)[0])
+        allowed = f"numbers of at most {inputs.LARGEST:g}, NaN where one was lost"
+        raise InputError("X", f"row {row}, column {column} is {noisy[row, column]:g}", allowed)
     return Rows(noisy, *told.labels(groups, len(noisy)), told.truths(true, noisy))

@@ -60,7 +60,7 @@ def test_moments_are_those_of_contexts(gaps: float, noise: Array) -> None:
     """40,000 rows; 9 entries within 4.5 standard errors, by chance broken once in 10,000."""
     rows = 40_000
     drawn = readings(rows, seed=5, noise=noise)
-    found = Denoiser(noise_cov=1.0).fit(with_gaps(drawn.noisy - drawn.bias, gaps, 6), noise_cov=noise)
+    found = Denoiser().fit(with_gaps(drawn.noisy - drawn.bias, gaps, 6), noise_cov=noise)
     noises = np.broadcast_to(noise, (rows, DIM, DIM))
     variance = np.linalg.diagonal(CONTEXT_COV + noises)
     seen = rows * (1 - gaps) ** 2
@@ -116,8 +116,8 @@ def test_pairs_calibrate_the_channel() -> None:
     np.testing.assert_allclose(found.context_mean_, pairs.context_mean, rtol=1e-10)
     np.testing.assert_allclose(found.context_cov_, pairs.context_cov, rtol=1e-9)
     np.testing.assert_allclose(found.bias_, pairs.bias, rtol=1e-9)
-    prior = np.linalg.inv(pairs.bias_cov) + 300 * np.linalg.inv(pairs.noise_cov)
-    np.testing.assert_allclose(found.bias_cov_, np.linalg.inv(prior), rtol=1e-8, atol=1e-12)
+    # The mean of 300 errors whose covariance is estimated too: the variance of Student's law.
+    np.testing.assert_allclose(found.bias_cov_, pairs.noise_cov / 300 * 299 / 297, rtol=1e-8, atol=1e-12)
 
 
 def test_few_true_contexts_do_for_many_readings() -> None:
@@ -144,36 +144,41 @@ def test_devices_have_biases_of_their_own(pairs: bool) -> None:
     """50 devices of 200 rows, a fifth with true contexts or none: beliefs about each are as sure as said.
 
     150 squared distances in units of what is believed have the mean 1; 4.5 standard errors are 0.52. The mean
-    of all biases, which readings alone cannot tell from the mean of contexts, is taken off.
+    of all biases, which readings alone hardly tell from the mean of contexts, is taken off, and with it its
+    part of what is believed.
     """
     drawn, of = readings(10_000, seed=12, devices=50), np.arange(10_000) % 50
     true = np.where(np.arange(10_000)[:, None] < 2000, drawn.true, np.nan)
     told: dict[str, Any] = {"true": true} if pairs else {"noise_cov": NOISE_COV}
     found = Denoiser().fit(drawn.noisy, groups=of, **told)
-    beliefs = [found.bias(device) for device in range(50)]
+    beliefs = [found.bias_of(device) for device in range(50)]
     away = np.stack([belief.mean for belief in beliefs]) - drawn.bias
     away -= away.mean(0)
-    units = [a @ np.linalg.solve(belief.cov, a) for a, belief in zip(away, beliefs, strict=True)]
+    common: Any = found.fitted_.biases.mean_cov
+    units = [a @ np.linalg.solve(belief.cov - common, a) for a, belief in zip(away, beliefs, strict=True)]
     assert 0.48 < np.mean(units) / DIM < 1.52
-    new = found.bias("never seen")
+    new = found.bias_of("never seen")
     # The variance of 50 biases is seen within a factor of 1 +- 4.5 sqrt(2 / 49).
     assert (np.abs(np.diag(new.cov) / np.diag(BIAS_COV) - 1) < 4.5 * np.sqrt(2 / 49)).all()
     whose, anybody = (found.transform(drawn.noisy, groups=groups) - drawn.true for groups in (of, None))
     assert ((whose**2).mean(0) < (anybody**2).mean(0)).all()
 
 
-def test_devices_count_alike_for_the_mean_and_apart_for_the_spread() -> None:
+def test_devices_count_by_how_sure_they_are_for_the_mean_and_apart_for_the_spread() -> None:
     """Five devices that read now often, now seldom; about means of their own, all show one spread."""
     sizes = np.array([30, 6, 8, 11, 5])
     noisy, of = readings(60, seed=15).noisy, np.repeat(np.arange(5), sizes)
     noisy += (np.random.default_rng(4).normal(size=(5, DIM)) * [9.0, 20.0, 70.0])[of]
     found = Denoiser(0.1 * NOISE_COV).fit(noisy, groups=of)
     means = np.stack([noisy[of == i].mean(0) for i in range(5)])
-    np.testing.assert_allclose(found.context_mean_, means.mean(0), rtol=1e-10)
     whole = (noisy - means[of]).T @ (noisy - means[of]) / 55
     np.testing.assert_allclose(found.context_cov_, whole - 0.1 * NOISE_COV, rtol=1e-9)
-    expected = np.cov(means.T) - whole * (1 / sizes).mean()
-    np.testing.assert_allclose(found.bias("new").cov, expected, rtol=1e-9)
+    # As a variance of five numbers is an estimate itself, it is widened: (5 + 1) / (5 - 1).
+    spread = (np.cov(means.T) - whole * (1 / sizes).mean()) * 6 / 4
+    np.testing.assert_allclose(found.bias_of("new").cov, spread, rtol=1e-9)
+    weights = np.linalg.inv(spread + whole / sizes[:, None, None])
+    mean = np.linalg.solve(weights.sum(0), np.einsum("gij,gj->i", weights, means))
+    np.testing.assert_allclose(found.context_mean_, mean, rtol=1e-9)
 
 
 def test_known_contexts_need_no_device() -> None:

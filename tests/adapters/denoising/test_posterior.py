@@ -69,6 +69,18 @@ def test_rows_of_a_batch_do_not_meet() -> None:
         np.testing.assert_allclose(batch, each, rtol=1e-10)
 
 
+def test_large_sets_of_like_rows_are_what_few_rows_are() -> None:
+    """Six sets of hundreds of rows share a gain each; two rows of every tenth have one by themselves."""
+    drawn, of = readings(1200, seed=18, devices=3), np.arange(1200) % 3
+    noisy = drawn.noisy.copy()
+    noisy[::2, 1] = np.nan
+    found = Denoiser(NOISE_COV, BIAS_COV, output="mean+sd").fit(noisy, groups=of)
+    batch = found.transform(noisy, groups=of)
+    for i in range(0, 1200, 100):
+        few = slice(i, i + 2)
+        np.testing.assert_allclose(found.transform(noisy[few], groups=of[few]), batch[few], rtol=1e-10)
+
+
 @pytest.mark.parametrize("gaps", [0.0, 0.4])
 def test_one_by_one_is_what_the_incomplete_denoiser_predicts(gaps: float) -> None:
     noisy = with_gaps(readings(40, seed=10).noisy, gaps, 11)

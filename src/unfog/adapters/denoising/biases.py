@@ -6,11 +6,13 @@ known of its true context. Terms add up, device by device. A bias that walks tak
 of its device, as in `unfog.agents.denoise.drift`: its covariance grows by that of the step.
 """
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from unfog.adapters.denoising.joint import EXACT, Joint
 from unfog.adapters.denoising.told import Rows
 from unfog.agents.denoise.incomplete import Incomplete, Parameters, State
 from unfog.features import Context
@@ -18,8 +20,15 @@ from unfog.maths.arrays import Array, diagonal_matrix, matvec
 from unfog.model.knowledge import Knowledge
 
 CELLS = 2**21  # numbers of a batch of matrices that are made at once
-EXACT = 1e-12  # of a context's variance: the noise of a coordinate that is said to have none
 DENOISER = Incomplete()
+
+
+class Beliefs(NamedTuple):
+    """Of the biases of some devices."""
+
+    mean: Array  # (G, d)
+    cov: Array  # (G, d, d)
+    cross: Array  # (G, d, d)  covariance of the mean of contexts and the bias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +39,24 @@ class Biases:
     prior: State | None  # of a device that was never seen; None: there is no bias but the offset
     known: dict[Hashable, State]
     walk: Array | None = None  # (d, d)  covariance of a step
+    mean_cov: Array | None = None  # (d, d)  of the mean of contexts, where it was found together with biases
+    crosses: Mapping[Hashable, Array] = field(
+        default_factory=dict
+    )  # (d, d)  of that mean and a device's bias
+    cross: Array | None = None  # (d, d)  of that mean and the bias of a device that was never seen
+
+    def each(self, devices: Sequence[Hashable]) -> "Beliefs":
+        """What is believed of these."""
+        dim, count = self.offset.size, len(devices)
+        if self.prior is None:
+            none = np.zeros((count, dim, dim))
+            return Beliefs(np.broadcast_to(self.offset, (count, dim)), none, none)
+        states = [self.known.get(device, self.prior) for device in devices]
+        mean, cov = moments(State(*(np.stack(part) for part in zip(*states, strict=True))))
+        cross = np.zeros_like(cov)
+        if self.cross is not None:
+            cross = np.stack([self.crosses.get(device, self.cross) for device in devices])
+        return Beliefs(self.offset + mean, cov, cross)
 
     def of(self, device: Hashable) -> tuple[Array, Array]:
         """Mean (d,) and covariance (d, d) of a device's bias."""
@@ -43,6 +70,27 @@ def unseen(offset: Array, cov: Array | None, walk: Array | None = None) -> Biase
     """Before any reading."""
     prior = None if cov is None else _state(np.zeros_like(offset), cov)
     return Biases(offset=offset, prior=prior, known={}, walk=walk)
+
+
+def found(devices: Mapping[Hashable, int], joint: Joint, spread: Array | None) -> Biases:
+    """As they were found together with the mean of contexts.
+
+    Of one device alone nobody knows how far biases spread: a new one is taken for as large as that one.
+    """
+    dim = joint.bias.shape[1]
+    states = _state(joint.bias, (joint.bias_cov + joint.bias_cov.mT) / 2)
+    if spread is None:
+        prior = _state(joint.bias[0], joint.bias_cov[0] + np.diag(joint.bias[0] ** 2))
+    else:
+        prior = _state(joint.centre[dim:], joint.centre_cov[dim:, dim:] + spread)
+    return Biases(
+        offset=np.zeros(dim),
+        prior=prior,
+        known={device: State(*(part[i] for part in states)) for device, i in devices.items()},
+        mean_cov=joint.centre_cov[:dim, :dim],
+        crosses={device: joint.cross[i] for device, i in devices.items()},
+        cross=joint.cross[0] if spread is None else joint.centre_cov[:dim, dim:],
+    )
 
 
 def _state(mean: Array, cov: Array) -> State:

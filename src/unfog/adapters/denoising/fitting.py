@@ -1,9 +1,9 @@
 """What a channel is fitted to be, from what is told of it and from rows.
 
-What is told stands. Of the rest, pairs of readings and true contexts say the noise, the common part of the
-biases and how far biases spread (`unfog.model.calibration`); readings of several devices say how far biases
-spread, since contexts are of one law for all devices (`unfog.model.between`); and readings less their noise
-say the law of contexts (`moments.py`). A true context that is known stands in for its reading there.
+What is told stands. The rest is found from sums over all rows so far (`kept.py`): covariances first
+(`covariances.py`), then the mean of contexts and the biases of devices together (`joint.py`). So rows in
+pieces come to what all rows at once come to. Where the law of contexts, the noise and how far biases spread
+are all told, there is only a bias to learn, row by row, and no sum is kept; so is a bias that walks.
 
 A mean that is not told and a bias that all rows share cannot be told apart: then the bias counts as a part of
 the mean, and there is none to learn.
@@ -14,15 +14,21 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.adapters.denoising import biases as devices_biases
-from unfog.adapters.denoising import moments
 from unfog.adapters.denoising.biases import Biases
-from unfog.adapters.denoising.moments import Moments
+from unfog.adapters.denoising.covariances import covariances, merged, said_of, spread
+from unfog.adapters.denoising.joint import doubted, solved
+from unfog.adapters.denoising.kept import Kept, kept
 from unfog.adapters.denoising.told import Rows, Told
 from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.between import between
-from unfog.model.calibration import Calibration, calibrate
+
+
+class Noises(NamedTuple):
+    """Sums of the noises that were told row by row."""
+
+    both: Array  # (d, d)  rows that have both coordinates
+    total: Array  # (d, d)
 
 
 class Fitted(NamedTuple):
@@ -31,103 +37,105 @@ class Fitted(NamedTuple):
     law: Context  # of contexts
     noise: Array  # (d, d)  of a row whose noise is not told
     biases: Biases
-    moments: Moments | None  # of all rows so far; None where the law of contexts stays as it is
+    kept: Kept | None = None  # of all rows so far; None where the law of contexts and the noise stand
+    noises: Noises | None = None  # where these alone say what the noise of a row is like
 
 
-def fit(told: Told, rows: Rows) -> Fitted:
-    """From the first rows, which may be none where contexts are told."""
-    dim = rows.noisy.shape[1]
-    pairs = _calibrated(told, rows)
-    offset = pairs.bias if pairs is not None and told.bias_cov is None else np.zeros(dim)
-    noise = told.noise
-    if noise is None:
-        noise = np.zeros((dim, dim)) if pairs is None else pairs.noise_cov
-    aware = told.noise is not None or told.bias_cov is not None or pairs is not None
-    several = aware and len(rows.devices) > 1
-    pools = _pools(rows, noise, offset, several)
-    law = Context(
-        _mean(pools, several) if told.mean is None else told.mean,
-        moments.context_cov(list(pools.values())) if told.cov is None else told.cov,
-    )
-    shared = noise if noise.ndim == 2 else moments.noise_mean(list(pools.values()))
-    spread = _spread(told, pairs, pools, law.cov + shared, several)
-    known = devices_biases.unseen(offset, spread, told.walk)
-    known = devices_biases.learnt(known, law, noise, rows)
-    running = next(iter(pools.values())) if spread is None and len(pools) == 1 else None
-    return Fitted(law, shared, known, running)
+def fit(told: Told, rows: Rows, noise: Array | None) -> Fitted:
+    """From the first rows, which may be none where contexts are told; `noise` is what is told of these."""
+    if told.settled(noise):
+        return _first(told, rows, noise)
+    sums = kept(None, rows, noise)
+    found = _found(told, sums, rows)
+    if told.walk is None:
+        return found
+    # A bias that walks is followed through the rows in their order, with the law that they have in common.
+    spread = told.walk if told.bias_cov is None else told.bias_cov
+    walks = devices_biases.unseen(_known(told), spread, told.walk)
+    learnt = devices_biases.learnt(walks, found.law, found.noise if noise is None else noise, rows)
+    return Fitted(found.law, found.noise, learnt)
 
 
-def more(fitted: Fitted, told: Told, rows: Rows) -> Fitted:
-    """After more rows: biases are learnt on, or else the law of contexts is, as far as it is not told."""
-    noise = fitted.noise if told.noise is None else told.noise
-    if fitted.biases.prior is not None:
-        return fitted._replace(biases=devices_biases.learnt(fitted.biases, fitted.law, noise, rows))
-    if rows.true is not None:
-        allowed = "none, unless the first fit was told bias_cov and context_mean, or had true contexts too"
-        raise InputError("true", "there is no bias that they could speak of", allowed)
-    if fitted.moments is None:
-        return fitted
-    sums = moments.plus(fitted.moments, rows.noisy, noise)
-    law = Context(
-        sums.mean if told.mean is None else told.mean,
-        moments.context_cov([sums]) if told.cov is None else told.cov,
-    )
-    shared = fitted.noise if told.noise is None or told.noise.ndim == 2 else moments.noise_mean([sums])
-    return Fitted(law, shared, fitted.biases, sums)
+def more(fitted: Fitted, told: Told, rows: Rows, noise: Array | None) -> Fitted:
+    """After more rows."""
+    if fitted.kept is not None:
+        return _found(told, kept(fitted.kept, rows, noise), rows)
+    used = fitted.noise if noise is None else noise
+    learnt = devices_biases.learnt(fitted.biases, fitted.law, used, rows)
+    if noise is None or fitted.noises is None:
+        return fitted._replace(biases=learnt)
+    noises = Noises(*(old + new for old, new in zip(fitted.noises, _noises(rows, noise), strict=True)))
+    return Fitted(fitted.law, noises.total / np.maximum(noises.both, 1), learnt, None, noises)
 
 
-def _calibrated(told: Told, rows: Rows) -> Calibration | None:
-    """What pairs say, where there are any and something is not told."""
-    if rows.true is None or (told.noise is not None and told.bias_cov is not None):
-        return None
-    whole = np.isfinite(rows.noisy + rows.true).all(-1)
-    groups = rows.of if len(set(rows.of[whole].tolist())) > 1 else None
-    try:
-        return calibrate(rows.noisy, rows.true, groups=groups)
-    except InputError as error:
-        raise InputError("X" if error.field == "noisy" else error.field, error.value, error.allowed) from None
+def _first(told: Told, rows: Rows, noise: Array | None) -> Fitted:
+    """Where a bias is all that there is to learn."""
+    law, noises, shared = told.law, None, told.noise
+    if shared is None:
+        noises = _noises(rows, np.zeros_like(law.cov) if noise is None else noise)
+        shared = noises.total / np.maximum(noises.both, 1)
+    unseen = devices_biases.unseen(_known(told), told.bias_cov, told.walk)
+    learnt = devices_biases.learnt(unseen, law, shared if noise is None else noise, rows)
+    return Fitted(law, shared, learnt, None, noises)
 
 
-def _pools(rows: Rows, noise: Array, offset: Array, several: bool) -> dict[int, Moments]:
-    """Sums of the rows of each device, if kept apart; of those whose contexts are known, under -1."""
-    best, pool = rows.noisy - offset, rows.of if several else np.zeros(len(rows.of), np.intp)
-    if rows.true is not None:
-        hidden = np.isnan(rows.true)
-        best = np.where(hidden, best, rows.true)
-        noise = noise * (hidden[:, :, None] & hidden[:, None, :])
-        pool = np.where(hidden.any(-1), pool, -1)
-    centre = moments.middle(best)
-    if not len(pool):
-        return {0: moments.summed(best, noise, centre)}
-    return {
-        int(i): moments.summed(best[pool == i], noise[pool == i] if noise.ndim == 3 else noise, centre)
-        for i in np.unique(pool)
-    }
+def _noises(rows: Rows, noise: Array) -> Noises:
+    seen = (~np.isnan(rows.noisy)).astype(np.float64)
+    count = seen.T @ seen
+    return Noises(count, noise * count if noise.ndim == 2 else np.einsum("nj,nk,njk->jk", seen, seen, noise))
 
 
-def _mean(pools: dict[int, Moments], several: bool) -> Array:
-    """Of known contexts; else of devices, each as one, however often it reads; else of all rows."""
-    if several and -1 in pools:
-        return pools[-1].mean
-    counts = np.stack([np.diag(pool.both) for pool in pools.values()])
-    means = np.stack([pool.mean for pool in pools.values()])
-    weights = (counts > 0).astype(np.float64) if several else counts
-    centre = next(iter(pools.values())).centre
-    return centre + (weights * (means - centre)).sum(0) / np.maximum(weights.sum(0), 1)
+def _known(told: Told) -> Array:
+    return np.zeros(told.dim) if told.bias is None else told.bias
 
 
-def _spread(
-    told: Told, pairs: Calibration | None, pools: dict[int, Moments], cov: Array, several: bool
-) -> Array | None:
-    """The covariance of biases; None where there is no bias to learn."""
-    if told.walk is not None:
-        return told.walk if told.bias_cov is None else told.bias_cov
+def _found(told: Told, sums: Kept, rows: Rows) -> Fitted:
+    """What sums over all rows say."""
+    aware = told.noise is not None or told.bias_cov is not None or sums.truths or sums.apart
+    several = aware and len(sums.devices) > 1
+    used = sums if several else _as_one(sums)
+    covs = covariances(told, used, asked=rows.true is not None)
     if told.bias_cov is not None:
-        return told.bias_cov if several or told.mean is not None or -1 in pools else None
-    if pairs is not None:
-        return pairs.bias_cov
-    whole = [pool for i, pool in pools.items() if i >= 0 and np.diag(pool.both).all()]
-    if not several or len(whole) < 2:
-        return None
-    sizes = np.array([np.diag(pool.both).min() for pool in whole])
-    return between(np.stack([pool.mean for pool in whole]), float((1 / sizes).mean()), cov, 1 / sizes.sum())
+        wide = told.bias_cov if several or told.mean is not None or sums.truths else None
+    else:
+        wide = spread(told, used, covs) if several else None
+    flat = wide is None and not several and sums.truths and told.bias is None
+    if flat:
+        _check_shown(used)
+    if wide is None and not flat:
+        biases = devices_biases.unseen(_known(told), None)
+        return Fitted(Context(_mean(told, used), covs.context), covs.noise, biases, sums)
+    beta = told.bias
+    if beta is None and (told.bias_cov is not None or not used.shown.all()):
+        beta = np.zeros(told.dim)
+    mean = None if told.mean is None else told.mean - used.centre
+    joint = solved(said_of(used, covs), wide, mean, beta)
+    if covs.pairs is not None:
+        joint = doubted(joint, covs.pairs.doubt, covs.pairs.slopes * (mean is None))
+    law = Context(used.centre + joint.centre[: told.dim] if told.mean is None else told.mean, covs.context)
+    return Fitted(law, covs.noise, devices_biases.found(sums.devices, joint, wide), sums)
+
+
+def _as_one(sums: Kept) -> Kept:
+    """Of one device, if devices are not told apart."""
+    if len(sums.devices) < 2:
+        return sums
+    entries = sums.entries._replace(of=np.zeros_like(sums.entries.of))
+    return sums._replace(devices={None: 0}, entries=entries, sums=merged(sums.sums))
+
+
+def _mean(told: Told, used: Kept) -> Array:
+    """Of contexts, where there is no bias to learn: that of readings, less what is known of the bias."""
+    if told.mean is not None:
+        return told.mean
+    count, total = (np.diag(part.sum(0)) for part in (used.sums.both, used.sums.total))
+    return np.asarray(used.centre + total / np.maximum(count, 1) - _known(told))
+
+
+def _check_shown(used: Kept) -> None:
+    read = np.diag(used.sums.both.sum(0)) > 0
+    if not (used.shown & read).all():
+        column = int(np.argmin(used.shown & read))
+        what = "true context" if read[column] else "reading"
+        allowed = "some in each column, to find the bias from; or bias_cov told, or bias"
+        raise InputError("true", f"column {column} has no {what}", allowed)

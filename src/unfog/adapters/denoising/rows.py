@@ -4,24 +4,29 @@ With the bias of a row's device N(g, S), its noise N, and o the coordinates that
 
     c | x ~ N(m + G (x - m - g),  C - G C),   G = C E,   E = ((C + N + S)_oo)^-1, zero outside o,
 
-which is `unfog.agents.denoise.exact` (with gaps, `incomplete`) for one row. G is the same for all rows of one
-device that lost the same coordinates, unless rows have noises of their own: one small inverse for each such
-set of rows, and one product.
+which is `unfog.agents.denoise.exact` (with gaps, `incomplete`) for one row. Where the mean m was found
+together with the biases it has a covariance Q, and X with the bias: then C + Q stands for C, C + Q + X for
+the covariance of context and reading, and C + N + S + Q + X + X' for that of the reading. G is the same for
+all rows of one device that lost the same coordinates, unless rows have noises of their own: one small inverse
+for each such set of rows, and one product.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.adapters.denoising.biases import Biases
+from unfog.adapters.denoising.biases import Beliefs, Biases
+from unfog.adapters.denoising.patterns import codes
 from unfog.adapters.denoising.told import Rows
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.model.shrinkage import Shrinkage, masked_shrinkage, posterior_mean
+from unfog.model.shrinkage import Shrinkage, masked_inverse, masked_shrinkage, posterior_mean
+
+Shrinker = Callable[[Array, Any, Array], tuple[Shrinkage, Array]]
 
 CELLS = 2**16  # numbers of a batch of matrices that are made at once: they stay near the processor
-CODED = 40  # coordinates whose pattern of gaps is told by one whole number
+MANY = 32  # rows to a set for which a product of its own pays
 
 
 class Block(NamedTuple):
@@ -39,16 +44,30 @@ def blocks(law: Context, noise: Array, biases: Biases, given: Rows) -> Iterator[
     if biases.prior is None and not noise.any() and not biases.offset.any():
         yield from _filled(law, rows, lost)
         return
-    beliefs = [biases.of(device) for device in given.devices]
+    shrink = _shrinker(law, biases, biases.each(given.devices))
     if noise.ndim == 3:
-        yield from _each(law, noise, beliefs, rows, lost, of)
+        yield from _each(shrink, noise, rows, lost, of)
         return
-    for chosen, first in _alike(lost, of):
-        mean, cov = beliefs[of[first]]
-        mask = (~lost[first]).astype(np.float64)
-        shrunk = masked_shrinkage(law.mean, law.cov, noise + cov, mask)
-        found = _means(shrunk, rows[chosen], mean, lost[first])
-        yield Block(chosen, found, shrunk.cov)
+    sets = list(_alike(lost, of))
+    if len(sets) > max(1, len(rows) // MANY):
+        yield from _each(shrink, noise, rows, lost, of)
+        return
+    for chosen, first in sets:
+        shrunk, bias = shrink(noise, of[first], (~lost[first]).astype(np.float64))
+        yield Block(chosen, _means(shrunk, rows[chosen], bias, lost[first]), shrunk.cov)
+
+
+def _shrinker(law: Context, biases: Biases, beliefs: Beliefs) -> Shrinker:
+    """How readings of some noise, of these devices, with this mask are drawn in; and their biases."""
+    prior = law.cov if biases.mean_cov is None else law.cov + biases.mean_cov
+    cross = prior + beliefs.cross
+    reading = cross + beliefs.cov + beliefs.cross.mT
+
+    def shrink(noise: Array, of: Any, mask: Array) -> tuple[Shrinkage, Array]:
+        gain = cross[of] @ masked_inverse(reading[of] + noise, mask)
+        return Shrinkage(law.mean, gain, prior - gain @ cross[of].mT), beliefs.mean[of]
+
+    return shrink
 
 
 def _means(shrunk: Shrinkage, rows: Array, bias: Array, lost: Bools) -> Array:
@@ -66,18 +85,15 @@ def _filled(law: Context, rows: Array, lost: Bools) -> Iterator[Block]:
         yield Block(chosen, np.where(lost[first], found, rows[chosen]), shrunk.cov * gaps * gaps[:, None])
 
 
-def _each(
-    law: Context, noise: Array, beliefs: list[tuple[Array, Array]], rows: Array, lost: Bools, of: Ints
-) -> Iterator[Block]:
+def _each(shrink: Shrinker, noise: Array, rows: Array, lost: Bools, of: Ints) -> Iterator[Block]:
     """Each row with a gain of its own."""
-    means, covs = (np.stack(kind) for kind in zip(*beliefs, strict=True))
     size = max(1, CELLS // rows.shape[1] ** 2)
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
         mask = (~lost[part]).astype(np.float64)
-        shrunk = masked_shrinkage(law.mean, law.cov, noise[part] + covs[of[part]], mask)
-        filled = np.where(lost[part], law.mean, rows[part])
-        yield Block(part, posterior_mean(shrunk, filled, means[of[part]]), shrunk.cov)
+        shrunk, bias = shrink(noise[part] if noise.ndim == 3 else noise, of[part], mask)
+        filled = np.where(lost[part], shrunk.mean, rows[part])
+        yield Block(part, posterior_mean(shrunk, filled, bias), shrunk.cov)
 
 
 def _alike(lost: Bools, of: Ints) -> Iterator[tuple[Ints | slice, int]]:
@@ -86,15 +102,8 @@ def _alike(lost: Bools, of: Ints) -> Iterator[tuple[Ints | slice, int]]:
         if len(of):
             yield slice(None), 0
         return
-    codes = _codes(lost) * (of.max() + 1) + of
-    order = np.argsort(codes, kind="stable")
-    ends = np.flatnonzero(np.diff(codes[order])) + 1
+    sets = codes(lost) * (of.max() + 1) + of
+    order = np.argsort(sets, kind="stable")
+    ends = np.flatnonzero(np.diff(sets[order])) + 1
     for chosen in np.split(order, ends):
         yield chosen, int(chosen[0])
-
-
-def _codes(lost: Bools) -> Ints:
-    """A whole number for each pattern of gaps."""
-    if lost.shape[1] <= CODED:
-        return lost @ (1 << np.arange(lost.shape[1], dtype=np.intp))
-    return np.unique(lost, axis=0, return_inverse=True)[1].reshape(-1)

@@ -4,13 +4,14 @@ A noise is told once for all rows, or once a row: `noises` gives a covariance (d
 A coordinate that is measured without error has the variance zero.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from unfog import inputs
+from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints, diagonal_matrix
 
@@ -22,11 +23,25 @@ LEAST = 1e-15  # smallest eigenvalue of a correlation matrix that is not taken f
 class Told(NamedTuple):
     """What a caller says of the channel; None where it is to be found."""
 
-    noise: Array | None  # (d, d), or (n, d, d) for the rows at hand
+    noise: Array | None  # (d, d)
     bias_cov: Array | None  # (d, d)
     mean: Array | None  # (d,)
     cov: Array | None  # (d, d)
     walk: Array | None  # (d, d)
+    bias: Array | None  # (d,)  the mean of biases
+    dim: int
+
+    def settled(self, noise: Array | None) -> bool:
+        """Whether, with what is told of the noise of rows, a bias is all that there is to learn."""
+        parts = self.mean, self.cov, self.bias_cov, noise if self.noise is None else self.noise
+        return not any(part is None for part in parts)
+
+    @property
+    def law(self) -> Context:
+        """Of contexts, where it is told."""
+        if self.mean is None or self.cov is None:
+            raise InputError("context_mean", None, "the mean of contexts, and their covariance")
+        return Context(self.mean, self.cov)
 
 
 class Rows(NamedTuple):
@@ -43,7 +58,7 @@ def channel(settings: Mapping[str, Any], dim: int) -> Told:
     inputs.one_of("kind", settings["kind"], KINDS)
     inputs.one_of("output", settings["output"], OUTPUTS)
     inputs.count("draws", settings["draws"], most=10_000)
-    walk, mean, noise = settings["walk_cov"], settings["context_mean"], settings["noise_cov"]
+    walk, mean, noise, bias = (settings[name] for name in ("walk_cov", "context_mean", "noise_cov", "bias"))
     if (settings["kind"] == "drift") != (walk is not None):
         allowed = "the covariance of a step of the bias, for the kind drift; None for others"
         raise InputError("walk_cov", walk, allowed)
@@ -57,18 +72,26 @@ def channel(settings: Mapping[str, Any], dim: int) -> Told:
         None if mean is None else inputs.vector("context_mean", mean, dim),
         context_cov,
         walk_cov,
+        None if bias is None else inputs.vector("bias", bias, dim),
+        dim,
     )
 
 
 def noises(field: str, value: object, rows: int | None, dim: int) -> Array:
     """One covariance (d, d), or one for each of the rows (n, d, d), if there are any.
 
-    With as many rows as columns a square matrix is the covariance of all rows.
+    With as many rows as columns a square of numbers may mean either, and is refused.
     """
     allowed = f"a variance, {dim} variances or a covariance ({dim}, {dim}) for all rows"
     if rows is not None:
         allowed += f"; or one for each: ({rows}, {dim}) or ({rows}, {dim}, {dim})"
     given = inputs.numbers(field, value, allowed)
+    if given.ndim == 2 and given.shape == (rows, dim) and rows == dim > 1:
+        said = f"of shape {given.shape} is one covariance, or the variances of {rows} rows of {dim} columns"
+        clear = (
+            f"({rows}, {dim}, {dim}), a covariance for each row; a number or {dim} variances, for all rows"
+        )
+        raise InputError(field, said, clear)
     if given.ndim == 0 or given.shape == (dim,):
         found = np.diag(inputs.vector(field, value, dim))
     elif given.shape in ((dim, dim), (rows, dim, dim)):
@@ -139,12 +162,34 @@ def truths(true: npt.ArrayLike | None, like: Array) -> Array | None:
     if true is None:
         return None
     allowed = f"numbers of the shape of X, {like.shape}; NaN where the true context is not known"
-    try:
-        found = np.asarray(true, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("true", true, allowed) from None
+    found = _floats("true", true, allowed)
     if found.shape != like.shape:
         raise InputError("true", f"has shape {found.shape}", allowed)
     if (np.abs(found) > inputs.LARGEST).any():
         raise InputError("true", f"has a value beyond {inputs.LARGEST:g}", allowed)
     return found
+
+
+def reading(x: Any, names: Sequence[str] | None, allowed: str) -> Array:
+    """The numbers of one reading; where they have names, in the order of the names that were fitted."""
+    labels = x.keys() if isinstance(x, Mapping) else getattr(x, "index", None)
+    if isinstance(x, Mapping) and names is None:
+        raise InputError("x", x, f"{allowed}, in the order of the columns: none of them has a name")
+    if names is None or labels is None or callable(labels):
+        return _floats("x", x, allowed)
+    given = dict(zip(labels, x.values() if isinstance(x, Mapping) else x, strict=True))
+    if len(given) != len(names) or set(given) != set(names):
+        raise InputError(
+            "x", f"has {', '.join(map(str, labels))}", f"a number for each of {', '.join(names)}"
+        )
+    return _floats("x", [given[name] for name in names], allowed)
+
+
+def _floats(field: str, value: Any, allowed: str) -> Array:
+    """Numbers, NaN for those that are lost, in pandas' way of writing too."""
+    try:
+        if hasattr(value, "to_numpy"):
+            value = value.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(field, value, allowed) from None
