@@ -7,7 +7,7 @@ import numpy as np
 
 from unfog import inputs
 from unfog.evaluation import notes
-from unfog.evaluation.case import Case
+from unfog.evaluation.case import Case, Scores
 from unfog.evaluation.checks import fits
 from unfog.evaluation.estimators import ESTIMATORS
 from unfog.evaluation.intervals import Value, adaptive, value
@@ -81,27 +81,33 @@ def evaluated(
 
 def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: Tick) -> Found:
     log, table = scene.log, policy.table(tick)
-    forward = intervals == "adaptive" and policy.fixed
     chance = np.ones(log.rounds) if policy.drawn else log.probability
     # What was drawn needs no model: its surprises cancel, and no round is to be left out for want of one.
     ahead = Case(table, log.arm, log.reward, chance, lambda: scene.across if policy.drawn else scene.forward)
     across = Case(table, log.arm, log.reward, chance, lambda: scene.across)
-    time = adaptive(table, log.probabilities, ahead.weight) if forward else None
-    values, plain, rounds, said = dict[str, Value](), dict[str, Value](), dict[str, int](), list[str]()
+    time = _time(scene, policy, table) if intervals == "adaptive" else None
+    values, plain, gains = dict[str, Value](), dict[str, Value](), dict[str, Value]()
+    rounds, said = dict[str, int](), list[str]()
     for name in names:
         if name == REPLAY:
             values[name], rounds[name] = _replay(scene, policy, tick)
-            plain[name] = values[name]
+            plain[name], gains[name] = values[name], values[name].less(value(Scores(log.reward)))
             continue
         estimator = ESTIMATORS[name]
         by_all = estimator.scores(across)
         ours = by_all if name in MODELLED or intervals == "plain" else estimator.scores(ahead)
-        values[name] = value(ours, None if name in MODELLED else time)
+        weights = None if name in MODELLED else time
+        values[name] = value(ours, weights)
+        gains[name] = values[name].less(value(Scores(log.reward), weights))  # in the same rounds
         plain[name], rounds[name] = value(by_all), log.rounds
         said += [f"{policy.name}, {name}: {ours.note}."] if ours.note else []
-    return Found(
-        policy, values, plain, _gains(values, log.reward), rounds, said, *_rests(table, ahead.weight, scene)
-    )
+    return Found(policy, values, plain, gains, rounds, said, *_rests(table, ahead.weight, scene))
+
+
+def _time(scene: Scene, policy: Policy, table: Array) -> Array | None:
+    """Weights of time; none for a policy that changes itself, whose value is over the whole log."""
+    known = scene.log.probabilities
+    return adaptive(table, known) if policy.fixed and not policy.drawn and known is not None else None
 
 
 def _replay(scene: Scene, policy: Policy, tick: Tick) -> tuple[Value, int]:
@@ -111,20 +117,10 @@ def _replay(scene: Scene, policy: Policy, tick: Tick) -> tuple[Value, int]:
     return found.value(scene.log.reward), len(found.accepted)
 
 
-def _gains(values: dict[str, Value], reward: Array) -> dict[str, Value]:
-    """Over what was earned, paired round by round."""
-    n, mean = len(reward), float(reward.mean())
-    moved = (reward - mean) / n
-    earned = Value(mean, float(np.sqrt((moved**2).sum())), moved)
-    return {name: one.less(earned) for name, one in values.items()}
-
-
 def _rests(table: Array, weight: Array, scene: Scene) -> tuple[float, float, float, Value]:
     """Effective rounds, the largest weight, the share of rounds without support, the mean weight."""
     squares = float((weight**2).sum())
     effective = float(weight.sum()) ** 2 / squares if squares else 0.0
     support = scene.log.support
     without = np.nan if support is None else float(((table > 0) & ~support).any(axis=1).mean())
-    n, mean = len(weight), float(weight.mean())
-    moved = (weight - mean) / n
-    return effective, float(weight.max()), without, Value(mean, float(np.sqrt((moved**2).sum())), moved)
+    return effective, float(weight.max()), without, value(Scores(weight))

@@ -14,6 +14,8 @@ rounds would have done in earlier ones, which a log cannot answer; here v is the
 
 over the stretch before, which is as foreseeable, and close as long as a logger changes slowly. The value is
 then a mean over time with these weights: the same thing, if contexts come from the same law all the time.
+Where only the probability of the drawn arm is known, all that is left is w^2 of the few rounds that match,
+which says too little of v: then h = 1.
 """
 
 from typing import NamedTuple
@@ -72,16 +74,10 @@ def value(scores: Scores, time: Array | None = None) -> Value:
     return Value(mean, float(np.sqrt((moved**2).sum())), moved)
 
 
-def adaptive(policy: Array, probabilities: Array | None, weight: Array) -> Array:
-    """Weights of time for a policy (n, K); from the logger's probabilities (n, K), or if these are not known
-    from the weights w (n,) that there were, which is rougher.
-    """
-    n = len(weight)
-    if probabilities is None:
-        square = weight**2
-    else:
-        nothing = np.zeros_like(policy)
-        square = np.divide(policy**2, probabilities, out=nothing, where=probabilities > 0).sum(axis=1)
+def adaptive(policy: Array, probabilities: Array) -> Array:
+    """Weights of time (n,) for a policy (n, K), from the logger's probabilities (n, K)."""
+    n, nothing = len(policy), np.zeros_like(policy)
+    square = np.divide(policy**2, probabilities, out=nothing, where=probabilities > 0).sum(axis=1)
     size = max(SHORTEST, -(-n // STRETCHES))
     starts = np.arange(0, n, size)
     means = np.add.reduceat(square, starts) / np.diff([*starts, n])

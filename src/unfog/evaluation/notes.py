@@ -24,11 +24,15 @@ ADAPTIVE = (
     " alike, and models know only what came before. The value is a mean over time with these weights."
 )
 LEARNING = (
-    "Agents are valued as the log teaches them, from all of its rounds, over the whole of it; replay lets"
-    " each live from its own choices, in as many rounds as come out like them."
+    "Agents are valued as the log teaches them, from all of its rounds, over the whole of it, all rounds"
+    " weighed alike; replay lets each live from its own choices, in as many rounds as come out like them."
+)
+ALONE = (
+    "Intervals are for loggers that may have learnt: models know only what came before. All rounds weigh"
+    " alike, since the log has the probability of the drawn arm alone; those of all arms would allow better."
 )
 FEW = 100  # effective rounds
-FAR = 4.0  # standard errors of the mean weight from 1: chance alone gives one in 15,000
+FAR = 1 - 1 / 15_000  # the level at which the mean weight is not 1
 
 
 def all_of(
@@ -36,25 +40,28 @@ def all_of(
 ) -> list[str]:
     """In the order in which they matter."""
     said = [f"Careful: {fit.sentence}" for fit in fits if not fit.fits]
+    if scene.suspicion:
+        said.append(f"Careful: {scene.suspicion} So models go by readings alone, where truth would mislead.")
     said += [note for one in found for note in _careful(one)]
     said += [*scene.log.notes, NOISE]
     if {"dr", "dm", "switch"} & {*names} or any(one.policy.name.startswith("fitted") for one in found):
         said.append(scene.about_channel)
     said += [DIRECT] if "dm" in names else []
-    said += [ADAPTIVE] if intervals == "adaptive" else []
+    if intervals == "adaptive" and any(one.policy.fixed for one in found):
+        said.append(ALONE if scene.log.probabilities is None else ADAPTIVE)
     said += [LEARNING] if any(not one.policy.fixed for one in found) else []
     return said + [note for one in found for note in one.notes]
 
 
 def _careful(one: "Found") -> list[str]:
     """Where a policy is hardly seen in the log."""
-    name, said = one.policy.name, []
+    name, said, (low, high) = one.policy.name, list[str](), one.weight.interval(FAR)
     if one.unsupported > 0:
         said.append(
             f"Careful: {name} takes arms that could not be drawn, in {one.unsupported:.1%} of rounds."
             " What these would have been paid, no log can say."
         )
-    elif abs(one.weight.mean - 1) > FAR * one.weight.se:
+    elif one.weight.se > 0 and not low <= 1 <= high:
         said.append(
             f"Careful: weights of {name} average {one.weight.mean:.3f} ± {one.weight.se:.3f}, not 1. Either"
             " probabilities are wrong, or it takes arms that were never drawn."

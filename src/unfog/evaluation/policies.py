@@ -1,6 +1,6 @@
 """Policies by what a caller names them: each says with which probability it takes every arm in every round.
 
-    logger            what was done, as it was done
+    logger            what was done: the arms that were drawn
     uniform           all arms that there were, evenly
     always:send       one arm
     fitted            the arm that a model of rewards through the denoiser likes best, cross-fitted
@@ -9,7 +9,8 @@
     {"mine": rule}    a function of noisy contexts (n, d) to probabilities (n, K), or to arms (n,)
     {"mine": table}   probabilities (n, K), or arms (n,)
 
-All but the last two choose from the arms that there were in a round.
+Arms of a rule are names, or whole numbers: places from 0, unless arms are called by whole numbers themselves.
+uniform, fitted and agents choose from the arms that there were in a round.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -82,7 +83,7 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
         "fitted-noisy": lambda _: liked(noisy_model(scene), log),
     }
     if rule == "logger":
-        return Policy(name, lambda _: _logger(log), drawn=log.probabilities is None)
+        return Policy(name, lambda _: _ones(log.arm, log), drawn=True)
     if rule in plain:
         return Policy(name, plain[rule])
     if rule.startswith(ALWAYS):
@@ -92,14 +93,6 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
         return Policy(name, lambda _: _ones(np.full(log.rounds, log.arms.index(arm)), log))
     learner = pupil(rule, scene)
     return Policy(name, lambda tick: taught(learner, tick), learner)
-
-
-def _logger(log: Log) -> Array:
-    """What was done; where not all probabilities are known, the arms drawn.
-
-    To guess the other probabilities from that of the arm drawn would make them hang on the draw.
-    """
-    return _ones(log.arm, log) if log.probabilities is None else log.probabilities
 
 
 def _uniform(log: Log) -> Array:
@@ -134,22 +127,25 @@ def _checked(name: str, rule: Any, log: Log) -> Array:
     """What a caller's function or table says, if it is what it should be."""
     field = f"policies.{name}"
     given = np.asarray(rule(log.noisy) if callable(rule) else rule)
-    if given.dtype.kind in "OU" and given.shape == (log.rounds,):
-        unknown = [arm for arm in given.tolist() if arm not in log.arms]
-        if unknown:
-            raise InputError(field, unknown[0], f"arms: {', '.join(log.arms)}")
-        return _ones([log.arms.index(arm) for arm in given.tolist()], log)
-    if given.dtype.kind in "iu" and given.shape == (log.rounds,):
-        bad = (given < 0) | (given >= len(log.arms))
-        if bad.any():
-            row = int(bad.argmax())
-            raise InputError(f"{field}, round {row}", int(given[row]), f"arms from 0 to {len(log.arms) - 1}")
-        return _ones(given, log)
+    if given.dtype.kind in "OUiu" and given.shape == (log.rounds,):
+        return _ones(_places(field, given, log), log)
     table = numbers(field, given, RULE)
     if table.shape != (log.rounds, len(log.arms)):
         raise InputError(field, f"has shape {table.shape}", f"shape {(log.rounds, len(log.arms))}: {RULE}")
     _refuse_table(field, table)
     return table
+
+
+def _places(field: str, given: Any, log: Log) -> list[int]:
+    """Of arms that are told by name; whole numbers are places, unless arms have such names."""
+    by_place = given.dtype.kind in "iu" and not any(name.isdecimal() for name in log.arms)
+    known = {i if by_place else name: i for i, name in enumerate(log.arms)}
+    told = given.tolist() if by_place else [str(one) for one in given.tolist()]
+    for row, one in enumerate(told, 1):
+        if one not in known:
+            allowed = f"arms from 0 to {len(log.arms) - 1}" if by_place else f"arms: {', '.join(log.arms)}"
+            raise InputError(f"{field}, row {row}", one, allowed)
+    return [known[one] for one in told]
 
 
 def _refuse_table(field: str, table: Array) -> None:
@@ -158,4 +154,4 @@ def _refuse_table(field: str, table: Array) -> None:
     if bad.any():
         row = int(bad.argmax())
         shown = ", ".join(f"{x:g}" for x in table[row][:8])
-        raise InputError(f"{field}, round {row}", shown, "probabilities from 0 to 1 that sum to 1")
+        raise InputError(f"{field}, row {row + 1}", shown, "probabilities from 0 to 1 that sum to 1")

@@ -11,6 +11,8 @@ from unfog.evaluation.model import Data, Model, fit, in_parts, rows_of, solved, 
 from unfog.evaluation.sums import Sums
 from unfog.maths.arrays import Array
 
+FEW = 5  # rounds whose mean is taken for that of rewards; those before do not count
+
 
 class Predicted(NamedTuple):
     """Of all rounds, each from a model of others."""
@@ -25,10 +27,12 @@ class Predicted(NamedTuple):
         return np.vecdot(policy, self.rewards)
 
     @property
-    def fitted(self) -> Array:
-        """One for rounds of which a model speaks that has seen others, zero for the rest: (n,)."""
-        said = [np.full(len(fold.test), float(len(fold.train) > 0)) for fold in self.folds]
-        return np.concat(said)
+    def counts(self) -> Array:
+        """Zero for the first few rounds, of which nothing can be said from the past, one for others: (n,)."""
+        found = np.ones(len(self.rewards))
+        if not len(self.folds[0].train):
+            found[: min(FEW, len(found) - 1)] = 0.0
+        return found
 
     def asked(self, contexts: Believed) -> Array:
         """What the same models say of other beliefs about the contexts: (n, K)."""
@@ -68,8 +72,18 @@ def predicted(data: Data, folds: list[Fold]) -> Predicted:
     """Fold by fold."""
     alike = data.contexts.alike
     models = _by_blocks(data, folds) if alike else [fit(data, fold.train) for fold in folds]
-    parts = [model.predict(data, fold.test) for fold, model in zip(folds, models, strict=True)]
+    parts = [
+        model.predict(data, fold.test) if len(fold.train) else _mean_so_far(data, fold)
+        for fold, model in zip(folds, models, strict=True)
+    ]
     return Predicted(np.concat(parts), data, folds, models)
+
+
+def _mean_so_far(data: Data, fold: Fold) -> Array:
+    """For the first rounds, before there is a model: the mean of rewards before each, whatever the arm."""
+    before = np.cumsum(data.reward[fold.test]) - data.reward[fold.test]
+    mean = before / np.maximum(np.arange(len(fold.test)), 1)
+    return np.repeat(mean[:, None], data.features.arms, axis=1)
 
 
 def _by_blocks(data: Data, folds: list[Fold]) -> list[Model]:

@@ -22,7 +22,6 @@ class Replayed(NamedTuple):
     """The rounds that count."""
 
     accepted: Ints  # (rounds,)  which
-    share: float  # c
 
     def value(self, reward: Array) -> Value:
         """The mean of their rewards."""
@@ -48,4 +47,4 @@ def replayed(one: Pupil, tick: Tick = silent) -> Replayed:
         if int(one.agent.chooser.choose(considered.view, normals.next()[0])[0]) == log.arm[number]:
             accepted.append(number)
             life.learn(considered, number)
-    return Replayed(np.array(accepted, np.intp), least)
+    return Replayed(np.array(accepted, np.intp))

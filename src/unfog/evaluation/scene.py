@@ -15,17 +15,19 @@ from unfog.evaluation.contexts import Believed, believed, seen, units_of
 from unfog.evaluation.log import Log
 from unfog.evaluation.model import Data
 from unfog.evaluation.predicted import Predicted, predicted
+from unfog.evaluation.revealing import suspicion
 from unfog.features import FeatureMap
 from unfog.features.named import builder, check_map
 from unfog.features.per_arm import PerArm
-from unfog.inputs import InputError
-from unfog.maths.arrays import Array
+from unfog.inputs import InputError, numbers
+from unfog.maths.arrays import Array, pick
 from unfog.model.calibration import calibrate
 from unfog.model.channel import Channel, Units
 from unfog.model.channel import channel as told_channel
 from unfog.model.subset import calibrate_subset
 
 ENOUGH = 10  # pairs for each number that is to be found of a channel
+AS_THEY_ARE = "No channel is told{}: the model of rewards takes readings as they are."
 
 
 class Scene:
@@ -52,13 +54,22 @@ class Scene:
 
     @cached_property
     def contexts(self) -> Believed:
-        """What is believed of the context of every round."""
-        return believed(self.channel, self.log, own=self.own)
+        """What is believed of the context of every round, true contexts included if they may be used."""
+        return self.seen if self.suspicion else believed(self.channel, self.log, own=self.own)
 
     @cached_property
     def seen(self) -> Believed:
         """What a policy can know of it, from the noisy context of the round."""
-        return self.contexts if self.log.true is None else seen(self.channel, self.log, own=self.own)
+        return seen(self.channel, self.log, own=self.own)
+
+    @cached_property
+    def suspicion(self) -> str:
+        """Why true contexts are not used in the rounds they belong to; empty where they are."""
+        if self.log.true is None or self.channel is None:
+            return ""
+        data = Data(self.features, self.seen, self.log.arm, self.log.reward)
+        by_readings = predicted(data, list(folds.across(self.log.rounds)))
+        return suspicion(self.log, self.log.reward - pick(by_readings.rewards, self.log.arm))
 
     @cached_property
     def data(self) -> Data:
@@ -86,9 +97,10 @@ def _features(features: Any, actions: Any, log: Log) -> FeatureMap:
             )
         given: Array = np.zeros((number, d))
     else:
-        given = np.asarray(actions, dtype=np.float64)
-        if len(given) != number:
-            raise InputError("actions", f"{len(given)} rows", f"one for each of the {number} arms")
+        allowed = f"numbers, a row for each of the {number} arms"
+        given = numbers("actions", actions, allowed)
+        if given.ndim < 2 or len(given) != number:
+            raise InputError("actions", f"numbers of shape {given.shape}", allowed)
     make = builder(features)
     check_map(lambda: make(given), number, d)
     return make(given)
@@ -98,12 +110,21 @@ def _channel(told: Any, log: Log) -> tuple[Channel | None, str]:
     """The channel, and where it comes from."""
     if told is not None:
         return told_channel(told, log.coordinates), "The channel is the one that was told."
-    known = int((log.known() & ~np.isnan(log.noisy).any(axis=1)).sum())
-    d = len(log.coordinates)
+    if log.channel is not None:
+        return told_channel(log.channel, log.coordinates), "The channel is the one that the log tells."
+    if log.true is None:
+        return None, AS_THEY_ARE.format("")
+    known, d = int((log.known() & ~np.isnan(log.noisy).any(axis=1)).sum()), len(log.coordinates)
     if known < ENOUGH * d * (d + 3):
-        few = f" ({known} rounds have a whole true context, too few to find one)" if known else ""
-        return None, f"No channel is told{few}: the model of rewards takes readings as they are."
-    true = np.full_like(log.noisy, np.nan) if log.true is None else log.true
+        few = f", and {known} rounds have a whole true context and a whole reading, too few to find one"
+        return None, AS_THEY_ARE.format(few)
     several = log.unit is not None and len(np.unique(log.unit[log.known()])) > 1
-    found = calibrate(log.noisy, true, groups=log.unit) if several else calibrate_subset(log.noisy, true)
+    try:
+        found = (
+            calibrate(log.noisy, log.true, groups=log.unit)
+            if several
+            else calibrate_subset(log.noisy, log.true)
+        )
+    except InputError as error:
+        return None, AS_THEY_ARE.format(f", and none can be found from true contexts ({error})")
     return found.channel, f"The channel is found from {known} rounds whose true context is known."

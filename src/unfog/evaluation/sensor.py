@@ -5,8 +5,9 @@ it earns (evaluation/estimators). At level l the noise has the covariance (1 + l
 arm that the model of rewards likes best for a context denoised with that; at l = 0 this is the sensor as it
 is. What is read off at l = -1 is the value with a perfect sensor, at l = -1/2 with one of half the variance.
 
-The ladder: readings taken for the truth, denoised, a perfect sensor; and where true contexts are known, the
-policy that sees them, on those rounds alone. That is as valid as any other policy: the arm was drawn from the
+The ladder: readings taken for the truth, denoised, a perfect sensor; and in rounds whose true context is
+known denoised ones again, and the policy that sees the truth. Such rounds may differ from others, so that
+these two rungs go with each other. A policy of the truth is as valid as any other: the arm was drawn from the
 noisy context, and given that has nothing to do with the true one.
 """
 
@@ -41,13 +42,13 @@ AS_IT_IS = (LEVELS == 0).astype(float)
 READ = np.array([-1.0, -0.75, -0.5, -0.25])  # levels that are read off
 DRAWS = 20  # of noise that is added to each round
 LEAST = 200  # rounds with a true context
+THERE = "denoised, known"  # the rung of denoised contexts in the rounds whose truth is known
 
 
 class Sensor(NamedTuple):
     """What was found, for one sensor or all of them."""
 
     which: str  # a coordinate, or ""
-    levels: Array  # (L,)
     values: list[Jackknifed]  # at these
     read: dict[str, list[Jackknifed]]  # by curve, at READ
     worth: dict[str, list[Jackknifed]]  # by curve: the same, less the value at level 0
@@ -82,7 +83,7 @@ def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
         read[name] = [_combined(weights, scores) for weights in told]
         worth[name] = [_combined(weights - AS_IT_IS, scores) for weights in told]
     by_model = _combined(np.stack([slope(one[: len(LEVELS)]) for one in curves]), scores)
-    return Sensor(which, LEVELS, [jackknife(row) for row in scores], read, worth, by_model)
+    return Sensor(which, [jackknife(row) for row in scores], read, worth, by_model)
 
 
 def _curves(scene: Scene, channel: Channel, extra: Array) -> Array:
@@ -145,6 +146,8 @@ def ladder(scene: Scene) -> list[Rung]:
     ]
     known = np.flatnonzero(scene.log.known())
     if len(known) >= LEAST and scene.log.true is not None and scene.channel is not None:
+        there = scored(scene, liked(scene.across.asked(scene.seen), scene.log))[known]
+        found.append(Rung(THERE, jackknife(there), len(known)))
         nothing = np.zeros((1, *scene.channel.noise_cov.shape))
         inside = scene.units(scene.channel).inside(np.nan_to_num(scene.log.true))
         truth = Believed(inside, np.zeros(n, np.intp), nothing)

@@ -2,8 +2,9 @@
 
 It sees every round in order: it says with which probabilities it would have taken each arm, is then told the
 arm that was drawn and what it was paid, and goes on. These probabilities hang on the past alone, so that
-every estimator can weigh them. What is valued is the agent as the log teaches it: its own choices would have
-taught it other things, which is what replay.py is for.
+every estimator can weigh them; but for the units of rewards, and of readings without a channel, which are
+those of the whole log (evaluation/pupil.py). What is valued is the agent as the log teaches it: its own
+choices would have taught it other things, which is what replay.py is for.
 """
 
 from collections.abc import Callable

@@ -14,8 +14,8 @@ from matplotlib.ticker import MaxNLocator
 
 from unfog.look import COLOURS, DASHES, STYLE
 
-BLUE, ORANGE, BLACK, GREEN, RED = (COLOURS[i] for i in (0, 1, 2, 3, 6))
-RUNGS = {"naive": ORANGE, "denoised": BLUE, "perfect": RED, "true": GREEN}
+BLUE, ORANGE, BLACK, GREEN, SKY, RED = (COLOURS[i] for i in (0, 1, 2, 3, 5, 6))
+RUNGS = {"naive": ORANGE, "denoised": BLUE, "perfect": RED, "denoised, known": SKY, "true": GREEN}
 NAME = 34  # letters of a line of a policy's name
 ACROSS = 3  # panels beside each other
 

@@ -14,8 +14,9 @@ import numpy as np
 from unfog import inputs
 from unfog.evaluation.log import Log
 from unfog.evaluation.read import Columns
+from unfog.evaluation.readings import misfits
 from unfog.evaluation.scene import ENOUGH, Scene
-from unfog.evaluation.sensor import DRAWS, LEVELS, READ, Rung, Sensor, ladder, own_noise, sensor
+from unfog.evaluation.sensor import DRAWS, LEAST, LEVELS, READ, Rung, Sensor, ladder, own_noise, sensor
 from unfog.evaluation.simex import CURVES, STRETCHES, Jackknifed
 from unfog.evaluation.taught import Tick, silent
 from unfog.inputs import InputError, count
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 ALL, EACH = "all", "each"
 CURVE, CAREFUL = CURVES[0], "quadratic"  # of the answer: that of the model, if it fits; else this one
 FAR = 3.0  # standard errors of the slope from 1: chance alone gives one in 370
+VAGUE = 0.5  # standard error of the slope from which on the log does not say whether the curve fits
 STEPS = 1 + DRAWS * (len(LEVELS) - 1)  # of progress, for each sensor
 EXTRAPOLATED = (
     "Values at level 0 and above are measured: noise is added to logged contexts, and a policy of these is a"
@@ -36,6 +38,7 @@ EXTRAPOLATED = (
     " are those of the log, and do not know whether the curve is right: see what the other curves say."
 )
 ALONE = "A sensor alone: the part of its noise that the others do not share is taken away, and theirs stays."
+KNOWN = "The rungs where the truth is known are of those rounds alone, which may differ from the others."
 Part = tuple[list[str], Array]
 
 
@@ -154,14 +157,22 @@ def curve_of(one: Sensor) -> str:
     return CURVE if abs(one.slope.mean - 1) <= FAR * one.slope.se else CAREFUL
 
 
-def _said(one: Sensor) -> str:
-    """Why the curve of the model is not believed."""
-    return (
+def _said(one: Sensor) -> list[str]:
+    """Why the curve of the model is not believed, or cannot be judged."""
+    if curve_of(one) == CURVE:
+        vague = (
+            f"Careful, {one.which or ALL}: this log does not say whether values change with noise as the"
+            f" channel and the model of rewards say (factor {one.slope.mean:.2f} ± {one.slope.se:.2f}). The"
+            " answer rests on them."
+        )
+        return [vague] if one.slope.se > VAGUE else []
+    wrong = (
         f"Careful, {one.which or ALL}: with more noise, values change {one.slope.mean:.2f} ±"
         f" {one.slope.se:.2f} times as fast as the channel and the model of rewards say. One of these is"
         f" wrong, so the answer is that of the {CAREFUL} curve. With a right channel that one says too"
         " little."
     )
+    return [wrong]
 
 
 def _own_share(scene: Scene, which: str) -> float:
@@ -174,8 +185,10 @@ def _own_share(scene: Scene, which: str) -> float:
 
 def _attributes(scene: Scene, level: float, found: list[Sensor]) -> dict[str, Any]:
     log = scene.log
-    careful = [_said(one) for one in found if curve_of(one) != CURVE]
+    assert scene.channel is not None  # else nothing was found
+    careful = [said for one in found for said in _said(one)] + misfits(scene.channel, log)
     alone = [ALONE] if len(found) > 1 else []
+    known = [KNOWN] if int(log.known().sum()) >= LEAST else []
     return {
         "source": log.source,
         "rounds": log.rounds,
@@ -184,5 +197,5 @@ def _attributes(scene: Scene, level: float, found: list[Sensor]) -> dict[str, An
         "interval": level,
         "seed": scene.seed,
         "channel": scene.about_channel,
-        "notes": [*careful, *log.notes, EXTRAPOLATED, *alone, scene.about_channel],
+        "notes": [*careful, *log.notes, EXTRAPOLATED, *alone, scene.about_channel, *known],
     }

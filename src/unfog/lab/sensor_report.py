@@ -14,6 +14,7 @@ RUNGS = {
     "naive": "naive: readings taken for the truth",
     "denoised": "denoised",
     "perfect": "perfect sensor, extrapolated",
+    "denoised, known": "denoised, where the truth is known",
     "true": "true contexts, where known",
 }
 SHOWN = ("value", "worth")  # each with its own number of digits

@@ -3,9 +3,8 @@
 
     num = sum over arms of pi q + w (r - q(a))
 
-Right where probabilities are, however bad the model is; the better the model, the less variance. Rounds of
-which no model can speak, since none came before them, do not count: without one they would vary with the size
-of rewards, and a few of them would decide.
+Right where probabilities are, however bad the model is; the better the model, the less variance. Where models
+know the past alone, the first few rounds have none and do not count: they would vary with the size of rewards.
 """
 
 from dataclasses import dataclass
@@ -22,5 +21,5 @@ class DoublyRobust:
 
     def scores(self, case: Case) -> Scores:
         """The model and its weighed surprises."""
-        score, told = case.baseline + case.weight * case.surprise, case.predicted.fitted
-        return Scores(score) if told.all() or not told.any() else Scores(told * score, told)
+        score, counts = case.baseline + case.weight * case.surprise, case.predicted.counts
+        return Scores(score) if counts.all() else Scores(counts * score, counts)
