@@ -79,12 +79,12 @@ def test_the_table_fits_a_terminal_and_says_what_json_says(capsys: Capture) -> N
     one = facts["policies"]["fitted"]
     dr = one["estimators"]["dr"]
     half, gain = (dr["high"] - dr["low"]) / 2, (dr["gain_high"] - dr["gain_low"]) / 2
-    value, more = plus_minus(dr["value"], half, 2), plus_minus(dr["gain"], gain, 2, "+")
+    value, more = plus_minus(dr["value"], half, 3), plus_minus(dr["gain"], gain, 3, "+")
     shown = f"fitted {value} {more} {one['effective']:.0f}"
     squeezed = [" ".join(line.split()) for line in out.splitlines()]
     assert any(line.startswith(shown) for line in squeezed)
     dm = one["estimators"]["dm"]
-    assert any(line.endswith(plus_minus(dm["value"], (dm["high"] - dm["low"]) / 2, 2)) for line in squeezed)
+    assert any(line.endswith(plus_minus(dm["value"], (dm["high"] - dm["low"]) / 2, 3)) for line in squeezed)
     for note in facts["notes"]:
         assert note in " ".join(out.replace("\n- ", "\n").split())
 
@@ -148,7 +148,7 @@ def test_what_a_better_sensor_is_worth(capsys: Capture) -> None:
     facts = facts_of(capsys, *WALKS, *words, "--alone", "sleep")
     found = facts["sensor"]
     assert list(found["sensors"]) == ["all", "sleep"]
-    assert list(found["ladder"]) == ["naive", "denoised", "perfect", "true"]
+    assert list(found["ladder"]) == ["naive", "denoised", "perfect", "denoised, known", "true"]
     assert found["ladder"]["true"]["ladder_rounds"] == 300
     assert len(facts["figures"]) == 6
     code, out, _ = unfog(capsys, *WALKS, *words[:-1], "channel.toml", "--sensor", "--alone", "sleep")

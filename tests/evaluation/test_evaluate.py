@@ -40,7 +40,8 @@ def test_adaptive_values_are_weighed_over_time_with_models_of_the_past() -> None
     found = evaluated(scene, {"mine": policy}, estimators="dr,snips,dm")
     ahead = Case(policy, log.arm, log.reward, log.probability, lambda: scene.forward)
     across = Case(policy, log.arm, log.reward, log.probability, lambda: scene.across)
-    time = adaptive(policy, log.probabilities, ahead.weight)
+    assert log.probabilities is not None
+    time = adaptive(policy, log.probabilities)
     expected = {
         "dr": value(ESTIMATORS["dr"].scores(ahead), time),
         "snips": value(ESTIMATORS["snips"].scores(ahead), time),

@@ -22,7 +22,7 @@ def table(given: Any, scene: Scene | None = None) -> Array:
 
 
 def test_plain_ones() -> None:
-    np.testing.assert_array_equal(table("logger"), LOG.probabilities)
+    np.testing.assert_array_equal(table("logger"), np.eye(3)[LOG.arm])
     np.testing.assert_allclose(table("uniform"), 1 / 3)
     np.testing.assert_array_equal(table("always:b"), np.tile([0.0, 1.0, 0.0], (30, 1)))
     assert [one.name for one in policies("logger, uniform", Scene(LOG))] == ["logger", "uniform"]
@@ -37,11 +37,13 @@ def test_arms_that_were_not_there_are_not_taken() -> None:
         assert table(name, scene)[:, liked].max() == 0
 
 
-def test_a_logger_of_which_one_probability_is_known_took_what_it_took() -> None:
-    (one,) = policies("logger", Scene(LOG._replace(probabilities=None)))
-    assert one.drawn
-    np.testing.assert_array_equal(one.table(silent), np.eye(3)[LOG.arm])
-    assert not policies("logger", Scene(LOG))[0].drawn
+def test_whole_numbers_are_names_where_arms_have_such_names() -> None:
+    """Else they are places from 0."""
+    scene = Scene(LOG._replace(arms=("1", "2", "10")), WORLD.channel)
+    arms = np.array([1, 2, 10])[LOG.arm]
+    np.testing.assert_array_equal(table({"mine": arms}, scene), np.eye(3)[LOG.arm])
+    with pytest.raises(InputError, match=r"^policies.mine, row 1: 0; allowed: arms: 1, 2, 10"):
+        table({"mine": np.zeros(30, int)}, scene)
 
 
 def test_fitted_takes_the_arm_that_pays_best_by_what_can_be_seen() -> None:
@@ -85,12 +87,12 @@ SHORT = np.full((30, 3), 0.3)
         ("nobody", r"^policies: no agent is called 'nobody'; "),
         ("oracle", r"^policies: 'oracle' is told the bias; "),
         ({"": "logger"}, r"^policies: ; allowed: names"),
-        ({"mine": BAD}, r"^policies.mine, round 4: '?0.5, 0.6, -0.1'?; allowed: probabilities from 0 to 1"),
-        ({"mine": SHORT}, r"^policies.mine, round 0: "),
+        ({"mine": BAD}, r"^policies.mine, row 5: '?0.5, 0.6, -0.1'?; allowed: probabilities from 0 to 1"),
+        ({"mine": SHORT}, r"^policies.mine, row 1: "),
         ({"mine": BAD[:, :2]}, r"^policies.mine: has shape \(30, 2\); allowed: shape \(30, 3\)"),
         ({"mine": lambda noisy: noisy[:3]}, r"^policies.mine: has shape \(3, 2\); "),
-        ({"mine": np.full(30, 3)}, r"^policies.mine, round 0: 3; allowed: arms from 0 to 2"),
-        ({"mine": ["a"] * 29 + ["z"]}, r"^policies.mine: '?z'?; allowed: arms: a, b, c"),
+        ({"mine": np.full(30, 3)}, r"^policies.mine, row 1: 3; allowed: arms from 0 to 2"),
+        ({"mine": ["a"] * 29 + ["z"]}, r"^policies.mine, row 30: '?z'?; allowed: arms: a, b, c"),
         ({"mine": np.full((30, 3), np.nan)}, r"^policies.mine"),
     ],
 )

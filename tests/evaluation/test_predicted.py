@@ -41,6 +41,15 @@ def test_what_it_says_of_its_own_contexts_is_what_it_said() -> None:
     world = World()
     scene = Scene(world.log(103, 2), world.channel)
     np.testing.assert_array_equal(scene.across.asked(scene.contexts), scene.across.rewards)
-    assert scene.across.fitted.all()
+    assert scene.across.counts.all()
+
+
+def test_before_there_is_a_model_the_past_mean_stands_in() -> None:
+    """In the first block of `forward`; its first five rounds do not count."""
+    world = World()
+    log = world.log(103, 2)
+    forward = Scene(log, world.channel).forward
     first = next(iter(folds.forward(103))).test
-    np.testing.assert_array_equal(np.flatnonzero(scene.forward.fitted == 0), first)
+    expected = np.array([[log.reward[:t].mean()] * len(log.arms) for t in first[1:]])
+    np.testing.assert_allclose(forward.rewards[first[1:]], expected)
+    np.testing.assert_array_equal(np.flatnonzero(forward.counts == 0), np.arange(5))

@@ -69,7 +69,7 @@ def test_a_replayed_agent_earns_what_it_earns_when_it_plays() -> None:
 
 def test_its_value_is_the_mean_of_what_counts_with_its_error() -> None:
     reward = np.array([1.0, 5.0, 2.0, 9.0, 3.0])
-    found = Replayed(np.array([0, 2, 4]), 0.3).value(reward)
+    found = Replayed(np.array([0, 2, 4])).value(reward)
     np.testing.assert_allclose(found.mean, 2.0)
     np.testing.assert_allclose(found.se, np.std([1.0, 2.0, 3.0]) / np.sqrt(3))
-    assert np.isnan(Replayed(np.array([1]), 0.3).value(reward).mean)
+    assert np.isnan(Replayed(np.array([1])).value(reward).mean)

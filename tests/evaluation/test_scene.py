@@ -33,7 +33,10 @@ def test_with_few_true_contexts_readings_are_taken_as_they_are_and_it_is_said() 
     ("told", "words"),
     [
         ({"features": "product"}, r"^actions: None; allowed: numbers for each of the 3 arms"),
-        ({"features": "product", "actions": np.ones((2, 2))}, r"^actions: 2 rows; allowed: one for each of"),
+        (
+            {"features": "product", "actions": np.ones((2, 2))},
+            r"^actions: numbers of shape .2, 2.; ",
+        ),
         ({"features": "nothing", "actions": np.ones((3, 2))}, r"^features: 'nothing'; "),
         ({"channel": 5}, r"^channel: 5; "),
         ({"channel": {"context_mean": [0.0, 0.0]}}, r"^channel.context_cov: None; "),

@@ -135,8 +135,8 @@ def test_the_ladder_goes_up() -> None:
     """
     log = WORLD.log(4000, 6, shown=0.5)
     rungs = {rung.name: rung for rung in ladder(Scene(log, certain(WORLD.channel)))}
-    assert list(rungs) == ["naive", "denoised", "true"]
-    for name, level in (("denoised", 0.0), ("true", -1.0)):
+    assert list(rungs) == ["naive", "denoised", "denoised, known", "true"]
+    for name, level in (("denoised", 0.0), ("denoised, known", 0.0), ("true", -1.0)):
         rung = rungs[name]
         assert abs(rung.found.mean - worth(WORLD, level)) < 4 * rung.found.se
     assert rungs["true"].rounds == int(log.known().sum())

@@ -34,9 +34,9 @@ def test_all_that_was_found_is_there() -> None:
             np.testing.assert_allclose(own["expected_se"].sel(curve=curve), [w.se for w in one.read[curve]])
         np.testing.assert_allclose([own["slope"], own["slope_se"]], one.slope)
     rungs = ladder(scene)
-    assert found["rung"].values.tolist() == ["naive", "denoised", "perfect", "true"]
-    np.testing.assert_allclose(found["ladder"].values[[0, 1, 3]], [rung.found.mean for rung in rungs])
-    assert found["ladder_rounds"].values.tolist() == [600, 600, 600, 250]
+    assert found["rung"].values.tolist() == ["naive", "denoised", "perfect", "denoised, known", "true"]
+    np.testing.assert_allclose(found["ladder"].values[[0, 1, 3, 4]], [rung.found.mean for rung in rungs])
+    assert found["ladder_rounds"].values.tolist() == [600, 600, 600, 250, 250]
     reach = (found["value_high"] - found["value"]) / found["value_se"]
     np.testing.assert_allclose(reach, 1.676551, rtol=1e-6)  # Student's t, 49 degrees of freedom
 
@@ -70,7 +70,7 @@ def test_a_channel_that_is_wrong_is_told() -> None:
 
 @pytest.mark.parametrize(("slope", "curve"), [(1.29, "model"), (1.31, "quadratic"), (0.69, "quadratic")])
 def test_the_curve_of_the_model_is_believed_up_to_three_errors(slope: float, curve: str) -> None:
-    assert curve_of(Sensor("", np.zeros(1), [], {}, {}, Jackknifed(slope, 0.1))) == curve
+    assert curve_of(Sensor("", [], {}, {}, Jackknifed(slope, 0.1))) == curve
 
 
 def test_names_of_sensors() -> None:

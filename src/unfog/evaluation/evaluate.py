@@ -100,7 +100,7 @@ def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: T
         values[name] = value(ours, weights)
         gains[name] = values[name].less(value(Scores(log.reward), weights))  # in the same rounds
         plain[name], rounds[name] = value(by_all), log.rounds
-        said += [f"{policy.name}, {name}: {ours.note}."] if ours.note else []
+        said += [f"{policy.name}, {name}: {ours.note}."] if ours.note and not policy.drawn else []
     return Found(policy, values, plain, gains, rounds, said, *_rests(table, ahead.weight, scene))
 
 

@@ -4,7 +4,7 @@
     num = sum over arms of pi q + w (r - q(a))
 
 Right where probabilities are, however bad the model is; the better the model, the less variance. Where models
-know the past alone, the first few rounds have none and do not count: they would vary with the size of rewards.
+know the past alone, the first few rounds have none and do not count: they would vary with rewards' size.
 """
 
 from dataclasses import dataclass
