@@ -56,6 +56,27 @@ def test_adaptive_values_are_weighed_over_time_with_models_of_the_past() -> None
     np.testing.assert_allclose([plain["value"].item(), found["plain_value"][0, 0]], both)
 
 
+def test_gains_are_over_what_was_earned_in_the_same_rounds() -> None:
+    """Rounds that weigh more in a value weigh more in what was earned, too."""
+    log = WORLD.log(600, 2)
+    policy = WORLD.policy(log.noisy)
+    found = evaluated(Scene(log, WORLD.channel), {"mine": policy}, estimators="snips")
+    assert log.probabilities is not None
+    time = adaptive(policy, log.probabilities)
+    earned = (time * log.reward).sum() / time.sum()
+    assert abs(earned - log.reward.mean()) > 1e-4
+    np.testing.assert_allclose(found["gain"].item(), found["value"].item() - earned)
+
+
+def test_with_one_probability_known_all_rounds_weigh_alike() -> None:
+    """Else a stretch in which no round matched would weigh many times as much as others."""
+    log = WORLD.log(600, 2)._replace(probabilities=None)
+    scene, policy = Scene(log, WORLD.channel), WORLD.policy(log.noisy)
+    found = evaluated(scene, {"mine": policy}, estimators="snips,ips")
+    np.testing.assert_allclose(found["value"], found["plain_value"])
+    assert any("drawn arm alone" in note for note in found.attrs["notes"])
+
+
 def extremes() -> list[tuple[str, Log]]:
     log = WORLD.log(40, 3)
     law = np.tile([1.0, 0.0, 0.0], (40, 1))
