@@ -1,4 +1,4 @@
-"""contextualbandits behind a denoiser, in the environment of the benchmark's peers where it is not in ours."""
+"""contextualbandits behind a denoiser, in the environment of the benchmark's peers if not in ours."""
 
 import os
 import subprocess
@@ -25,8 +25,7 @@ def python() -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["LinUCB", "LinTS", "BootstrappedUCB", "SeparateClassifiers"])
-def test_every_verb_is_given_denoised_contexts(name: str, python: str) -> None:
+def test_every_verb_is_given_denoised_contexts(python: str) -> None:
     where = {**os.environ, "PYTHONPATH": str(Path(unfog.__file__).parents[1])}
-    done = subprocess.run([python, str(SCRIPT), name], env=where, capture_output=True, text=True)
+    done = subprocess.run([python, str(SCRIPT)], env=where, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

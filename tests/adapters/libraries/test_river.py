@@ -39,7 +39,8 @@ def test_a_clone_starts_anew_behind_the_denoiser() -> None:
     policy, by_hand = wrapped(), denoiser()
     fresh = policy.clone()
     denoised = [dict(enumerate(by_hand.transform_one([*c.values()]).tolist())) for c in contexts]
-    seen, alone = [], bandit.LinUCBDisjoint(seed=1)
+    alone: Any = bandit.LinUCBDisjoint(seed=1)
+    seen = []
     for noisy, clean in zip(contexts, denoised, strict=True):
         seen.append(alone.pull(ARMS, clean))
         alone.update(seen[-1], clean, noisy[0] * (seen[-1] - 1))
@@ -71,7 +72,8 @@ class ByHand:
     """A policy that sees denoised contexts alone."""
 
     def __init__(self) -> None:
-        self.policy, self.denoiser = bandit.LinUCBDisjoint(seed=1), denoiser()
+        self.policy: Any = bandit.LinUCBDisjoint(seed=1)
+        self.denoiser = denoiser()
 
     def clone(self) -> "ByHand":
         return ByHand()

@@ -10,7 +10,7 @@ together with all others of its kind. A verb that starts afresh from a whole his
 were learnt from before: for them, too, is kept what was decided on.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -91,17 +91,17 @@ class Contexts:
             if one is not None and self.waiting.take(row, one.is_):
                 self.learnt.add(row, one)
 
-    def _undecided(self, row: Array, said: Said, number: int) -> list[Decision | None]:
+    def _undecided(self, row: Array, said: Said, number: int) -> Sequence[Decision | None]:
         line = (one for one in self.waiting.line(row) if one.asked and one.said.key() == said.key())
         return list(islice(line, number))
 
-    def _latest(self, row: Array, said: Said, number: int) -> list[Decision | None]:
+    def _latest(self, row: Array, said: Said, number: int) -> Sequence[Decision | None]:
         return [one for one in self.waiting.line(row) if one.said.key() == said.key()][-number:]
 
-    def _first(self, row: Array, said: Said, number: int) -> list[Decision | None]:
+    def _first(self, row: Array, said: Said, number: int) -> Sequence[Decision | None]:
         return list(islice((one for one in self.waiting.line(row) if said.agrees(one.said)), number))
 
-    def _history(self, row: Array, said: Said, number: int) -> list[Decision | None]:
+    def _history(self, row: Array, said: Said, number: int) -> Sequence[Decision | None]:
         """What waits comes last in a history, and before it what was learnt from last."""
         waiting = self._first(row, said, number)
         past = [one for one in self.learnt.line(row) if said.agrees(one.said)]
@@ -151,7 +151,8 @@ class Contexts:
         return np.asarray(self.denoiser.transform(DataFrame(rows, columns=names), **options), float)
 
 
-Choose = Callable[[Array, Said, int], list[Decision | None]]  # a reading, what is said, how often it is there
+# What to take for a reading of which this is said, and which is there so many times.
+Choose = Callable[[Array, Said, int], Sequence[Decision | None]]
 
 
 def _matched(rows: Array, said: list[Said], choose: Choose) -> list[Decision | None]:

@@ -57,9 +57,9 @@ class River(Wrapped[Names]):
 
 def wrapped(bandit: Any, names: Names) -> River:
     """A policy that asks for contexts."""
-    [policy] = [kind for kind in type(bandit).__mro__ if kind.__name__ == "ContextualPolicy"] or [None]
-    if policy is None:
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in type(bandit).__mro__}
+    if "ContextualPolicy" not in kinds:
         allowed = "a contextual policy of river, such as river.bandit.LinUCBDisjoint"
         raise InputError("bandit", type(bandit).__name__, allowed)
-    policy.register(River)
+    kinds["ContextualPolicy"].register(River)
     return River(bandit, names)
