@@ -22,9 +22,9 @@ RETIRED: dict[str, list[str]] = {
     "online": ['FORMER = {"online": "adf"}  # names that specs and results of older versions hold'],
     "pull": [  # the verb of river and of bayesianbandits
         "def pull(self, X: Any, *, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:",
-        'return self.bandit.pull(self.way.decide("X", X, noise_cov, groups), **options)',
+        "return self.bandit.pull(rows, **options)",
         "def pull(self, arm_ids: Any, context: Any, *, noise_cov: Any = None, group: Any = None) -> Any:",
-        "return self.bandit.pull(arm_ids, context=self.way.decide(context, noise_cov, group))",
+        "return self.bandit.pull(arm_ids, context=denoised)",
         "def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]",
         "arm = rival.pull(list(range(playing.action_space.n)), context)",
     ],

@@ -64,7 +64,7 @@ def test_over_many_trials_regret_agrees_within_its_error() -> None:
 
 def test_an_environment_can_be_read_again_and_tells_no_truth() -> None:
     problem = replace(random_problem(6), missing=0.3)
-    world = CobaEnvironment(problem, rounds=40, seed=5)
+    world = CobaEnvironment(problem, rounds=40, seed=5, mark_lost=False)
     first, second = list(world.read()), list(world.read())
     assert first == second
     assert len(first) == 40
@@ -164,6 +164,49 @@ def test_actions_may_be_fewer_and_in_any_order() -> None:
         learner.learn(tuple(noisy), action, float(noisy[0]), chance, **more)
 
 
+def test_contexts_by_name_are_in_the_order_of_the_problem() -> None:
+    """Whatever the order of a context; one of a single number may come as it is."""
+    by_name = CobaLearner("gaps", fixed(), coordinates=["x", "y", "z"], seed=1)
+    by_number, plain = (CobaLearner("gaps", fixed(), seed=1) for _ in range(2))
+    for row in readings(10).tolist():
+        x, y, _ = row
+        chances = [
+            [learner.score(context, list("pqrs"), arm) for arm in "pqrs"]
+            for learner, context in (
+                (by_name, {"y": y, "x": x}),
+                (by_number, {2: None, 0: x, 1: y}),
+                (plain, (x, y, None)),
+            )
+        ]
+        assert chances[0] == chances[1] == chances[2]
+    with pytest.raises(unfog.InputError, match=r"^context: x; allowed: the names 0, 1, 2"):
+        plain.predict({"x": 1.0}, list("pqrs"))
+    with pytest.raises(unfog.InputError, match=r"^coordinates: .*3 different names"):
+        CobaLearner("gaps", fixed(), coordinates=["x"])
+    one = unfog.GaussianProblem(dim=1, actions=2, features="per_arm")
+    assert CobaLearner("unfog", one).predict(1.5, ["p", "q"])[0] in ("p", "q")
+
+
+def test_actions_may_be_dicts() -> None:
+    learner, offered = CobaLearner("alg1", fixed(), seed=1), [{"dose": d, "by": ["mouth"]} for d in range(4)]
+    taken = [learner.predict(tuple(row), offered)[0] for row in readings(20).tolist()]
+    assert all(action in offered for action in taken)
+    assert len({action["dose"] for action in taken}) > 1
+
+
+def test_lost_coordinates_reach_the_agent() -> None:
+    """The regret that the lab has, in a world that loses some."""
+    problem = replace(fixed(), missing=0.4)
+    with pytest.raises(
+        unfog.InputError, match=r"^mark_lost: missing; allowed: True: lost coordinates are nan"
+    ):
+        CobaEnvironment(problem)
+    curves = simulate(problem, ["gaps"], rounds=80, trials=1, seed=6, points=1)
+    world = CobaEnvironment(problem, rounds=80, seed=6, mark_lost=True)
+    found = regrets([world], [CobaLearner("gaps", problem, seed=6)])
+    np.testing.assert_allclose(found[0, 0], curves.values["regret"][0, 0, -1], rtol=0, atol=80 * ROUNDED)
+
+
 def test_what_coba_cannot_carry_is_refused() -> None:
     with pytest.raises(unfog.InputError, match="coba knows no units"):
         CobaEnvironment(replace(fixed(), units=3))
@@ -179,3 +222,7 @@ def test_what_coba_cannot_carry_is_refused() -> None:
         learner.predict((0.0, 0.0, 0.0), ["p", "t"])
     with pytest.raises(unfog.InputError, match=r"^context: .*3 numbers"):
         learner.predict((0.0, 0.0), ["p", "q", "r", "s"])
+    with pytest.raises(unfog.InputError, match=r"^context: .*3 numbers"):
+        learner.predict(1.5, ["p", "q", "r", "s"])
+    with pytest.raises(unfog.InputError, match=r"^log: \[1, 2\]; allowed: a log, as unfog.evaluation"):
+        CobaLog([1, 2])  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """Environments of gymnasium: its own checker, the lab's numbers, and no truth in `info`."""
 
 import os
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -190,6 +191,41 @@ def test_an_episode_is_a_horizon() -> None:
     assert np.array_equal(first, again)
 
 
+def test_all_that_its_space_holds_is_an_action() -> None:
+    one, other = (Env(random_problem(2), rounds=3) for _ in range(2))
+    one.reset(seed=1)
+    other.reset(seed=1)
+    for action in (np.array(5), np.int32(2), np.array(0, np.int8)):
+        assert one.action_space.contains(action)
+        assert one.step(action)[1] == other.step(int(action))[1]
+
+
+def test_options_that_it_does_not_know_change_nothing() -> None:
+    env = Env(random_problem(2), rounds=3)
+    env.reset(seed=1)
+    with pytest.raises(unfog.InputError, match=r"^options: trail; allowed: trial alone"):
+        env.reset(seed=2, options={"trail": 3})
+    assert (
+        env.reset(options={})[0].tolist()
+        == Env(random_problem(2)).reset(seed=1, options={"trial": 1})[0].tolist()
+    )
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "bernoulli"])
+def test_an_episode_goes_on_in_another_process(kind: str) -> None:
+    make = unfog.GaussianProblem if kind == "gaussian" else unfog.LogisticProblem
+    env = Env(make(dim=2, actions=3, features="per_arm", missing=0.3, late=2), rounds=150, reveal=True)
+    env.reset(seed=4)
+    for t in range(70):
+        env.step(t % 3)
+    other = pickle.loads(pickle.dumps(env))  # noqa: S301
+    for t in range(80):
+        (noisy, *paid, info), (same, *also, told) = env.step(t % 3), other.step(t % 3)
+        assert np.array_equal(noisy, same)
+        assert paid == also
+        assert list(_numbers(info)) == list(_numbers(told))
+
+
 def test_without_a_seed_worlds_differ() -> None:
     problem = random_problem(2)
     assert not np.array_equal(Env(problem).reset()[0], Env(problem).reset()[0])
@@ -218,7 +254,7 @@ def test_environments_side_by_side() -> None:
 def test_what_cannot_be_played_is_refused() -> None:
     env = Env(random_problem(2))
     env.reset(seed=0)
-    for action in (6, -1, 1.5, True):
+    for action in (6, -1, 1.5, True, np.array(6), np.array([1]), np.array(1.0)):
         with pytest.raises(unfog.InputError, match=r"^action: .*at least 0 and at most 5"):
             env.step(action)
     with pytest.raises(unfog.InputError, match=r"^rounds: 0"):

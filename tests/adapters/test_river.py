@@ -1,5 +1,7 @@
 """River's verbs: the arms of the lab, contexts by name, rewards late or of another arm."""
 
+import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from river import bandit
 
 import unfog
+from tests.adapters.loop import played
 from tests.adapters.test_agent import fixed, readings
 from unfog.adapters.agent import Decider
 from unfog.adapters.gymnasium import Env
@@ -63,7 +66,52 @@ def test_rewards_find_their_decision_late() -> None:
         for place, noisy in ((1, two), (0, one)):
             decider.learn(choices[place], float(noisy[1]))
             policy.update(arms[place], dict(enumerate(noisy)), float(noisy[1]))
-    assert policy._open == {}
+    assert len(policy._waiting) == 0
+
+
+def test_equal_readings_are_rewarded_in_the_order_of_their_decisions() -> None:
+    policy, decider = RiverPolicy("unfog", fixed(), seed=2), Decider("unfog", fixed(), seed=2)
+    noisy = readings(1)[0]
+    choices = [decider.decide(noisy) for _ in range(6)]
+    arms = [policy.pull([*range(4)], dict(enumerate(noisy))) for _ in range(6)]
+    for t, (arm, choice) in enumerate(zip(arms, choices, strict=True)):
+        assert arm == choice.arm
+        policy.update(arm, dict(enumerate(noisy)), float(t))
+        decider.learn(choice, float(t))
+    found, wanted = policy._decider._mind.theta(), decider._mind.theta()
+    np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-12)
+
+
+def test_a_reward_that_is_refused_may_come_again() -> None:
+    policy, context = RiverPolicy("unfog", fixed()), {0: 1.0, 1: 2.0, 2: 3.0}
+    policy.pull([0, 1], context)
+    with pytest.raises(unfog.InputError, match=r"^reward: nan"):
+        policy.update(0, context, float("nan"))
+    with pytest.raises(unfog.InputError, match=r"^reward: missing; allowed: a number"):
+        policy.update(0, context)
+    assert len(policy._waiting) == 1
+
+
+def test_the_oldest_decision_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unfog.adapters.river.WAITING", 3)
+    policy = RiverPolicy("unfog", fixed())
+    for value in (1.0, 2.0, 1.0, 2.0):
+        policy.pull([0, 1], {0: value, 1: 0.0, 2: 0.0})
+    waiting = [len(list(policy._waiting.line(np.array([value, 0.0, 0.0])))) for value in (1.0, 2.0)]
+    assert waiting == [1, 2]
+
+
+def test_lost_coordinates_reach_the_agent() -> None:
+    """The regret that the lab has, in a world that loses some."""
+    problem = replace(fixed(), missing=0.4)
+    rows = list(
+        evaluate([RiverPolicy("gaps", problem, seed=4)], Env(problem, rounds=80), n_episodes=1, seed=5)
+    )
+    env, decider = Env(problem, rounds=80), Decider("gaps", problem, seed=4)
+    noisy, info = env.reset(seed=random.Random(5).randint(0, 2**32))
+    arms, regret = played(env, decider, noisy, info)
+    assert [row["arm"] for row in rows] == arms
+    assert sum(row["regret"] for row in rows) == pytest.approx(regret[-1])
 
 
 def test_a_reading_is_observed_once_whoever_chose() -> None:
@@ -149,7 +197,7 @@ def test_what_no_policy_can_do_is_refused() -> None:
     policy = RiverPolicy("unfog", fixed(), arms=list("abcd"), coordinates=NAMES)
     with pytest.raises(unfog.InputError, match=r"^arm: e; allowed: a, b, c, d"):
         policy.pull(["e"], {"x": 1.0})
-    with pytest.raises(unfog.InputError, match=r"^context: w; allowed: x, y, z"):
+    with pytest.raises(unfog.InputError, match=r"^context: w; allowed: the names x, y, z"):
         policy.pull(["a"], {"w": 1.0})
     with pytest.raises(unfog.InputError, match=r"^context: None; allowed: a dict"):
         policy.pull(["a"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import unfog
-from tests.adapters.libraries.players import ARMS, NAMES, PLAYERS, as_it_is
+from tests.adapters.libraries.players import LIBRARIES, as_it_is, behind
 from unfog.adapters import wrap
 from unfog.adapters.sklearn import Denoiser
 from unfog.adapters.wrap import library_of
@@ -19,13 +19,16 @@ MEAN = np.array([18.0, 0.5, -4.0])
 COV = np.array([[9.0, 1.2, -2.0], [1.2, 0.8, 0.3], [-2.0, 0.3, 4.0]])
 NOISE = np.array([[4.0, 0.4, 1.0], [0.4, 0.5, -0.2], [1.0, -0.2, 2.0]])
 THETA = np.array([[1.0, 0.1, -1.0, 0.3], [2.0, -0.1, 1.0, 0.0], [-1.0, 0.1, 0.5, -0.4]])
+ARMS = ["heat", "wait", "vent"]
+NAMES = ["temperature", "rain", "wind"]
 ROUNDS = 60
 
 
-@pytest.fixture(params=list(PLAYERS))
-def player(request: pytest.FixtureRequest) -> Any:
-    pytest.importorskip(request.param, reason=f"{request.param} is not installed")
-    return PLAYERS[request.param]
+@pytest.fixture(params=list(LIBRARIES))
+def library(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    pytest.importorskip(name, reason=f"{name} is not installed")
+    return name
 
 
 @pytest.fixture
@@ -37,34 +40,31 @@ def denoiser(**options: Any) -> Denoiser:
     return Denoiser(NOISE, 0.5 * COV, MEAN, COV, **options)
 
 
-def played(player: Any, shown: Array, told: list[dict[str, Any]] | None = None) -> list[str]:
+def played(player: Any, shown: Array) -> list[int]:
     """What it decides when it is shown these contexts, and is paid the same whoever shows them."""
     source, arms = np.random.default_rng(8), []
-    for row, about in zip(shown, told or [{}] * len(shown), strict=True):
-        arms.append(player.decide(row, **about))
-        paid = THETA[ARMS.index(arms[-1])] @ [1.0, *source.multivariate_normal(MEAN, COV)]
-        player.update(row, arms[-1], float(paid) / 10)
+    for row in shown:
+        arms.append(player.decide(row))
+        player.update(row, arms[-1], float(THETA[arms[-1]] @ [1.0, *source.multivariate_normal(MEAN, COV)]))
     return arms
 
 
-def test_a_denoiser_told_nothing_changes_no_decision(player: Any, readings: Array) -> None:
-    nothing = Denoiser().fit(readings[:40])
-    alone = played(player(as_it_is), readings)
-    assert played(player(lambda bandit, **options: wrap(bandit, nothing, **options)), readings) == alone
-    assert set(alone) == set(ARMS)
+def test_a_denoiser_told_nothing_changes_no_decision(library: str, readings: Array) -> None:
+    found = played(as_it_is(library), readings)
+    assert played(behind(library, Denoiser().fit(readings[:40])), readings) == found
+    assert len(set(found)) == 3
 
 
-def test_the_library_is_given_what_the_denoiser_says(player: Any, readings: Array) -> None:
+def test_the_library_is_given_what_the_denoiser_says(library: str, readings: Array) -> None:
     """By hand: predict, then observe, once a round; lost readings and their precision included."""
     told = [{"noise_cov": (1 + 8 * (t % 2)) * NOISE, "group": "ab"[t % 3 > 0]} for t in range(ROUNDS)]
     readings[::5, 1] = np.nan
     readings[::7, 0] = np.nan
     by_hand = denoiser()
     denoised = [by_hand.transform_one(row, **about) for row, about in zip(readings, told, strict=True)]
-    right = played(player(as_it_is), np.array(denoised))
-    wrapped = player(lambda bandit, **options: wrap(bandit, denoiser(), **options))
-    assert played(wrapped, readings, told) == right
-    assert right != played(player(as_it_is), np.where(np.isnan(readings), MEAN, readings))
+    right = played(as_it_is(library), np.array(denoised))
+    assert played(behind(library, denoiser(), told), readings) == right
+    assert right != played(as_it_is(library), np.where(np.isnan(readings), MEAN, readings))
 
 
 def test_rewards_that_come_late_meet_what_was_decided_on(readings: Array) -> None:
@@ -204,7 +204,7 @@ class Same:
     def transform(self, rows): return rows
     def transform_one(self, row): return row
 before = set(sys.modules)
-wrap(LinUCBDisjoint(), Same()).pull([0, 1], {"x": 1.0})
+wrap(LinUCBDisjoint(), Same(), names=["x"]).pull([0, 1], {"x": 1.0})
 others = {"mabwiser", "bayesianbandits", "contextualbandits", "vowpalwabbit", "sklearn", "pandas"}
 print(sorted(others & (set(sys.modules) - before)))
 """

@@ -11,12 +11,13 @@ cannot do without true contexts are refused, and those that know of time take ro
 logs and regret are in adapters/coba_worlds.py.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from unfog import inputs
+from unfog.adapters import by_name
 from unfog.adapters.agent import Choice, Decider, features_of
 from unfog.adapters.coba_worlds import CobaEnvironment, CobaLog, CobaRegret
 from unfog.adapters.missing import explained
@@ -35,7 +36,9 @@ class CobaLearner(Learner):  # type: ignore[misc]
     """An agent that is told the laws of a problem. Coordinates that are None or not a number were lost.
 
     Arms are told apart by their actions: `arms` in the order of the problem, or else those of the first
-    interaction. Where a problem draws its actions, features are made of the actions that coba shows.
+    interaction. Where a problem draws its actions, features are made of the actions that coba shows. Where
+    contexts have names, `coordinates` are those names in the order of the problem; one that is missing in a
+    context was lost.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class CobaLearner(Learner):  # type: ignore[misc]
         problem: Problem,
         *,
         arms: Sequence[Any] | None = None,
+        coordinates: Sequence[Hashable] | None = None,
         seed: int = 0,
         trial: int = 0,
     ) -> None:
@@ -51,6 +55,8 @@ class CobaLearner(Learner):  # type: ignore[misc]
         inputs.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
         self.agent, self.problem, self.arms = agent, problem, arms
         self.seed, self.trial = seed, trial
+        dim = len(problem.knowledge().context_mean)
+        self.coordinates = by_name.named("coordinates", coordinates, dim, "the problem")
         self._decider: Decider | None = None
         self._place: dict[Any, int] = {}
         if "actions" not in problem.truth_draws():  # refuse at once what can be refused at once
@@ -65,7 +71,7 @@ class CobaLearner(Learner):  # type: ignore[misc]
     def predict(self, context: Any, actions: Sequence[Any]) -> tuple[Any, float, dict[str, Choice]]:
         """An action, its probability, and the decision, which coba hands back with the reward."""
         places = self._places(context, actions)
-        choice = self._ready(actions).decide(_numbers(context), arms=places)
+        choice = self._ready(actions).decide(self._numbers(context), arms=places)
         return actions[places.index(choice.arm)], choice.probability, {"choice": choice}
 
     def learn(  # the probability is coba's to pass on, and no agent of ours needs it
@@ -81,13 +87,13 @@ class CobaLearner(Learner):  # type: ignore[misc]
             if self._decider is None and self.arms is None:
                 raise InputError("arms", "missing", "the actions in order: coba shows a logged one alone")
             place = self._places(context, [action])[0]
-            choice = self._ready([action]).follow(_numbers(context), place)
+            choice = self._ready([action]).follow(self._numbers(context), place)
         self._ready([action]).learn(choice, reward)
 
     def score(self, context: Any, actions: Sequence[Any], action: Any) -> float:
         """The probability with which `predict` would take an action."""
         places = self._places(context, actions)
-        chances = self._ready(actions).probabilities(_numbers(context), arms=places)
+        chances = self._ready(actions).probabilities(self._numbers(context), arms=places)
         return float(chances[self._places(context, [action])[0]])
 
     def _ready(self, actions: Sequence[Any]) -> Decider:
@@ -115,13 +121,17 @@ class CobaLearner(Learner):  # type: ignore[misc]
         except KeyError as error:
             raise InputError("actions", error.args[0], f"{', '.join(map(str, self._place))}") from None
 
-
-def _numbers(context: Any) -> Array:
-    """A noisy context from a tuple, or from a mapping in the order of its keys."""
-    values = context.values() if isinstance(context, Mapping) else context
-    return np.asarray([np.nan if x is None else x for x in np.atleast_1d(list(values))], float)
+    def _numbers(self, context: Any) -> Array:
+        """A noisy context of one number, of numbers in the order of the problem, or of numbers by name."""
+        if isinstance(context, Mapping):
+            return by_name.row(context, self.coordinates)
+        several = isinstance(context, Iterable) and not isinstance(context, str)
+        values = list(context) if several else [context]
+        return by_name.row(dict(enumerate(values)), range(len(values)))
 
 
 def _hashable(action: Any) -> Any:
     """Two actions that are equal, however coba has wrapped them, are one key."""
+    if isinstance(action, Mapping):
+        return frozenset((name, _hashable(value)) for name, value in action.items())
     return tuple(action) if isinstance(action, Sequence) and not isinstance(action, str) else action

@@ -25,9 +25,19 @@ with explained("unfog.adapters.coba"):
     from coba.evaluators import SequentialCB
     from coba.primitives import Environment, LoggedInteraction, SimulatedInteraction
 
+LOG = "a log, as unfog.evaluation.read.read gives"
+MARKS = (
+    "True: lost coordinates are nan, for our agents; or False: they read the mean, for coba's own learners"
+)
+
 
 class CobaEnvironment(Environment):  # type: ignore[misc]
-    """One trial of a problem. With `mark_lost`, a lost coordinate is not a number; else the mean."""
+    """One trial of a problem.
+
+    Where the problem loses coordinates, `mark_lost` has to be told. With True a lost one is not a number, as
+    `CobaLearner` wants it; with False it reads the mean of contexts, because coba's own learners cannot do
+    without a number. coba has no way to tell each its own.
+    """
 
     def __init__(
         self,
@@ -36,14 +46,17 @@ class CobaEnvironment(Environment):  # type: ignore[misc]
         rounds: int = 1000,
         seed: int = 0,
         trial: int = 0,
-        mark_lost: bool = False,
+        mark_lost: bool | None = None,
     ) -> None:
         """For so many rounds."""
-        Episode(problem, seed, trial)  # refuses what cannot be played
+        loses = Episode(problem, seed, trial).reading().measured is not None  # refuses what cannot be played
         if problem.several > 1:
             raise InputError("problem.units", problem.several, "1, or tell_units=False: coba knows no units")
         self.problem, self.rounds = problem, inputs.count("rounds", rounds)
-        self.seed, self.trial, self.mark_lost = seed, trial, inputs.flag("mark_lost", mark_lost)
+        if mark_lost is None and loses:
+            raise InputError("mark_lost", "missing", MARKS)
+        self.seed, self.trial = seed, trial
+        self.mark_lost = mark_lost is not None and inputs.flag("mark_lost", mark_lost)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -87,6 +100,8 @@ class CobaLog(Environment):  # type: ignore[misc]
 
     def __init__(self, log: Log) -> None:
         """Arms have their names. Of true contexts nothing is handed on."""
+        if not isinstance(log, Log):
+            raise InputError("log", inputs.shown(log), LOG)
         self.log = log
 
     @property

@@ -26,7 +26,7 @@ import numpy as np
 from unfog import inputs
 from unfog.adapters.episode import Episode, Reading, refuse
 from unfog.adapters.missing import explained
-from unfog.inputs import LARGEST
+from unfog.inputs import LARGEST, InputError
 from unfog.lab.spec import build_problem, parse
 from unfog.maths.arrays import Array
 from unfog.simulate import MOST_SEED
@@ -77,6 +77,8 @@ class Env(gymnasium.Env[Array, np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begin an episode: trial 0 of a seed, the one after the last, or `options={"trial": 3}`."""
+        if unknown := [name for name in options or {} if name != "trial"]:
+            raise InputError("options", unknown[0], "trial alone")
         super().reset(seed=seed)
         if seed is None and self._seed is not None:
             of, trial = self._seed, self._trial + 1
@@ -93,7 +95,8 @@ class Env(gymnasium.Env[Array, np.int64]):
         episode = self._started()
         if episode.number >= self.rounds:
             raise ResetNeeded(f"the episode of {self.rounds} rounds is over: call reset() first")
-        arm = inputs.count("action", action, 0, self.problem.arms() - 1)
+        whole = action[()] if isinstance(action, np.ndarray) else action  # the space has both
+        arm = inputs.count("action", whole, 0, self.problem.arms() - 1)
         paid, reading = episode.pay(arm), episode.reading()
         info = {**_seen(reading), "regret": paid.regret}
         if self.reveal and paid.shown is not None:

@@ -4,8 +4,9 @@ streaming data in Python*).
     policy = RiverPolicy("unfog", problem, arms=["a", "b", "c"], coordinates=["heart_rate", "steps"])
 
 A context is a dict of noisy readings; one that is missing, None or not a number was lost. Arms may be any
-names, and any part of them may be offered. An update belongs to the last decision for that context, at once
-or later; one for a context that was never decided on, or with another arm, is learnt from all the same.
+names, and any part of them may be offered. An update belongs to the first decision for that context that
+still waits, at once or later; one for a context that was never decided on, or with another arm, is learnt
+from all the same.
 
 river's `bandit.evaluate` hands policies no context, so that no contextual policy can play in it, its own
 LinUCB included. `evaluate` below is the same loop with contexts. `bandit.evaluate_offline` works as it is.
@@ -19,8 +20,11 @@ from typing import Any
 import numpy as np
 
 from unfog import inputs
+from unfog.adapters import by_name
 from unfog.adapters.agent import Choice, Decider
 from unfog.adapters.missing import explained
+from unfog.adapters.waiting import Waiting
+from unfog.agents import doors
 from unfog.agents.assemble import Agent
 from unfog.features import FeatureMap
 from unfog.inputs import InputError
@@ -41,6 +45,8 @@ class RiverPolicy(ContextualPolicy):
     are those of the trial, where the problem draws its actions.
     """
 
+    takes_gaps = True  # in contexts: `evaluate` asks
+
     def __init__(
         self,
         agent: str | Agent,
@@ -59,39 +65,32 @@ class RiverPolicy(ContextualPolicy):
         self.arms, self.coordinates = arms, coordinates
         self.seed, self.trial = seed, trial
         self._decider = Decider(agent, problem, features, seed=seed, trial=trial, shown=False)
-        self._places = {arm: place for place, arm in enumerate(_named("arms", arms, problem.arms()))}
+        named = by_name.named("arms", arms, problem.arms(), "the problem")
+        self._places = {arm: place for place, arm in enumerate(named)}
         dim = len(problem.knowledge().context_mean)
-        self._coordinates = _named("coordinates", coordinates, dim)
-        self._open: dict[bytes, list[Choice]] = {}
+        self._coordinates = by_name.named("coordinates", coordinates, dim, "the problem")
+        self._waiting: Waiting[Choice] = Waiting(WAITING)
 
     def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]
         noisy, ids = self._noisy(context), list(arm_ids)
         choice = self._decider.decide(noisy, arms=[self._place(arm) for arm in ids])
-        self._open.setdefault(noisy.tobytes(), []).append(choice)
-        if sum(map(len, self._open.values())) > WAITING:
-            self._take(next(iter(self._open)))
+        self._waiting.add(noisy, choice)
         return next(arm for arm in ids if self._place(arm) == choice.arm)
 
     def update(self, arm_id: ArmID, context: Mapping[Any, Any], *args: Any, **kwargs: Any) -> None:
         """The reward of an arm in a context; of what river passes on, it is the first."""
         noisy, place = self._noisy(context), self._place(arm_id)
-        [reward, *_] = [*args, *kwargs.values()]
-        choice = self._take(noisy.tobytes())
+        reward = next(iter([*args, *kwargs.values()]), None)
+        if reward is None:
+            raise InputError("reward", "missing", "a number")
+        # Before the decision is taken out of its line: a reward that is refused may come again.
+        doors.reward("reward", np.asarray(reward, float), self.problem.rewards.kind)
+        choice = self._waiting.take(noisy)
         if choice is None:
             choice = self._decider.follow(noisy, place)
         choice.arm = place  # the reading was observed already, whoever chose the arm
         self._decider.learn(choice, reward)
         super().update(arm_id, context, *args, **kwargs)  # type: ignore[no-untyped-call]
-
-    def _take(self, key: bytes) -> Choice | None:
-        """The first decision that waits for this context's reward."""
-        waiting = self._open.get(key)
-        if waiting is None:
-            return None
-        choice = waiting.pop(0)
-        if not waiting:
-            del self._open[key]
-        return choice
 
     def _place(self, arm: ArmID) -> int:
         if arm not in self._places:
@@ -101,18 +100,13 @@ class RiverPolicy(ContextualPolicy):
     def _noisy(self, context: Mapping[Any, Any]) -> Array:
         if not isinstance(context, Mapping):
             raise InputError("context", context, "a dict of noisy readings by the name of the coordinate")
-        if unknown := [name for name in context if name not in self._coordinates]:
-            raise InputError("context", unknown[0], ", ".join(map(str, self._coordinates)))
-        values = [context.get(name) for name in self._coordinates]
-        return np.asarray([np.nan if value is None else value for value in values], float)
+        return by_name.row(context, self._coordinates)
 
 
-def _named(field: str, names: Sequence[Hashable] | None, number: int) -> list[Hashable]:
-    """So many names, all different."""
-    found = list(range(number) if names is None else names)
-    if len(found) != number or len(set(found)) != number:
-        raise InputError(field, names, f"{number} different names, in the order of the problem")
-    return found
+def _context(seen: Any, measured: Any) -> dict[Any, Any]:
+    """By the numbers of the coordinates, without those that were lost."""
+    values = np.asarray(seen).tolist()
+    return {name: value for name, value in enumerate(values) if measured is None or measured[name]}
 
 
 def evaluate(
@@ -121,16 +115,18 @@ def evaluate(
     """The loop of river's `bandit.evaluate` with contexts: a row a step, policies in equal episodes.
 
     `env` is an environment of gymnasium whose observations are arrays; where it tells the regret of a step,
-    so does the row.
+    so does the row. A coordinate that its `info` says was not measured is missing in the context of policies
+    that take gaps (`takes_gaps`: ours, and those behind `wrap`). Others read there what the environment says.
     """
     source = random.Random(seed)
     for episode in range(inputs.count("n_episodes", n_episodes)):
         started = source.randint(0, 2**32)
         for index, policy in enumerate(policies):
             playing, rival, total = copy.deepcopy(env), policy.clone(), stats.Sum()
-            seen, step, over = playing.reset(seed=started)[0], 0, False
+            (seen, info), step, over = playing.reset(seed=started), 0, False
+            gaps = getattr(rival, "takes_gaps", False)
             while not over:
-                context = dict(enumerate(np.asarray(seen).tolist()))
+                context = _context(seen, info.get("measured") if gaps else None)
                 arm = rival.pull(list(range(playing.action_space.n)), context)
                 seen, reward, ended, cut, info = playing.step(arm)
                 rival.update(arm, context, reward)

@@ -39,18 +39,26 @@ def wrap(
     denoiser: Denoises,
     *,
     as_is: Sequence[int | str] = (),
+    names: Sequence[int | str] | None = None,
     actions: Sequence[int | str] | None = None,
     remember: int = REMEMBERED,
 ) -> Any:
     """The bandit, with the verbs of its library, and its contexts denoised on their way in.
 
-    `denoiser` is fitted, or told everything; `as_is` are columns, or names, that were measured without error;
-    `actions` are needed by Vowpal Wabbit alone; the latest `remember` decisions can still be rewarded.
+    `denoiser` is fitted, or told everything; `as_is` are columns, or names, that were measured without error.
+    Where contexts have names, `names` are those of the denoiser's columns in their order, unless it was
+    fitted with names. `actions` are for Vowpal Wabbit alone. The latest `remember` decisions can still be
+    rewarded.
     """
     library = library_of(bandit)
     if isinstance(as_is, str) or not isinstance(as_is, Sequence):
         raise InputError("as_is", inputs.shown(as_is), "a list of columns or names")
-    way = WAYS[library](Contexts(denoiser, remember), as_is)
+    contexts = Contexts(denoiser, remember)
+    if WAYS[library] is Table and names is not None:
+        raise InputError(
+            "names", inputs.shown(names), f"nothing: contexts of {library} are rows without names"
+        )
+    way = Table(contexts, as_is) if WAYS[library] is Table else Names(contexts, as_is, names)
     module = import_module(f"unfog.adapters.libraries.{library}")
     if library == "vowpalwabbit":
         return module.wrapped(bandit, way, () if actions is None else actions)

@@ -6,6 +6,7 @@ the score. The kind decides which learners serve (agents/catalogue.py) and how r
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from unfog.maths.arrays import Array, Ints, pick
@@ -69,7 +70,7 @@ class Identity(NamedTuple):
 
     def values(self, design: Scored, theta: Array, scores: Array) -> Values:  # noqa: ARG002
         """The expected score."""
-        return lambda arm: pick(scores, arm)
+        return partial(pick, scores)
 
 
 class Sigmoid(NamedTuple):
@@ -84,5 +85,7 @@ class Sigmoid(NamedTuple):
 
     def values(self, design: Scored, theta: Array, scores: Array) -> Values:  # noqa: ARG002
         """The probability of a reward, averaged over the context: not the sigmoid of the average."""
-        laws = design.laws(theta)
-        return lambda arm: laws.of(arm).expected_sigmoid(self.nodes)
+        return partial(self._averaged, design.laws(theta))
+
+    def _averaged(self, laws: Laws, arm: Ints) -> Array:
+        return laws.of(arm).expected_sigmoid(self.nodes)

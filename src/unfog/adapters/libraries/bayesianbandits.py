@@ -18,7 +18,8 @@ class BayesianBandits(Wrapped[Table]):
 
     def pull(self, X: Any, *, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:
         """The action of an arm for each row."""
-        return self.bandit.pull(self.way.decide("X", X, noise_cov, groups), **options)
+        with self.way.deciding("X", X, noise_cov, groups) as rows:
+            return self.bandit.pull(rows, **options)
 
     def select_for_update(self, token: Any) -> "BayesianBandits":
         """The arm to be updated next; the wrapped agent again, so that `update` is denoised too."""
@@ -35,7 +36,8 @@ class BayesianBandits(Wrapped[Table]):
         groups: Any = None,
     ) -> None:
         """Learn from rewards of the arm to be updated."""
-        self.bandit.update(self.way.learn("X", X, noise_cov, groups), y, sample_weight=sample_weight)
+        with self.way.learning("X", X, noise_cov, groups) as rows:
+            self.bandit.update(rows, y, sample_weight=sample_weight)
 
 
 def wrapped(bandit: Any, table: Table) -> BayesianBandits:

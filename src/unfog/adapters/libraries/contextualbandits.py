@@ -27,7 +27,8 @@ class ContextualBandits(Wrapped[Table]):
         **options: Any,
     ) -> "ContextualBandits":
         """Learn from these rounds, afresh unless told otherwise."""
-        self.bandit.fit(self.way.learn("X", X, noise_cov, groups), a, r, *args, **options)
+        with self.way.learning("X", X, noise_cov, groups, afresh=True) as rows:
+            self.bandit.fit(rows, a, r, *args, **options)
         return self
 
     def partial_fit(
@@ -40,29 +41,35 @@ class ContextualBandits(Wrapped[Table]):
         groups: Any = None,
     ) -> "ContextualBandits":
         """Learn from more rounds."""
-        self.bandit.partial_fit(self.way.learn("X", X, noise_cov, groups), a, r)
+        with self.way.learning("X", X, noise_cov, groups) as rows:
+            self.bandit.partial_fit(rows, a, r)
         return self
 
     def predict(self, X: Any, *args: Any, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:
         """An arm for each row."""
-        return self.bandit.predict(self.way.decide("X", X, noise_cov, groups), *args, **options)
+        with self.way.deciding("X", X, noise_cov, groups) as rows:
+            return self.bandit.predict(rows, *args, **options)
 
-    # No signatures of their own: the policies do not agree on them.
-    def decision_function(self, X: Any, *args: Any, **options: Any) -> Any:
-        """The score of each arm for each row."""
-        return self.bandit.decision_function(self.way.decide("X", X, None, None), *args, **options)
-
-    def topN(self, X: Any, *args: Any, **options: Any) -> Any:
+    def topN(self, X: Any, *args: Any, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:
         """The best arms for each row."""
-        return self.bandit.topN(self.way.decide("X", X, None, None), *args, **options)
+        with self.way.deciding("X", X, noise_cov, groups) as rows:
+            return self.bandit.topN(rows, *args, **options)
 
-    def decision_function_std(self, X: Any) -> Any:
+    # No further arguments by name: the policies do not agree on them.
+    def decision_function(
+        self, X: Any, *args: Any, noise_cov: Any = None, groups: Any = None, **options: Any
+    ) -> Any:
+        """The score of each arm for each row."""
+        rows = self.way.asking("X", X, noise_cov, groups)
+        return self.bandit.decision_function(rows, *args, **options)
+
+    def decision_function_std(self, X: Any, *, noise_cov: Any = None, groups: Any = None) -> Any:
         """The scores of `SeparateClassifiers`, made comparable."""
-        return self.bandit.decision_function_std(self.way.decide("X", X, None, None))
+        return self.bandit.decision_function_std(self.way.asking("X", X, noise_cov, groups))
 
-    def predict_proba_separate(self, X: Any) -> Any:
+    def predict_proba_separate(self, X: Any, *, noise_cov: Any = None, groups: Any = None) -> Any:
         """The probabilities of `SeparateClassifiers`."""
-        return self.bandit.predict_proba_separate(self.way.decide("X", X, None, None))
+        return self.bandit.predict_proba_separate(self.way.asking("X", X, noise_cov, groups))
 
 
 def wrapped(bandit: Any, table: Table) -> ContextualBandits:

@@ -18,28 +18,34 @@ class Mabwiser(Wrapped[Table]):
         self, decisions: Any, rewards: Any, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None
     ) -> None:
         """Start afresh from these rounds."""
-        self.bandit.fit(decisions, rewards, self._learn(contexts, noise_cov, groups))
+        if contexts is None:
+            self.bandit.fit(decisions, rewards)  # the library says itself what is wrong
+            return
+        with self.way.learning("contexts", contexts, noise_cov, groups, afresh=True) as rows:
+            self.bandit.fit(decisions, rewards, rows)
 
     def partial_fit(
         self, decisions: Any, rewards: Any, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None
     ) -> None:
         """Learn from more rounds."""
-        self.bandit.partial_fit(decisions, rewards, self._learn(contexts, noise_cov, groups))
+        if contexts is None:
+            self.bandit.partial_fit(decisions, rewards)
+            return
+        with self.way.learning("contexts", contexts, noise_cov, groups) as rows:
+            self.bandit.partial_fit(decisions, rewards, rows)
 
     def predict(self, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None) -> Any:
         """An arm for each row: one where there is one row, a list where there are more."""
-        return self.bandit.predict(self._decide(contexts, noise_cov, groups))
+        if contexts is None:
+            return self.bandit.predict()
+        with self.way.deciding("contexts", contexts, noise_cov, groups) as rows:
+            return self.bandit.predict(rows)
 
     def predict_expectations(self, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None) -> Any:
         """A dictionary from arms to expected rewards for each row."""
-        return self.bandit.predict_expectations(self._decide(contexts, noise_cov, groups))
-
-    # Without contexts the library says itself what is wrong.
-    def _learn(self, contexts: Any, noise_cov: Any, groups: Any) -> Any:
-        return None if contexts is None else self.way.learn("contexts", contexts, noise_cov, groups)
-
-    def _decide(self, contexts: Any, noise_cov: Any, groups: Any) -> Any:
-        return None if contexts is None else self.way.decide("contexts", contexts, noise_cov, groups)
+        if contexts is None:
+            return self.bandit.predict_expectations()
+        return self.bandit.predict_expectations(self.way.asking("contexts", contexts, noise_cov, groups))
 
 
 def wrapped(bandit: Any, table: Table) -> Mabwiser:

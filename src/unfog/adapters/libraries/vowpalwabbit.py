@@ -34,8 +34,8 @@ class VowpalWabbit(Wrapped[Names]):
 
     def predict(self, context: Any, *, noise_cov: Any = None, group: Any = None) -> list[float]:
         """The probability of each action, in the order they were told."""
-        denoised = self.way.decide(_by_name(context), noise_cov, group)
-        return list(self.bandit.predict(self._text(denoised)))
+        with self.way.deciding(_by_name(context), noise_cov, group) as denoised:
+            return list(self.bandit.predict(self._text(denoised)))
 
     def learn(
         self,
@@ -53,8 +53,8 @@ class VowpalWabbit(Wrapped[Names]):
         chance = inputs.positive("probability", probability)
         if chance > 1:
             raise InputError("probability", probability, "a probability above 0")
-        denoised = self.way.learn(_by_name(context), noise_cov, group)
-        self.bandit.learn(self._text(denoised, chosen, f"0:{price!r}:{chance!r} "))
+        with self.way.learning(_by_name(context), noise_cov, group) as denoised:
+            self.bandit.learn(self._text(denoised, chosen, f"0:{price!r}:{chance!r} "))
 
     def _text(self, context: Mapping[Any, Any], chosen: str | None = None, label: str = "") -> str:
         numbers = " ".join(f"{_word('context', name)}:{float(value)!r}" for name, value in context.items())
@@ -66,7 +66,12 @@ def _by_name(context: Any) -> Any:
     """Numbers in a row are called 0, 1, 2."""
     if isinstance(context, Mapping | str):
         return context
-    return dict(enumerate(readings("context", context)[0].tolist()))
+    rows = readings("context", context)
+    if len(rows) > 1:
+        raise InputError(
+            "context", f"{len(rows)} rows", "the numbers of one context: it decides one at a time"
+        )
+    return dict(enumerate(rows[0].tolist()))
 
 
 def _word(field: str, name: object) -> str:
