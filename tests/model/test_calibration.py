@@ -116,7 +116,7 @@ def test_units_may_be_changed(rng: np.random.Generator) -> None:
 
 def same(one: Calibration, other: Calibration) -> bool:
     numbers = [(*found[:7], *found.errors) for found in (one, other)]
-    same_words = one.design == other.design and one.timing is other.timing is None
+    same_words = one.design[:2] == other.design[:2] and one.timing is other.timing is None
     return same_words and all(map(np.array_equal, *numbers))
 
 
