@@ -62,7 +62,7 @@ def test_sensors_that_are_right_are_let_be(draw: Draw) -> None:
 
 
 def test_pairs_that_stay_alike_are_seldom_noted() -> None:
-    """Contexts and errors that keep 0.9 from row to row: HC3 alone notes 40 % of such studies and more."""
+    """Contexts and errors that keep 0.9 from row to row: HC3 alone notes 86 of these 100."""
     found = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)

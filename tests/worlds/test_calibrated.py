@@ -50,11 +50,10 @@ def test_what_a_sensor_counts_in_does_not_matter() -> None:
     """A prior of 1 is as large for steps as for kilometres, and so is what is lost."""
     units, origin = np.array([2000.0, 1e-3, 1.0]), np.array([7000.0, 0.0, -40.0])
     other = unfog.calibrate(NOISY * units + origin, TRUE * units + origin)
-    one, same = (
-        regret(found.problem(actions=4, features="per_arm", prior_cov=1.0)) for found in (FOUND, other)
-    )
+    asked: dict[str, Any] = {"actions": 4, "features": "per_arm", "prior_cov": 1.0}
+    one, same = (regret(found.problem(**asked)) for found in (FOUND, other))
     np.testing.assert_allclose(same["regret"], one["regret"], rtol=1e-6, atol=1e-6)
-    raw = regret(other.problem(actions=4, features="per_arm", prior_cov=1.0, standardise=False))
+    raw = regret(other.problem(standardise=False, **asked))
     assert float(raw["regret"].max()) > 100 * float(one["regret"].max())
 
 
@@ -122,3 +121,24 @@ def test_what_the_study_tells_is_not_told_twice() -> None:
         FOUND.problem("gaussian")  # type: ignore[call-overload]
     with pytest.raises(unfog.InputError, match=r"^bias: \[1.0, 2.0\] has shape"):
         unfog.GaussianProblem(dim=3, bias=[1.0, 2.0])
+
+
+def test_cycles_come_as_any_list_of_numbers() -> None:
+    hours = np.arange(300.0)
+    right = unfog.calibrate(NOISY, TRUE, times=hours, cycles=(24.0,)).constants
+    for cycles in (np.array([24.0]), [np.int64(24)]):
+        assert unfog.calibrate(NOISY, TRUE, times=hours, cycles=cycles).constants == right
+    assert unfog.calibrate(NOISY, TRUE, times=hours, cycles=np.array([])).constants != right
+    wrong: Any
+    for wrong in (
+        np.array([[24.0, 168.0]]),
+        np.array(24.0),
+        [[1], [1, 2]],
+        "day",
+        [True],
+        np.array([np.nan]),
+    ):
+        with pytest.raises(unfog.InputError, match=r"^cycles: .*; allowed: periods: positive numbers"):
+            unfog.calibrate(NOISY, TRUE, times=hours, cycles=wrong)
+    with pytest.raises(unfog.InputError, match=r"^cycles: .*; allowed: none without times"):
+        unfog.calibrate(NOISY, TRUE, cycles=np.array([24.0]))
