@@ -126,6 +126,7 @@ def test_what_the_study_tells_is_not_told_twice() -> None:
 def test_cycles_come_as_any_list_of_numbers() -> None:
     hours, noisy, true = np.arange(60.0), NOISY[:60], TRUE[:60]
     right = unfog.calibrate(noisy, true, times=hours, cycles=(24.0,)).constants
+    cycles: Any
     for cycles in (np.array([24.0]), [np.int64(24)]):
         assert unfog.calibrate(noisy, true, times=hours, cycles=cycles).constants == right
     assert unfog.calibrate(noisy, true, times=hours, cycles=np.array([])).constants != right

@@ -56,8 +56,8 @@ class Calibrated(Calibration):
         if not (isinstance(world, type) and issubclass(world, Synthetic)):
             raise InputError("world", shown(world), "unfog.GaussianProblem or unfog.LogisticProblem")
         units = self.units if inputs.flag("standardise", standardise) else as_it_is(self.channel)
-        laws = {name: units.noise(getattr(self, name)) for name in LAWS if name != "context_mean"}
-        laws |= {"context_mean": units.inside(self.context_mean), "bias": self.bias / units.scale}
+        laws: dict[str, Any] = {name: units.noise(getattr(self, name)) for name in LAWS[1:]}
+        laws |= {LAWS[0]: units.inside(self.context_mean), "bias": self.bias / units.scale}
         twice = sorted(fields.keys() & {*laws, "dim"})
         if twice:
             allowed = f"fields that the study does not tell; for another {twice[0]} found._replace(...)"
