@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.model.studies import NOISE, Sensor
@@ -111,3 +112,14 @@ def test_a_study_that_is_not_one_is_refused_with_what_it_needs(case: str) -> Non
     noisy, true, design, given, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):
         study(noisy, true, design, Asked(**given))
+
+
+def test_columns_that_may_be_missing_are_numbers() -> None:
+    holes = np.where(np.arange(40)[:, None] % 7 == 0, np.nan, NOISY)
+    boxed = pd.DataFrame(holes).convert_dtypes()
+    assert str(boxed.dtypes[0]) == "Float64"
+    right, found = (study(given, TRUE, None, Asked()) for given in (holes, boxed))
+    np.testing.assert_array_equal(found.noise_cov, right.noise_cov)
+    for wrong in (["1.5"] * 40, [True, None] * 20):
+        with pytest.raises(InputError, match=r"^noisy: is made of object, not of numbers"):
+            study(pd.DataFrame({0: wrong, 1: TRUE[:, 1], 2: TRUE[:, 2]}), TRUE, None, Asked())

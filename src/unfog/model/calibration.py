@@ -14,6 +14,7 @@ raw = gain c + offset + e, the direction in which the error is the sensor's, and
 opposite regression shrinks readings towards the mean, which is the denoiser's task, and would do it twice.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,16 +23,22 @@ import numpy.typing as npt
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.model import errors as standard
-from unfog.model import seldom as few_pairs
 from unfog.model import tables
 from unfog.model.between import between
 from unfog.model.channel import Channel
 from unfog.model.constants import Constant
+from unfog.model.dependence import dependence
 from unfog.model.design import PAIRS, Design
 from unfog.model.errors import UNTOLD, Errors
+from unfog.model.seldom import Covs
 from unfog.model.statement import statement
 from unfog.model.tempo import Tempo
-from unfog.model.timing import Pairs, Timing, check_periods, check_times, timing
+from unfog.model.timed import Study, timed
+from unfog.model.timing import Timing, check_periods
+
+UNUSED = "and are not used"
+BY_SUBSET = ': design="subset" uses them'
+FOR_TIME = "and are used for the constants of time alone"
 
 
 class Calibration(NamedTuple):
@@ -85,7 +92,7 @@ def calibrate(
     *,
     groups: npt.ArrayLike | None = None,
     times: npt.ArrayLike | None = None,
-    cycles: tuple[float, ...] = (),
+    cycles: Sequence[float] | Array = (),
 ) -> Calibration:
     """Estimate a channel from pairs: noisy and true contexts, (n, d) each, in the same units.
 
@@ -103,29 +110,26 @@ def calibrate(
     go back. Where noisy contexts without a true one are more than the pairs, both are used (unless there are
     cycles).
     """
-    rows = tables.complete("noisy", noisy, true)
-    if times is None and cycles:
+    given = Study(*tables.beside("noisy", noisy, true), groups)
+    rows = tables.complete("noisy", given.noisy, given.true)
+    periods = check_periods(cycles)
+    if periods and times is None:
         raise InputError("cycles", cycles, "none without times")
     found = _moments(rows, tables.labels(groups, rows.kept))
     if times is None:
+        return _noted(found, given.alone, UNUSED + (BY_SUBSET if groups is None else ""))
+    few = given.alone > found.pairs and not periods
+    covs = Covs(found.context_cov, found.noise_cov, found.bias_cov)
+    found = found._replace(timing=timed(given, times, periods, covs, few=few))
+    return _noted(found, given.alone, FOR_TIME if few else UNUSED)
+
+
+def _noted(found: Calibration, alone: int, words: str) -> Calibration:
+    """With what became of readings that have no truth beside them."""
+    if not alone:
         return found
-    all_noisy, all_true = tables.matrix("noisy", noisy), tables.matrix("true", true)
-    seen = np.asarray(np.isfinite(all_noisy).all(axis=1))
-    periods = check_periods(cycles)
-    alone = int((seen & ~rows.kept).sum())
-    few = alone > found.pairs and not periods
-    used = seen if few else rows.kept
-    when, labels = check_times(times, used), tables.labels(groups, used)
-    if few:
-        covs = few_pairs.Covs(found.context_cov, found.noise_cov, found.bias_cov)
-        timed = few_pairs.Rows(all_noisy[used], all_true[used], when, labels)
-        return found._replace(timing=few_pairs.seldom(timed, covs))
-    pairs = Pairs(rows.true, rows.other - rows.true, when, labels)
-    fitted = timing(pairs, periods, found.bias_cov)
-    if alone > found.pairs:
-        note = f"{alone} noisy contexts without a true one are not used, since cycles are asked for"
-        fitted = fitted._replace(notes=(*fitted.notes, note))
-    return found._replace(timing=fitted)
+    note = f"{alone} whole readings have no whole truth beside them, {words}."
+    return found._replace(design=found.design._replace(notes=(*found.design.notes, note)))
 
 
 def _moments(rows: tables.Rows, labels: Ints) -> Calibration:
@@ -135,6 +139,8 @@ def _moments(rows: tables.Rows, labels: Ints) -> Calibration:
     tables.check_count("noisy", errors, len(means))
     tables.check_varies("true", contexts, contexts, "is constant")
     within = errors - means[labels]
+    own = rows.other - tables.group_means(rows.other, labels)[labels]
+    tables.check_varies("noisy", own, rows.other, "is constant")
     tables.check_varies("noisy", within, rows.other, "is apart from true by a constant")
     tables.check_independent("true", contexts)
     tables.check_independent("noisy", within)
@@ -153,7 +159,8 @@ def _moments(rows: tables.Rows, labels: Ints) -> Calibration:
         standard.of_mean(means if groups else errors),
         standard.of_within(within, labels, noise_cov),
     )
-    return found._replace(errors=errs, design=Design(PAIRS, f"{n} pairs{groups}"))
+    notes = dependence(contexts, errors, labels)
+    return found._replace(errors=errs, design=Design(PAIRS, f"{n} pairs{groups}", notes))
 
 
 def affine(raw: npt.ArrayLike, true: npt.ArrayLike) -> Affine:

@@ -8,12 +8,14 @@
 What belongs to another design is refused by name, never left unused: a caller who gives it means something.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from unfog.inputs import InputError, Numbers, one_of
+from unfog.maths.arrays import Array
 from unfog.model.calibration import Calibration, calibrate
 from unfog.model.design import DESIGNS, EXTERNAL, PAIRS, REPLICATES, SUBSET
 from unfog.model.external import calibrate_external
@@ -26,7 +28,7 @@ class Asked(NamedTuple):
 
     groups: npt.ArrayLike | None = None
     times: npt.ArrayLike | None = None
-    cycles: tuple[float, ...] | None = None
+    cycles: Sequence[float] | Array | None = None
     replicates: npt.ArrayLike | None = None
     noise_cov: Numbers | None = None
     noise_df: float | None = None
@@ -61,7 +63,8 @@ def study(noisy: npt.ArrayLike, true: npt.ArrayLike | None, design: str | None, 
     assert true is not None  # refused above
     if name == SUBSET:
         return calibrate_subset(noisy, true)
-    return calibrate(noisy, true, groups=asked.groups, times=asked.times, cycles=asked.cycles or ())
+    cycles = () if asked.cycles is None else asked.cycles
+    return calibrate(noisy, true, groups=asked.groups, times=asked.times, cycles=cycles)
 
 
 def _which(noisy: npt.ArrayLike, true: npt.ArrayLike | None, asked: Asked) -> str:

@@ -4,7 +4,8 @@ Every design of a calibration (model/study.py) reads its tables here, so that al
 things in the same words.
 """
 
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,7 @@ def beside(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> tuple[Array
 def matrix(field: str, value: npt.ArrayLike, allowed: str = PAIRS, ndim: int = 2) -> Array:
     """A matrix of floats, or an array of another rank, NaN where a value is missing or masked."""
     try:
-        raw = np.asarray(value)
+        raw = _unboxed(value)
     except ValueError:
         raise InputError(field, "is ragged", allowed) from None
     if raw.dtype.kind not in "iuf":
@@ -55,6 +56,16 @@ def matrix(field: str, value: npt.ArrayLike, allowed: str = PAIRS, ndim: int = 2
         numbers = np.where(np.ma.getmaskarray(value), np.nan, numbers)
     _check_size(field, numbers, allowed)
     return numbers
+
+
+def _unboxed(value: npt.ArrayLike) -> npt.NDArray[Any]:
+    """An array; columns of pandas that can be missing come as objects, and are numbers all the same."""
+    raw = np.asarray(value)
+    if raw.dtype.kind != "O" or not hasattr(value, "to_numpy"):
+        return raw
+    boxed: npt.NDArray[Any] = value.to_numpy(dtype=object, na_value=np.nan)
+    real = all(isinstance(one, Real) and not isinstance(one, bool) for one in boxed.flat)
+    return boxed.astype(np.float64) if real else raw
 
 
 def _check_size(field: str, numbers: Array, allowed: str) -> None:

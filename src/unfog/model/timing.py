@@ -9,6 +9,8 @@ all that it walked, and the bias with the covariance it has without time; both b
 Where noisy contexts without a true one are more than the pairs, `unfog.model.seldom` takes both.
 """
 
+from collections.abc import Sequence
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -62,15 +64,20 @@ def check_times(times: npt.ArrayLike, kept: Bools) -> Array:
     return given[kept].astype(np.float64)
 
 
-def check_periods(cycles: tuple[float, ...]) -> tuple[float, ...]:
+def check_periods(cycles: Sequence[float] | Array) -> tuple[float, ...]:
     """Periods of cycles."""
     allowed = "periods: positive numbers in the unit of times, each given once"
-    if not isinstance(cycles, tuple | list) or not all(isinstance(p, int | float) for p in cycles):
+    given = cycles.tolist() if isinstance(cycles, np.ndarray) else cycles
+    if not isinstance(given, tuple | list) or not all(_is_number(period) for period in given):
         raise InputError("cycles", cycles, allowed)
-    periods = tuple(float(period) for period in cycles)
+    periods = tuple(float(period) for period in given)
     if any(not 0 < period < np.inf for period in periods) or len(set(periods)) < len(periods):
         raise InputError("cycles", cycles, allowed)
     return periods
+
+
+def _is_number(period: object) -> bool:
+    return isinstance(period, Real) and not isinstance(period, bool)
 
 
 def timing(pairs: Pairs, periods: tuple[float, ...], bias_cov: Array) -> Timing:

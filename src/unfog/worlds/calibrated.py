@@ -4,17 +4,24 @@ The estimators are model/study.py's and know no world. What they find is handed 
 
     c ~ N(mu_c, Sigma_c),    reading = c + bias + gamma + n,    gamma ~ N(0, Sigma_gamma),  n ~ N(0, Sigma_n),
 
-with the known bias in its place, so that nobody has to remember it (`Synthetic.bias`). This stands beside the
-worlds, and not with the estimators, because imports point one way.
+with the known bias in its place, so that nobody has to remember it (`Synthetic.bias`). All of it is told in
+deviations of contexts from their mean, z = (c - mu_c) / sd, as a live problem has it (model/channel.py). In
+steps a day a slope drawn with variance 1 would make rewards of thousands. This stands beside the worlds, and
+not with the estimators, because imports point one way.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
 import numpy.typing as npt
 
+from unfog import inputs
 from unfog.inputs import InputError, Numbers, shown
+from unfog.maths.arrays import Array
 from unfog.model.calibration import Calibration
+from unfog.model.channel import Units, as_it_is, standard
 from unfog.model.study import Asked, study
+from unfog.model.timing import check_periods
 from unfog.worlds.composed import LAWS
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.synthetic import Synthetic
@@ -25,19 +32,32 @@ World = TypeVar("World", bound=Synthetic)
 class Calibrated(Calibration):
     """What a study says of a channel, and the world that it describes."""
 
+    @property
+    def units(self) -> Units:
+        """Between the sensor's units and the standard ones of `problem` and of a live problem."""
+        return standard(self.channel)
+
     @overload
-    def problem(self, **fields: Any) -> GaussianProblem: ...
+    def problem(self, *, standardise: bool = True, **fields: Any) -> GaussianProblem: ...
     @overload
-    def problem(self, world: type[World], **fields: Any) -> World: ...
-    def problem(self, world: type[Synthetic] = GaussianProblem, **fields: Any) -> Synthetic:
+    def problem(self, world: type[World], *, standardise: bool = True, **fields: Any) -> World: ...
+    def problem(
+        self, world: type[Synthetic] = GaussianProblem, *, standardise: bool = True, **fields: Any
+    ) -> Synthetic:
         """A world for the lab, whose contexts, noise and biases are those found here.
 
         `fields` are the others of `world`: actions, features, prior_cov, ... `unfog.LogisticProblem` is for
         rewards of 0 and 1. Contexts and errors are drawn one by one: constants of time are left out.
+
+        Contexts are in standard units, deviations from their mean, as in a live problem: so a prior of theta
+        says the same whatever the sensor counts in. `found.units.outside(context)` has them in the sensor's.
+        With `standardise=False` the world is in the sensor's units, and its priors must be, too.
         """
         if not (isinstance(world, type) and issubclass(world, Synthetic)):
             raise InputError("world", shown(world), "unfog.GaussianProblem or unfog.LogisticProblem")
-        laws = {name: getattr(self, name) for name in (*LAWS, "bias")}
+        units = self.units if inputs.flag("standardise", standardise) else as_it_is(self.channel)
+        laws: dict[str, Any] = {name: units.noise(getattr(self, name)) for name in LAWS[1:]}
+        laws |= {LAWS[0]: units.inside(self.context_mean), "bias": self.bias / units.scale}
         twice = sorted(fields.keys() & {*laws, "dim"})
         if twice:
             allowed = f"fields that the study does not tell; for another {twice[0]} found._replace(...)"
@@ -52,7 +72,7 @@ def calibrate(
     design: str | None = None,
     groups: npt.ArrayLike | None = None,
     times: npt.ArrayLike | None = None,
-    cycles: tuple[float, ...] = (),
+    cycles: Sequence[float] | Array = (),
     replicates: npt.ArrayLike | None = None,
     noise_cov: Numbers | None = None,
     noise_df: float | None = None,
@@ -77,7 +97,6 @@ def calibrate(
     was assumed and what cannot be known; `found.channel` is for a live problem, `found.problem(...)` for the
     lab. The estimators: unfog.model.calibration, replicates, subset, external.
     """
-    options = Asked(
-        groups, times, cycles or None, replicates, noise_cov, noise_df, noise_error, bias, bias_cov
-    )
+    periods = check_periods(cycles) or None  # none: no design has anything against it
+    options = Asked(groups, times, periods, replicates, noise_cov, noise_df, noise_error, bias, bias_cov)
     return Calibrated(*study(noisy, true, design, options))

@@ -2,8 +2,8 @@
 
 True contexts are counted in standard deviations from their mean. Of each coordinate the pairs at hand, record
 and noisy, then give a line noisy = gain c + offset + e and the variance of e; it is turned around,
-(noisy - offset) / gain. That is `unfog.model.calibration.affine`, coordinate by coordinate: the patients who
-lack nothing are too few for the rare indicators, and a constant one would be refused.
+(noisy - offset) / gain. That is `unfog.model.calibration.affine`, coordinate by coordinate, each from the
+patients who have it: among those who lack nothing a rare indicator may be constant, and would be refused.
 
 The law of contexts is a Gaussian, whose moments are found from rows with gaps by EM: each step fills what is
 missing of row i with its mean given the rest, and adds what is left of its covariance,
@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, matvec
-from unfog.model.shrinkage import masked_inverse
+from unfog.model.calibration import affine
+from unfog.model.shrinkage import masked_inverse, masked_shrinkage, posterior_mean
 
 STEPS = 60  # of EM: the record's gaps need about 30
 LEAST = 1e-6  # variance of an error, or share of a variance that no other coordinate explains
@@ -56,8 +57,8 @@ class Told(NamedTuple):
         """The mean of the true context given what is not missing: (..., n, d) in deviations."""
         mean, cov = self.context_mean[..., None, :], self.context_cov[..., None, :, :]
         gaps = np.isnan(contexts)
-        precision = masked_inverse(cov + noise[..., None, :, :], (~gaps).astype(np.float64))
-        return mean + matvec(cov @ precision, np.where(gaps, 0.0, contexts - mean))
+        shrunk = masked_shrinkage(mean, cov, noise[..., None, :, :], (~gaps).astype(np.float64))
+        return posterior_mean(shrunk, np.where(gaps, mean, contexts), np.zeros_like(mean))
 
     def denoised(self, noisy: Array) -> Array:
         """That of noisy contexts (..., n, d)."""
@@ -78,10 +79,10 @@ def told(record: Array, noisy: Array) -> Told:
 def _line(true: Array, noisy: Array) -> tuple[float, float, float, int]:
     """Gain, offset, the variance of what is left, and of how many pairs."""
     known = ~np.isnan(true + noisy)
-    x, y = true[known], noisy[known]
-    gain = float(np.cov(x, y, ddof=0)[0, 1] / x.var())
-    offset = float(y.mean() - gain * x.mean())
-    return gain, offset, float(np.mean((y - offset - gain * x) ** 2)), int(known.sum())
+    x, y = true[known, None], noisy[known, None]
+    line = affine(y, x)
+    left = y - line.offset - line.gain * x
+    return line.gain.item(), line.offset.item(), float(np.mean(left**2)), len(left)
 
 
 def moments(rows: Array, steps: int = STEPS) -> tuple[Array, Array]:
