@@ -29,6 +29,7 @@ class Log(NamedTuple):
     source: str = ""  # what it was read from, for people
     notes: tuple[str, ...] = ()  # what was passed over in reading it, for people
     offered: Bools | None = None  # (n, K)  which arms there were to choose from; None: all of them
+    channel: Any = None  # what the logger was told of the noise, where the log says so
 
     @property
     def rounds(self) -> int:
