@@ -54,9 +54,9 @@ def noise(found: Row) -> str:
     part = found["noise"]
     rows = [[text, off(part[name]), f"{part[name]['rmse']:.3f}"] for name, text in NOISE.items()]
     mistake = part["dm_mixed"]["bias"]
-    below = said(f"""{part["logs"]:,} logs of {part["rounds"]:,} rounds, five arms, three coordinates; contexts
-        have mean zero, noise is as large as they vary, its bias is (.8, -.5, .3). Each arm pays slopes times
-        the context. The policy takes the best arm for the denoised context. Its true value is
+    below = said(f"""{part["logs"]:,} logs of {part["rounds"]:,} rounds, five arms, three coordinates;
+        contexts have mean zero, noise is as large as they vary, its bias is (.8, -.5, .3). Each arm pays
+        slopes times the context. The policy takes the best arm for the denoised context. Its true value is
         {part["truth"]:.3f}, and the mistake promises {mistake:.3f} more. Standard errors of a bias are in
         brackets.""")
     return f"{table(['estimator', 'bias', 'root mean squared error'], rows)}\n\n{below}"
