@@ -8,6 +8,7 @@ estimates   1,000 logs of 4,000 rounds, of a logger that learns and of one that 
             often 95 % intervals hold; obp's doubly robust estimator on the same logs (peers/obp.sh)
 models      our doubly robust estimator against one whose model takes readings for the truth
 speed       a million rounds, five fixed policies
+noise       what noise does to each way of valuing a policy (evaluation_noise.py): 200 logs of 4,000 rounds
 simex       what is said of a perfect sensor: 40 logs of 20,000 rounds, noise half as large as contexts vary
 """
 
@@ -26,7 +27,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.compare import OUT
-from benchmarks.logs import ACTIONS, BIAS, COV, MEAN, World, logs, policy, truth, with_one
+from benchmarks.evaluation_noise import noise
+from benchmarks.logs import ACTIONS, World, best, logs, policy, truth, with_one
 from benchmarks.peers.run import ROOT, machine
 from unfog.evaluation.evaluate import evaluated
 from unfog.evaluation.log import Log
@@ -180,30 +182,27 @@ def perfect(world: World, number: int = 4_000_000) -> tuple[float, float]:
     """What the best arm pays by the denoised context, and by the true one."""
     rng = np.random.default_rng(5)
     true, noisy = world.contexts(rng, number)
-    gain = COV @ np.linalg.inv(COV + world.noise * COV)
-    denoised = MEAN + (noisy - BIAS - MEAN) @ gain.T
     scores = with_one(true) @ world.theta.T
-    best = (with_one(denoised) @ world.theta.T).argmax(axis=1)
-    return float(scores[np.arange(number), best].mean()), float(scores.max(axis=1).mean())
+    return float(scores[np.arange(number), best(world, noisy)].mean()), float(scores.max(axis=1).mean())
 
 
 def simex(number: int, rounds: int) -> dict[str, Any]:
     """What is read off at no noise, by every curve."""
     world, rows = World(noise=0.5), list[Any]()
-    now, best = perfect(world)
+    now, without = perfect(world)
     at = int(np.flatnonzero(READ == -1.0)[0])
     for i in range(number):
         (log,) = logs(world, 1, rounds, learns=False, seed=5000 + i)
         found = sensor(Scene(log, world.channel))
         rows.append([found.values[0], *(found.read[curve][at] for curve in CURVES)])
     values = np.array(rows)  # (logs, curves, 2)
-    said: dict[str, Any] = {"logs": number, "rounds": rounds, "truth": {"as it is": now, "perfect": best}}
+    said: dict[str, Any] = {"logs": number, "rounds": rounds, "truth": {"as it is": now, "perfect": without}}
     for i, name in enumerate(("as it is", *CURVES)):
         means, errors = values[:, i, 0], values[:, i, 1]
         said[name] = {
             "mean": float(means.mean()),
-            "off_percent": float(100 * (means.mean() / (now if i == 0 else best) - 1)),
-            "off_percent_se": float(100 * means.std() / np.sqrt(number) / best),
+            "off_percent": float(100 * (means.mean() / (now if i == 0 else without) - 1)),
+            "off_percent_se": float(100 * means.std() / np.sqrt(number) / without),
             "sd": float(means.std(ddof=1)),
             "stated_se": float(errors.mean()),
         }
@@ -213,7 +212,7 @@ def simex(number: int, rounds: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", default="estimates,models,speed,simex")
+    parser.add_argument("--only", default="estimates,models,noise,speed,simex")
     asked = parser.parse_args()
     quick, only = asked.quick, asked.only.split(",")
     path = OUT / "evaluation-quick.json" if quick else RESULTS
@@ -224,6 +223,7 @@ def main() -> None:
             "learning": estimates(20 if quick else 1000, learns=True),
         },
         "models": lambda: models(20 if quick else 300),
+        "noise": lambda: noise(20 if quick else 200, ROUNDS),
         "speed": lambda: speed(100_000 if quick else 1_000_000),
         "simex": lambda: simex(3 if quick else 40, 20_000),
     }

@@ -82,6 +82,13 @@ def policy(noisy: Array) -> Array:
     return liking(OTHER, noisy)
 
 
+def best(world: World, noisy: Array) -> Ints:
+    """The arms (...,) that pay most by the denoised context."""
+    gain = COV @ np.linalg.inv(COV + world.noise * COV)
+    denoised = world.away * MEAN + (noisy - BIAS - world.away * MEAN) @ gain.T
+    return np.asarray((with_one(denoised) @ world.theta.T).argmax(axis=-1))
+
+
 def truth(world: World, rounds: int = 4_000_000, seed: int = 1) -> float:
     """What it is worth, by brute force."""
     rng, total, part = np.random.default_rng(seed), 0.0, 500_000

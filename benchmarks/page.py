@@ -281,11 +281,20 @@ def gpu_notes(gpu: Row) -> list[str]:
     return ["\n".join(map(item, notes))] if notes else []
 
 
+def elsewhere() -> list[str]:
+    """What is measured on other pages."""
+    return [
+        "## Measured elsewhere",
+        item("""[Values of policies on logs](evaluation.md#how-good): coverage, errors against obp, what the
+            denoiser adds, the worth of a sensor, a million rounds."""),
+    ]
+
+
 def page(cpu: Row, gpu: Row | None, live_rows: Row | None = None) -> str:
     """All of it."""
     sections = [heading(cpu), peers_section(cpu), live_section(live_rows), engines_section(cpu)]
     sections.append(agents_section(cpu))
-    sections += [growth_section(cpu), gpu_section(cpu, gpu)]
+    sections += [growth_section(cpu), gpu_section(cpu, gpu), elsewhere()]
     return "\n\n".join(part for section in sections for part in section) + "\n"
 
 

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))]
 
 ELSEWHERE = ["docs/serve.md"]  # it needs a service: tests/docs/test_serve.py
+MARK = "-- the end of a block --"
 SHOWN = {"docs/live.md": "same=True"}  # what a page prints in the end, where that is no table with intervals
 
 
@@ -24,15 +25,42 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text("utf-8"), re.S | re.M)
 
 
+def outputs(page: str) -> list[str | None]:
+    """For each Python block the text block right below it, which is what it prints; None if there is none."""
+    fences = re.findall(
+        r"^```python\n.*?^```(?:\n\n```text\n(.*?)^```)?", (ROOT / page).read_text("utf-8"), re.S | re.M
+    )
+    return [found or None for found in fences]
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python") and page not in ELSEWHERE])
 @pytest.mark.slow
-def test_python_runs(page: str, tmp_path: Path) -> None:
-    code = "\n".join(blocks(page, "python"))
+def test_python_runs_and_prints_what_stands_below(page: str, tmp_path: Path) -> None:
+    code = f"\nprint({MARK!r})\n".join(blocks(page, "python"))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert SHOWN.get(page, "±") in done.stdout
+    printed = done.stdout.split(f"{MARK}\n")
+    for below, found in zip(outputs(page), printed, strict=True):
+        assert below is None or found == below
+
+
+@pytest.mark.slow
+def test_commands_of_the_page_of_logs_print_what_stands_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command works on the table that the page's first Python block writes."""
+    text = (ROOT / "docs/evaluation.md").read_text("utf-8")
+    ((command, below),) = re.findall(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```", text, re.S | re.M)
+    code, _, _ = blocks("docs/evaluation.md", "python")[0].partition("\ncolumns = ")  # the table is enough
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(command.replace("\\\n", ""))[1:])
+    assert ended.value.code in (0, None)
+    assert below in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -1,0 +1,50 @@
+"""Output blocks of pages, as the code above them prints them now.
+
+    python benchmarks/printed.py docs/evaluation.md docs/sklearn.md …
+
+A ```text block right below a ```python block is what that block prints; right below a ```sh block with a
+command `unfog …`, the beginning of what that command prints: as many lines as stand there.
+`tests/docs/test_snippets.py` holds pages to it. Numbers in sentences are to be looked at by people.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.S | re.M)
+SHELL = re.compile(r"^```sh\n(unfog .*?)^```\n\n```text\n(.*?)^```\n", re.S | re.M)
+UNFOG = "import sys; from unfog.cli import main; main(sys.argv[1:])"
+MARK = "-- the end of a block --"
+
+
+def printed(text: str) -> str:
+    """The page with its output blocks renewed."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = f"\nprint({MARK!r})\n".join(match[1] for match in PYTHON.finditer(text))
+        found = iter(_out([sys.executable, "-W", "error", "-c", code], folder).split(f"{MARK}\n"))
+        text = PYTHON.sub(lambda match: _with(match, found), text)
+        return SHELL.sub(lambda match: _told(match, folder), text)
+
+
+def _out(command: list[str], folder: str) -> str:
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def _with(match: re.Match[str], found: Iterator[str]) -> str:
+    now = next(found)
+    return match[0] if match[2] is None else f"```python\n{match[1]}```\n\n```text\n{now}```\n"
+
+
+def _told(match: re.Match[str], folder: str) -> str:
+    words = shlex.split(match[1].replace("\\\n", ""))
+    lines = _out([sys.executable, "-c", UNFOG, *words[1:]], folder).splitlines(keepends=True)
+    return f"```sh\n{match[1]}```\n\n```text\n{''.join(lines[: match[2].count(chr(10))])}```\n"
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]):
+        path.write_text(printed(path.read_text("utf-8")), "utf-8")

@@ -1,0 +1,20 @@
+"""Logs for Open Bandit Pipeline (obp), without obp: `to_obp(log)` is its feedback dictionary.
+
+`log` is anything that `unfog.evaluate` reads. Arms become numbers, in the order of the log's arms. Lost
+readings stay NaN, which most models of obp refuse. The way back needs no function: `unfog.evaluate(feedback,
+…)` reads such a dictionary as it is.
+
+Y. Saito, S. Aihara, M. Matsutani and Y. Narita, *Open Bandit Dataset and Pipeline: Towards Realistic and
+Reproducible Off-Policy Evaluation*.
+"""
+
+from typing import Any
+
+from unfog.evaluation.log import Log
+from unfog.evaluation.read import to_obp as _to_obp
+from unfog.lab.evaluate import read_log
+
+
+def to_obp(log: Any, **told: Any) -> dict[str, Any]:
+    """The feedback dictionary of a log; `told` is how to read it: columns, arms, probability, …"""
+    return _to_obp(log if isinstance(log, Log) else read_log(log, **told))
