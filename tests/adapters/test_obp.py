@@ -1,6 +1,7 @@
 """Logs as obp's feedback: the fields it asks for, and the way back."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_fields_are_those_of_obp(tmp_path: Path) -> None:
 
 def test_there_and_back(tmp_path: Path) -> None:
     path = written(tmp_path)
-    told = {"policies": ["fitted", "uniform"], "estimators": "dr,snips", "seed": 3}
+    told: dict[str, Any] = {"policies": ["fitted", "uniform"], "estimators": "dr,snips", "seed": 3}
     direct = unfog.evaluate(path, columns=COLUMNS, arms=["b", "a", "c"], **told)
     back = unfog.evaluate(to_obp(path, columns=COLUMNS, arms=["b", "a", "c"]), **told)
     np.testing.assert_array_equal(back["value"].values, direct["value"].values)
