@@ -70,7 +70,9 @@ def test_the_mean_and_the_biases_are_those_of_one_system(gaps: float, devices: i
         belief = found.bias_of(device)
         np.testing.assert_allclose(belief.mean, mean[part], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(belief.cov, cov[part, part], rtol=1e-5, atol=1e-6)
-    mean, cov = brute(noisy, true, of, noises)
-    context = found.context(noisy[-1:], groups=of[-1:], noise_cov=noises[-1])
-    np.testing.assert_allclose(context.mean[0], MEAN + mean[-DIM:], rtol=1e-5)
-    np.testing.assert_allclose(context.cov[0], cov[-DIM:, -DIM:], rtol=1e-5, atol=1e-6)
+    for device in (of[-1], devices):  # one of those that were seen, and a new one
+        whose = np.append(of[:-1], device)
+        mean, cov = brute(noisy, true, whose, noises)
+        context = found.context(noisy[-1:], groups=whose[-1:], noise_cov=noises[-1])
+        np.testing.assert_allclose(context.mean[0], MEAN + mean[-DIM:], rtol=1e-5)
+        np.testing.assert_allclose(context.cov[0], cov[-DIM:, -DIM:], rtol=1e-5, atol=1e-6)

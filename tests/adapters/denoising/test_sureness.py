@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
-from tests.adapters.denoising.channels import NOISE_COV, readings
+from tests.adapters.denoising.channels import DIM, NOISE_COV, readings
 from unfog.adapters.sklearn import Denoiser
 from unfog.maths.arrays import Array
 from unfog.model.subset import calibrate_subset
@@ -63,16 +64,22 @@ def test_biases_are_as_sure_as_said(name: str) -> None:
 def test_truths_chosen_by_readings_say_what_the_subset_design_says() -> None:
     """The same estimate by other code: 40 truths of the highest among 1,000 readings."""
     drawn = readings(1000, seed=31)
-    true = drawn.true.copy()
-    true[np.argsort(-drawn.noisy[:, 0])[40:]] = np.nan
+    known = np.argsort(-drawn.noisy[:, 0])[:40]
+    true = np.full_like(drawn.true, np.nan)
+    true[known] = drawn.true[known]
     found, expected = Denoiser().fit(drawn.noisy, true=true), calibrate_subset(drawn.noisy, true)
     np.testing.assert_allclose(found.bias_, expected.bias, rtol=1e-9)
     np.testing.assert_allclose(found.noise_cov_, expected.noise_cov, rtol=1e-9)
     np.testing.assert_allclose(found.context_cov_, expected.context_cov, rtol=1e-9)
     np.testing.assert_allclose(found.context_mean_, expected.context_mean, rtol=1e-9)
-    sizes = np.sqrt(np.diag(found.bias_cov_)) / expected.errors.bias
-    # By its model and by its residuals: 40 of them are sure of a deviation to a ninth.
-    assert (np.abs(sizes - 1) < 0.5).all()
+    # bias = (I - B) (mean of all - mean of the pairs) + mean error of the pairs: the errors of each part.
+    pairs, truth = drawn.noisy[known], drawn.true[known]
+    line = LinearRegression().fit(pairs, truth)
+    rest = (truth - line.predict(pairs)).T @ (truth - line.predict(pairs)) / 39
+    left, away = np.eye(DIM) - line.coef_, drawn.noisy.mean(0) - pairs.mean(0)
+    far = away @ np.linalg.solve(np.cov(pairs.T), away)
+    sure = rest * (1 / 40 + far / 39) + left @ np.cov(drawn.noisy.T) @ left.T / 1000
+    np.testing.assert_allclose(found.bias_cov_, sure * 39 / (39 - DIM * 0.96 - 2), rtol=0.01)
 
 
 def test_later_truths_move_the_bias() -> None:
