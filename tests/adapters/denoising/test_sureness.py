@@ -79,7 +79,7 @@ def test_truths_chosen_by_readings_say_what_the_subset_design_says() -> None:
     left, away = np.eye(DIM) - line.coef_, drawn.noisy.mean(0) - pairs.mean(0)
     far = away @ np.linalg.solve(np.cov(pairs.T), away)
     sure = rest * (1 / 40 + far / 39) + left @ np.cov(drawn.noisy.T) @ left.T / 1000
-    np.testing.assert_allclose(found.bias_cov_, sure * 39 / (39 - DIM * 0.96 - 2), rtol=0.01)
+    np.testing.assert_allclose(found.bias_cov_, sure * 39 / (39 - DIM * 0.96 - 2), rtol=1e-7)
 
 
 def test_later_truths_move_the_bias() -> None:
