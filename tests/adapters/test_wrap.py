@@ -170,7 +170,7 @@ def unknown() -> list[tuple[Any, dict[str, Any], str]]:
         (
             MAB(ARMS, LearningPolicy.LinUCB()),
             {"names": NAMES},
-            "^names: .*; allowed: nothing: contexts of mab",
+            "^names: .*; allowed: nothing: contexts",
         ),
         (LinUCBDisjoint(), {"remember": 0}, "^remember: 0; allowed: a whole number"),
         (MAB(ARMS, LearningPolicy.LinUCB()), {"as_is": ["x"]}, "^as_is: 'x'; allowed: a whole number"),
