@@ -167,6 +167,11 @@ def unknown() -> list[tuple[Any, dict[str, Any], str]]:
         (Workspace(adf), {"actions": ["a|b"]}, "^actions: 'a|b'; allowed: names without blanks"),
         (LinUCBDisjoint(), arms, "^actions: .*; allowed: nothing: a bandit of river knows its arms"),
         (LinUCBDisjoint(), {"as_is": "one"}, "^as_is: 'one'; allowed: a list of columns or names"),
+        (
+            MAB(ARMS, LearningPolicy.LinUCB()),
+            {"names": NAMES},
+            "^names: .*; allowed: nothing: contexts",
+        ),
         (LinUCBDisjoint(), {"remember": 0}, "^remember: 0; allowed: a whole number"),
         (MAB(ARMS, LearningPolicy.LinUCB()), {"as_is": ["x"]}, "^as_is: 'x'; allowed: a whole number"),
     ]

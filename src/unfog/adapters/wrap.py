@@ -51,20 +51,24 @@ def wrap(
     rewarded.
     """
     library = library_of(bandit)
-    if isinstance(as_is, str) or not isinstance(as_is, Sequence):
-        raise InputError("as_is", inputs.shown(as_is), "a list of columns or names")
-    contexts = Contexts(denoiser, remember)
-    if WAYS[library] is Table and names is not None:
-        raise InputError(
-            "names", inputs.shown(names), f"nothing: contexts of {library} are rows without names"
-        )
-    way = Table(contexts, as_is) if WAYS[library] is Table else Names(contexts, as_is, names)
+    way = _way(library, Contexts(denoiser, remember), as_is, names)
     module = import_module(f"unfog.adapters.libraries.{library}")
     if library == "vowpalwabbit":
         return module.wrapped(bandit, way, () if actions is None else actions)
     if actions is not None:
         raise InputError("actions", inputs.shown(actions), f"nothing: a bandit of {library} knows its arms")
     return module.wrapped(bandit, way)
+
+
+def _way(library: str, contexts: Contexts, as_is: Any, names: Any) -> Table | Names:
+    """In for contexts, as they look in this library."""
+    if isinstance(as_is, str) or not isinstance(as_is, Sequence):
+        raise InputError("as_is", inputs.shown(as_is), "a list of columns or names")
+    if WAYS[library] is Names:
+        return Names(contexts, as_is, names)
+    if names is not None:
+        raise InputError("names", inputs.shown(names), f"nothing: contexts of {library} are rows")
+    return Table(contexts, as_is)
 
 
 def library_of(bandit: object) -> str:
