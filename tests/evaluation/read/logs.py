@@ -41,8 +41,11 @@ def drawn(law: Array, dice: np.random.Generator) -> Any:
 
 def same(one: Log, other: Log, *without: str) -> None:
     """To the last bit, but for where they come from, and these fields."""
+    if "channel" not in without:
+        told = [log.channel and log.channel.written() for log in (one, other)]
+        assert told[0] == told[1]
     for name in one._fields:
-        if name not in ("source", "notes", *without):
+        if name not in ("source", "notes", "channel", *without):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 

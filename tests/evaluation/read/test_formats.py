@@ -214,7 +214,7 @@ def test_a_live_store_and_all_it_writes(tmp_path: Path, log: Log) -> None:
     with opened(tmp_path, clock) as store:
         entered(store, log, clock)
         found = read(store)
-        logs.same(found, log, "probabilities")
+        logs.same(found, log, "probabilities", "channel")
         assert found.probabilities is None
         assert (found.source, found.notes) == ("live problem 'walks'", ())
         logs.same(read(store.problem("walks")), found)
@@ -223,5 +223,5 @@ def test_a_live_store_and_all_it_writes(tmp_path: Path, log: Log) -> None:
         table = dict(zip(rows[0], zip(*rows[1:], strict=True), strict=True))
         logs.written(tmp_path / "log.csv", {name: list(column) for name, column in table.items()})
     logs.same(read(tmp_path / "log.ndjson"), found)
-    logs.same(read(tmp_path / "log.csv", arms=log.arms), found)
+    logs.same(read(tmp_path / "log.csv", arms=log.arms), found, "channel")
     logs.same(read(tmp_path / "test.unfog", opener=live_open), found)

@@ -175,7 +175,7 @@ def test_one_problem_of_several(tmp_path: Path) -> None:
         both = tmp_path / "both.ndjson"
         both.write_text("".join([*store.export("p"), *store.export("q")]), "utf-8")
         assert read(both, problem="p").reward.tolist() == [1.0]
-        with pytest.raises(InputError, match=r"^problem: the problems p, q; allowed: problem= with the name"):
+        with pytest.raises(InputError, match=r"^problem: the problems p, q; allowed: the name of one"):
             read(both)
         cut = logs.lines(tmp_path / "cut.ndjson", list(store.events("p"))[1:])
         with pytest.raises(InputError, match=r"^log: an event of 'p' before its terms; allowed: a log from"):

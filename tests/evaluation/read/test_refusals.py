@@ -277,7 +277,7 @@ def at(line: int, **parts: Any) -> Callable[[list[Any]], object]:
 
 DSJSON: list[tuple[Any, str]] = [
     (at(4, _label_Action=5), "line 4, _label_Action: 5; allowed: a number from 1 to 4"),
-    (at(4, _label_cost=None), "line 4, _label_cost: None; allowed: a number"),
+    (at(4, _label_cost=None), "line 4, _label_cost: nothing; allowed: a number"),
     (at(4, _label_probability=0.0), "line 4, probability: 0; allowed: a number above 0 and at most 1"),
     (at(4, _label_probability=None), "line 4, _label_probability: nothing; allowed: the probability of each"),
     (at(4, p=[0.5, 0.5]), "line 4, a and p: "),
@@ -323,7 +323,7 @@ def test_what_is_no_log(tmp_path: Path) -> None:
         read(path)
     for text, words in [
         ("", r"log: no rows in log.json; allowed: an export of `unfog live`"),
-        ("{", r"line 1: {; allowed: one JSON object \("),
+        ("{", r"line 1: {; allowed: one JSON object, in UTF-8 \("),
         ("[1]", r"line 1: \[1\]; allowed: one JSON object"),
         ('\n{"x": 1}', r"line 2: an object with x; allowed: an export of `unfog live`"),
     ]:
@@ -349,7 +349,7 @@ def test_a_table_of_live_decisions_says_what_has_no_reward(tmp_path: Path) -> No
         found = read(live)
     table = dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
     read_again = read(logs.written(tmp_path / "log.csv", table), arms=found.arms)
-    logs.same(read_again, found, "probabilities")
+    logs.same(read_again, found, "probabilities", "channel")
     assert read_again.notes == (
         "2 decisions are open: left out",
         "1 decisions are void: left out",

@@ -4,7 +4,7 @@ The first object says which it is: events have a kind; dsjson has a context c, o
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,14 @@ def read(
     probability: float | None,
 ) -> Log:
     """The log of a file."""
-    with open(path, encoding="utf-8-sig") as file:
+    with open(path, "rb") as file:
         objects = _objects(file)
         number, first = next(objects, (0, None))
         if first is None:
             raise InputError("log", f"no rows in {path.name}", BOTH)
         both = _again(number, first, objects)
         if "kind" in first and "seq" in first:
-            return live.read((one for _, one in both), problem, arms, path.name)
+            return live.of_lines(((f"line {i}", one) for i, one in both), problem, arms, path.name)
         if not dsjson.MARKS & first.keys():
             raise InputError(f"line {number}", f"an object with {', '.join(list(first)[:8])}", BOTH)
         return dsjson.read(both, arms, coordinates, probability, path.name)
@@ -41,15 +41,16 @@ def _again(number: int, first: Any, rest: Iterator[tuple[int, Any]]) -> Iterator
     yield from rest
 
 
-def _objects(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each with the number of its line; empty lines are passed over."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        shown = line[:60].decode("utf-8", "replace")
         try:
-            found = json.loads(line)
+            found = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
         except (ValueError, RecursionError) as error:
-            raise InputError(f"line {number}", line[:60], f"one JSON object ({error})") from None
+            raise InputError(f"line {number}", shown, f"one JSON object, in UTF-8 ({error})") from None
         if not isinstance(found, dict):
-            raise InputError(f"line {number}", line[:60], "one JSON object")
+            raise InputError(f"line {number}", shown, "one JSON object")
         yield number, found

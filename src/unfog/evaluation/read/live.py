@@ -2,27 +2,24 @@
 
 A decision is a row when its reward was learnt: told in time, combined of several as the terms say, or the
 default once the wait was over. Decisions that are void, open, erased, or expired without a default are left
-out, and the notes say how many. With a floor f and K arms that might be chosen, an arm that the agent takes
-with share s had the probability (1 - f) s + f / K. Which might be chosen is what the events before have left:
-arms are added, retired and brought back. An arm that somebody else forced had the probability that was told.
+out, and the notes say how many. What the terms say of the noise is in the log, too.
 
 A store is taken by what it offers, since the evaluation of logs is no part of deciding live.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from unfog.evaluation.log import Log
-from unfog.evaluation.read import refusals, values
+from unfog.evaluation.read import fields, refusals, values
+from unfog.evaluation.read.fold import Event, Fold, Row
 from unfog.evaluation.read.where import Where
 from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Bools
 
-Event = Mapping[str, Any]
 LEFT = {
     "void": "were void",
     "open": "have no reward yet",
@@ -54,85 +51,29 @@ class Store(Protocol):
         """All that happened in one."""
 
 
-@dataclass
-class Row:
-    """A decision, and what became of it."""
-
-    id: str
-    body: Event
-    law: dict[str, float] | None  # the probabilities of arms; None: only that of the chosen one is known
-    reward: float | None = None
-    state: str = "open"
-    true: dict[str, float] = field(default_factory=dict)
-
-
-class Fold:
-    """Events into rows."""
-
-    def __init__(self, terms: Event) -> None:
-        """From the event that says the terms."""
-        if terms.get("arm_size") is not None:
-            said = f"arms of {terms['problem']!r} come with each decision"
-            raise InputError("log", said, "a problem with arms of its own, which have a name for good")
-        self.name, self.coordinates = str(terms["problem"]), tuple(terms["context"])
-        self.floor, self.active = float(terms["floor"]), dict.fromkeys(terms["arms"], True)
-        self.rows: dict[str, Row] = {}
-        self.noises = 0
-
-    def add(self, event: Event) -> None:
-        """One more event."""
-        kind, row = event["kind"], self.rows.get(event["decision"] or "")
-        if kind == "decide":
-            self._decide(event)
-        elif kind == "arms":
-            self.active |= dict.fromkeys((*event.get("add", ()), *event.get("restore", ())), True)
-            self.active |= dict.fromkeys(event.get("retire", ()), False)
-        elif row is not None and row.state != "erased":
-            self._about(kind, row, event)
-
-    def _decide(self, event: Event) -> None:
-        law = None if event.get("erased") or "forced" in event else self._law(event)
-        row = Row(event["decision"], event, law)
-        row.state = "erased" if event.get("erased") else "open"
-        self.rows[row.id] = row
-        self.noises += "noise" in event
-
-    def _law(self, event: Event) -> dict[str, float]:
-        choice = event.get("arms") or [name for name, active in self.active.items() if active]
-        floor = 0.0 if event.get("frozen") else self.floor
-        law = dict.fromkeys(choice, floor / len(choice))
-        for name, share in event["shares"].items():
-            law[name] += (1 - floor) * share
-        return law
-
-    def _about(self, kind: str, row: Row, event: Event) -> None:
-        if kind == "reveal":
-            row.true |= event.get("context", {})
-        elif kind == "void" and event["outcome"] == "void":
-            row.reward, row.state = None, "void"
-        elif kind == "expire" and event["what"] == "reward":
-            row.reward = event.get("value")
-            row.state = "expired" if row.reward is None else "learnt"
-        elif kind == "reward" and event["outcome"] in ("learnt", "waits"):
-            row.reward, row.state = event["value"], "learnt"
-
-
 def read(events: Iterable[Event], problem: str | None, arms: Sequence[str] | None, source: str = "") -> Log:
     """The log of one problem, out of events that may be of several."""
+    return of_lines(((f"event {one.get('seq')}", one) for one in events), problem, arms, source)
+
+
+def of_lines(
+    lines: Iterable[tuple[str, Event]], problem: str | None, arms: Sequence[str] | None, source: str
+) -> Log:
+    """The same, of events of which each is said where it stands."""
     folds: dict[str, Fold] = {}
-    for event in events:
-        name = event.get("problem")
+    for where, event in lines:
+        name, kind = fields.text(where, event, "problem"), fields.text(where, event, "kind")
         if problem is not None and name != problem:
             continue
-        if event["kind"] == "problem":
-            folds[str(name)] = Fold(event)
+        if kind == "problem":
+            folds[name] = Fold(where, event)
         elif name not in folds:
             raise InputError("log", f"an event of {name!r} before its terms", "a log from its beginning")
         else:
-            folds[name].add(event)
+            folds[name].add(where, event)
     if len(folds) != 1:
         said = f"the problems {', '.join(folds)}" if folds else "no such problem" if problem else "no problem"
-        raise InputError("problem", said, "problem= with the name of one that is in the log")
+        raise InputError("problem", said, "the name of one that is in the log")
     (fold,) = folds.values()
     return _log(fold, arms, source or f"live problem {fold.name!r}")
 
@@ -155,24 +96,25 @@ def _log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
         raise InputError("log", f"no rows: {said}", "one decision at least, with its reward and probability")
     where = Where("decision", [row.id for row in kept])
     listed = list(fold.active) if arms is None else list(arms)
-    arm, order = values.arms("arm", [row.body["arm"] for row in kept], where, listed)
+    arm, order = values.arms("arm", [row.arm for row in kept], where, listed)
     true = _numbers([row.true for row in kept], fold.coordinates)
     unit, units = _units(kept)
     log = Log(
         fold.coordinates,
         order,
-        _numbers([row.body["context"] for row in kept], fold.coordinates),
+        _numbers([row.context for row in kept], fold.coordinates),
         arm,
         np.array([row.reward for row in kept], dtype=float),
-        np.array([row.body["probability"] for row in kept], dtype=float),
+        np.array([row.probability for row in kept], dtype=float),
         _laws(kept, order, where),
         None if np.isnan(true).all() else true,
-        np.array([row.body["time"] for row in kept], dtype=float),
+        np.array([row.time for row in kept], dtype=float),
         unit,
         units,
         source,
         notes,
         _offered(kept, order),
+        fold.channel,
     )
     return refusals.checked(log, where)
 
@@ -185,7 +127,7 @@ def _kept(fold: Fold) -> tuple[list[Row], tuple[str, ...]]:
     """
     rows, left = [], Counter[str]()
     for row in fold.rows.values():
-        why = row.state if row.state != "learnt" else "forced" if row.body["probability"] is None else ""
+        why = row.state if row.state != "learnt" else "forced" if row.probability is None else ""
         left[why] += 1
         rows += [row] if not why else []
     partly = [row for row in rows if row.law is None]
@@ -208,7 +150,9 @@ def _laws(kept: Sequence[Row], arms: Sequence[str], where: Where) -> Array | Non
     for i, row in enumerate(kept):
         for name, chance in (row.law or {}).items():
             if name not in place:
-                raise InputError(where.of(i), f"{name!r} might be chosen", f"arms in the list: {arms}")
+                raise InputError(
+                    where.of(i), f"{name!r} might be chosen", f"arms in the list: {', '.join(arms)}"
+                )
             found[i, place[name]] = chance
     return found
 
@@ -221,13 +165,13 @@ def _offered(kept: Sequence[Row], arms: Sequence[str]) -> Bools | None:
     return None if found.all() else found
 
 
-def _numbers(told: Sequence[Mapping[str, float | None]], names: Sequence[str]) -> Array:
-    return np.array([[one.get(name) for name in names] for one in told], dtype=float)
+def _numbers(told: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
+    return np.array([[one.get(name, np.nan) for name in names] for one in told])
 
 
 def _units(kept: Sequence[Row]) -> tuple[Any, tuple[str, ...]]:
     """Whose each context is, as the agent took it: those without a name are of one unit, too."""
-    said = [row.body.get("unit", "") for row in kept]
+    said = [row.unit for row in kept]
     names = list(dict.fromkeys(said))
     place = {name: i for i, name in enumerate(names)}
     return (None, ()) if names == [""] else (np.array([place[one] for one in said]), tuple(names))
