@@ -32,10 +32,6 @@ def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[st
     if (column := given.pop("column", None)) is not None:
         named["probability"] = column
     if log.suffix.lower() in TABLES:
-        if given["problem"] is not None:
-            raise InputError(
-                "problem", given["problem"], f"nothing, for {log.name}: only live logs have some"
-            )
         named |= {name: listed(named[name]) for name in ("context",) if name in named}
         named |= {"true": _true(named["true"])} if "true" in named else {}
         start = vars(from_toml(file)) if file is not None else {}

@@ -11,8 +11,12 @@ that often? Probabilities that were shuffled or smoothed may keep the sums of ar
 
 With the probability of the drawn arm alone, `by_weight`: the weight 1 / p of arm k, where it was drawn, has
 mean 1 over the rounds in which it was offered, if it could be drawn in all of them; so 1 / p has as its mean
-the number of arms. Arms that could not be drawn have less. Weights have their sample covariance, so that it
-holds for long logs: of 600 logs of 1,000 rounds 0.3 % had p < 0.001.
+the number of arms. Arms that could not be drawn have less. The covariance of the sums is that of the sample,
+which a few large weights make up: where by chance none of them came up, sums are small, and so is their
+variance. So each arm has the variance of five more draws with the largest weight seen. That errs on the side
+of silence: of 46 kinds of logs (2 to 20 arms, floors from 0 to 100 %, 30 to 8,000 rounds) the worst had
+p < 0.001 in 2 of 1,000, and most in none; without it 87 % of those with 20 arms, 500 rounds and a floor of
+10 % had.
 
 The martingale is that of Peter Hall and Chris Heyde, "Martingale Limit Theory and Its Application" (1980).
 """
@@ -23,13 +27,14 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.evaluation.log import Log
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array, Bools, Ints
 
 EDGES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
 LEAST = 5.0  # variance of a count below which a normal law is no match for it
 SAFE = 0.001  # below this chance a misfit is said: a check that cries often is not heard
 FLAT = 1e-9  # an eigenvalue of a correlation below this is none
-ROUNDED = 3e-3  # by which share sums that cannot vary may be off, since loggers write few digits
+ROUNDED = 3e-3  # by which share sums may be off, since loggers write few digits
+UNSEEN = 5  # draws with the largest weight that each arm might have had besides
 
 
 class Fit(NamedTuple):
@@ -83,14 +88,17 @@ def by_size(log: Log) -> Fit:
 
 def by_weight(log: Log) -> Fit:
     """Do weights have the mean they must have? For logs with the probability of the drawn arm alone."""
-    n, k = log.rounds, len(log.arms)
+    n, k, weight = log.rounds, len(log.arms), 1 / log.probability
     offered = np.ones((n, k)) if log.offered is None else log.offered.astype(np.float64)
-    surplus = -offered
-    surplus[np.arange(n), log.arm] += 1 / log.probability
+    surplus, expected = -offered, offered.sum(axis=0)
+    surplus[np.arange(n), log.arm] += weight
     cov = np.cov(surplus, rowvar=False) * n if n > 1 else np.zeros((k, k))
+    cov = cov + np.diag(UNSEEN * weight.max() ** 2 + (ROUNDED * expected) ** 2)
+    # Of an arm that is drawn only where that is all but certain, w (w - 1) says how much is left to chance.
+    there = np.bincount(log.arm, weight * (weight - 1), minlength=k) >= LEAST
     names = [f"arm {name!r}" for name in log.arms]
-    told = f"the mean of 1 / p is {(1 / log.probability).mean():.4g}, of arms offered {offered.sum() / n:.4g}"
-    return _judged("by_weight", surplus.sum(axis=0), cov, offered.sum(axis=0), names, told)
+    told = f"the mean of 1 / p is {weight.mean():.4g}, of arms offered {expected.sum() / n:.4g}"
+    return _judged("by_weight", surplus.sum(axis=0), cov, expected, names, told, there)
 
 
 def _held(check: str, drawn: Ints, law: Array, names: list[str]) -> Fit:
@@ -98,14 +106,16 @@ def _held(check: str, drawn: Ints, law: Array, names: list[str]) -> Fit:
     expected = law.sum(axis=0)
     gap = np.bincount(drawn, minlength=law.shape[1]) - expected
     cov = np.diag(expected) - law.T @ law
-    return _judged(check, gap, cov, expected, names, f"{len(drawn)} rounds")
+    return _judged(check, gap, cov, expected, names, f"{len(drawn)} rounds", np.diag(cov) >= LEAST)
 
 
-def _judged(check: str, gap: Array, cov: Array, expected: Array, names: list[str], told: str) -> Fit:
-    """The chi-square of a gap with this covariance, and where it is largest."""
+def _judged(
+    check: str, gap: Array, cov: Array, expected: Array, names: list[str], told: str, judged: Bools
+) -> Fit:
+    """The chi-square of a gap with this covariance, of those sums that can be judged; where it is largest."""
     from scipy.stats import chi2
 
-    there = np.flatnonzero(np.diag(cov) >= LEAST)
+    there = np.flatnonzero(judged)
     if not len(there):
         said = f"Nothing to hold the probabilities against ({told}): arms were all but certain."
         return Fit(check, 0.0, 0, 1.0, "", 0.0, 0.0, said)
@@ -124,8 +134,8 @@ def _judged(check: str, gap: Array, cov: Array, expected: Array, names: list[str
 def _chi_square(scores: Array, correlation: Array, expected: Array) -> tuple[float, int]:
     """The statistic and its degrees of freedom.
 
-    Some sums cannot vary: all arms together, or weights under a law that never changes. They have no degree,
-    unless they are off by more than digits explain, which chance cannot do.
+    Some sums cannot vary, such as that of all arms together. They have no degree, unless they are off by more
+    than digits explain, which chance cannot do.
     """
     values, vectors = np.linalg.eigh(correlation)
     along = (vectors.T @ scores) ** 2

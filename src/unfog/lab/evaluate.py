@@ -1,7 +1,9 @@
 """`unfog.evaluate`: what would another policy have earned on this log?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unfog import live
@@ -10,11 +12,17 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import Columns, read
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.taught import Tick, silent
-from unfog.inputs import count
+from unfog.inputs import InputError, count
+from unfog.live.errors import Held
 from unfog.simulate.plan import MOST_SEED
 
 if TYPE_CHECKING:
     import xarray as xr
+
+EXPORT = (
+    "or evaluate what its holder writes out: store.export(name) in Python, or `unfog live export --url` of a"
+    " service, into a file .ndjson"
+)
 
 
 def evaluate(
@@ -55,4 +63,20 @@ def evaluate(
 
 def read_log(log: Any, **told: Any) -> Log:
     """The log, whatever it is in; the file of a live store, too."""
-    return read(log, opener=live.open, **told)
+    return read(log, opener=_opened, **told)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[live.Store]:
+    """A store that is there: to open an empty file would make a store of it.
+
+    Nothing but SQLite may open the file, not even to look: this process could lose its lock (live/holder.py).
+    """
+    if not path.stat().st_size and not path.with_name(f"{path.name}-wal").exists():
+        raise InputError("log", f"{path.name} is empty", "a live store, as unfog.live.open makes it")
+    try:
+        store = live.open(path)
+    except Held as error:
+        raise Held(f"{error}; {EXPORT}") from None
+    with store:
+        yield store

@@ -102,7 +102,7 @@ def test_without_probabilities() -> None:
     for said in (
         "inverse propensity",
         "log probabilities from now on, with a floor",
-        "probability=0.25 for fou",
+        "say so: probability 0.25, for four arms",
     ):
         assert said in str(error.value)
     with pytest.raises(
@@ -152,7 +152,7 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
             read({column: cells for column, cells in table.items() if column != name})
     bare = {name.removeprefix("context."): cells for name, cells in table.items()}
     with pytest.raises(
-        InputError, match=r"^context: no columns; allowed: columns context.<name>, or columns=C"
+        InputError, match=r"^context: no columns; allowed: columns context.<name>; or say which"
     ):
         read(bare)
     read(bare, coordinates=logs.COORDINATES)

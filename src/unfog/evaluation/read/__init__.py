@@ -13,15 +13,15 @@
 What is wrong is refused with the first row that offends: evaluation/read/refusals.py.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from unfog.evaluation.log import Log
 from unfog.evaluation.read import columns as column_names
 from unfog.evaluation.read import delimited, lines, live, obp, refusals, table
+from unfog.evaluation.read.asked import Asked, Opener
 from unfog.evaluation.read.columns import Columns
 from unfog.evaluation.read.obp import to_obp
 from unfog.evaluation.read.where import counted
@@ -29,25 +29,11 @@ from unfog.inputs import InputError, positive, shown
 
 __all__ = ["Columns", "Opener", "read", "to_obp"]
 
-Opener = Callable[[Path], AbstractContextManager[live.Store]]
-"""Opens the file of a live store, such as `unfog.live.open`."""
-
 TABLES, LINES, STORES = (".csv", ".tsv", ".txt"), (".ndjson", ".jsonl", ".json"), (".unfog",)
 ANY = (
     "a live store or problem; a path to its file, to an export (.ndjson), to dsjson (.json) or to a .csv; a "
     "data frame or a mapping of columns; the feedback dictionary of obp"
 )
-
-
-class Asked(NamedTuple):
-    """What a caller says besides the log."""
-
-    columns: Columns
-    problem: str | None
-    arms: list[str] | None
-    coordinates: list[str] | None
-    probability: float | None
-    opener: Opener | None
 
 
 def read(
@@ -65,10 +51,11 @@ def read(
     `columns` say which column of a table is what: `Columns`, a mapping, or a path to a file of TOML.
     `problem` names one of several problems of a store. `arms` lists all arms in their order, also those never
     drawn; `coordinates` names those of the context. `probability` is a number where all arms were drawn
-    evenly and the log does not say so. `opener` opens the file of a store.
+    evenly and the log does not say so. `opener` opens the file of a store. What does not concern the log is
+    refused.
     """
     asked = Asked(
-        _columns(columns, probability),
+        _columns(columns),
         problem,
         None if arms is None else _names("arms", arms),
         None if coordinates is None else _names("coordinates", coordinates),
@@ -80,15 +67,20 @@ def read(
 
 def _of_object(log: Any, asked: Asked) -> Log:
     if isinstance(log, Log):
+        asked.only("a log that was read")
         return refusals.checked(log, counted(log.rounds))
     if isinstance(log, Mapping) and log.keys() >= obp.MARKS:
+        asked.only("feedback of obp", "arms", "coordinates", "probability")
         return obp.read(log, asked.arms, asked.coordinates, asked.probability)
     if table.names_of(log) is not None:
-        return table.read(log, asked.columns, asked.arms, asked.coordinates, type(log).__name__)
+        asked.only("a table", *table.TAKES)
+        return table.read(log, asked.of_table, asked.arms, asked.coordinates, type(log).__name__)
     if isinstance(log, live.Store):
+        asked.only("a live store", *live.TAKES)
         return live.of_store(log, asked.problem, asked.arms)
     if isinstance(log, live.Problem):
-        return live.read(log.events(), None, asked.arms)
+        asked.only("a live problem", *live.TAKES)
+        return live.read(log.events(), asked.problem, asked.arms)
     raise InputError("log", shown(log), ANY)
 
 
@@ -97,28 +89,27 @@ def _of_path(path: Path, asked: Asked) -> Log:
         raise InputError("log", f"there is no file {path}", ANY)
     ending = path.suffix.lower()
     if ending in TABLES:
-        return delimited.read(path, asked.columns, asked.arms, asked.coordinates)
+        asked.only(path.name, *table.TAKES)
+        return delimited.read(path, asked.of_table, asked.arms, asked.coordinates)
     if ending in LINES:
-        return lines.read(path, asked.problem, asked.arms, asked.coordinates, asked.probability)
+        return lines.read(path, asked)
     if ending not in STORES:
         raise InputError("log", f"{path.name}", f"a name that ends in {', '.join(TABLES + LINES + STORES)}")
+    asked.only(path.name, *live.TAKES)
     if asked.opener is None:
         raise InputError("log", path.name, "a store that is open: unfog.live.open(path)")
     with asked.opener(path) as store:
         return live.of_store(store, asked.problem, asked.arms)._replace(source=path.name)
 
 
-def _columns(told: Any, probability: float | None) -> Columns:
-    found = told if isinstance(told, Columns) else Columns()
+def _columns(told: Any) -> Columns | None:
     if isinstance(told, str | PathLike):
-        found = column_names.from_toml(Path(told))
-    elif isinstance(told, Mapping):
-        found = column_names.from_mapping(told)
-    elif told is not None and not isinstance(told, Columns):
-        raise InputError("columns", shown(told), "Columns(…), a mapping, or a path to a file of TOML")
-    if probability is None:
-        return found
-    return Columns(**{**vars(found), "probability": positive("probability", probability)})
+        return column_names.from_toml(Path(told))
+    if isinstance(told, Mapping):
+        return column_names.from_mapping(told)
+    if told is None or isinstance(told, Columns):
+        return told
+    raise InputError("columns", shown(told), "Columns(…), a mapping, or a path to a file of TOML")
 
 
 def _names(field: str, told: Sequence[str]) -> list[str]:

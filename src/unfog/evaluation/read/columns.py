@@ -100,6 +100,8 @@ def from_mapping(told: Mapping[str, Any]) -> Columns:
 
 def found(columns: Columns, names: Sequence[str], coordinates: Sequence[str] | None = None) -> Found:
     """What of a table's columns is what; refused where one is missing, with those that there are."""
+    if not names:
+        raise InputError("log", "no columns", "a header with their names, then a row for each decision")
     for place, name in enumerate(names):
         if name in names[:place]:
             raise InputError(str(name), "two columns of this name", "each column once")
@@ -147,9 +149,7 @@ def _context(columns: Columns, names: Sequence[str], coordinates: Sequence[str] 
     else:
         wanted = [name for name in names if str(name).startswith("context.")]
     if not wanted:
-        allowed = (
-            f"columns context.<name>, or columns=Columns(context=[…]) out of: {', '.join(map(str, names))}"
-        )
+        allowed = f"columns context.<name>; or say which they are, out of: {', '.join(map(str, names))}"
         raise InputError("context", "no columns", allowed)
     return tuple(there(names, "context", one) for one in wanted)
 

@@ -31,7 +31,7 @@ def read(path: Path, columns: Columns, arms: Sequence[str] | None, coordinates: 
         with open(path, encoding="utf-8-sig", newline="") as file:
             separator, names = _header(file)
             which = found(columns, names, coordinates)
-            texts = [*which.texts, *([table.OUTCOME] if table.OUTCOME in names else [])]
+            texts = [*which.texts, *table.outcome(names, which)]
             own = _quickly(path, separator, names, which.numbers, texts)
             if own is None:
                 own = _columns(csv.reader(file, delimiter=separator), names, which.numbers, texts)

@@ -23,6 +23,7 @@ from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Bools
 
 MARKS = frozenset({"_label_cost", "_label_probability", "_labelIndex", "_label_Action", "c", "RewardValue"})
+TAKES = ("arms", "coordinates", "probability")  # of what a caller may say
 ONCE = "actions with a _tag or an id of their own; or a list of arms, by number"
 Line = tuple[int, Told]
 

@@ -4,24 +4,19 @@ The first object says which it is: events have a kind; dsjson has a context c, o
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from unfog.evaluation.log import Log
 from unfog.evaluation.read import dsjson, live
+from unfog.evaluation.read.asked import Asked
 from unfog.inputs import InputError
 
 BOTH = "an export of `unfog live`, whose events have a kind; or dsjson, with _label_cost, a, c and p"
 
 
-def read(
-    path: Path,
-    problem: str | None,
-    arms: Sequence[str] | None,
-    coordinates: Sequence[str] | None,
-    probability: float | None,
-) -> Log:
+def read(path: Path, asked: Asked) -> Log:
     """The log of a file."""
     with open(path, "rb") as file:
         objects = _objects(file)
@@ -30,10 +25,13 @@ def read(
             raise InputError("log", f"no rows in {path.name}", BOTH)
         both = _again(number, first, objects)
         if "kind" in first and "seq" in first:
-            return live.of_lines(((f"line {i}", one) for i, one in both), problem, arms, path.name)
+            asked.only(path.name, *live.TAKES)
+            numbered = ((f"line {i}", one) for i, one in both)
+            return live.of_lines(numbered, asked.problem, asked.arms, path.name)
         if not dsjson.MARKS & first.keys():
             raise InputError(f"line {number}", f"an object with {', '.join(list(first)[:8])}", BOTH)
-        return dsjson.read(both, arms, coordinates, probability, path.name)
+        asked.only(path.name, *dsjson.TAKES)
+        return dsjson.read(both, asked.arms, asked.coordinates, asked.probability, path.name)
 
 
 def _again(number: int, first: Any, rest: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:

@@ -20,6 +20,7 @@ from unfog.evaluation.read.where import Where
 from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Bools
 
+TAKES = ("problem", "arms")  # of what a caller may say
 LEFT = {
     "void": "were void",
     "open": "have no reward yet",

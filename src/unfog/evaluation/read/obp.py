@@ -13,7 +13,7 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import refusals
 from unfog.evaluation.read.table import even
 from unfog.evaluation.read.where import counted, first
-from unfog.inputs import InputError, numbers
+from unfog.inputs import InputError, count, shown
 from unfog.maths.arrays import Array
 
 MARKS = frozenset({"n_rounds", "n_actions", "action", "reward"})
@@ -26,13 +26,17 @@ def read(
     probability: float | None,
 ) -> Log:
     """The log of a dictionary; arms are called by their numbers, coordinates x0, x1, …, unless told."""
-    arms = [str(i) for i in range(int(feedback["n_actions"]))] if arms is None else list(arms)
-    if len(arms) != feedback["n_actions"]:
-        raise InputError("arms", ", ".join(arms), f"{feedback['n_actions']} names: n_actions")
-    action = _array("action", feedback["action"])
+    number = count("n_actions", feedback["n_actions"])
+    arms = [str(i) for i in range(number)] if arms is None else list(arms)
+    if len(arms) != number:
+        raise InputError("arms", ", ".join(arms), f"{number} names: n_actions")
+    action = _action(feedback["action"])
     context = _array("context", feedback.get("context"))
     _refuse_slates(feedback, len(action))
     _refuse_lengths(feedback, len(action))
+    if context.ndim != 2:
+        allowed = f"({len(action)}, d): a row for each round, a column for each coordinate"
+        raise InputError("context", f"the shape {context.shape}", allowed)
     named = [f"x{j}" for j in range(context.shape[-1])] if coordinates is None else coordinates
     every = even(probability, len(action), len(arms)) if probability is not None else _every(feedback)
     log = Log(
@@ -50,31 +54,45 @@ def read(
 
 def _array(name: str, value: Any) -> Array:
     """Numbers; those of contexts, rewards and scores that are none are found with their row later."""
-    found = np.asarray(value)
+    try:
+        found = np.asarray(value)
+    except ValueError:
+        raise InputError(name, f"{shown(value)} is ragged", "an array of numbers") from None
     if found.dtype.kind not in "iuf":
         raise InputError(name, f"of type {found.dtype}", "an array of numbers")
-    if name == "action" and found.dtype.kind == "f":
-        numbers(name, found, "an array of whole numbers")
     return found.astype(np.float64)
+
+
+def _action(value: Any) -> Array:
+    """The arms that were drawn, by number."""
+    found = _array("action", value)
+    if found.ndim != 1:
+        raise InputError("action", f"the shape {found.shape}", "a number for each round")
+    at = first(found != np.round(found))
+    if at is not None:
+        raise InputError(f"row {at + 1}, action", f"{found[at]:g}", "a whole number: which arm was drawn")
+    return found
 
 
 def _refuse_slates(feedback: Mapping[str, Any], rounds: int) -> None:
     position = feedback.get("position")
     if position is None:
         return
-    at = first(np.broadcast_to(np.asarray(position) != 0, (rounds,)))
+    allowed = "None or 0: slates of several positions are not read"
+    if np.shape(position) not in ((), (rounds,)):
+        raise InputError("position", f"the shape {np.shape(position)}", f"{allowed}; one for each round")
+    every = np.broadcast_to(np.asarray(position), (rounds,))
+    at = first(every != 0)
     if at is not None:
-        said = f"{np.broadcast_to(position, (rounds,))[at]}"
-        raise InputError(
-            f"row {at + 1}, position", said, "None or 0: slates of several positions are not read"
-        )
+        raise InputError(f"row {at + 1}, position", f"{every[at]}", allowed)
 
 
 def _refuse_lengths(feedback: Mapping[str, Any], rounds: int) -> None:
     for name in ("reward", "pscore", "context", "pi_b"):
         value = feedback.get(name)
-        if value is not None and len(value) != rounds:
-            raise InputError(name, f"{len(value)} rows", f"{rounds}, as many as action has")
+        rows = rounds if value is None else len(value) if np.ndim(value) else 1
+        if rows != rounds:
+            raise InputError(name, f"{rows} rows", f"{rounds}, as many as action has")
     if feedback["n_rounds"] != rounds:
         raise InputError("n_rounds", feedback["n_rounds"], f"{rounds}, as many as action has")
 

@@ -19,7 +19,7 @@ WITHOUT = (
     "the probability of each arm that was drawn. Other policies are judged by weighing rewards with one over "
     "it (inverse propensity scores), and a logger that always draws the same arm in the same context says "
     "nothing about the other arms. What can be done: log probabilities from now on, with a floor under each "
-    "arm, as `unfog live` does; or, if all arms were drawn evenly, say so: probability=0.25 for four arms. "
+    "arm, as `unfog live` does; or, if all arms were drawn evenly, say so: probability 0.25, for four arms. "
     "Probabilities that are fitted to the log afterwards are not offered: unless they are fitted to the very "
     "noisy contexts that the logger saw, they are confounded"
 )
@@ -59,7 +59,7 @@ def _refuse_sizes(log: Log) -> None:
 def _refuse_arms(log: Log, where: Where) -> None:
     arms = ", ".join(log.arms)
     if len(log.arms) < 2:
-        allowed = "two arms at least: with one there is nothing to choose; name those never drawn in arms=[…]"
+        allowed = "two arms at least: with one there is nothing to choose; list those never drawn, too"
         raise InputError("arms", f"{arms or 'none'} alone", allowed)
     if len(set(log.arms)) < len(log.arms):
         raise InputError("arms", arms, "each arm once")

@@ -15,12 +15,13 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import refusals, values
 from unfog.evaluation.read.columns import Columns, Found, found
 from unfog.evaluation.read.where import Where, counted, first
-from unfog.inputs import InputError
+from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Bools, Ints
 
 LEARNT = ("learnt", "waits")
 OUTCOMES = (*LEARNT, "open", "kept", "void", "expired", "dropped", "erased")
 OUTCOME = "outcome"
+TAKES = ("columns", "arms", "coordinates", "probability")  # of what a caller may say
 
 
 def names_of(table: Any) -> list[str] | None:
@@ -37,15 +38,25 @@ def read(
     """The log of a table whose columns are taken by name."""
     names = names_of(table) or []
     which = found(columns, names, coordinates)
-    wanted = {*which.numbers, *which.texts, *([OUTCOME] if OUTCOME in names else [])}
-    own = {name: _cells(table[name]) for name in sorted(wanted)}
+    wanted = {*which.numbers, *which.texts, *outcome(names, which)}
+    own = {name: _cells(name, table[name]) for name in sorted(wanted)}
     _refuse_lengths(own)
     return made(own, which, arms, counted(len(own[which.arm])), source)
 
 
-def _cells(column: Any) -> Any:
+def outcome(names: Sequence[str], which: Found) -> list[str]:
+    """The column that says what became of decisions, unless a caller has another use for that name."""
+    used = OUTCOME in (*which.numbers, *which.texts)
+    return [OUTCOME] if OUTCOME in names and not used else []
+
+
+def _cells(name: str, column: Any) -> Any:
     """An array; of a list every cell as it is, since NumPy would make a number of a truth value."""
-    return np.array([*column, None], object)[:-1] if isinstance(column, list | tuple) else np.asarray(column)
+    listed = isinstance(column, list | tuple)
+    found = np.array([*column, None], object)[:-1] if listed else np.asarray(column)
+    if found.ndim != 1:
+        raise InputError(name, f"{shown(column)}, of shape {found.shape}", "a list with a value for each row")
+    return found
 
 
 def _refuse_lengths(own: Mapping[str, Any]) -> None:
@@ -88,8 +99,8 @@ def _without_reward(
     own: dict[str, Any], which: Found, where: Where
 ) -> tuple[dict[str, Any], Where, tuple[str, ...]]:
     """Leave out what a table of live decisions says has no reward, or was chosen by somebody else."""
-    said = np.asarray(own.pop(OUTCOME)).tolist() if OUTCOME in own else []
-    if OUTCOME in (which.arm, which.reward) or not said or not set(said) <= {*OUTCOMES}:
+    said = np.asarray(own.pop(OUTCOME)).tolist() if outcome(list(own), which) else []
+    if not said or not set(said) <= {*OUTCOMES}:
         return own, where, ()
     keep: Bools = np.array([one in LEARNT for one in said])
     notes = [f"{n} decisions are {one}" for one, n in sorted(Counter(said).items()) if one not in LEARNT]
@@ -138,7 +149,7 @@ def even(probability: object, rounds: int, arms: int) -> Array | None:
         return None
     if abs(probability * arms - 1) > refusals.CLOSE:
         allowed = f"{1 / arms:.6g} if all of {arms} arms were drawn evenly; else a column of probabilities"
-        raise InputError("probability", probability, f"{allowed}; arms that were never drawn: arms=[…]")
+        raise InputError("probability", probability, f"{allowed}; list arms that were never drawn, too")
     return np.full((rounds, arms), probability)
 
 

@@ -39,7 +39,9 @@ def _number(field: str, cell: object) -> float:
             return float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError(field, shown(cell), "a number, or nothing where it is not known")
+    allowed = "a number, or nothing where it is not known"
+    truth = str(cell).strip().lower() in ("true", "false")
+    raise InputError(field, shown(cell), f"{allowed}; 1 for true and 0 for false" if truth else allowed)
 
 
 def times(column: str, values: Any, where: Where) -> Array:
