@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 EXPORT = (
-    "or evaluate what its holder writes out: store.export(name) in Python, or `unfog live export --url` of a"
-    " service, into a file .ndjson"
+    "or evaluate what its holder has: in Python the open store itself, else a file .ndjson with what"
+    " store.export(name) gives, or `unfog live export` with the --url of a service"
 )
 
 

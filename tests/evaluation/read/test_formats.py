@@ -225,3 +225,19 @@ def test_a_live_store_and_all_it_writes(tmp_path: Path, log: Log) -> None:
     logs.same(read(tmp_path / "log.ndjson"), found)
     logs.same(read(tmp_path / "log.csv", arms=log.arms), found, "channel")
     logs.same(read(tmp_path / "test.unfog", opener=live_open), found)
+
+
+@pytest.mark.parametrize("how", ["mapping", "quick", "rows"])
+def test_outcome_may_be_the_name_of_any_column(
+    how: str, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what became of live decisions only where nothing else is called so."""
+    if how == "rows":
+        monkeypatch.setattr(delimited, "find_spec", lambda _: None)
+    for part, column in (("reward", "reward"), ("context", "context.sleep"), ("unit", "unit")):
+        table = {"outcome" if name == column else name: cells for name, cells in logs.table(log).items()}
+        context = [name if name in table else "outcome" for name in map("context.{}".format, log.coordinates)]
+        told = Columns(context=context) if part == "context" else Columns(**{part: "outcome"})
+        source = table if how == "mapping" else logs.written(tmp_path / "log.csv", table)
+        found = read(source, columns=told, arms=log.arms, coordinates=log.coordinates)
+        logs.same(found, log)

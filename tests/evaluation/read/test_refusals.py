@@ -30,7 +30,10 @@ CELLS = [
     (put("reward", 5, None), "row 5, reward: nothing; allowed: a finite number: what was earned"),
     (put("reward", 5, "much"), "row 5, reward: 'much'; allowed: a number, or nothing where it is not known"),
     (put("reward", 5, float("inf")), "row 5, reward: inf; allowed: a finite number: what was earned"),
-    (put("reward", 5, True), "row 5, reward: True; allowed: a number, or nothing where it is not known"),
+    (
+        put("reward", 5, True),
+        "row 5, reward: True; allowed: a number, or nothing where it is not known; 1 for true and 0 for fals",
+    ),
     (put("probability", 3, 0.0), "row 3, probability: 0; allowed: a number above 0 and at most 1: the arm"),
     (put("probability", 3, 1.25), "row 3, probability: 1.25; allowed: a number above 0 and at most 1: the"),
     (put("probability", 3, -0.5), "row 3, probability: -0.5; allowed: a number above 0 and at most 1: the"),
@@ -185,6 +188,11 @@ def test_lengths_and_numbers_of_rows(tmp_path: Path) -> None:
         InputError, match=r"^reward: 11 rows; allowed: 12, as many as the other columns have$"
     ):
         read({**table, "reward": table["reward"][1:]})
+    for scalar in (3.0, "x", np.ones((12, 2))):
+        with pytest.raises(
+            InputError, match=r"^reward: .*, of shape \(.*\); allowed: a list with a value for"
+        ):
+            read({**table, "reward": scalar})
     with pytest.raises(InputError, match=r"^log: no rows in dict; allowed: one decision at least, with its"):
         read({name: [] for name in table})
     with pytest.raises(InputError, match=r"^log: no rows in log.csv; allowed: one decision"):
@@ -261,6 +269,13 @@ OBP: list[tuple[dict[str, Any], str]] = [
     ({"n_rounds": 9}, "n_rounds: 9; allowed: 12, as many as action has"),
     ({"action": [0] * 6 + [4] * 6}, "row 7, arm: 4; allowed: a place in the list of arms: 0, 1, 2, 3"),
     ({"context": None}, "context: of type object; allowed: an array of numbers"),
+    ({"context": [1.0] * 12}, "context: the shape (12,); allowed: (12, d): a row for each round, a column"),
+    ({"context": [[1.0]] * 11 + [[1.0, 2.0]]}, "context: [[1.0], [1.0], "),
+    ({"reward": 1.0}, "reward: 1 rows; allowed: 12, as many as action has"),
+    ({"action": 0}, "action: the shape (); allowed: a number for each round"),
+    ({"action": [0.0] * 6 + [1.5] * 6}, "row 7, action: 1.5; allowed: a whole number: which arm was drawn"),
+    ({"n_actions": "four"}, "n_actions: 'four'; allowed: a whole number"),
+    ({"position": [0, 0]}, "position: the shape (2,); allowed: None or 0: slates of several positions are"),
 ]
 
 
@@ -278,7 +293,7 @@ def at(line: int, **parts: Any) -> Callable[[list[Any]], object]:
 DSJSON: list[tuple[Any, str]] = [
     (at(4, _label_Action=5), "line 4, _label_Action: 5; allowed: a number from 1 to 4"),
     (at(4, _label_cost=None), "line 4, _label_cost: nothing; allowed: a number"),
-    (at(4, _label_probability=0.0), "line 4, probability: 0; allowed: a number above 0 and at most 1"),
+    (at(4, _label_probability=0.0), "line 4, _label_probability: 0; allowed: a number above 0 "),
     (at(4, _label_probability=None), "line 4, _label_probability: nothing; allowed: the probability of each"),
     (at(4, p=[0.5, 0.5]), "line 4, a and p: "),
     (at(4, a=[1, 1, 2, 3]), "line 4, a and p: [1, 1, 2, 3] and "),
@@ -291,6 +306,26 @@ DSJSON: list[tuple[Any, str]] = [
     ),
     (at(4, c={"x": 1}), "line 4, c._multi: None; allowed: a list of actions"),
     (at(4, c={"_slots": [], "_multi": []}), "line 4: _slots; allowed: one action a decision: slates are not"),
+    (at(4, p=["a", 0.1, 0.1, 0.1]), "line 4, p: 'a'; allowed: a number"),
+    (at(4, p=[None, 0.1, 0.1, 0.1]), "line 4, p: nothing; allowed: a number"),
+    (at(4, p=0.5), "line 4, a and p: "),
+    (at(4, a=["x", 2, 3, 4]), "line 4, a and p: ['x', 2, 3, 4] and "),
+    (at(4, a=2), "line 4, a and p: 2 and "),
+    (at(4, a=None), "line 4, a and p: None and "),
+    (at(4, _label_Action=True), "line 4, _label_Action: True; allowed: a number from 1 to 4"),
+    (
+        lambda objects: (objects[3].pop("_label_Action"), objects[3].update(_labelIndex="1")),
+        "line 4, _labelIndex: '1'; allowed: a number from 0 to 3",
+    ),
+    (at(4, pdrop="x"), "line 4, pdrop: 'x'; allowed: a number"),
+    (at(4, o=3), "line 4, o: 3; allowed: a list of what was observed later"),
+    (at(4, _label_probability="x"), "line 4, _label_probability: 'x'; allowed: a number"),
+    (at(4, _label_cost=10**400), "line 4, _label_cost: 1000"),
+    (at(4, c={"x": 10**400, "_multi": [{"_tag": str(k)} for k in range(4)]}), "line 4, x: 1000"),
+    (
+        at(4, c={"x": 1, "_multi": [{"_tag": one} for one in ("wait", "send", "send", "call")]}),
+        "line 4, _multi: two actions called 'send'; allowed: actions with a _tag or an id of their own; or",
+    ),
     (
         at(4, c={"x": 1, "_multi": [{"F": {"size": 9}}] * 4}),
         "line 4, action 1: {'F': {'size': 9}}; allowed: w",
@@ -308,6 +343,14 @@ def test_dsjson(spoil: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         read(logs.lines(tmp_path / "log.json", objects))
     assert str(error.value).startswith(words)
+
+
+def test_dsjson_that_says_nothing_of_dropped_events(tmp_path: Path) -> None:
+    objects = logs.dsjson(logs.simulated(12))
+    expected = read(logs.lines(tmp_path / "log.json", objects))
+    for one in objects[::2]:
+        one["pdrop"] = None
+    logs.same(read(logs.lines(tmp_path / "log.json", objects)), expected)
 
 
 def test_what_is_no_log(tmp_path: Path) -> None:
@@ -331,7 +374,14 @@ def test_what_is_no_log(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(InputError, match=f"^{words}"):
             read(path)
+    path = tmp_path / "log.json"
+    path.write_bytes(b'\xef\xbb\xbf\n{"c": 1}\n\xff\xfe\n')
+    with pytest.raises(InputError, match=r"^line 3: .*; allowed: one JSON object, in UTF-8 \(.*0xff"):
+        read(path)
     path = tmp_path / "log.csv"
+    path.write_text("")
+    with pytest.raises(InputError, match=r"^log: no columns; allowed: a header with their names, then a row"):
+        read(path)
     path.write_bytes(b"arm,reward,context.x,probability\n\xff,1,1,1\n")
     with pytest.raises(InputError, match=r"^log: log.csv cannot be read \(.*\); allowed: CSV in UTF-8"):
         read(path)

@@ -24,6 +24,7 @@ from unfog.maths.arrays import Array, Bools
 
 MARKS = frozenset({"_label_cost", "_label_probability", "_labelIndex", "_label_Action", "c", "RewardValue"})
 TAKES = ("arms", "coordinates", "probability")  # of what a caller may say
+CALLED = {"time": "Timestamp", "reward": "_label_cost", "probability": "_label_probability"}
 ONCE = "actions with a _tag or an id of their own; or a list of arms, by number"
 Line = tuple[int, Told]
 
@@ -73,7 +74,7 @@ def _log(
         time=None if np.isnan(time).all() else time,
         offered=_offered(found, order),
     )
-    return refusals.checked(log, where, {"time": "Timestamp", "reward": "_label_cost"})
+    return refusals.checked(log, where, CALLED)
 
 
 def _kept(lines: Iterable[Line]) -> tuple[list[Line], list[str]]:

@@ -42,11 +42,12 @@ def _again(number: int, first: Any, rest: Iterator[tuple[int, Any]]) -> Iterator
 def _objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each with the number of its line; empty lines are passed over."""
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
         shown = line[:60].decode("utf-8", "replace")
         try:
-            found = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            if not text.strip():
+                continue
+            found = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"line {number}", shown, f"one JSON object, in UTF-8 ({error})") from None
         if not isinstance(found, dict):
