@@ -65,12 +65,12 @@ def test_each_option_is_used_or_refused(kind: str, tmp_path: Path) -> None:
 def held_against(source: Any, kind: str) -> None:
     live = "problem" in TAKES[kind]
     for name, value in SAID.items():
-        given: dict[str, Any] = {name: ["a", "b", "c"] if name == "arms" and live else value}
+        told: dict[str, Any] = {name: ["a", "b", "c"] if name == "arms" and live else value}
         if name in TAKES[kind]:
-            read(source, **given, opener=live_open)
+            read(source, **told, opener=live_open)
         elif name != "probability" or kind not in EVEN:
             with pytest.raises(InputError) as error:
-                read(source, **given, opener=live_open)
+                read(source, **told, opener=live_open)
             said = str(error.value)
             assert said.startswith("coordinates of the context: " if name == "coordinates" else f"{name}: ")
             assert said.endswith(WHY[name])

@@ -237,8 +237,7 @@ def test_outcome_may_be_the_name_of_any_column(
     for part, column in (("reward", "reward"), ("context", "context.sleep"), ("unit", "unit")):
         table = {"outcome" if name == column else name: cells for name, cells in logs.table(log).items()}
         context = [name if name in table else "outcome" for name in map("context.{}".format, log.coordinates)]
-        named: dict[str, Any] = {part: context if part == "context" else "outcome"}
-        told = Columns(**named)
+        told = Columns(context=context) if part == "context" else columns.from_mapping({part: "outcome"})
         source = table if how == "mapping" else logs.written(tmp_path / "log.csv", table)
         found = read(source, columns=told, arms=log.arms, coordinates=log.coordinates)
         logs.same(found, log)

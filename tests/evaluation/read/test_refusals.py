@@ -203,6 +203,8 @@ def test_lengths_and_numbers_of_rows(tmp_path: Path) -> None:
     ):
         read(one)
     read(one, arms=["a", "b"])
+    with pytest.raises(InputError, match=r"^row 2, arm: \['b'\]; allowed: one name$"):
+        read({**one, "arm": ["a", ["b"]]})
     with pytest.raises(InputError, match=r"^arms: \['a', 'a'\]; allowed: a list of names, each once$"):
         read(one, arms=["a", "a"])
 

@@ -164,7 +164,7 @@ def _truth(own: Mapping[str, Any], which: Found, where: Where) -> Array | None:
 
 def _units(cells: Any, where: Where, column: str) -> tuple[Ints | None, tuple[str, ...]]:
     """Whose each row is; none where all cells are empty."""
-    places, names = values.coded(cells)
+    places, names = values.coded(column, cells, where)
     at = first(places < 0)
     if at is not None and names:
         raise InputError(where.of(at, column), "nothing", "whose context it is: every row says so, or none")

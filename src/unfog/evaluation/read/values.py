@@ -73,14 +73,17 @@ def seconds(field: str, cell: Any) -> float:
         raise InputError(field, shown(cell), allowed) from None
 
 
-def coded(values: Any) -> tuple[Ints, list[str]]:
+def coded(column: str, values: Any, where: Where) -> tuple[Ints, list[str]]:
     """A place in a list of names for each cell, -1 where it is empty; names in the order they come."""
     found = np.asarray(values)
     if found.dtype.kind in "iu":
         whole, places = np.unique(found, return_inverse=True)
         return places, [str(x) for x in whole.tolist()]
-    known: dict[Any, int] = {}
-    raw = np.array([known.setdefault(x, len(known)) for x in found.tolist()], dtype=np.intp)
+    cells, known = found.tolist(), dict[Any, int]()
+    at = next((i for i, x in enumerate(cells) if isinstance(x, list | dict | set)), None)
+    if at is not None:
+        raise InputError(where.of(at, column), shown(cells[at]), "one name")
+    raw = np.array([known.setdefault(x, len(known)) for x in cells], dtype=np.intp)
     names: dict[str, int] = {}
     places = np.array([_place(names, _text(x)) for x in known], dtype=np.intp)
     return (places[raw] if len(known) else raw), list(names)
@@ -100,7 +103,7 @@ def arms(
     column: str, values: Any, where: Where, listed: Iterable[str] | None
 ) -> tuple[Ints, tuple[str, ...]]:
     """Places of the arms drawn, in the list of arms; without one, in all that were drawn, sorted."""
-    places, names = coded(values)
+    places, names = coded(column, values, where)
     at = first(places < 0)
     if at is not None:
         raise InputError(where.of(at, column), "nothing", "the arm that was drawn")
