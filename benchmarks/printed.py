@@ -2,9 +2,10 @@
 
     python benchmarks/printed.py docs/evaluation.md docs/sklearn.md …
 
-A ```text block right below a ```python block is what that block prints; right below a ```sh block with a
-command `unfog …`, the beginning of what that command prints: as many lines as stand there.
-`tests/docs/test_snippets.py` holds pages to it. Numbers in sentences are to be looked at by people.
+A ```text block right below a ```python block is what that block prints, or some lines of it in a row; right
+below a ```sh block with a command `unfog …`, what that command prints. As many lines as stand there are
+written anew, from the first one on that begins with the same word; an empty block becomes all that is
+printed. `tests/docs/test_snippets.py` holds pages to it. Numbers in sentences are to be looked at by people.
 """
 
 import re
@@ -36,13 +37,25 @@ def _out(command: list[str], folder: str) -> str:
 
 def _with(match: re.Match[str], found: Iterator[str]) -> str:
     now = next(found)
-    return match[0] if match[2] is None else f"```python\n{match[1]}```\n\n```text\n{now}```\n"
+    if match[2] is None:
+        return match[0]
+    return f"```python\n{match[1]}```\n\n```text\n{_cut(match[2], now)}```\n"
 
 
 def _told(match: re.Match[str], folder: str) -> str:
     words = shlex.split(match[1].replace("\\\n", ""))
-    lines = _out([sys.executable, "-c", UNFOG, *words[1:]], folder).splitlines(keepends=True)
-    return f"```sh\n{match[1]}```\n\n```text\n{''.join(lines[: match[2].count(chr(10))])}```\n"
+    now = _out([sys.executable, "-c", UNFOG, *words[1:]], folder)
+    return f"```sh\n{match[1]}```\n\n```text\n{_cut(match[2], now)}```\n"
+
+
+def _cut(before: str, now: str) -> str:
+    """The lines of what is printed now that stand for those of before."""
+    lines = now.splitlines(keepends=True)
+    if not before:
+        return now
+    word = before.split()[0]
+    start = next(i for i, line in enumerate(lines) if line.split()[:1] == [word])
+    return "".join(lines[start : start + before.count("\n")])
 
 
 if __name__ == "__main__":
