@@ -29,10 +29,7 @@ REMEMBERED = 100_000
 
 
 class Denoises(Protocol):
-    """What a denoiser can do; that of `unfog.adapters.sklearn` does it.
-
-    One that says `remembers = False` learns from no reading: many rows then go through `transform` at once.
-    """
+    """What a denoiser can do; that of `unfog.adapters.sklearn` does it."""
 
     def transform(self, X: Array, /) -> Any:  # noqa: N803
         """Rows (n, d), each by itself."""
@@ -111,7 +108,7 @@ class Contexts:
     def _opened(self, rows: Array, said: list[Said], choose: "Choose") -> list[Decision]:
         """Those that are chosen, and new ones for the other rows."""
         found = _matched(rows, said, choose)
-        contexts = self._filled(rows, said, found, one_by_one=getattr(self.denoiser, "remembers", True))
+        contexts = self._filled(rows, said, found, one_by_one=True)
         decisions = []
         for row, told, one, context in zip(rows, said, found, contexts, strict=True):
             if one is None:
