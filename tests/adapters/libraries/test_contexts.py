@@ -163,25 +163,6 @@ def test_of_some_rows_more_is_said_than_of_others() -> None:
         np.testing.assert_allclose(one, right, rtol=1e-12)
 
 
-class Still(Denoiser):
-    """Without a bias and with all told there is nothing to learn from a reading."""
-
-    remembers = False
-
-    def transform_one(self, *arguments: Any, **options: Any) -> Any:
-        raise AssertionError((arguments, options))
-
-
-def test_where_nothing_is_learnt_rows_are_denoised_at_once() -> None:
-    rows = MEAN + np.arange(8.0).reshape(4, 2)
-    still = Still(NOISE, None, MEAN, COV).fit(rows)
-    contexts, right = Contexts(still), still.transform(rows)
-    np.testing.assert_allclose(contexts.asking(rows[:2]), right[:2], rtol=1e-12)
-    np.testing.assert_allclose(decided(contexts, rows), right, rtol=1e-12)
-    assert len(contexts.waiting) == 4
-    np.testing.assert_allclose(learnt(contexts, rows), right, rtol=1e-12)
-
-
 @pytest.mark.parametrize("said", [{"noise_cov": [NOISE]}, {"groups": ["a"]}, {"noise_cov": 3.0}])
 def test_what_is_said_of_rows_is_said_of_each(said: dict[str, Any]) -> None:
     [field] = said
