@@ -82,6 +82,9 @@ def _known(case: Any, decision: str, how: int) -> None:
     if how > 2 and isinstance(case.body, dict) and case.path == "/v1/problems":
         case.body = {"name": str(case.body.get("name", "new")), **TERMS}
         return
+    if how > 2 and isinstance(case.body, dict) and case.path.endswith("/decide"):
+        case.body = {"context": BODIES["context"]}
+        return
     for part in (case.body, case.query):
         if how > 1 and isinstance(part, dict):
             told = BODIES | {"rewards": {decision: 1.5}}
