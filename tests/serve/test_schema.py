@@ -22,5 +22,5 @@ def test_no_undocumented_answer(tmp_path: Path) -> None:
     with running(path, doors=Keyed(KeyFile(path))) as service:
         service.http.post("/v1/problems", json={"name": "walks", **TERMS}, headers=headers)
         good = {name: ask(service, one, CASES, headers) for name, one in operations(service).items()}
-    # What is made hangs on what else was imported, so that some may be refused each time; mostly they are not.
+    # What is made hangs on what else was imported: some may be refused each time; mostly they are not.
     assert sum(number > 0 for number in good.values()) > 2 * len(good) / 3
