@@ -147,6 +147,13 @@ def not_negative(field: str, value: object) -> float:
     return float(array)
 
 
+def share(field: str, value: object) -> float:
+    """A number between 0 and 1, neither of them."""
+    if not 0 < positive(field, value) < 1:
+        raise InputError(field, value, "a number between 0 and 1, such as 0.95")
+    return positive(field, value)
+
+
 def count(field: str, value: object, least: int = 1, most: int = 10**9) -> int:
     """A whole number in a range."""
     allowed = f"a whole number, at least {least} and at most {most}"

@@ -68,8 +68,7 @@ def evaluated(
     from unfog.evaluation.result import dataset
 
     inputs.one_of("intervals", intervals, INTERVALS)
-    if not 0 < inputs.positive("level", level) < 1:
-        raise InputError("level", level, "a number between 0 and 1, such as 0.95")
+    inputs.share("level", level)
     chosen = policies(policies_, scene)
     names = asked(estimators, any(not policy.fixed for policy in chosen))
     held = fits(scene.log)

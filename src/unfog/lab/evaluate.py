@@ -57,8 +57,13 @@ def evaluate(
     whole = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
-    scene = Scene(whole, channel, features, actions, count("seed", seed, 0, MOST_SEED))
+    scene = set_scene(whole, channel, features, actions, seed)
     return evaluated(scene, policies, estimators=estimators, intervals=intervals, level=level, tick=tick)
+
+
+def set_scene(log: Log, channel: Any, features: Any, actions: Any, seed: int) -> Scene:
+    """The log with what is told besides, checked."""
+    return Scene(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
 
 
 def read_log(log: Any, **told: Any) -> Log:

@@ -19,10 +19,9 @@ from unfog.evaluation.scene import ENOUGH, Scene
 from unfog.evaluation.sensor import DRAWS, LEAST, LEVELS, READ, Rung, Sensor, ladder, own_noise, sensor
 from unfog.evaluation.simex import CURVES, STRETCHES, Jackknifed
 from unfog.evaluation.taught import Tick, silent
-from unfog.inputs import InputError, count
-from unfog.lab.evaluate import read_log
+from unfog.inputs import InputError
+from unfog.lab.evaluate import read_log, set_scene
 from unfog.maths.arrays import Array
-from unfog.simulate.plan import MOST_SEED
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -81,12 +80,11 @@ def sensor_worth(
     denoised ones, a perfect sensor, and the true context where it is known. All have standard errors (`_se`)
     and intervals (`_low`, `_high`). The other arguments are those of `unfog.evaluate`.
     """
-    if not 0 < inputs.positive("level", level) < 1:
-        raise InputError("level", level, "a number between 0 and 1, such as 0.95")
+    inputs.share("level", level)
     whole = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
-    scene = Scene(whole, channel, features, actions, count("seed", seed, 0, MOST_SEED))
+    scene = set_scene(whole, channel, features, actions, seed)
     names = named(alone, whole.coordinates)
     if scene.channel is None:
         raise InputError("channel", f"none, and {int(whole.known().sum())} true contexts", _needed(whole))
