@@ -13,7 +13,7 @@ from tests.walks import ARMS, CHANNEL, Walks, walks
 from unfog.cli import main
 from unfog.cli.evaluate_log import probability_of, reading
 from unfog.lab.evaluate import read_log
-from unfog.lab.wrapped import plus_minus
+from unfog.lab.terminal import plus_minus
 
 Capture = pytest.CaptureFixture[str]
 DAYS = walks(400)

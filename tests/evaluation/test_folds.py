@@ -1,5 +1,7 @@
 """No model speaks of a round that it has seen, and forward ones have seen nothing later."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from unfog.evaluation import folds
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4, 7, 40, 997])
 @pytest.mark.parametrize("kind", [folds.across, folds.forward])
 def test_every_round_is_spoken_of_once_in_order_and_never_by_who_saw_it(
-    kind: folds.Folds, rounds: int
+    kind: Callable[[int], Iterator[folds.Fold]], rounds: int
 ) -> None:
     cut = list(kind(rounds))
     np.testing.assert_array_equal(np.concat([fold.test for fold in cut]), np.arange(rounds))

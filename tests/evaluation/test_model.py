@@ -1,5 +1,7 @@
 """The model of rewards against generalised least squares written out, and sums against rounds one by one."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import pytest
 
@@ -65,7 +67,7 @@ def test_rounds_that_know_less_weigh_less_as_their_variance_says() -> None:
 
 
 @pytest.mark.parametrize("kind", [folds.across, folds.forward])
-def test_models_of_sums_by_blocks_are_models_of_rounds(kind: folds.Folds) -> None:
+def test_models_of_sums_by_blocks_are_models_of_rounds(kind: Callable[[int], Iterator[folds.Fold]]) -> None:
     world = World(d=3, arms=4)
     data = Scene(world.log(213, 4), world.channel).data
     cut = list(kind(data.rounds))

@@ -15,7 +15,7 @@ LinUCB included. `evaluate` below is the same loop with contexts. `bandit.evalua
 import copy
 import random
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -103,6 +103,13 @@ class RiverPolicy(ContextualPolicy):
         return by_name.row(context, self._coordinates)
 
 
+@runtime_checkable
+class TakesGaps(Protocol):
+    """A policy that declares whether a coordinate that was lost may be missing in its contexts."""
+
+    takes_gaps: bool
+
+
 def _context(seen: Any, measured: Any) -> dict[Any, Any]:
     """By the numbers of the coordinates, without those that were lost."""
     values = np.asarray(seen).tolist()
@@ -124,7 +131,7 @@ def evaluate(
         for index, policy in enumerate(policies):
             playing, rival, total = copy.deepcopy(env), policy.clone(), stats.Sum()
             (seen, info), step, over = playing.reset(seed=started), 0, False
-            gaps = getattr(rival, "takes_gaps", False)
+            gaps = isinstance(rival, TakesGaps) and rival.takes_gaps
             while not over:
                 context = _context(seen, info.get("measured") if gaps else None)
                 arm = rival.pull(list(range(playing.action_space.n)), context)

@@ -1,14 +1,14 @@
 """Which rounds a model of rewards is fitted on, and which it then speaks of: never the same ones.
 
-across    blocks of time; each is predicted by a model of all the others. For loggers that do not learn.
-forward   each block is predicted by a model of the blocks before it, the first by none. What a learning
-          logger did in later rounds hangs on the rewards of earlier ones, so that a model which has seen
-          later rounds has seen something of this one's reward, too.
+    across    blocks of time; each is predicted by a model of all the others. For loggers that do not learn.
+    forward   each block is predicted by a model of the blocks before it, the first by none. What a learning
+              logger did in later rounds hangs on the rewards of earlier ones, so that a model which has seen
+              later rounds has seen something of this one's reward, too.
 
 Both go through the rounds in the order of time, and speak of each once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,8 +18,6 @@ from unfog.maths.arrays import Ints
 
 BLOCKS = 5
 STEPS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # where blocks begin
-
-
 FIRST = 100  # rounds of the first block, if that is no more than a quarter: a model of few does more harm
 
 
@@ -49,6 +47,3 @@ def forward(rounds: int) -> Iterator[Fold]:
     for start, end in pairwise([0, *ends]):
         if end > start:
             yield Fold(places[:start], places[start:end])
-
-
-Folds = Callable[[int], Iterator[Fold]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import xarray as xr
 
-from unfog.lab.wrapped import NOTHING, WIDTH, columns, digits, notes, plus_minus
+from unfog.lab.terminal import NOTHING, WIDTH, columns, digits, notes, plus_minus
 
 LEGEND = (
     "value: what the policy earns in a round. gain: that less what was earned, paired round by round."

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 from unfog.lab.evaluate_report import plain
-from unfog.lab.wrapped import columns, digits, notes, plus_minus
+from unfog.lab.terminal import columns, digits, notes, plus_minus
 
 RUNGS = {
     "naive": "naive: readings taken for the truth",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unfog.lab.wrapped import columns, digits, notes, plus_minus
+from unfog.lab.terminal import columns, digits, notes, plus_minus
 
 
 @pytest.mark.parametrize(
