@@ -242,7 +242,8 @@ def test_the_learners_are_among_what_is_allowed() -> None:
     binary, gaussian = "-lmc -pg -adf -laplace", "-conjugate -coupled -hetero -joint -revisable -smoothing"
     both = "-epsilon -greedy -ids -thompson -toptwo -ucb"
     for rows, its, others in ((ROWS, binary, gaussian), (Catalogue(), gaussian, binary)):
-        names, more, own = rows.allowed().split("; ")
+        names, more, rivals, own = rows.allowed().split("; ")
+        assert rivals.startswith("a rival: linucb")
         assert names == ", ".join(name for name in AGENTS if name != "coupled" or rows is not ROWS)
         assert own == "or module:name for one of your own"
         parts = more.removeprefix("each also with ").split(", ")

@@ -26,6 +26,7 @@ from unfog.agents.parts import (
     Rewinds,
     Smooths,
     TakesBack,
+    Tells,
     Timed,
     Weighs,
 )
@@ -88,12 +89,18 @@ class Agent:
             if self.binary.rewards != "bernoulli":
                 raise InputError(f"{self.name}.binary", repr(self.binary), "a learner for rewards of 0 or 1")
         for learner in (self.learner, self.binary or self.learner):
-            if missing := learner.misses(self.denoiser):
-                what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}"
-                raise InputError(f"{self.name}.learner", what, f"beside it {missing}")
-
+            self._check_beside(learner)
         if self.limit is not None:
             self._check_limit(self.limit)
+
+    def _check_beside(self, learner: Learner) -> None:
+        field = f"{self.name}.learner"
+        if missing := learner.misses(self.denoiser):
+            what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}"
+            raise InputError(field, what, f"beside it {missing}")
+        if learner.hears and not isinstance(self.chooser, Tells):
+            what = f"{learner.name!r} beside the chooser {self.chooser.name!r}"
+            raise InputError(field, what, "beside it a chooser that tells how it chose (Tells)")
 
     def _check_limit(self, limit: float) -> None:
         field = f"{self.name}.limit"
@@ -168,6 +175,17 @@ class Agent:
         """Its denoiser and its learner, where past rounds are denoised anew."""
         able = isinstance(self.denoiser, Rewinds) and isinstance(self.learner, LooksBack)
         return (self.denoiser, self.learner) if able else None  # type: ignore[return-value]
+
+    @cached_property
+    def tells(self) -> Tells | None:
+        """Its chooser, where the learner must hear how arms are chosen."""
+        return self.chooser if self.learner.hears and isinstance(self.chooser, Tells) else None
+
+    @property
+    def interpreted(self) -> str:
+        """Why no compiled engine can play it; empty where any can."""
+        parts = self.denoiser, self.learner, self.chooser
+        return next((part.interpreted for part in parts if part.interpreted), "")
 
     @cached_property
     def chain(self) -> Chain | None:
@@ -246,6 +264,12 @@ def _members(contract: Any) -> list[str]:
     return sorted({name for name in own if not name.startswith("_")})
 
 
+def _refuse_unheard(agent: Agent, logged: bool) -> None:
+    if logged and agent.tells is not None:
+        what = f"{agent.name!r} must hear how each arm was chosen"
+        raise InputError("agents", what, "agents that learn from arms and rewards alone")
+
+
 def refuse_misfit(
     agent: Agent,
     known: Knowledge,
@@ -255,12 +279,15 @@ def refuse_misfit(
     partial: bool,
     has_bias: bool,
     asked: bool = False,
+    logged: bool = False,
 ) -> None:
     """Complain of an agent that cannot play a problem.
 
     `partial`: some true contexts come late, or never; `has_bias`: there is a true bias to be told; `asked`:
-    true contexts are shown to who asks for them.
+    true contexts are shown to who asks for them; `logged`: arms come from a log, which does not say how they
+    were chosen.
     """
+    _refuse_unheard(agent, logged)
     if agent.learner.rewards != rewards:
         what = f"{agent.name!r} learns from {agent.learner.rewards} rewards"
         raise InputError("agents", what, f"agents for {rewards} rewards")

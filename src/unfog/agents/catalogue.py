@@ -29,6 +29,7 @@ from unfog.agents.denoise import (
 )
 from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled, Sites
 from unfog.agents.names import CHOOSERS, LEARNERS, spelled_out
+from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import REFERENCE, InputError, imported
 from unfog.model.knowledge import BEYOND
 
@@ -97,6 +98,7 @@ _ROWS = [
 # fmt: on
 
 AGENTS = {row.name: row for row in _ROWS}
+EVERY = AGENTS | {name: rival.agent for name, rival in RIVALS.items()}  # that a name can mean
 
 
 def playable(told: Collection[str] = ()) -> list[str]:
@@ -130,7 +132,8 @@ class Catalogue(Mapping[str, Agent]):
         parts = [name for name, learner in LEARNERS.items() if learner.rewards == self.kind]
         more = f"; each also with -{', -'.join([*parts, *CHOOSERS])}" if parts else ""
         rows = [name for name in self if name in self.own or _learns(AGENTS[name], self.kind)]
-        return ", ".join(rows) + more + "; or module:name for one of your own"
+        rivals = [name for name, rival in RIVALS.items() if _learns(rival.agent, self.kind)]
+        return f"{', '.join(rows)}{more}; a rival: {', '.join(rivals)}; or module:name for one of your own"
 
 
 def _learns(row: Agent, kind: str) -> bool:
@@ -140,9 +143,9 @@ def _learns(row: Agent, kind: str) -> bool:
 
 @cache
 def _row(kind: str, name: str) -> Agent:
-    if REFERENCE.fullmatch(name) and name.partition(":")[0] not in AGENTS:
+    if REFERENCE.fullmatch(name) and name.partition(":")[0] not in EVERY:
         return _fitted(_imported(name), kind)
-    return spelled_out(AGENTS, name, kind)
+    return spelled_out(EVERY, name, kind)
 
 
 def _fitted(own: Agent, kind: str) -> Agent:

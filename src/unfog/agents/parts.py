@@ -44,6 +44,11 @@ class Part(Protocol):
         """By how much a round takes longer for it, in rounds of the simplest parts: an estimate."""
         return 0.0
 
+    @property
+    def interpreted(self) -> str:
+        """Why no compiled engine can play it, in words; empty where any can."""
+        return ""
+
 
 @runtime_checkable
 class Denoiser(Part, Protocol):
@@ -89,6 +94,7 @@ class Learner(Part, Protocol):
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
     needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
     dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
+    hears: ClassVar[bool] = False  # whether it must hear how the arm was chosen: from a chooser that `Tells`
 
     @property
     def averages_context(self) -> bool:
@@ -150,6 +156,7 @@ class View(NamedTuple):
     time: Ints | None = None  # the number of the round, from 0
     arms: Array | None = None  # (..., K)  true where an arm may be chosen, one at least; None: all of them
     noise: Callable[[Ints], Array | None] = _no_noise  # variance of an arm's reward given theta, (...,)
+    features: FeatureMap | None = None  # that the design comes of, for those who ask what else it might be
 
     def among(self, values: Array) -> Array:
         """Values of every arm (..., K), with those that may not be chosen below all others."""
@@ -187,6 +194,15 @@ class Chooser(Part, Protocol):
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
         """What `choose` and `probabilities` say, at once: who works something out for both does it once."""
         return self.choose(view, normals), self.probabilities(view, draws)
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """A chooser that tells the learner how the arm was chosen."""
+
+    @abstractmethod
+    def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
+        """What `choose` says, and a number (...,) that the learner finds in `Evidence.told`."""
 
 
 @runtime_checkable

@@ -200,7 +200,7 @@ def _view(
         hidden = 0.0 if agent.awaits_context else design.context_variance(fitting, arm)
         return agent.learner.noise(setup.learner, memory.learner, hidden)
 
-    return View(context, design, belief, offer.time, offer.arms, noise)
+    return View(context, design, belief, offer.time, offer.arms, noise, features)
 
 
 class Denoised(NamedTuple):
@@ -237,12 +237,19 @@ def consider(
     return Considered(_view(agent, setup, memory, features, offer, reading, theta), reading)
 
 
-def taken(agent: Agent, setup: Setup, features: FeatureMap, considered: Considered, arm: Ints) -> Decision:
-    """The round with this arm (...,), whoever chose it."""
+def taken(
+    agent: Agent,
+    setup: Setup,
+    features: FeatureMap,
+    considered: Considered,
+    arm: Ints,
+    told: Array | None = None,
+) -> Decision:
+    """The round with this arm (...,), whoever chose it; `told` is how, where the learner must hear it."""
     seen, reading = considered
     noisy = reading.noisy
     unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
-    evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context)
+    evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context, told=told)
     return Decision(arm, seen.context, evidence, noisy, reading.unit, reading.far, moment=reading.moment)
 
 
@@ -251,6 +258,9 @@ def decide(
 ) -> Decision:
     """Denoise and choose; nothing is learnt yet."""
     considered = consider(agent, setup, memory, features, offer)
+    if agent.tells is not None:
+        arm, told = agent.tells.choose_telling(considered.view, normals)
+        return taken(agent, setup, features, considered, arm, told)
     return taken(agent, setup, features, considered, agent.chooser.choose(considered.view, normals))
 
 

@@ -14,6 +14,7 @@ def command(
     """List the experiments that come with unfog, the agents, and the learners and choosers for them."""
     from unfog.agents.catalogue import AGENTS
     from unfog.agents.names import CHOOSERS, LEARNERS
+    from unfog.agents.rivals.rows import RIVALS
     from unfog.lab.spec import catalog
 
     kinds = {
@@ -23,6 +24,7 @@ def command(
     groups = {
         "experiments": {name: spec.title for name, spec in catalog().items()},
         "agents": {name: row.summary for name, row in AGENTS.items()},
+        "rivals": {name: rival.agent.summary for name, rival in RIVALS.items()},
         "learners": {name: _told(name) for names in kinds.values() for name in names},
         "choosers": {name: _told(name) for name in CHOOSERS},
     }
@@ -31,6 +33,7 @@ def command(
         return
     own = ", ".join(kinds["gaussian"])
     headings = {
+        "rivals": "rivals, published systems as agents: docs/rivals.md",
         "learners": f"learners, after a dash: alg1-hetero ({own} for Gaussian rewards,"
         " the others for rewards of 0 or 1), with settings: alg1-lmc:temperature=1:steps=20",
         "choosers": "choosers, likewise: alg1-exact-ucb, alg1-hetero-ucb:quantile=0.9",

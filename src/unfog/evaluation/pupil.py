@@ -115,7 +115,7 @@ def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
     known = channel.told(units, prior_mean=mean, prior_cov=cov, reward_var=np.asarray(1.0))
     if agent.awaits_context and not log.known().all():
         raise InputError(field, f"{name!r} needs the true context of every round", "agents that do not")
-    refuse_misfit(agent, known, scene.features, rewards=kind, partial=False, has_bias=False)
+    refuse_misfit(agent, known, scene.features, rewards=kind, partial=False, has_bias=False, logged=True)
     setup, memory = rounds.begin(agent, known)
     true = None if log.true is None or not agent.sees_context else units.inside(log.true)
     return Pupil(agent, known, setup, memory, units.read(log.noisy), true, _taught(log.reward, kind), scene)

@@ -8,6 +8,7 @@ Each map has a file named after its builder; here the name is the builder, `feat
 
 from unfog.features.contract import Context, Design, FeatureMap, Linear, MapBuilder
 from unfog.features.matrix import matrix
+from unfog.features.own import own
 from unfog.features.per_arm import per_arm
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
@@ -20,6 +21,7 @@ __all__ = [
     "Linear",
     "MapBuilder",
     "matrix",
+    "own",
     "per_arm",
     "product",
     "quadratic",

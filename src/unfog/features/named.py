@@ -6,6 +6,7 @@ import numpy as np
 
 from unfog.features.contract import Context, FeatureMap, MapBuilder
 from unfog.features.matrix import matrix
+from unfog.features.own import own
 from unfog.features.per_arm import per_arm
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
@@ -16,6 +17,7 @@ BUILT_IN: dict[str, MapBuilder] = {
     "product": product,
     "per_arm": per_arm,
     "matrix": matrix,
+    "own": own,
 }
 ALIASES = {"linear": "product"}  # what specs said before there were two linear maps
 ALLOWED = "a map of K actions (..., K, p) and contexts (..., d) to m features (..., K, m)"

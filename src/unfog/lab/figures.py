@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import AGENTS, EVERY
 from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
 from unfog.look import COLOURS, DASHES, STYLE
@@ -106,7 +106,7 @@ def _label_of(spec: Spec) -> dict[str, str]:
 
 def _called(name: str) -> str:
     """An agent's name in a legend: the row's, and the learner where that is named too."""
-    labels = {row.name: row.label for row in AGENTS.values() if row.label}
+    labels = {row.name: row.label for row in EVERY.values() if row.label}
     row = max((row for row in labels if name == row or name.startswith(f"{row}-")), key=len, default=None)
     if row is None:
         return name

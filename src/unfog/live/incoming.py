@@ -6,7 +6,7 @@ might have asked for then; what was answered is not made again, that is what a r
 
 from collections.abc import Callable, Collection
 
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import EVERY
 from unfog.inputs import REFERENCE, InputError, shown
 from unfog.live import asking, incoming_choice, names, terms
 from unfog.live.asking import REQUEST, number
@@ -47,7 +47,7 @@ def refuse_modules(event: Body, modules: Collection[str]) -> None:
         if not isinstance(path, str) or not REFERENCE.fullmatch(path):
             continue
         module = path.partition(":")[0]
-        if module not in modules and (field == "features" or module not in AGENTS):
+        if module not in modules and (field == "features" or module not in EVERY):
             how = f"modules=[{module!r}] in Python, --allow-module {module} on the command line"
             raise InputError(field, path, f"code of one's own if its module is allowed, by {how}")
 

@@ -147,7 +147,9 @@ class Made:
             self.refuse_large(new, agent, features)
         known = self.knowledge(features)
         try:
-            refuse_misfit(agent, known, features, rewards=self.terms.rewards, partial=False, has_bias=False)
+            refuse_misfit(
+                agent, known, features, rewards=self.terms.rewards, partial=False, has_bias=False, logged=True
+            )
         except InputError as error:
             raise InputError(field, error.value, error.allowed) from None
         return agent

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from unfog.agents.assemble import Agent
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import EVERY
 from unfog.inputs import InputError, numbers, shown
 
 LONGEST = 200
@@ -78,4 +78,4 @@ def vector(field: str, value: Any) -> list[Any]:
 
 def is_row(agent: Agent) -> bool:
     """Whether it is the row of the catalogue that has its name."""
-    return AGENTS.get(agent.name) == agent
+    return EVERY.get(agent.name) == agent

@@ -9,7 +9,7 @@ import sys
 from hashlib import sha256
 from typing import Any
 
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import EVERY
 from unfog.inputs import REFERENCE, InputError, imported, shown
 
 
@@ -36,7 +36,7 @@ def _home(value: Any) -> tuple[str, str]:
 def fingerprint(field: str, path: str) -> str | None:
     """The SHA-256 of the source of a module:name; None for names of our own."""
     home = path.partition(":")[0]
-    if not REFERENCE.fullmatch(path) or home in AGENTS:
+    if not REFERENCE.fullmatch(path) or home in EVERY:
         return None
     imported(field, path, "a name, or module:name of something that can be imported")
     try:

@@ -14,6 +14,7 @@ from unfog.worlds.problem import Draws
 
 ACTION_LAWS = ("normal", "uniform")
 MOST_ACTIONS = 10**6
+BARE = ("per_arm", "own")  # maps whose arms are told apart by their place alone
 
 
 class Arms(NamedTuple):
@@ -51,7 +52,7 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
     if isinstance(actions, bool | int | float | np.number | str) and features != "matrix":
         shape = inputs.count("actions", actions, most=MOST_ACTIONS), dim
         # An arm that has features of its own needs no action: zeros stand for it.
-        made = Arms(build, shape, np.zeros(shape) if features == "per_arm" else None, found)
+        made = Arms(build, shape, np.zeros(shape) if features in BARE else None, found)
     else:
         given = _given(actions, dim, features if named else None)
         made = Arms(build, given.shape, given, found)
@@ -61,8 +62,8 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
 
 def _given(actions: object, dim: int, name: object) -> Array:
     """The actions where they are given rather than counted; maps made in Python may want any shape."""
-    if name == "per_arm":
-        raise InputError("actions", actions, "a whole number: with per_arm an arm has no numbers of its own")
+    if name in BARE:
+        raise InputError("actions", actions, f"a whole number: with {name} an arm has no numbers of its own")
     if name == "matrix":
         allowed = f"K matrices of m rows of {dim} numbers"
         found = inputs.rows("actions", actions, None, allowed)

@@ -6,7 +6,10 @@ this one: worlds/gaussian.py, worlds/logistic.py.
 """
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from unfog import inputs
 from unfog.features.contract import MapBuilder
@@ -33,8 +36,9 @@ class Synthetic(UnitFields, Composed):
     (..., K, p) into a feature map: `unfog.features.quadrature(phi, dim)` for any function phi. `bias` is the
     mean error of readings as far as it is known: agents are shown readings without it, which is what
     `noisy` is everywhere, and `readings` has them as the device shows them. Of the other
-    fields agents are not told: theta* has `theta_scale` times the spread that they take it to have, and for
-    the channel see worlds/channel.py. There may be several units with biases of their own: worlds/units.py.
+    fields agents are not told: `theta` is theta* where it is given, m numbers, the same in every trial; where
+    it is drawn it has `theta_scale` times the spread that they take it to have. For the channel see
+    worlds/channel.py. There may be several units with biases of their own: worlds/units.py.
     """
 
     dim: int = 5
@@ -47,6 +51,7 @@ class Synthetic(UnitFields, Composed):
     bias: Numbers = 0.0
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.01
+    theta: Numbers = ()
     theta_scale: float = 1.0
     features: str | MapBuilder = "quadratic"
 
@@ -65,11 +70,22 @@ class Synthetic(UnitFields, Composed):
     def _payoff(self) -> Payoff:
         """What a score pays."""
 
+    def _theta(self, draws: Mapping[str, Array]) -> Array:
+        """As given, or from the prior."""
+        if not np.size(self.theta):
+            return super()._theta(draws)
+        xp = draws["theta"].__array_namespace__()
+        given = xp.asarray(inputs.vector("theta", self.theta, draws["theta"].shape[-1]))
+        found: Array = xp.broadcast_to(given, draws["theta"].shape).astype(draws["theta"].dtype)
+        return found
+
     def _compose(self) -> Parts:
         dim = inputs.count("dim", self.dim, most=MOST_DIM)
         inputs.positive("theta_scale", self.theta_scale)
         inputs.vector("bias", self.bias, dim)
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
+        if np.size(self.theta):
+            inputs.vector("theta", self.theta, found.one().size)
         laws = {name: getattr(self, name) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         owners = units(self)

@@ -208,7 +208,12 @@ class Jax:
         return f"{self.name} on {platform()}"
 
     def refuse(self, job: Job) -> None:
-        """Worlds that show true contexts late or to who asks, or tell of several units."""
+        """Worlds that show true contexts late or to who asks, or tell of several units; some agents."""
+        for agent in job.agents:
+            if agent.interpreted:
+                raise InputError(
+                    "engine", f"{self.name} cannot play {agent.name!r}: {agent.interpreted}", "numpy"
+                )
         if job.problem.several > 1:
             raise InputError("engine", f"{self.name} knows one unit, not {job.problem.several}", "numpy")
         if job.problem.late or job.problem.asked:

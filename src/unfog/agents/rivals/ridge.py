@@ -1,0 +1,106 @@
+"""Ridge regression with a width: what linear bandits with confidence ellipsoids learn.
+
+    V = l I + sum x x',    theta_hat = V^-1 sum x r,    |theta - theta_hat|_V <= beta_t
+
+kept as the Gaussian N(theta_hat, V^-1) by the rank-one update of maths/gaussian.py (a prior N(0, I / l) and
+rewards of variance one give the same V and theta_hat), and as ln(det V / det l I), which grows by
+ln(1 + x'V^-1 x). What is believed is N(theta_hat, beta_t^2 V^-1): an optimist adds one deviation of a score
+to its mean (rivals/optimism.py), a sampler draws from it. Rivals differ in beta_t alone: they inherit this
+learner and say their own `width`. Nothing is taken from the prior that agents are told, except for the sizes
+that a rival's paper says must be known.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.agents.evidence import Evidence
+from unfog.agents.parts import Learner
+from unfog.maths import blocks, gaussian
+from unfog.maths.arrays import Array
+from unfog.maths.blocks import Belief, whole
+from unfog.model.knowledge import Knowledge
+
+BOUNDED = 0.5  # a reward between 0 and 1 has tails no heavier than those of N(0, 1/4)
+
+
+class Sizes(NamedTuple):
+    """What papers ask to be told of rewards and of theta."""
+
+    noise: Array  # ()  R: rewards have tails no heavier than those of N(0, R^2)
+    norm: Array  # ()  S: how long theta is, as its prior has it
+    dim: int  # m
+
+
+class State(NamedTuple):
+    """The ellipsoid without its width."""
+
+    ball: Belief  # N(theta_hat, V^-1)
+    volume: Array  # (...,)  ln(det V / det l I)
+    seen: Array  # (...,)  rewards
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ridge(Learner):
+    """Its settings: `ridge` is l; `zero_one` where rewards are 0 or 1, which it takes for any numbers."""
+
+    ridge: float = 1.0
+    zero_one: bool = False
+
+    name = "ridge"
+    note = "ridge regression"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        inputs.positive("ridge", self.ridge)
+        inputs.flag("zero_one", self.zero_one)
+
+    @property
+    def rewards(self) -> str:  # type: ignore[override]
+        """As its setting says."""
+        return "bernoulli" if self.zero_one else "gaussian"
+
+    def setup(self, known: Knowledge) -> Sizes:
+        """What papers ask to be told."""
+        return sizes(known)
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """Before the first reward: V = l I; in blocks where the prior has blocks."""
+        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
+        ball = form.from_moments(np.zeros(known.prior_mean.shape), eye / self.ridge)
+        return State(ball, np.zeros(()), np.zeros(()))
+
+    def width(self, parameters: Sizes, state: State) -> Array:
+        """beta_t, (...,): one, unless a rival says otherwise."""
+        xp = state.volume.__array_namespace__()
+        found: Array = xp.ones_like(state.volume)
+        return found
+
+    def belief(self, parameters: Sizes, state: State) -> Belief:
+        """N(theta_hat, beta_t^2 V^-1)."""
+        root = state.ball.root
+        width = self.width(parameters, state)
+        width = width.reshape(*width.shape, *[1] * (root.ndim - width.ndim))
+        return type(state.ball)(state.ball.mean, root * width)
+
+    def update(self, parameters: Sizes, state: State, evidence: Evidence, reward: Array) -> State:
+        """With one more row and its reward."""
+        return self.added(state, evidence.row(), reward)
+
+    def added(self, state: State, row: Array, reward: Array) -> State:
+        """V and theta_hat with one more row (..., m)."""
+        xp, half = row.__array_namespace__(), state.ball.half(row)
+        one = xp.ones((), dtype=row.dtype)
+        volume = state.volume + xp.log(1 + state.ball.variance(row, half))
+        return State(state.ball.condition(row, reward, one, half), volume, state.seen + one)
+
+
+def sizes(known: Knowledge) -> Sizes:
+    """R and S, as the variance of rewards and the prior of theta have them."""
+    noise = BOUNDED if known.reward_var is None else known.reward_var**0.5
+    spread = np.trace(whole(known.prior_cov))
+    norm = np.sqrt(np.vecdot(known.prior_mean, known.prior_mean) + spread)
+    return Sizes(np.asarray(noise), np.asarray(norm), known.prior_mean.shape[-1])
