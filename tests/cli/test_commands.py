@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.catalogue import AGENTS, EVERY, Catalogue
 from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
+from unfog.agents.rivals.rows import RIVALS
 from unfog.cli import main
 from unfog.lab.spec import catalog
 from unfog.version import __version__
@@ -52,7 +53,7 @@ def test_list_names_everything(capsys: Capture) -> None:
     code, out, _ = unfog(capsys, "list")
     assert code == 0
     lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
-    assert set(lines) == set(AGENTS) | set(catalog()) | set(PARTS)
+    assert set(lines) == set(EVERY) | set(catalog()) | set(PARTS)
     assert all(lines.values())
     assert "(temperature=0.001, steps=50, rate=0.2, decay=1.0, marginal=false)" in out
 
@@ -63,11 +64,12 @@ def test_list_says_how_parts_are_named(capsys: Capture) -> None:
     assert [heading.split(",")[0] for heading in headings] == [
         "experiments",
         "agents",
+        "rivals",
         "learners",
         "choosers",
     ]
     own = ", ".join(name for name, part in LEARNERS.items() if part.rewards == "gaussian")
-    assert f"({own} for Gaussian rewards, the others for rewards of 0 or 1)" in headings[2]
+    assert f"({own} for Gaussian rewards, the others for rewards of 0 or 1)" in headings[3]
     for name in ("alg1-hetero", "alg1-exact-ucb", "alg1-hetero-ucb:quantile=0.9"):
         assert name in " ".join(headings)
         assert Catalogue()[name].name == name
@@ -78,8 +80,8 @@ def test_list_as_json_is_in_the_same_groups(capsys: Capture) -> None:
     code, out, err = unfog(capsys, "list", "--json")
     groups = json.loads(out)
     assert (code, err) == (0, "")
-    assert list(groups) == ["experiments", "agents", "learners", "choosers"]
-    known = list(catalog()), list(AGENTS), list(LEARNERS), list(CHOOSERS)
+    assert list(groups) == ["experiments", "agents", "rivals", "learners", "choosers"]
+    known = list(catalog()), list(AGENTS), list(RIVALS), list(LEARNERS), list(CHOOSERS)
     for group, names in zip(groups.values(), known, strict=True):
         assert set(group) == set(names)
         assert all(isinstance(line, str) and line for line in group.values())

@@ -59,7 +59,7 @@ def test_the_old_name_of_matrix_warns() -> None:
 
 
 REFUSED = {
-    "cubic": "'cubic'; allowed: quadratic, product, per_arm, matrix, or module:name of a function",
+    "cubic": "'cubic'; allowed: {}, or module:name of a function".format(", ".join(BUILT_IN)),
     "quadrature": r"'quadrature' alone .*; allowed: unfog\.features\.quadrature\(phi, dim\) in Python, or",
     "no.such:thing": r"cannot import no\.such: No module named 'no'; allowed: module:name",
     f"{__name__}:nothing": "there is no 'nothing' in .*test_named; allowed: module:name",

@@ -259,7 +259,7 @@ def test_an_unknown_action_law_is_refused_by_name(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["cubic", "", None, 3])
 def test_unknown_features_are_refused_by_name(value: str) -> None:
-    with pytest.raises(InputError, match=r"^features: .*allowed: quadratic, product, per_arm, matrix, or"):
+    with pytest.raises(InputError, match=r"^features: .*allowed: quadratic, product, per_arm, matrix, "):
         GaussianProblem(features=value)
 
 

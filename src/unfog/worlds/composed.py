@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from unfog import inputs
 from unfog.features.contract import Context, FeatureMap
 from unfog.features.prior import prior
@@ -53,7 +51,6 @@ class Composed(ToldFields, ChannelFields, ABC):
     """The fields of every world, and the `Problem` made of parts, which subclasses put together."""
 
     has_bias: ClassVar[bool] = True
-    theta: Numbers = ()  # drawn from the prior, unless a world has it given
     theta_scale = 1.0  # what agents are told of theta's spread is right, unless a world has it otherwise
     units, tell_units = 1, True  # unless a world has fields for several
     packages: ClassVar[tuple[str, ...]] = ()  # those besides NumPy whose versions decide the world
@@ -93,7 +90,6 @@ class Composed(ToldFields, ChannelFields, ABC):
             self._parts.channel.plain
             and self._parts.payoff.plain
             and self.theta_scale == 1
-            and not np.size(self.theta)
             and self.units == 1
             and not self.partial
         )

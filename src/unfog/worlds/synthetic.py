@@ -61,6 +61,11 @@ class Synthetic(UnitFields, Composed):
             object.__setattr__(self, "features", ALIASES.get(self.features, self.features))
         _ = self._parts
 
+    @property
+    def plain(self) -> bool:
+        """Whether all is as agents are told, theta drawn from its prior included."""
+        return super().plain and not np.size(self.theta)
+
     def readings(self, noisy: Array) -> Array:
         """Noisy contexts (..., d) as the device shows them: with the bias that is known."""
         xp = noisy.__array_namespace__()
