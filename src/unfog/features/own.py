@@ -47,7 +47,9 @@ class OwnDesign(NamedTuple):
         grid = cov.reshape(*cov.shape[:-2], self.arms, size, self.arms, size)
         place = xp.arange(self.arms)
         blocks = xp.moveaxis(grid, -2, -3)[..., place, place, :, :]
-        chosen = take(blocks.reshape(*blocks.shape[:-2], size * size), arm)
+        batch = blocks.shape[:-3]
+        shared = [1] * (arm.ndim - len(batch)) if batch else []  # axes of arms that the covariance lacks
+        chosen = take(blocks.reshape(*shared, *batch, self.arms, size * size), arm)
         return chosen.reshape(*chosen.shape[:-1], size, size)
 
     def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
