@@ -1,0 +1,226 @@
+"""SupLinUCB: LinUCB in stages, each of which learns from rounds of its own.
+
+A stage s = 1, ..., S, S = ceil(ln T), has A_s = I + sum x x' and theta_s = A_s^-1 sum x r over its own
+rounds, and gives every arm a width w = alpha |x|_{A_s^-1} and a bound u = x'theta_s + w. A round begins with
+all arms at stage 1, and asks of the arms that are left:
+
+    all w <= 1 / sqrt(T)    the arm with the largest u is chosen, and no stage learns from the round
+    all w <= 2^-s           arms with u >= max u - 2^(1 - s) are left, for stage s + 1
+    else                    an arm with w > 2^-s is chosen, and stage s learns from the round
+
+with alpha = sqrt(ln(2 T K / delta) / 2). W. Chu, L. Li, L. Reyzin and R. E. Schapire, *Contextual Bandits
+with Linear Payoff Functions*, after SupLinRel (P. Auer). That the rounds of a stage are picked without regard
+to their rewards makes these independent and the regret's bound provable; it explores far more than LinUCB.
+
+It must be told T, the `horizon`, and takes the features of a noisy context for the features. Rewards are
+between 0 and 1 in the paper, and features and theta no longer than 1; others are taken as they are, in
+whatever units. Stages known well. The paper lets any arm with w > 2^-s be chosen: here it is the one with the
+largest w (medium). delta = 0.05 is ours (medium). The paper has no experiment.
+"""
+
+from dataclasses import dataclass
+from math import ceil, log, sqrt
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from unfog import inputs
+from unfog.agents.assemble import Agent
+from unfog.agents.choose.greedy import best, for_all
+from unfog.agents.denoise import Identity
+from unfog.agents.evidence import Evidence
+from unfog.agents.parts import Chooser, Learner, Tells, View
+from unfog.agents.rivals.rival import Rival
+from unfog.maths import blocks, gaussian
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.blocks import Belief
+from unfog.model.knowledge import Knowledge
+
+PAPER = "Chu, Li, Reyzin and Schapire, Contextual Bandits with Linear Payoff Functions"
+NOT_KEPT = -1.0  # told where no stage learns from the round
+
+
+def stages(horizon: int) -> int:
+    """S, one at least."""
+    return max(1, ceil(log(horizon)))
+
+
+class Staged(NamedTuple):
+    """One ellipsoid a stage; and, for those who ask what is believed of theta, what all rewards say."""
+
+    whole: Belief  # N(theta, A^-1) of all rounds, which decides nothing
+    each: Belief  # N(theta_s, A_s^-1), with an axis of stages after those of trials
+
+    @property
+    def mean(self) -> Array:
+        """Of all rounds."""
+        return self.whole.mean
+
+    @property
+    def root(self) -> Array:
+        """Of all rounds."""
+        return self.whole.root
+
+    @property
+    def centre(self) -> Array:
+        """Of all rounds, (..., m)."""
+        return self.whole.centre
+
+    def sample(self, normals: Array) -> Array:
+        """A draw of theta from standard normals (..., m), as all rounds have it."""
+        return self.whole.sample(normals)
+
+    def variance(self, row: Array, half: Array | None = None) -> Array:
+        """The variance of row'theta as all rounds have it: (..., m) -> (...,)."""
+        return self.whole.variance(row, half)
+
+    def in_front(self, axes: int) -> Belief:
+        """The ellipsoids with the axis of stages before those of trials, of which there are so many."""
+        xp, form = self.each.mean.__array_namespace__(), type(self.each)
+        own = 1 if form is gaussian.Gaussian else 2  # axes of a mean, and one more of a root
+        mean = xp.moveaxis(self.each.mean, -1 - own, 0)
+        root = xp.moveaxis(self.each.root, -2 - own, 0)
+        missing = [1] * (axes + 1 + own - mean.ndim)
+        return form(*(x.reshape(x.shape[0], *missing, *x.shape[1:]) for x in (mean, root)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagedRidge(Learner):
+    """Its settings: `horizon` is T; `zero_one` where rewards are 0 or 1, which it takes for any numbers."""
+
+    horizon: int = 1000
+    zero_one: bool = False
+
+    name = "staged-ridge"
+    note = "ridge regression, in stages"
+    hears = True
+    cost = 3.0
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        inputs.count("horizon", self.horizon)
+        inputs.flag("zero_one", self.zero_one)
+
+    @property
+    def rewards(self) -> str:  # type: ignore[override]
+        """As its setting says."""
+        return "bernoulli" if self.zero_one else "gaussian"
+
+    def setup(self, known: Knowledge) -> tuple[()]:
+        """Nothing."""
+        return ()
+
+    def start(self, known: Knowledge, rounds: int | None) -> Staged:
+        """Before the first reward: A_s = I; in blocks where the prior has blocks."""
+        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
+        one = form.from_moments(np.zeros(known.prior_mean.shape), eye)
+        number = stages(self.horizon)
+        return Staged(one, type(one)(*(np.broadcast_to(x, (number, *x.shape)) for x in one)))
+
+    def belief(self, parameters: tuple[()], state: Staged) -> Belief:
+        """The ellipsoids, which are the state itself."""
+        return cast(Belief, state)
+
+    def update(self, parameters: tuple[()], state: Staged, evidence: Evidence, reward: Array) -> Staged:
+        """With one more row and its reward, for the stage that was told."""
+        if evidence.told is None:
+            raise ValueError("a learner in stages must be told the stage of a round")
+        row = evidence.row()
+        xp, number = row.__array_namespace__(), stages(self.horizon)
+        one = xp.ones((), dtype=row.dtype)
+        # A row of zeros says nothing: the other stages stay as they are.
+        mine = (xp.arange(number) == evidence.told[..., None]).astype(row.dtype)
+        rows = mine[..., None] * row[..., None, :]
+        whole = state.whole.condition(row, reward, one)
+        return Staged(whole, state.each.condition(rows, reward[..., None], one))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages(Tells, Chooser):
+    """Its settings: `horizon` is T, `delta` a probability, and `scale` multiplies alpha."""
+
+    horizon: int = 1000
+    delta: float = 0.05
+    scale: float = 1.0
+
+    name = "stages"
+    note = "arms that are left stage by stage, until one is too uncertain or all are certain"
+    propensity = "exact"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        inputs.count("horizon", self.horizon)
+        inputs.share("delta", self.delta)
+        inputs.not_negative("scale", self.scale)
+
+    def normals(self, known: Knowledge) -> int:
+        """None."""
+        return 0
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        """The arm of the stage at which the round ends."""
+        return self.choose_telling(view, normals)[0]
+
+    def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
+        """And that stage, counted from 0, or -1 where none learns from the round."""
+        xp = normals.__array_namespace__()
+        arm, stage = self._ends(view)
+        return for_all(arm, normals), stage + xp.zeros(normals.shape[:-1], dtype=stage.dtype)
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """One for the arm that is chosen, and zero for the others."""
+        xp = draws.__array_namespace__()
+        arms = xp.arange(view.design.scores(view.belief.centre).shape[-1])
+        found: Array = (arms == self._ends(view)[0][..., None]).astype(draws.dtype)
+        return found
+
+    def bounds(self, view: View) -> tuple[Array, Array]:
+        """Upper bounds and widths of every arm at every stage: (S, ..., K) each."""
+        staged = cast(Any, view.belief).in_front(view.context.mean.ndim - 1)
+        mean, variance = view.design.scores(staged.centre), view.design.variances(staged)
+        xp = mean.__array_namespace__()
+        alpha = sqrt(log(2 * self.horizon * mean.shape[-1] / self.delta) / 2)
+        width = self.scale * alpha * xp.sqrt(variance)
+        return mean + width, width
+
+    def _ends(self, view: View) -> tuple[Ints, Array]:
+        """The arm and the stage (...,) at which the round ends."""
+        upper, width = self.bounds(view)
+        xp = upper.__array_namespace__()
+        left = xp.ones(upper.shape[1:], dtype=bool) if view.arms is None else view.arms > 0
+        arm, stage = (
+            best(xp.where(left, upper[0], -xp.inf)),
+            xp.full(upper.shape[1:-1], NOT_KEPT, dtype=upper.dtype),
+        )
+        unsettled = xp.ones(upper.shape[1:-1], dtype=bool)
+        for s in range(upper.shape[0]):
+            u, w = (xp.where(left, x[s], -xp.inf) for x in (upper, width))
+            most, near = w.max(-1), 2.0 ** -(s + 1)
+            certain = most <= self.horizon**-0.5
+            wide = ~certain & (most > near)
+            arm = xp.where(unsettled & (certain | wide), xp.where(certain, best(u), best(w)), arm)
+            stage = xp.where(unsettled & wide, float(s), stage)
+            unsettled = unsettled & ~certain & ~wide
+            left = left & (u >= u.max(-1)[..., None] - 2 * near)
+        return arm, stage
+
+
+RIVALS = [
+    Rival(
+        Agent(
+            "suplinucb",
+            Identity(),
+            StagedRidge(),
+            Stages(),
+            binary=StagedRidge(zero_one=True),
+            summary="LinUCB in stages, each of which learns from rounds of its own",
+            reference=PAPER,
+        ),
+        told="the horizon",
+        sees="noisy contexts, taken for true ones",
+        regret="regret_true_context",
+        tuned="scale",
+        grid=(0.01, 0.03, 0.1, 0.25, 0.5, 1.0),
+    )
+]
