@@ -47,8 +47,11 @@ class OwnDesign(NamedTuple):
         grid = cov.reshape(*cov.shape[:-2], self.arms, size, self.arms, size)
         place = xp.arange(self.arms)
         blocks = xp.moveaxis(grid, -2, -3)[..., place, place, :, :]
-        chosen = take(blocks.reshape(*blocks.shape[:-2], size * size), arm)
-        return chosen.reshape(*chosen.shape[:-1], size, size)
+        # A product instead of a look-up: all rounds of a block may share their covariance.
+        chosen = (place == arm[..., None]).astype(cov.dtype)[..., None, :] @ blocks.reshape(
+            *blocks.shape[:-2], size * size
+        )
+        return chosen.reshape(*chosen.shape[:-2], size, size)
 
     def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
         """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
