@@ -1,0 +1,108 @@
+"""Park and Faradonbeh: Thompson sampling on the conditional mean of a context that is seen through a channel.
+
+    y = A x + N(0, S_y),  x ~ N(0, S_x),     xhat = D y,   D = (A'S_y^-1 A + S_x^-1)^-1 A'S_y^-1
+    B = Sigma^-1 + sum xhat xhat',   mu_hat = B^-1 sum xhat r,   mu ~ N(mu_hat, v^2 B^-1),   argmax xhat'mu
+
+H. Park and M. K. S. Faradonbeh, *Analysis of Thompson Sampling for Partially Observable Contextual
+Multi-Armed Bandits* (`park-faradonbeh`). It has v = 1 and any Sigma, here I. Known well. It must be told A,
+S_x and S_y, and sees y; here A = I, which is no loss: an A that can be inverted is a channel with the noise
+A^-1 S_y A^-1'. In its model contexts have mean zero and the channel has no bias. The formula is kept where
+they have: it does not subtract a mean, and knows of no bias. Its rewards are linear in x. Where features are
+not, they are expected under N(D y, (S_y^-1 + S_x^-1)^-1), which it would know: generous.
+
+H. Park and M. K. S. Faradonbeh, *Thompson Sampling in Partially Observable Contextual Bandits*
+(`park-faradonbeh-arms`). Each arm has a parameter mu_i of its own. The mean of a reward given y is
+y'eta_i with eta_i = D'mu_i, so that eta_i is learnt by a regression on y itself and D need not be known:
+
+    B_i = I + sum y y',   eta_hat_i = B_i^-1 sum y r,   eta_i ~ N(eta_hat_i, v^2 B_i^-1),   argmax y'eta_i
+
+over the rounds of arm i; the map `per_arm` is this. Other maps put phi(a, y) in place of y. That eta_i
+replaces mu_i is known well, that v is 1 is a guess (low): the paper leaves it to the analysis.
+
+Regret is against one who knows mu and D and sees y: the Bayesian oracle. Rewards of 0 or 1 are taken for any
+numbers.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from unfog import inputs
+from unfog.agents.assemble import Agent
+from unfog.agents.choose import Thompson
+from unfog.agents.denoise import Identity
+from unfog.agents.parts import Denoiser, Privilege
+from unfog.agents.rivals.ridge import Ridge, Sizes, State
+from unfog.agents.rivals.rival import Rival
+from unfog.features import Context
+from unfog.maths.arrays import Array, matvec
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import Shrinkage, as_told
+
+CENTRED = (
+    "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observable Contextual Multi-Armed "
+    "Bandits"
+)
+ARMS = "Park and Faradonbeh, Thompson Sampling in Partially Observable Contextual Bandits"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Centred(Denoiser):
+    """It has no settings, and remembers nothing: contexts of mean zero, no bias."""
+
+    name = "centred"
+    note = "the mean of the context, were its mean zero and there no bias"
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Shrinkage:
+        """D, and what is left of the context's covariance."""
+        return as_told(known)
+
+    def predict(self, parameters: Shrinkage, state: tuple[()], noisy: Array) -> Context:
+        """N(D y, (S_y^-1 + S_x^-1)^-1)."""
+        return Context(matvec(parameters.gain, noisy), parameters.cov)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispersed(Ridge):
+    """Its setting besides those of a ridge regression: `v`, by which the deviations of a draw are scaled."""
+
+    v: float = 1.0
+
+    name = "dispersed"
+    note = "ridge regression, its deviations scaled"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        inputs.not_negative("v", self.v)
+
+    def width(self, parameters: Sizes, state: State) -> Array:
+        """The same in all rounds."""
+        return self.v * super().width(parameters, state)
+
+
+_row = partial(Agent, learner=Dispersed(), chooser=Thompson(), binary=Dispersed(zero_one=True))
+_rival = partial(Rival, regret="regret", home="rival-park", tuned="v", grid=(0.02, 0.05, 0.1, 0.3, 1.0, 2.0))
+
+RIVALS = [
+    _rival(
+        _row(
+            "park-faradonbeh",
+            Centred(),
+            summary="Thompson sampling on the mean of the context, were its mean and the bias zero",
+            reference=CENTRED,
+        ),
+        told="the covariances of contexts and of noise",
+        sees="noisy contexts",
+    ),
+    _rival(
+        _row(
+            "park-faradonbeh-arms",
+            Identity(),
+            summary="Thompson sampling that regresses rewards on the noisy context itself",
+            reference=ARMS,
+        ),
+        told="nothing",
+        sees="noisy contexts",
+        sure="medium",
+    ),
+]
