@@ -171,6 +171,34 @@ def test_many_draws_are_the_law() -> None:
     np.testing.assert_allclose(sampled.cov, np.broadcast_to(law.cov, sampled.cov.shape), atol=0.03)
 
 
+MAPS = {"quadratic": {}, "product": {}, "per_arm": {}, "own": {"actions": 3, "dim": 3}} | {
+    "matrix": {"actions": np.random.default_rng(2).standard_normal((4, 5, 3)).tolist()}
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_expected_features_of_draws_are_their_average(name: str) -> None:
+    problem: GaussianProblem = world(features=name, **MAPS[name])
+    features = problem.truth(truth_draws(SEED, [0], problem.truth_draws())).features
+    draws = np.random.default_rng(3).standard_normal((1, 6, 3)) + 0.7
+    away = draws - draws.mean(1, keepdims=True)
+    believed = features.design(Context(draws.mean(1), away.mT @ away / 6))
+    for arm in range(problem.arms()):
+        chosen = np.array([arm])
+        average = np.mean([features.at(draws[:, s]).row(chosen) for s in range(6)], axis=0)
+        np.testing.assert_allclose(believed.row(chosen), average, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_it_learns_with_every_map(name: str) -> None:
+    """Less is lost than at first, by those who see the context afterwards, and nothing is not a number."""
+    problem = world(features=name, prior_cov=1.0, **MAPS[name])
+    names = ["kk-observed:samples=10:beta=1", "yang-bundle:scale=0.1", "kk-hidden"]
+    found = simulate(problem, names, rounds=200, trials=20, seed=1, points=200).values["regret"].mean(1)
+    assert np.isfinite(found).all()
+    assert found[0, -1] - found[0, 149] < 0.6 * found[0, 49]
+
+
 def test_the_draws_of_rounds_hang_together_with_nothing() -> None:
     """Means of ten draws, over 4000 noisy contexts: unbiased, a tenth of the variance, unlike the noisy."""
     noisy = np.random.default_rng(1).standard_normal((4000, 3))

@@ -1,18 +1,18 @@
 """Denoise by being told the law of every context: mu_t, the distribution that it is drawn from.
 
 In our worlds that is the law of the context given its measurement and the bias, N(A, M^-1) of
-denoise/known_bias.py: the bias is a privilege here, too. Two settings come from the papers that are told mu_t.
+denoise/known_bias.py: the bias is a privilege here, too. Two settings come from papers that are told mu_t.
 With `pairs` the true context is shown after its reward. With `samples` = l the law is known by l draws alone,
 
     psi(a) = (1 / l) sum_s phi(a, c_s),    c_1 .. c_l ~ mu_t.
 
 The belief then has the mean and the covariance of the draws. Expected features of the second degree at most
-are the average over the draws exactly, and all built-in maps are so. A map by quadrature takes the two moments
+are the average over the draws exactly, and all built-in maps are so. A map by quadrature takes both moments
 for those of a Gaussian.
 
 Denoisers have no stream of random numbers. The draws come from one fixed row of normals, from a place that
-hangs on the last digits of the noisy context: as good as drawn anew in every round, others in every trial, and
-the same ones when the round is asked for again.
+hangs on the last digits of the noisy context: as good as drawn anew in every round, others in every trial,
+and the same ones when the round is asked for again.
 """
 
 from dataclasses import dataclass
