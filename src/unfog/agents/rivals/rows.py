@@ -2,12 +2,14 @@
 
 from unfog.agents.rivals import (
     agrawal_goyal,
+    kirschner_krause,
     linrel,
     linucb,
     oful,
     park_faradonbeh,
     russo_van_roy,
     suplinucb,
+    yang,
 )
 from unfog.agents.rivals.rival import Rival
 
@@ -18,6 +20,8 @@ MODULES = (
     oful,
     agrawal_goyal,
     russo_van_roy,
+    kirschner_krause,
+    yang,
     park_faradonbeh,
 )
 
