@@ -4,41 +4,82 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.parts import Chooser, View
+from unfog.agents.evidence import Evidence
+from unfog.agents.parts import Chooser, Learner, Tells, View
 from unfog.features import Context
 from unfog.maths.arrays import Array
+from unfog.maths.blocks import Belief
 from unfog.maths.gaussian import from_moments
-from unfog.testing.common import TRIALS, check_value, normals, problem, require, same, truth, writes_nothing
+from unfog.model.knowledge import Knowledge
+from unfog.testing.common import (
+    ROUNDS,
+    TRIALS,
+    check_value,
+    normals,
+    problem,
+    require,
+    same,
+    truth,
+    writes_nothing,
+)
 
 DRAWS = 1000
 SIGMAS = 5.0  # a right chooser fails once in some hundred thousand times, and the draws are always the same
 MASKS = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 1, 1, 1]], bool)  # one for each trial
 
 
-def check_chooser(chooser: Chooser) -> None:
-    """Raise ContractError, by the name of the chooser and of the rule, where it breaks one."""
+def check_chooser(chooser: Chooser, learner: Learner | None = None) -> None:
+    """Raise ContractError, by the name of the chooser and of the rule, where it breaks one.
+
+    Beliefs are Gaussians unless there is a learner, whose beliefs it is to be shown: some choosers go with
+    one kind of learner alone.
+    """
     who = check_value("chooser", chooser)
     width = chooser.normals(problem().knowledge())
     draws = normals("choices", DRAWS, TRIALS, width)
     for arms in (None, np.ones((TRIALS, 5), bool), MASKS):
-        view = _view(arms)
+        view = _view(arms, learner)
         taken = np.stack([writes_nothing(who, chooser.choose, view, one) for one in draws])
         require(taken.shape == (DRAWS, TRIALS), who, f"chooses arms of shape {taken.shape[1:]}")
         require(taken.dtype.kind in "iu", who, "chooses what is no whole number")
         _check_mask(who, taken, arms)
         _check_probabilities(who, chooser, view, taken, draws)
-    whole = [chooser.choose(_view(arms), draws[0]) for arms in (None, np.ones((TRIALS, 5), bool))]
+        if isinstance(chooser, Tells):
+            _check_tells(who, chooser, view, taken[0], draws[0])
+    whole = [chooser.choose(_view(arms, learner), draws[0]) for arms in (None, np.ones((TRIALS, 5), bool))]
     require((whole[0] == whole[1]).all(), who, "chooses otherwise where all arms are named as available")
 
 
-def _view(arms: Any) -> View:
+def _view(arms: Any, learner: Learner | None = None) -> View:
     """Beliefs in which no arm is the best for certain."""
-    world = problem()
+    world = problem("gaussian" if learner is None else learner.rewards)
     known, features = world.knowledge(), truth(world).features
     context = Context(normals("believed", TRIALS, 2), known.context_cov)
     away = 0.1 * normals("theta", TRIALS, *known.prior_mean.shape)
     belief = from_moments(known.prior_mean + away, 0.3 * known.prior_cov)
-    return View(context, features.design(context), belief, np.asarray(4), arms)
+    view = View(context, features.design(context), belief, np.asarray(4), arms, features=features)
+    return view if learner is None else view._replace(belief=_learnt(learner, known, view))
+
+
+def _learnt(learner: Learner, known: Knowledge, view: View) -> Belief:
+    """What a learner believes after a few rewards; what it is told of how arms were chosen is zero."""
+    parameters, state = learner.setup(known), learner.start(known, None)
+    for t in range(ROUNDS):
+        assert view.features is not None
+        design = view.features.at(normals(f"context {t}", TRIALS, 2))
+        belief = learner.belief(parameters, state)
+        told = view.features, design, belief, np.full(TRIALS, t % 5)
+        evidence = Evidence(*told, context=view.context, told=np.zeros(TRIALS))
+        paid = (normals(f"paid {t}", TRIALS) > 0) * 1.0
+        state = learner.update(parameters, state, evidence, paid)
+    return learner.belief(parameters, state)
+
+
+def _check_tells(who: str, chooser: Tells, view: View, taken: Array, draws: Array) -> None:
+    """It tells how it chose what it chooses, with a number for every trial."""
+    arm, told = writes_nothing(who, chooser.choose_telling, view, draws)
+    require((arm == taken).all(), who, "chooses otherwise where it tells how")
+    require(told.shape == (TRIALS,) and told.dtype.kind == "f", who, "tells what is no number for each trial")
 
 
 def _check_mask(who: str, taken: Array, arms: Any) -> None:

@@ -9,7 +9,7 @@ from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Exact
-from unfog.agents.parts import Denoiser, Learner, Privilege, State, TakesBack, Term
+from unfog.agents.parts import Chooser, Denoiser, Learner, Privilege, State, TakesBack, Term
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, pick
 from unfog.testing.common import (
@@ -28,14 +28,17 @@ from unfog.testing.common import (
 from unfog.worlds.problem import Problem, Truth
 
 
-def check_learner(learner: Learner, denoiser: Denoiser | None = None, **changes: Any) -> None:
+def check_learner(
+    learner: Learner, denoiser: Denoiser | None = None, chooser: Chooser | None = None, **changes: Any
+) -> None:
     """Raise ContractError, by the name of the learner and of the rule, where it breaks one.
 
-    The denoiser beside it is the exact one unless told; `changes` are fields of the problem it is tried on.
+    The denoiser beside it is the exact one and the chooser Thompson's, unless told: a learner that `hears`
+    needs one that tells. `changes` are fields of the problem it is tried on.
     """
     who = check_value("learner", learner)
     world = problem(learner.rewards, **changes)
-    agent = _tried(who, learner, denoiser or Exact(), world)
+    agent = _tried(who, learner, denoiser or Exact(), chooser or Thompson(), world)
     whole = _play(who, agent, world, slice(None))
     for trial in range(TRIALS):
         alone = _play(who, agent, world, slice(trial, trial + 1))
@@ -47,10 +50,10 @@ def check_learner(learner: Learner, denoiser: Denoiser | None = None, **changes:
         _check_takes_back(who, learner, agent, world)
 
 
-def _tried(who: str, learner: Learner, denoiser: Denoiser, world: Problem) -> Agent:
+def _tried(who: str, learner: Learner, denoiser: Denoiser, chooser: Chooser, world: Problem) -> Agent:
     """The learner in an agent that can play this world."""
     try:
-        agent = Agent("tried", denoiser, learner, Thompson())
+        agent = Agent("tried", denoiser, learner, chooser)
         about: dict[str, Any] = {"partial": world.partial, "has_bias": world.has_bias}
         refuse_misfit(agent, world.knowledge(), truth(world).features, rewards=learner.rewards, **about)
     except InputError as error:
@@ -70,12 +73,13 @@ def _play(who: str, agent: Agent, world: Problem, trials: slice) -> list[Array]:
     setup, memory = _begin(agent, world, nature)
     floats(who, memory.learner)
     fixed, found = normals("belief", TRIALS, size)[trials], []
+    width = agent.chooser.normals(world.knowledge())
     for t in range(ROUNDS):
         memory = _chained(who, agent, setup, memory, world.knowledge(), t, trials)
         drawn = normals(f"round {t}", TRIALS, world.round_normals())[trials]
         emission = world.emit(nature, drawn, np.asarray(t))
         offer = rounds.Offer(emission.noisy, emission.mask, bias=emission.bias, time=np.asarray(t))
-        choice = normals(f"theta {t}", TRIALS, size)[trials]
+        choice = normals(f"theta {t}", TRIALS, width)[trials]
         decision = rounds.decide(agent, setup, memory, nature.features, offer, choice)
         belief = decision.evidence.belief
         require(np.isfinite(belief.mean).all(), who, "its belief is not finite")
@@ -121,7 +125,7 @@ def _chained(
 def _check_takes_back(who: str, learner: TakesBack, agent: Agent, world: Problem) -> None:
     """A term put in and replaced by another is as if the other had been put in."""
     nature, known = truth(world), world.knowledge()
-    size, dim = known.prior_mean.shape[-1], known.context_mean.shape[-1]
+    size, dim = agent.chooser.normals(known), known.context_mean.shape[-1]
     setup, memory = _begin(agent, world, nature)
     offer = rounds.Offer(normals("noisy", TRIALS, dim))
     decision = rounds.decide(agent, setup, memory, nature.features, offer, normals("theta", TRIALS, size))

@@ -44,6 +44,17 @@ def test_it_chooses_as_the_plain_loop() -> None:
     compare(AGENT, world(), lambda _: Plain(9, np.sqrt(0.5)))
 
 
+def test_the_first_round_is_round_one() -> None:
+    """How wide draws are: arms say little of it, as they hang on directions."""
+    learner, known = AGENT.learner, world().knowledge()
+    parameters, state = learner.setup(known), learner.start(known, None)
+    for t in (1, 2, 3):
+        spread = learner.belief(parameters, state).root @ learner.belief(parameters, state).root.mT
+        v2 = 0.5 * 9 * 9 * np.log(t / 0.05)
+        np.testing.assert_allclose(spread, v2 * np.diag([1 / (1 + 4 * (t - 1))] + [1.0] * 8), rtol=1e-12)
+        state = learner.added(state, np.array([2.0] + [0.0] * 8), np.asarray(1.0))
+
+
 def test_arms_with_features_of_their_own() -> None:
     compare(AGENT, world(features="per_arm"), lambda _: Plain(40, np.sqrt(0.5)), rounds=120)
 

@@ -189,10 +189,8 @@ class Stages(Tells, Chooser):
         upper, width = self.bounds(view)
         xp = upper.__array_namespace__()
         left = xp.ones(upper.shape[1:], dtype=bool) if view.arms is None else view.arms > 0
-        arm, stage = (
-            best(xp.where(left, upper[0], -xp.inf)),
-            xp.full(upper.shape[1:-1], NOT_KEPT, dtype=upper.dtype),
-        )
+        arm = best(xp.where(left, upper[0], -xp.inf))
+        stage = xp.full(upper.shape[1:-1], NOT_KEPT, dtype=upper.dtype)
         unsettled = xp.ones(upper.shape[1:-1], dtype=bool)
         for s in range(upper.shape[0]):
             u, w = (xp.where(left, x[s], -xp.inf) for x in (upper, width))
