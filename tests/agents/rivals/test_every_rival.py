@@ -1,0 +1,124 @@
+"""What every rival keeps to: the contracts of its parts, both kinds of rewards, all maps, engines, names."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unfog
+from unfog import testing
+from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.names import CHOOSERS, LEARNERS
+from unfog.agents.rivals.rival import Rival
+from unfog.agents.rivals.rows import MODULES, RIVALS
+from unfog.inputs import InputError
+from unfog.model.rewards import KINDS
+from unfog.simulate import simulate
+from unfog.testing.common import problem
+
+LOSSES = ("regret", "regret_true_context", "regret_plug_in")
+MAPS: dict[str, dict[str, Any]] = {  # of the problem of the contracts
+    "quadratic": {},
+    "per_arm": {"features": "per_arm", "actions": 3},
+    "own": {"features": "own", "dim": 6, "actions": 3},
+}
+ROUNDS, TRIALS = 12, 3
+
+every = pytest.mark.parametrize("name", RIVALS)
+on_all = pytest.mark.parametrize("features", MAPS)
+
+
+def kinds(rival: Rival) -> list[str]:
+    """The kinds of rewards that a row plays."""
+    agent = rival.agent
+    return [kind for kind in KINDS if kind in (agent.learner.rewards, agent.binary and agent.binary.rewards)]
+
+
+def played(name: str, kind: str, features: str, **how: Any) -> Any:
+    """Regret of a few rounds, as names of agents and of losses have it: (trials, rounds) each."""
+    world = problem(kind, **MAPS[features])
+    found = simulate(world, [name], rounds=ROUNDS, trials=TRIALS, seed=2, points=ROUNDS, **how)
+    return {loss: found.values[loss][0] for loss in LOSSES}
+
+
+def test_each_row_stands_once() -> None:
+    names = [row.agent.name for module in MODULES for row in module.RIVALS]
+    assert len(names) == len(set(names)) == len(RIVALS)
+    assert not set(names) & {*AGENTS, *LEARNERS, *CHOOSERS}
+
+
+@every
+def test_a_row_says_all_there_is_to_say(name: str) -> None:
+    rival = RIVALS[name]
+    agent = rival.agent
+    assert agent.name == name
+    assert all([agent.summary, agent.reference, rival.told, rival.sees])
+    assert rival.regret in LOSSES
+    assert rival.sure in ("high", "medium", "low")
+    assert rival.privileged == bool(agent.privileged or agent.sees_context)
+    assert not agent.summary.endswith(".")
+
+
+@every
+def test_it_plays_both_kinds_of_rewards(name: str) -> None:
+    assert kinds(RIVALS[name]) == [*KINDS]
+
+
+@every
+def test_a_name_is_the_row_and_may_change_what_is_tuned(name: str) -> None:
+    rival = RIVALS[name]
+    assert Catalogue()[name] == rival.agent
+    assert len(rival.grid) == (6 if rival.tuned else 0)
+    assert list(rival.grid) == sorted(set(rival.grid))
+    for kind in kinds(rival):
+        rows = Catalogue(kind)
+        for value in rival.grid:
+            tuned = rows[f"{name}:{rival.tuned}={value}"]
+            parts = [part for part in (tuned.denoiser, tuned.learner, tuned.chooser)]
+            found = [vars(part)[rival.tuned] for part in parts if rival.tuned in vars(part)]
+            assert found, f"no part of {name!r} for {kind} rewards has the setting {rival.tuned!r}"
+            assert set(found) == {value}
+
+
+@every
+def test_its_parts_keep_their_contracts(name: str) -> None:
+    agent = RIVALS[name].agent
+    testing.check_denoiser(agent.denoiser)
+    for kind in kinds(RIVALS[name]):
+        learner = agent.for_rewards(kind).learner
+        testing.check_learner(learner, agent.denoiser, agent.chooser)
+    testing.check_chooser(agent.chooser, agent.learner)
+
+
+@every
+@on_all
+def test_it_plays_every_map_and_a_trial_by_itself(name: str, features: str) -> None:
+    for kind in kinds(RIVALS[name]):
+        whole, alone = (played(name, kind, features, chunk=chunk) for chunk in (TRIALS, 1))
+        for loss in LOSSES:
+            assert np.isfinite(whole[loss]).all(), (kind, loss)
+            np.testing.assert_allclose(alone[loss], whole[loss], rtol=1e-9, atol=1e-9, err_msg=kind)
+
+
+@pytest.mark.slow
+@every
+@on_all
+def test_engines_agree(name: str, features: str) -> None:
+    pytest.importorskip("jax")
+    for kind in kinds(RIVALS[name]):
+        why = RIVALS[name].agent.for_rewards(kind).interpreted
+        if why:
+            with pytest.raises(InputError, match="engine") as refusal:
+                played(name, kind, features, engine="jax")
+            assert why in str(refusal.value)
+            continue
+        one, other = (played(name, kind, features, engine=e, draws="numpy") for e in ("numpy", "jax"))
+        for loss in LOSSES:
+            np.testing.assert_allclose(other[loss], one[loss], rtol=1e-6, atol=1e-6, err_msg=kind)
+
+
+@every
+def test_it_runs_by_name(name: str) -> None:
+    found = unfog.run(problem(), agents=[name], rounds=5, trials=2, seed=1)
+    assert list(found.agent.values) == [name]
+    assert np.isfinite(found.regret.values).all()
