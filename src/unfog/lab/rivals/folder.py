@@ -28,7 +28,8 @@ ASKED, TABLE, TEXT = "suite.json", "table.json", "table.txt"
 
 def identity(asked: dict[str, Any]) -> dict[str, Any]:
     """What a suite is: what was asked of which code."""
-    return {"suite": NAME, "asked": asked, "unfog": __version__, "code": store.fingerprint()}
+    whole = {"suite": NAME, "asked": asked, "unfog": __version__, "code": store.fingerprint()}
+    return dict(json.loads(json.dumps(whole)))  # as it will be read again
 
 
 def claim(asked: dict[str, Any], out: Path | None, runs: Path = Path("runs")) -> Path:

@@ -106,8 +106,8 @@ def compare(
         except InputError as error:
             if error.field != "data":
                 raise
-            left_out[place.name] = str(error)
-            say(f"{place.name} is left out: {error}")
+            left_out[place.name] = f"{error.value}; see docs/data.md"
+            say(f"{place.name} is left out: {left_out[place.name]}")
             continue
         outcomes.append(Match(told, place, problem, folder, workers, bars).outcome())
     found = Comparison(tuple(outcomes), left_out)
