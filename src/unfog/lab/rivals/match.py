@@ -93,7 +93,7 @@ class Match:
 
     def seconds(self, agent: Agent, rounds: int) -> float:
         """Of a trial's round in a batch."""
-        return timing.seconds(agent, self.problem, rounds=min(rounds, timing.ROUNDS))
+        return timing.seconds(agent, self.problem, rounds=min(rounds, timing.ROUNDS), trials=timing.TRIALS)
 
     def tuned(self, published: Regrets) -> tuple[Row, ...]:
         """Rows with one setting each, chosen on another seed; as published where that was best."""

@@ -96,6 +96,8 @@ def _tables(found: Comparison, tuned: bool) -> list[str]:
     parts = list[str]()
     for _, outcomes in grouped(found):
         names, cells = grid(outcomes, tuned)
+        if not names:
+            continue
         titles = [one.problem for one in outcomes]
         below = [f"Regret {yardstick(outcomes)}; after the last round:", *map(of_ours, outcomes)]
         said = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in below)
