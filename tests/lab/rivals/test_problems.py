@@ -2,7 +2,7 @@
 
 import pytest
 
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import AGENTS, EVERY
 from unfog.agents.rivals.rows import RIVALS
 from unfog.lab.rivals.problems import OURS, PAPER, PLACES, costly, why_not
 from unfog.lab.spec import build_problem
@@ -36,6 +36,7 @@ def test_the_places_are_those_of_the_catalog_with_one_value() -> None:
         ("fig1-gaussian", "alg1", [("unfog", "same")]),
         ("fig1-gaussian", "alg2", [("unfog-delayed", "same")]),
         ("fig1-gaussian", "oracle", [("unfog", "more"), ("unfog-oracle", "same")]),
+        ("fig1-gaussian", "kk-observed", [("unfog-delayed", "more")]),
         ("airquality-none", "alg1", [("unfog", "same")]),
         ("airquality-some", "alg1", [("late", "less")]),
         ("airquality-some", "late", [("late", "same")]),
@@ -44,7 +45,7 @@ def test_the_places_are_those_of_the_catalog_with_one_value() -> None:
     ],
 )
 def test_who_is_held_against_whom(place: str, agent: str, found: list[tuple[str, str]]) -> None:
-    assert PLACES[place].against(AGENTS[agent]) == found
+    assert PLACES[place].against(EVERY[agent]) == found
 
 
 def test_why_one_cannot_play() -> None:

@@ -11,8 +11,8 @@ Who is held against whom follows from what is shown of true contexts:
     all      to all that can use them: all are held against `unfog-delayed`
     some     likewise, one in ten: all are held against `late`
 
-Who is told the bias is held against `unfog`, marked as told more, and against `unfog-oracle`, which is told
-it too.
+Who is told the bias is held against the same, marked as told more, and against `unfog-oracle`, which is told
+it too, unless it is shown true contexts besides.
 """
 
 from typing import Any, NamedTuple
@@ -64,7 +64,7 @@ class Place(NamedTuple):
         sees = agent.sees_context
         ours = DELAYED if sees and self.shown == "wanted" else self.main
         if agent.privileged is not None:
-            return [(ours, "more"), (TOLD_BIAS, "same")]
+            return [(ours, "more")] if sees else [(ours, "more"), (TOLD_BIAS, "same")]
         return [(ours, "same" if sees or ours == DEFAULT else "less")]
 
 
