@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from unfog.lab.evaluate import evaluate
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
+    from unfog.lab.rivals.suite import rivals
     from unfog.lab.run import open_run, run
     from unfog.lab.sensor import sensor_worth
     from unfog.lab.trouble import trouble
@@ -45,6 +46,7 @@ _HOME = {
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
     "quadrature": "features.quadrature",
+    "rivals": "lab.rivals.suite",
     "run": "lab.run",
     "sensor_worth": "lab.sensor",
     "summary": "lab.report",
@@ -85,6 +87,7 @@ __all__ = [
     "open_run",
     "quadratic",
     "quadrature",
+    "rivals",
     "run",
     "sensor_worth",
     "serve",

@@ -15,7 +15,7 @@ from unfog.agents.catalogue import AGENTS, EVERY, Catalogue
 from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
 from unfog.agents.rivals.rows import RIVALS
 from unfog.cli import main
-from unfog.lab.spec import catalog
+from unfog.lab.spec import SUITES, catalog
 from unfog.version import __version__
 
 Capture = pytest.CaptureFixture[str]
@@ -53,7 +53,7 @@ def test_list_names_everything(capsys: Capture) -> None:
     code, out, _ = unfog(capsys, "list")
     assert code == 0
     lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
-    assert set(lines) == set(EVERY) | set(catalog()) | set(PARTS)
+    assert set(lines) == set(EVERY) | set(catalog()) | set(SUITES) | set(PARTS)
     assert all(lines.values())
     assert "(temperature=0.001, steps=50, rate=0.2, decay=1.0, marginal=false)" in out
 
@@ -81,7 +81,7 @@ def test_list_as_json_is_in_the_same_groups(capsys: Capture) -> None:
     groups = json.loads(out)
     assert (code, err) == (0, "")
     assert list(groups) == ["experiments", "agents", "rivals", "learners", "choosers"]
-    known = list(catalog()), list(AGENTS), list(RIVALS), list(LEARNERS), list(CHOOSERS)
+    known = [*catalog(), *SUITES], list(AGENTS), list(RIVALS), list(LEARNERS), list(CHOOSERS)
     for group, names in zip(groups.values(), known, strict=True):
         assert set(group) == set(names)
         assert all(isinstance(line, str) and line for line in group.values())

@@ -15,14 +15,14 @@ def command(
     from unfog.agents.catalogue import AGENTS
     from unfog.agents.names import CHOOSERS, LEARNERS
     from unfog.agents.rivals.rows import RIVALS
-    from unfog.lab.spec import catalog
+    from unfog.lab.spec import SUITES, catalog
 
     kinds = {
         kind: [n for n, part in LEARNERS.items() if part.rewards == kind]
         for kind in ("gaussian", "bernoulli")
     }
     groups = {
-        "experiments": {name: spec.title for name, spec in catalog().items()},
+        "experiments": {name: spec.title for name, spec in catalog().items()} | SUITES,
         "agents": {name: row.summary for name, row in AGENTS.items()},
         "rivals": {name: rival.agent.summary for name, rival in RIVALS.items()},
         "learners": {name: _told(name) for names in kinds.values() for name in names},

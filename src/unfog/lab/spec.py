@@ -51,6 +51,9 @@ KINDS: dict[str, type[Composed]] = {
     "recorded": RecordedFile,
     "heartsteps": HeartSteps,
 }
+SUITES = {  # several experiments in one: `unfog run` plays them, and their tables are their own
+    "rivals": "Every rival on ten problems: regret as a ratio to ours, paired (a suite of experiments)"
+}
 SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
 UNITS = {field.name for field in dataclasses.fields(UnitFields)}
 
@@ -228,6 +231,9 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
     known = catalog()
     if text in known:
         return known[text].model_dump(exclude={"name"}, exclude_unset=True), text
+    if text in SUITES:
+        allowed = f"{', '.join(known)} or a .toml file; unfog.{text}() plays the suite"
+        raise InputError("experiment", f"{text!r} is a suite of experiments", allowed)
     path = Path(source)
     if path.suffix != ".toml" and not path.is_file():
         raise InputError(

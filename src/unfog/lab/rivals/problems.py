@@ -1,0 +1,159 @@
+"""The problems that rivals are held against ours on, and which of ours stands against whom.
+
+Each is an experiment of the catalog with one value in place of a sweep. Regret is that of theory/regret.py:
+reward lost against an oracle that knows theta and the bias and sees the noisy context or, in a world made of
+data, which has no bias to know, against the best arm for the true context.
+
+Who is held against whom follows from what is shown of true contexts:
+
+    wanted   to those that want them: these are held against `unfog-delayed`, the others against `unfog`
+    none     to nobody: all are held against `unfog`
+    all      to all that can use them: all are held against `unfog-delayed`
+    some     likewise, one in ten: all are held against `late`
+
+Who is told the bias is held against the same, marked as told more, and against `unfog-oracle`, which is told
+it too, unless it is shown true contexts besides.
+"""
+
+from typing import Any, NamedTuple
+
+from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import Catalogue
+from unfog.inputs import InputError
+from unfog.lab.spec import Spec, build_problem, catalog
+from unfog.simulate import plan
+from unfog.worlds.problem import Problem
+
+ORACLE = "against who knows theta and the bias, and sees the noisy context (Bayesian oracle)"
+TRUE_CONTEXT = "against the best action for the true context"
+DEFAULT, DELAYED, LATE, TOLD_BIAS = "unfog", "unfog-delayed", "late", "unfog-oracle"
+OURS = (DEFAULT, DELAYED, LATE, TOLD_BIAS)
+PAPER = ("alg1", "alg2")  # the algorithms of the paper that this all began with stand among the rivals
+LOSS = "regret"
+POINTS = 50  # rounds whose totals are kept
+
+
+class Place(NamedTuple):
+    """A problem to meet on."""
+
+    name: str
+    source: str  # an experiment of the catalog
+    title: str
+    trials: int  # unless told
+    fields: tuple[tuple[str, Any], ...] = ()  # of the problem, instead of the source's
+    shown: str = "wanted"  # of true contexts: wanted, none, some or all
+    also: tuple[str, ...] = ()  # of ours, made for this very problem
+    yardstick: str = ORACLE  # what its regret is against
+    group: str = "trouble"
+    slow: int = 20  # the most trials for agents whose rounds take long, unless told
+
+    def spec(self) -> Spec:
+        """The experiment, without a sweep; it is told its agents, rounds and seed later."""
+        source = catalog()[self.source]
+        run = source.run.model_copy(update={"trials": self.trials, "points": POINTS, "decompose": False})
+        fields = source.problem | dict(self.fields)
+        return Spec(name=self.name, title=self.title, problem=fields, run=run)
+
+    @property
+    def main(self) -> str:
+        """The first of ours here: what our other agents are held against."""
+        return {"some": LATE, "all": DELAYED}.get(self.shown, DEFAULT)
+
+    def against(self, agent: Agent) -> list[tuple[str, str]]:
+        """Whom of ours an agent is held against, and what it is told beside that: same, more or less."""
+        sees = agent.sees_context
+        ours = DELAYED if sees and self.shown == "wanted" else self.main
+        if agent.privileged is not None:
+            return [(ours, "more")] if sees else [(ours, "more"), (TOLD_BIAS, "same")]
+        return [(ours, "same" if sees or ours == DEFAULT else "less")]
+
+
+AIR: dict[str, Any] = {"yardstick": TRUE_CONTEXT, "group": "air", "also": ("temporal",)}
+
+PLACES = {
+    place.name: place
+    for place in (
+        Place("fig1-gaussian", "fig1-gaussian", "Gaussian rewards (Fig. 1 left)", 400, group="paper"),
+        Place("fig1-logistic", "fig1-logistic", "Rewards of 0 or 1 (Fig. 1 centre)", 50, group="paper"),
+        Place(
+            "fig1-movielens",
+            "fig1-movielens",
+            "MovieLens-100K (Fig. 1 right)",
+            200,
+            (("ratings", "movielens"),),
+            group="paper",
+        ),
+        Place(
+            "gaussian-correlated", "gaussian-correlated", "Correlated contexts and noise", 400, group="paper"
+        ),
+        Place(
+            "airquality-none",
+            "airquality-reference",
+            "Air Quality, no true context shown",
+            200,
+            (("revealed", 0.0),),
+            "none",
+            **AIR,
+        ),
+        Place(
+            "airquality-some",
+            "airquality-reference",
+            "Air Quality, one true context in ten shown",
+            200,
+            (("revealed", 0.1),),
+            "some",
+            **AIR,
+        ),
+        Place(
+            "airquality-all",
+            "airquality-reference",
+            "Air Quality, all true contexts shown",
+            200,
+            (("revealed", 1.0),),
+            "all",
+            **AIR,
+        ),
+        Place("heavy-tails", "heavy-tails", "Noise with outliers", 400, (("tails", 3),), also=("robust",)),
+        Place("drift", "drift", "A bias that walks", 400, (("drift_cov", 0.005),), also=("drift",)),
+        Place(
+            "missing",
+            "missing",
+            "Three coordinates in ten get lost",
+            400,
+            (("missing", 0.3),),
+            also=("gaps",),
+        ),
+    )
+}
+
+
+def costly(agent: Agent) -> bool:
+    """Whether its rounds take long: it takes steps before each, or goes over all past ones again."""
+    return agent.chain is not None or agent.looks_back is not None
+
+
+def why_not(name: str, problem: Problem, engine: str = "numpy") -> str:
+    """Why an agent cannot play a problem; empty where it can."""
+    kind = problem.rewards.kind
+    try:
+        agent = Catalogue(kind)[name]
+    except KeyError:
+        return f"it has no learner for {kind} rewards"
+    if agent.privileged is not None and not problem.has_bias:
+        return "it must be told the bias, and this world has none"
+    if agent.awaits_context and problem.partial:
+        return "it awaits every true context, and not all are shown"
+    if agent.interpreted and engine not in ("numpy", "auto"):
+        return f"the engine {engine} cannot play it: {agent.interpreted}"
+    try:
+        plan([problem], [name], rounds=1, trials=1, seed=0)
+    except InputError as error:
+        return str(error.value)
+    return ""
+
+
+def build(place: Place) -> Problem:
+    """The world of a place; a data set that is missing is complained of here."""
+    problem = build_problem(place.spec().problem)
+    problem.knowledge()
+    return problem

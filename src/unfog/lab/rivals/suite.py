@@ -1,0 +1,116 @@
+"""Play every rival, and ours, on every problem, and keep what was found."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.rivals.rows import RIVALS
+from unfog.inputs import InputError, count, one_of
+from unfog.lab.rivals import folder as folders
+from unfog.lab.rivals import tuning
+from unfog.lab.rivals.match import Asked, Bars, Match, silent
+from unfog.lab.rivals.problems import OURS, PAPER, PLACES, build
+from unfog.lab.rivals.table import Comparison, Outcome
+from unfog.lab.spec import checked, with_run
+from unfog.model.rewards import KINDS
+from unfog.simulate import MOST_SEED, engines
+
+Say: TypeAlias = Callable[[str], None]
+
+
+def rivals(
+    problems: Sequence[str] | None = None,
+    *,
+    agents: Sequence[str] | None = None,
+    rounds: int | None = None,
+    trials: int | None = None,
+    seed: int | None = None,
+    engine: str | None = None,
+    precision: str | None = None,
+    workers: int = 1,
+    tuned: bool = False,
+    out: str | Path | None = None,
+) -> Comparison:
+    """Every rival, or these agents, as regret ratios to ours on the problems of docs/rivals.md, or on some.
+
+    Ratios are above 1 where ours is better. `tuned` adds each with one setting chosen on other seeds. With
+    `out` the runs are kept in that folder, and an interrupted suite is gone on with there. Print what comes
+    back for a table; `unfog.lab.rivals.figure.figure` draws it.
+    """
+    told = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
+    where = None if out is None else folders.claim(told._asdict(), Path(out))
+    return compare(told, where, workers)
+
+
+def asked(
+    problems: Sequence[str] | None,
+    agents: Sequence[str] | None,
+    rounds: int | None,
+    trials: int | None,
+    seed: int | None,
+    engine: str | None,
+    precision: str | None,
+    tuned: bool = False,
+) -> Asked:
+    """What is asked for, checked."""
+    chosen = tuple(PLACES) if problems is None else tuple(problems)
+    for name in chosen:
+        one_of("problems", name, list(PLACES))
+    names = tuple(dict.fromkeys((*RIVALS, *PAPER) if agents is None else agents))
+    _refuse_agents(names)
+    if tuned and seed == tuning.SEED:
+        raise InputError("seed", seed, "another: settings are chosen on this one")
+    told = Asked(
+        chosen,
+        names,
+        None if rounds is None else count("rounds", rounds),
+        None if trials is None else count("trials", trials),
+        0 if seed is None else count("seed", seed, 0, MOST_SEED),
+        engines.canonical(engine or "numpy"),
+        precision,
+        tuned,
+    )
+    for name in chosen:
+        checked(with_run(PLACES[name].spec(), told.run_of(PLACES[name])))
+    return told
+
+
+def _refuse_agents(names: Sequence[str]) -> None:
+    """Complain of a name that no agent has, for any rewards."""
+    if not names:
+        raise InputError("agents", "none named", f"one or more of {', '.join((*RIVALS, *PAPER))}")
+    for name in names:
+        if name in OURS:
+            others = f"{', '.join((*RIVALS, *PAPER))}, or another agent of `unfog list`"
+            raise InputError("agents", f"{name!r} is what others are held against", others)
+        complaints = list[InputError]()
+        for kind in KINDS:
+            try:
+                named([name], "agents", Catalogue(kind))
+            except InputError as error:
+                complaints.append(error)
+        if len(complaints) == len(KINDS):
+            raise complaints[0]
+
+
+def compare(
+    told: Asked, folder: Path | None, workers: int = 1, bars: Bars = silent, say: Say = lambda _: None
+) -> Comparison:
+    """Play all problems in turn; one whose data are missing is left out, and that is said."""
+    count("workers", workers)
+    outcomes, left_out = list[Outcome](), dict[str, str]()
+    for place in (PLACES[name] for name in told.problems):
+        try:
+            problem = build(place)
+        except InputError as error:
+            if error.field != "data":
+                raise
+            left_out[place.name] = f"{error.value}; see docs/data.md"
+            say(f"{place.name} is left out: {left_out[place.name]}")
+            continue
+        outcomes.append(Match(told, place, problem, folder, workers, bars).outcome())
+    found = Comparison(tuple(outcomes), left_out)
+    if folder is not None:
+        folders.finish(folder, found)
+    return found

@@ -1,0 +1,49 @@
+"""The same budget for all: one setting each, six values beside the published one, chosen on other seeds.
+
+A rival's row names the setting that says how much it explores, and six values for it. Ours has the level of
+its chooser. The value with the least mean regret on the tuning seed is taken, on each problem by itself; what
+is reported is its regret on the reporting seed. An agent without such a setting stays as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from unfog.agents.catalogue import EVERY
+from unfog.agents.rivals.rows import RIVALS
+from unfog.lab.rivals.problems import OURS
+from unfog.maths.arrays import Array
+
+SEED = 1000
+TRIALS = 50
+LEVELS = (0.35, 0.5, 0.7, 1.0, 2.0, 2.8)  # the default's is 1.4
+
+
+def setting_of(name: str) -> tuple[str, tuple[float, ...]]:
+    """The setting of an agent that is tuned, and its values; no values where it has none."""
+    if name in RIVALS:
+        return RIVALS[name].tuned, RIVALS[name].grid
+    return ("level", LEVELS) if name in OURS else ("", ())
+
+
+def candidates(name: str) -> list[str]:
+    """The agent as published, then with each value: all that is tried."""
+    setting, values = setting_of(name)
+    spelled = [f"{name}:{setting}={value:g}" for value in values]
+    return [name, *(one for one in spelled if not _published(name, setting, one))]
+
+
+def _published(name: str, setting: str, spelled: str) -> bool:
+    """Whether a value is that of the row itself, which stands in the list already."""
+    row, value = EVERY[name], float(spelled.rpartition("=")[2])
+    parts = row.denoiser, row.learner, row.chooser
+    found = [vars(part)[setting] for part in parts if setting in vars(part)]
+    return bool(found) and all(float(one) == value for one in found)
+
+
+def chosen(names: Sequence[str], regrets: Mapping[str, Array]) -> dict[str, str]:
+    """For each agent its candidate with the least mean regret; the first of equals."""
+    return {name: min(candidates(name), key=lambda one: float(regrets[one].mean())) for name in names}
+
+
+def setting(name: str, picked: str) -> str:
+    """What was changed, in words."""
+    return picked.removeprefix(f"{name}:") if picked != name else "as published"

@@ -1,0 +1,166 @@
+"""The suite: the numbers are those of runs by themselves, tuning is on other seeds, and it goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unfog
+from unfog.inputs import InputError
+from unfog.lab.prepare import Plan
+from unfog.lab.rivals import folder, match, run, suite, timing, tuning
+from unfog.lab.rivals.problems import PLACES, build
+from unfog.lab.rivals.table import ratio
+from unfog.lab.run import Progress, keep
+from unfog.simulate import simulate
+
+FEW: dict[str, Any] = {"rounds": 20, "trials": 5}
+SOME = ["gaussian-correlated", "missing"]
+
+
+@pytest.fixture(autouse=True)
+def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a round takes is measured in one test alone."""
+    monkeypatch.setattr(timing, "seconds", lambda *_, **__: 1e-6)
+
+
+def test_ratios_are_those_of_a_run_by_itself() -> None:
+    found = unfog.rivals(SOME, agents=["linucb", "alg2", "oracle"], seed=3, **FEW)
+    assert [one.problem for one in found.outcomes] == SOME
+    for one in found.outcomes:
+        names = ["unfog", "unfog-delayed", "unfog-oracle", "linucb", "alg2", "oracle"]
+        played = simulate(build(PLACES[one.problem]), names, **FEW, seed=3).values["regret"][:, :, -1]
+        regret = dict(zip(names, played, strict=True))
+        assert one.ours == pytest.approx({name: regret[name].mean() for name in names[:3]})
+        for row in one.rows[:4]:
+            assert row.ratio == pytest.approx(ratio(regret[row.agent], regret[row.against]))
+            assert row.regret == pytest.approx(regret[row.agent].mean())
+        assert [(row.agent, row.against, row.told) for row in one.rows[:4]] == [
+            ("linucb", "unfog", "same"),
+            ("alg2", "unfog-delayed", "same"),
+            ("oracle", "unfog", "more"),
+            ("oracle", "unfog-oracle", "same"),
+        ]
+    assert [row.agent for row in found.outcomes[1].rows if row.told == "ours"] == [
+        "unfog-delayed",
+        "unfog-oracle",
+        "gaps",
+    ]
+
+
+def test_settings_are_chosen_on_one_seed_and_reported_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "TRIALS", 4)
+    [one] = run(["gaussian-correlated"], agents=["linucb"], tuned=True, **FEW).outcomes
+    problem = build(PLACES["gaussian-correlated"])
+    best = {}
+    for name in ("unfog", "linucb"):
+        tried = tuning.candidates(name)
+        played = simulate(problem, tried, rounds=20, trials=4, seed=tuning.SEED).values["regret"]
+        best[name] = tried[int(played[:, :, -1].mean(1).argmin())]
+    assert best["linucb"] != "linucb"
+    mine, other = simulate(problem, [best["unfog"], best["linucb"]], **FEW).values["regret"][:, :, -1]
+    [row] = one.tuned
+    assert row.ratio == pytest.approx(ratio(other, mine))
+    assert row.setting == best["linucb"].removeprefix("linucb:")
+
+
+def test_agents_that_take_long_play_the_first_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = PLACES["fig1-logistic"]._replace(trials=6, slow=2)
+    monkeypatch.setitem(PLACES, "fig1-logistic", place)
+    [one] = run(["fig1-logistic"], agents=["alg1", "linucb"], rounds=10).outcomes
+    assert {row.agent: row.trials for row in one.rows} == {"alg1": 2, "linucb": 6}
+    names = ["alg1", "unfog"]
+    played = simulate(build(place), names, rounds=10, trials=2).values["regret"][:, :, -1]
+    assert one.rows[0].ratio == pytest.approx(ratio(*played))
+
+
+def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = suite.asked(SOME, ["linucb"], 20, 5, 0, None, None)._asdict()
+    whole = run(SOME, agents=["linucb"], **FEW)
+    calls = list[str]()
+
+    def broken(plan: Plan, target: Path, *, progress: Progress) -> Path:
+        calls.append(plan.spec.name)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return keep(plan, target, progress=progress)
+
+    monkeypatch.setattr(folder, "keep", broken)
+    out = tmp_path / "kept"
+    with pytest.raises(KeyboardInterrupt):
+        run(SOME, agents=["linucb"], out=out, **FEW)
+    assert calls == SOME
+    assert folder.claim(told, None, tmp_path) == tmp_path / "rivals-001"
+    assert run(SOME, agents=["linucb"], out=out, **FEW) == whole
+    assert calls == [*SOME, "missing"]
+    assert json.loads((out / "table.json").read_text())["left_out"] == {}
+    with pytest.raises(InputError, match="exists already"):
+        run(SOME, agents=["linucb"], out=out, **FEW)
+
+
+def test_folders_are_numbered_and_only_an_unfinished_one_of_the_same_is_taken(tmp_path: Path) -> None:
+    told = {"rounds": 3}
+    first = folder.claim(told, None, tmp_path)
+    assert (first.name, folder.claim(told, None, tmp_path)) == ("rivals-001", first)
+    assert folder.claim({"rounds": 4}, None, tmp_path).name == "rivals-002"
+    (first / "table.json").write_text("{}")
+    assert folder.claim(told, None, tmp_path).name == "rivals-003"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="exists already"):
+        folder.claim(told, tmp_path / "file")
+    with pytest.raises(InputError, match="cannot be made"):
+        folder.claim(told, tmp_path / "file" / "below")
+
+
+def test_another_run_in_the_place_of_ours_is_refused(tmp_path: Path) -> None:
+    told = match.Asked(("missing",), ("linucb",), 20, 5)
+    suite.compare(told, tmp_path)
+    with pytest.raises(InputError, match="holds another run"):
+        suite.compare(told._replace(seed=1), tmp_path)
+
+
+def test_data_that_are_missing_leave_their_problem_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNFOG_DATA", str(tmp_path))
+    said = list[str]()
+    told = match.Asked(("airquality-none", "fig1-movielens", "drift"), ("linucb",), 5, 2)
+    found = suite.compare(told, None, say=said.append)
+    assert [one.problem for one in found.outcomes] == ["drift"]
+    assert list(found.left_out) == ["airquality-none", "fig1-movielens"]
+    assert said[0].startswith("airquality-none is left out: no file airquality/AirQualityUCI.csv")
+    assert "fig1-movielens was not played: no file ml-100k/u.data" in " ".join(str(found).split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"problems": ["nowhere"]}, "problems: 'nowhere'"),
+        ({"agents": ["alg9"]}, "agents: no agent is called 'alg9'"),
+        ({"agents": []}, "agents: none named"),
+        ({"agents": ["unfog"]}, "'unfog' is what others are held against"),
+        ({"rounds": 0}, "rounds: 0"),
+        ({"trials": 0}, "trials: 0"),
+        ({"seed": -1}, "seed: -1"),
+        ({"seed": 1000, "tuned": True}, "seed: 1000"),
+        ({"engine": "steam"}, "engine: 'steam'"),
+        ({"precision": "float16"}, "precision: 'float16'"),
+        ({"workers": 0}, "workers: 0"),
+    ],
+)
+def test_nonsense_is_refused(changes: dict[str, object], complaint: str) -> None:
+    told: dict[str, object] = {"problems": ["drift"], **FEW}
+    with pytest.raises(InputError, match=complaint):
+        run(**told | changes)  # type: ignore[arg-type]
+
+
+def test_time_counts_what_the_agent_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    problem = build(PLACES["missing"])
+    slow, quick = (
+        timing.seconds(unfog.AGENTS[name], problem, rounds=5, trials=20) for name in ("temporal", "naive")
+    )
+    assert 0 < quick < slow < 0.1
+    assert np.isfinite(slow)

@@ -1,0 +1,33 @@
+"""One budget for all: what is tried, and what is taken."""
+
+import numpy as np
+import pytest
+
+from unfog.agents.catalogue import Catalogue
+from unfog.agents.rivals.rows import RIVALS
+from unfog.lab.rivals import tuning
+from unfog.lab.rivals.problems import OURS
+
+
+@pytest.mark.parametrize("name", [*RIVALS, *OURS])
+def test_all_have_six_values_or_none_and_every_one_is_an_agent(name: str) -> None:
+    _, values = tuning.setting_of(name)
+    assert len(values) == 6 if values else name in RIVALS
+    for spelled in tuning.candidates(name):
+        assert Catalogue()[spelled].name == spelled
+    assert len(tuning.candidates(name)) in (1, 6, 7)  # one of the values may be the published one
+
+
+def test_a_published_value_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "LEVELS", (0.5, 1.4))
+    assert tuning.candidates("unfog") == ["unfog", "unfog:level=0.5"]
+    assert tuning.candidates("alg1") == ["alg1"]
+
+
+def test_the_least_regret_is_taken_and_the_published_one_of_equals() -> None:
+    regrets = {name: np.full(3, 5.0) for name in tuning.candidates("linucb")}
+    assert tuning.chosen(["linucb"], regrets) == {"linucb": "linucb"}
+    regrets["linucb:alpha=0.2"] = np.array([1.0, 9.0, 2.0])
+    assert tuning.chosen(["linucb"], regrets) == {"linucb": "linucb:alpha=0.2"}
+    assert tuning.setting("linucb", "linucb:alpha=0.2") == "alpha=0.2"
+    assert tuning.setting("linucb", "linucb") == "as published"
