@@ -291,19 +291,19 @@ def test_without_noise_meb_without_weights_is_the_optimist() -> None:
 
 
 def attenuated(name: str) -> float:
-    """By how much the thetas that an agent has found fall short of the true ones, after 1,500 rounds."""
+    """By how much the thetas that an agent has found fall short of the true ones, after 700 rounds."""
     theta = np.array([1.0, 0.5, -1.0, 0.0, 1.0, 2.0])
     problem = GaussianProblem(
         dim=3, actions=2, features="slopes", theta=theta.tolist(), context_mean=1.0, noise_cov=NOISE / 2,
         bias_cov=1e-12, reward_var=0.01,
     )  # fmt: skip
-    *_, (_, last) = played(problem, RIVALS[name].agent, 1500, range(60), 1)
+    *_, (_, last) = played(problem, RIVALS[name].agent, 700, range(100), 1)
     return float(np.abs(last.evidence.belief.centre.mean(0) - theta).max())
 
 
 def test_it_finds_theta_where_plain_regression_does_not() -> None:
     found = {name: attenuated(name) for name in ("meb", "meb-optimist")}
-    assert found["meb"] < 0.1 < 0.3 < found["meb-optimist"], found
+    assert found["meb"] < 0.08 < 0.16 < found["meb-optimist"], found
 
 
 @pytest.mark.slow
@@ -320,11 +320,11 @@ def test_both_engines_agree(name: str, problem: Problem) -> None:
     row = RIVALS[name].agent.for_rewards(problem.rewards.kind)
     if isinstance(row.learner, Meb):
         row = replace(row, learner=replace(row.learner, burn=10))
-    found = [
+    one, other = [
         simulate(problem, [row], rounds=40, trials=3, engine=engine, draws="numpy").values["regret"]
         for engine in ("numpy", "jax")
     ]
-    assert np.allclose(*found, rtol=1e-6, atol=1e-6)
+    assert np.allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
 def test_it_refuses_maps_without_moments_under_a_negative_covariance() -> None:
