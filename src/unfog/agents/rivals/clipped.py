@@ -1,9 +1,10 @@
 """Choosers whose probabilities are kept off zero and one, so that every arm is taken now and then.
 
 Optimism, clipped: the arm with the largest bound has probability 1 - p0, and the others share p0 evenly. With
-two arms these are the policies of Guo, Xu and Murphy (rivals/meb.py): probabilities in [p0, 1 - p0]. For more arms their code would give p0 to each of the others, which
-cannot be where (K - 1) p0 > 1: here each has p0 / (K - 1). In the first round all arms are as probable,
-as in their code of MEB; their plain optimist takes the first arm then.
+two arms these are the policies of Guo, Xu and Murphy (rivals/meb.py): probabilities in [p0, 1 - p0]. For more
+arms their code would give p0 to each of the others, which cannot be where (K - 1) p0 > 1: here each has
+p0 / (K - 1). In the first round all arms are as probable, as in their code of MEB; their plain optimist takes
+the first arm then.
 
 Thompson sampling, clipped. With two arms the first one is the better of a draw with probability
 

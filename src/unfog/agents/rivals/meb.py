@@ -15,7 +15,7 @@ Then the arm with the largest x~'theta_a + alpha |x~|_{V_a^-1}, alpha = 1, with 
 and their code, which is the reference for l = 1, alpha = 1, p0 = 0.2 and a burn-in of 100 rounds; the run
 behind their table has one of 500. `meb-naive` is theirs too: no weights, and W_a = sum 1{A_t = a} Sigma_e.
 `meb-ts` and `meb-optimist` are what they compare with, which know of no error: Thompson sampling draws from
-N(V_a^-1 b_a, R^2 V_a^-1). We are sure of all that; their text has a greedy choice in place of the optimist's.
+N(V_a^-1 b_a, R^2 V_a^-1). All that is sure, from the code; the text chooses greedily, as we remember it.
 
 **Other features.** They have contexts x and one theta for each arm: the maps `slopes` and `per_arm`. For any
 map that is a polynomial in c, here is what their sums become (this is ours). With chat = c + N(0, Sigma_e),
