@@ -19,7 +19,11 @@ RETIRED: dict[str, list[str]] = {
     "context_pull": [],
     "ledger": [],
     "odds": [],
-    "online": ['FORMER = {"online": "adf"}  # names that specs and results of older versions hold'],
+    "online": [
+        'FORMER = {"online": "adf"}  # names that specs and results of older versions hold',
+        "*Online Learning in Bandits with Predicted Context*,",  # a title
+        'PAPER = "Guo, Xu and Murphy, Online Learning in Bandits with Predicted Context"',
+    ],
     "pull": [  # the verb of river and of bayesianbandits
         "def pull(self, X: Any, *, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:",
         "return self.bandit.pull(rows, **options)",

@@ -3,13 +3,14 @@
 A map holds the actions; shown a belief about the context it yields a `Design`, which knows the expected
 features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix where structure avoids it.
 
-Each map has a file named after its builder; here the name is the builder, `features.quadratic(actions)`.
+Each map has a file named after its builder (`slopes` is in that of `per_arm`); here the name is the builder,
+`features.quadratic(actions)`.
 """
 
 from unfog.features.contract import Context, Design, FeatureMap, Linear, MapBuilder
 from unfog.features.matrix import matrix
 from unfog.features.own import own
-from unfog.features.per_arm import per_arm
+from unfog.features.per_arm import per_arm, slopes
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
@@ -26,4 +27,5 @@ __all__ = [
     "product",
     "quadratic",
     "quadrature",
+    "slopes",
 ]

@@ -7,7 +7,7 @@ import numpy as np
 from unfog.features.contract import Context, FeatureMap, MapBuilder
 from unfog.features.matrix import matrix
 from unfog.features.own import own
-from unfog.features.per_arm import per_arm
+from unfog.features.per_arm import per_arm, slopes
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.inputs import REFERENCE, InputError, imported
@@ -18,6 +18,7 @@ BUILT_IN: dict[str, MapBuilder] = {
     "per_arm": per_arm,
     "matrix": matrix,
     "own": own,
+    "slopes": slopes,
 }
 ALIASES = {"linear": "product"}  # what specs said before there were two linear maps
 ALLOWED = "a map of K actions (..., K, p) and contexts (..., d) to m features (..., K, m)"

@@ -191,3 +191,8 @@ def _set_in(border: float, inner: Array, axes: int) -> Array:
 def per_arm(actions: Array, *, intercept: bool = True) -> PerArm:
     """The map of as many arms as actions (..., K, d), whose numbers do not matter."""
     return PerArm(actions.shape[-2], actions.shape[-1], intercept)
+
+
+def slopes(actions: Array) -> PerArm:
+    """The map without intercepts: c alone at the place of the arm."""
+    return per_arm(actions, intercept=False)

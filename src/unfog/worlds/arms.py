@@ -14,7 +14,7 @@ from unfog.worlds.problem import Draws
 
 ACTION_LAWS = ("normal", "uniform")
 MOST_ACTIONS = 10**6
-BARE = ("per_arm", "own")  # maps whose arms are told apart by their place alone
+BARE = ("per_arm", "slopes", "own")  # maps whose arms are told apart by their place alone
 
 
 class Arms(NamedTuple):

@@ -5,6 +5,7 @@ from unfog.agents.rivals import (
     kirschner_krause,
     linrel,
     linucb,
+    meb,
     oful,
     park_faradonbeh,
     russo_van_roy,
@@ -23,6 +24,7 @@ MODULES = (
     kirschner_krause,
     yang,
     park_faradonbeh,
+    meb,
 )
 
 RIVALS: dict[str, Rival] = {row.agent.name: row for module in MODULES for row in module.RIVALS}
