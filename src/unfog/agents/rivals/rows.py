@@ -2,13 +2,16 @@
 
 from unfog.agents.rivals import (
     agrawal_goyal,
+    feelgood,
     kirschner_krause,
     linrel,
     linucb,
+    lmcts,
     oful,
     park_faradonbeh,
     russo_van_roy,
     suplinucb,
+    underdamped,
     yang,
 )
 from unfog.agents.rivals.rival import Rival
@@ -23,6 +26,9 @@ MODULES = (
     kirschner_krause,
     yang,
     park_faradonbeh,
+    lmcts,
+    feelgood,
+    underdamped,
 )
 
 RIVALS: dict[str, Rival] = {row.agent.name: row for module in MODULES for row in module.RIVALS}
