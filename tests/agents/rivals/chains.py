@@ -85,8 +85,8 @@ def walked(learner: Chain, state: Any, steps: int, normals: Callable[[], Array])
 def both_engines(agent: Agent, problem: Problem) -> None:
     """NumPy and JAX give it the same regret."""
     agent = agent.for_rewards(problem.rewards.kind)
+    told: dict[str, Any] = {"rounds": 40, "trials": 3, "draws": "numpy"}
     found = [
-        simulate(problem, [agent], rounds=40, trials=3, engine=engine, draws="numpy").values["regret"]
-        for engine in ("numpy", "jax")
+        simulate(problem, [agent], engine=engine, **told).values["regret"] for engine in ("numpy", "jax")
     ]
-    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-6)

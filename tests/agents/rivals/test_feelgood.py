@@ -17,15 +17,17 @@ from unfog.simulate import simulate
 from unfog.worlds.problem import Emission
 
 AGENT = RIVALS["feelgood"].agent
-PUBLISHED = {"temperature": 0.001, "steps": 25, "ridge": 0.01, "cooling": 0.0}
+PUBLISHED: dict[str, Any] = {"temperature": 0.001, "steps": 25, "ridge": 0.01, "cooling": 0.0}
 
 
 class Plain(Walk):
     """The feel-good term, round by round and arm by arm."""
 
-    def __init__(self, trial: int, size: int, *, optimism: float = 0.5, cap: float = 1e3, **told: Any) -> None:
-        super().__init__(trial, size, **PUBLISHED | told)
-        self.optimism, self.cap, self.shown = optimism, cap, list[Array]()
+    def __init__(self, trial: int, size: int, **told: Any) -> None:
+        settings = {"optimism": 0.5, "cap": 1000.0, **PUBLISHED, **told}
+        self.optimism, self.cap = settings.pop("optimism"), settings.pop("cap")
+        super().__init__(trial, size, **settings)
+        self.shown = list[Array]()
 
     def slope(self) -> Array:
         found = super().slope()
@@ -46,10 +48,10 @@ def test_it_chooses_as_the_plain_loop() -> None:
 
 
 def test_what_is_above_the_cap_does_not_count() -> None:
-    told = {"optimism": 3.0, "cap": 0.8, "temperature": 0.01, "steps": 10}
-    agent = replace(AGENT, learner=FeelGood(**told))  # type: ignore[arg-type]
+    told: dict[str, Any] = {"optimism": 3.0, "cap": 0.8, "temperature": 0.01, "steps": 10}
+    agent = replace(AGENT, learner=FeelGood(**told))
     arms = compare(agent, world(), lambda trial: Plain(trial, 9, **told), rounds=30)
-    free = replace(AGENT, learner=FeelGood(**told | {"cap": 1e3}))  # type: ignore[arg-type]
+    free = replace(AGENT, learner=FeelGood(**told | {"cap": 1e3}))
     with pytest.raises(AssertionError, match="round"):
         compare(free, world(), lambda trial: Plain(trial, 9, **told), rounds=30)
     assert len(arms) == 30
@@ -76,7 +78,7 @@ def test_with_no_such_term_it_is_lmcts(make: Any) -> None:
 def test_bad_settings_are_refused() -> None:
     for setting in ({"optimism": -1.0}, {"cap": 0.0}, {"steps": 0}):
         with pytest.raises(InputError, match=next(iter(setting))):
-            FeelGood(**setting)  # type: ignore[arg-type]
+            FeelGood(**setting)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """LMC-TS against a plain loop over all past rounds, and against the Gaussian that it samples."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from tests.agents.rivals.chains import Walk, both_engines, coin_world, remembered, walked
 from tests.agents.rivals.plain import compare, world
-from tests.problems import covariance_error, random_knowledge
+from tests.problems import covariance_error, inverse, random_knowledge
 from unfog.agents.rivals.lmcts import Langevin
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import InputError
@@ -37,7 +38,7 @@ def test_its_settings_are_the_plain_loops(settings: dict[str, Any]) -> None:
 
 
 def test_arms_with_features_of_their_own() -> None:
-    told = {"temperature": 0.1, "cooling": 0.0, "steps": 20}
+    told: dict[str, Any] = {"temperature": 0.1, "cooling": 0.0, "steps": 20}
     agent, problem = with_settings(**told), world(features="per_arm")
     compare(agent, problem, lambda trial: Walk(trial, 40, **told), rounds=60)
 
@@ -62,11 +63,11 @@ def test_its_draws_are_those_of_the_gaussian(rng: np.random.Generator) -> None:
     state = state._replace(theta=np.zeros((chains, m)))
     found = walked(learner, state, 1500, lambda: rng.standard_normal((chains, m))).theta
     precision = (rows.T @ rows + ridge * np.eye(m)) / variance
-    right = np.linalg.inv(precision)
+    right = inverse(precision)
     mean = right @ rows.T @ rewards / variance
     # A Langevin chain with steps e on a Gaussian has (P - e P^2 / 2)^-1, exactly; e is that of U / heat.
     step = rate / power * 2 * variance
-    wide = np.linalg.inv(precision - step / 2 * precision @ precision)
+    wide = inverse(precision - step / 2 * precision @ precision)
     # At four standard errors right draws fail with a probability of 6e-4.
     assert np.all(np.abs(found.mean(0) - mean) < 4 * np.sqrt(np.diag(wide) / chains) + 1e-3)
     assert np.all(np.abs(np.cov(found.T) - wide) < 4 * covariance_error(wide, chains))
@@ -102,13 +103,13 @@ def test_steps_are_taken_as_often_as_there_were_rounds(rng: np.random.Generator)
         for _ in range(6):
             state = learner.step((), state, rng.standard_normal(3))
             places.append(state.theta)
-        assert sum(not np.array_equal(a, b) for a, b in zip(places, places[1:], strict=False)) == moves
+        assert sum(not np.array_equal(a, b) for a, b in pairwise(places)) == moves
 
 
 def test_bad_settings_are_refused() -> None:
     for setting in ({"steps": 0}, {"rate": 0.0}, {"temperature": -1.0}, {"hold": 0}, {"horizon": 0}):
         with pytest.raises(InputError, match=next(iter(setting))):
-            Langevin(**setting)  # type: ignore[arg-type]
+            Langevin(**setting)
 
 
 @pytest.mark.slow

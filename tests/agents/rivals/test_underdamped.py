@@ -8,7 +8,7 @@ import pytest
 
 from tests.agents.rivals.chains import Walk, both_engines, coin_world, remembered, walked
 from tests.agents.rivals.plain import compare, world
-from tests.problems import covariance_error, random_knowledge
+from tests.problems import covariance_error, inverse, random_knowledge
 from unfog.agents.rivals.lmcts import Langevin
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.rivals.underdamped import Underdamped
@@ -49,7 +49,7 @@ def test_rewards_of_zero_or_one_and_arms_of_their_own() -> None:
 def test_with_all_friction_it_is_lmcts(make: Any) -> None:
     problem = make()
     agent = AGENT.for_rewards(problem.rewards.kind)
-    told = {"temperature": 0.01, "steps": 20, "zero_one": make is coin_world}
+    told: dict[str, Any] = {"temperature": 0.01, "steps": 20, "zero_one": make is coin_world}
     learners = [
         Underdamped(friction=1.0, **told),
         Langevin(cooling=0.0, **told),
@@ -72,7 +72,7 @@ def test_its_draws_are_those_of_the_gaussian(rng: np.random.Generator) -> None:
     state = state._replace(theta=np.zeros((chains, m)))
     found = walked(learner, state, 1200, lambda: rng.standard_normal((chains, m)))
     precision = (rows.T @ rows + ridge * np.eye(m)) / variance
-    right = np.linalg.inv(precision)
+    right = inverse(precision)
     mean = right @ rows.T @ rewards / variance
     # At four standard errors right draws fail with a probability of 6e-4; steps of this length widen them by
     # less than one hundredth.

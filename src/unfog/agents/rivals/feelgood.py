@@ -39,7 +39,7 @@ USUAL_ARMS = 40  # for estimates of room and time, which are asked for before th
 
 
 class Shown(NamedTuple):
-    """The features of all arms of all past rounds; of a round that has not been yet, zeros: it says nothing."""
+    """The features of all arms of all past rounds; zeros, which say nothing, for one that has not been."""
 
     rows: Array  # (..., n, K, m); K is one before the first round
     slots: Array | None  # (n,)  0, 1, ..., n - 1 in a history of fixed size; None in one that grows
@@ -80,11 +80,11 @@ class FeelGood(Langevin):
         return state._replace(more=Shown(np.zeros((rounds or 0, 1, m)), slots))
 
     def slope(self, state: State, theta: Array) -> Array:
-        """U'(theta): what feels good adds the features of each round's best arm, where it is below the cap."""
+        """U'(theta), with the features of each round's best arm, where that is below the cap."""
         xp, rows = theta.__array_namespace__(), state.more.rows
         scores = (rows @ theta[..., None, :, None])[..., 0]
         below = (scores.max(-1) < self.cap).astype(theta.dtype)
-        shared = xp.broadcast_to(rows, (*scores.shape, rows.shape[-1]))  # by all trials, before the first round
+        shared = xp.broadcast_to(rows, (*scores.shape, rows.shape[-1]))
         best = xp.take_along_axis(shared, scores.argmax(-1)[..., None, None], -2)[..., 0, :]
         return super().slope(state, theta) - self.optimism * (below[..., None, :] @ best)[..., 0, :]
 

@@ -4,11 +4,13 @@ from unfog.agents.rivals import (
     agrawal_goyal,
     feelgood,
     kirschner_krause,
+    laplace_ts,
     linrel,
     linucb,
     lmcts,
     oful,
     park_faradonbeh,
+    pgts,
     russo_van_roy,
     suplinucb,
     underdamped,
@@ -29,6 +31,8 @@ MODULES = (
     lmcts,
     feelgood,
     underdamped,
+    pgts,
+    laplace_ts,
 )
 
 RIVALS: dict[str, Rival] = {row.agent.name: row for module in MODULES for row in module.RIVALS}
