@@ -8,7 +8,8 @@ With N(w, Q^-1) so far, and z the score x'w of the new mode, a reward of 0 or 1 
 O. Chapelle and L. Li, *An Empirical Evaluation of Thompson Sampling*, Algorithm 3. They keep the diagonal of
 Q alone, so that learning takes one pass and m numbers; `full` keeps all of it. alpha below one explores less,
 which they found to help (0.25 and 0.5 beside 1). Here every reward is a batch of its own: the new mode lies
-on the line w + c Q^-1 x, and its score is the root of z = x'w + x'Q^-1 x (r - s(z)), which bisection and Newton's steps find.
+on the line w + c Q^-1 x, and its score is the root of z = x'w + x'Q^-1 x (r - s(z)), found by bisection first
+and then by Newton's steps.
 For Gaussian rewards the same steps are ridge regression; with `full` the exact posterior.
 
 The first w and Q are those of the prior that agents are told; they had zero and one regularisation constant.
