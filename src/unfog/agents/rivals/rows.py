@@ -2,14 +2,19 @@
 
 from unfog.agents.rivals import (
     agrawal_goyal,
+    feelgood,
     kirschner_krause,
+    laplace_ts,
     linrel,
     linucb,
+    lmcts,
     meb,
     oful,
     park_faradonbeh,
+    pgts,
     russo_van_roy,
     suplinucb,
+    underdamped,
     yang,
 )
 from unfog.agents.rivals.rival import Rival
@@ -23,8 +28,13 @@ MODULES = (
     russo_van_roy,
     kirschner_krause,
     yang,
-    park_faradonbeh,
     meb,
+    park_faradonbeh,
+    lmcts,
+    feelgood,
+    underdamped,
+    pgts,
+    laplace_ts,
 )
 
 RIVALS: dict[str, Rival] = {row.agent.name: row for module in MODULES for row in module.RIVALS}
