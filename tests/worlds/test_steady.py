@@ -64,7 +64,7 @@ def test_what_cannot_be_is_refused() -> None:
         GaussianProblem(missing=0.1, missing_arms=True)
     for field in ("steady", "missing_arms"):
         with pytest.raises(InputError, match=f"{field}: 1; allowed: True or False"):
-            GaussianProblem(**TOLD, **{field: 1})
+            GaussianProblem(**TOLD | {field: 1})
 
 
 @pytest.mark.slow
