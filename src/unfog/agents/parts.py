@@ -278,6 +278,7 @@ class Hindsight(NamedTuple):
     shrinkage: Shrinkage  # mu_c, B, M^-1
     mean: Array  # (..., d)  g
     cov: Array  # (..., d, d)  S
+    number: Array | None = None  # (..., d)  readings of each coordinate up to now, where they are counted
 
 
 @runtime_checkable

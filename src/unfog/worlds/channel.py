@@ -68,6 +68,7 @@ class Channel(NamedTuple):
     missing: float
     drift_rounds: int
     trouble_from: int
+    together: int = 1  # how many coordinates next to each other get lost together
 
     def normals(self) -> int:
         """Standard normals of a round: d for the noise, used or not, and what is out of the ordinary."""
@@ -177,7 +178,9 @@ def emit(
     noisy = context + bias + noise
     mask = None if channel.measured is None else xp.asarray(channel.measured, dtype=noisy.dtype)[row]
     if channel.missing:
-        kept = (extra[..., tails : tails + dim] >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
+        lots = extra[..., tails : tails + dim]
+        lots = xp.repeat(lots[..., :: channel.together], channel.together, axis=-1)
+        kept = (lots >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
         mask = kept if mask is None else mask * kept
     if mask is not None:
         noisy = xp.where(mask > 0, noisy, xp.asarray(channel.known.context_mean))

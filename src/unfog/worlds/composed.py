@@ -53,6 +53,7 @@ class Composed(ToldFields, ChannelFields, ABC):
     has_bias: ClassVar[bool] = True
     theta_scale = 1.0  # what agents are told of theta's spread is right, unless a world has it otherwise
     units, tell_units = 1, True  # unless a world has fields for several
+    steady = False  # every round has a context of its own, unless a world has it otherwise
     packages: ClassVar[tuple[str, ...]] = ()  # those besides NumPy whose versions decide the world
     note: str = field(init=False, repr=False, default="")
 
@@ -91,6 +92,7 @@ class Composed(ToldFields, ChannelFields, ABC):
             and self._parts.payoff.plain
             and self.theta_scale == 1
             and self.units == 1
+            and not self.steady
             and not self.partial
         )
 
@@ -123,7 +125,8 @@ class Composed(ToldFields, ChannelFields, ABC):
         draws = {"theta": Draws("normal", parts.known.prior_mean.shape), **parts.channel.draws()}
         others = {"units": Draws("normal", (self.units - 1, parts.known.context_mean.shape[0]))}
         first = {"first": Draws("uniform", ())} if parts.clock else {}
-        return {**draws, **parts.arms.draws(), **first, **(others if self.units > 1 else {})}
+        steady = {"context": Draws("normal", (parts.contexts.normals,))} if self.steady else {}
+        return {**draws, **parts.arms.draws(), **first, **(others if self.units > 1 else {}), **steady}
 
     def truth(self, draws: Mapping[str, Array]) -> Truth:
         """theta*, gamma* and the actions of a trial, and its first row."""
@@ -132,7 +135,8 @@ class Composed(ToldFields, ChannelFields, ABC):
         bias, path = parts.channel.bias(draws)
         first = xp.floor(draws["first"] * parts.clock.rows) if parts.clock else None
         biases = parts.channel.of_units(bias, draws["units"]) if self.units > 1 else None
-        return Truth(theta, bias, parts.arms.features(draws), first, path, biases)
+        context = parts.contexts.draw(draws["context"], None) if self.steady else None
+        return Truth(theta, bias, parts.arms.features(draws), first, path, biases, context)
 
     def _theta(self, draws: Mapping[str, Array]) -> Array:
         """theta* of a trial, from the prior."""
@@ -148,16 +152,27 @@ class Composed(ToldFields, ChannelFields, ABC):
         """A context and its measurement."""
         parts, own = self._parts, self._parts.contexts.normals
         row, at = (None, None) if parts.clock is None else parts.clock.read(truth.first, number)
-        context = parts.contexts.draw(normals[..., :own], row)
+        context = self._context(truth, normals[..., :own], row)
         unit, rest = self._unit(normals, number), normals[..., own : own + parts.channel.normals()]
         if unit is not None and truth.biases is not None:
             truth = truth._replace(bias=units.own(truth.biases, unit))
         emission = channels.emit(parts.channel, context, truth, rest, number, row)._replace(at=at)
         if unit is not None:
             emission = emission._replace(bias=truth.bias, unit=unit if self.tell_units else None)
-        if not self.has_bias:  # regret is against the context itself
+        if truth.context is not None:  # it will be found out, so that regret is against the context itself
+            xp = context.__array_namespace__()
+            nothing = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
+            return emission._replace(best=Context(context, nothing))
+        if not self.has_bias:  # likewise
             return emission
         return emission._replace(best=channels.best(parts.channel, emission, truth.bias, number))
+
+    def _context(self, truth: Truth, normals: Array, row: Ints | None) -> Array:
+        """The context of the trial, where there is one for all rounds, else of the round."""
+        if truth.context is None:
+            return self._parts.contexts.draw(normals, row)
+        xp = normals.__array_namespace__()
+        return xp.broadcast_to(truth.context, (*normals.shape[:-1], truth.context.shape[-1]))
 
     def _unit(self, normals: Array, number: Ints | None) -> Ints | None:
         """Whose round it is."""

@@ -20,6 +20,7 @@ class Truth(NamedTuple):
     first: Array | None = None  # (...,) the number of the first round in the data, for worlds made of data
     path: Array | None = None  # (..., rounds, d)  the bias of every round, where it drifts
     biases: Array | None = None  # (..., units, d)  where there are several units
+    context: Array | None = None  # (..., d)  where it is the same in all rounds
     course: Any = None  # of contexts and errors in time, where the world has one: worlds/course.py
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from unfog import inputs
-from unfog.features.contract import MapBuilder
+from unfog.features.contract import FeatureMap, MapBuilder
 from unfog.features.named import ALIASES
-from unfog.inputs import Numbers
+from unfog.features.own import Own
+from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array
 from unfog.worlds.arms import arms
 from unfog.worlds.channel import channel
@@ -39,6 +40,9 @@ class Synthetic(UnitFields, Composed):
     fields agents are not told: `theta` is theta* where it is given, m numbers, the same in every trial; where
     it is drawn it has `theta_scale` times the spread that they take it to have. For the channel see
     worlds/channel.py. There may be several units with biases of their own: worlds/units.py.
+
+    With `steady` there is one context for the whole trial, and regret is against who knows it. With
+    `missing_arms`, for features of arms' own, all coordinates of an arm get lost together.
     """
 
     dim: int = 5
@@ -54,6 +58,8 @@ class Synthetic(UnitFields, Composed):
     theta: Numbers = ()
     theta_scale: float = 1.0
     features: str | MapBuilder = "quadratic"
+    steady: bool = False
+    missing_arms: bool = False
 
     def __post_init__(self) -> None:
         """Check every field, and factorise the covariances."""
@@ -95,4 +101,14 @@ class Synthetic(UnitFields, Composed):
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         owners = units(self)
         refuse_shared("drift_cov", self.drift_cov, owners.number)
-        return Parts(known, as_told(known), channel(self, known), found, payoff, units=owners)
+        inputs.flag("steady", self.steady)
+        noisy = channel(self, known)._replace(together=self._together(found.one()))
+        return Parts(known, as_told(known), noisy, found, payoff, units=owners)
+
+    def _together(self, features: FeatureMap) -> int:
+        """How many coordinates get lost together."""
+        if not inputs.flag("missing_arms", self.missing_arms):
+            return 1
+        if not isinstance(features, Own):
+            raise InputError("missing_arms", True, 'false, or features = "own"')
+        return features.size

@@ -18,7 +18,7 @@ import numpy as np
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.parts import Denoiser, Grows, Learner, LooksBack
+from unfog.agents.parts import Denoiser, Grows, KnowsBias, Learner, LooksBack
 from unfog.features import FeatureMap
 from unfog.features.lift import Liftable
 from unfog.inputs import InputError
@@ -58,7 +58,8 @@ class FromNoisy(Learner, LooksBack):
     def misses(self, denoiser: Denoiser) -> str:
         """One that rewinds and learns the bias from noisy contexts alone."""
         alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
-        return super().misses(denoiser) or alone
+        lacks = "" if isinstance(denoiser, KnowsBias) else "a denoiser whose past rounds wait for the bias"
+        return super().misses(denoiser) or alone or lacks
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Features must be able to, and a prior in blocks must have those of the features."""

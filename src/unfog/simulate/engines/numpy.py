@@ -104,9 +104,9 @@ def _over_rounds(truth: Truth) -> Truth:
     first = None if truth.first is None else truth.first[:, None]
     # What has an axis for rounds already, or is looked up by unit, stays as it is.
     features = truth.features.over_rounds()
-    return truth._replace(
-        theta=truth.theta[:, None], bias=truth.bias[:, None], features=features, first=first
-    )
+    context = None if truth.context is None else truth.context[:, None]
+    wide = truth._replace(theta=truth.theta[:, None], bias=truth.bias[:, None], features=features)
+    return wide._replace(first=first, context=context)
 
 
 def _losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:

@@ -1,0 +1,84 @@
+"""Averages of all readings so far: for those who take the context, or the profile of an arm, for constant.
+
+Mean and variance of every coordinate over the readings that have it, by the update of B. P. Welford, *Note on
+a method for calculating corrected sums of squares and products*. At them the expected features of a map
+without powers beyond squares, and without products of coordinates, are the averages of phi(a, chat) over
+rounds, for every arm. Other maps get the expectation under a Gaussian with these moments.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from unfog.agents.parts import Denoiser, Hindsight, Privilege, Rewinds
+from unfog.features import Context
+from unfog.maths.arrays import Array, diagonal_matrix
+from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import Shrinkage
+
+
+class Tally(NamedTuple):
+    """Of each coordinate: how often it was read, and the moments of what was."""
+
+    number: Array  # (..., d)
+    mean: Array  # (..., d)  zero before the first
+    spread: Array  # (..., d)  sum of squared deviations from the mean
+
+    def plus(self, noisy: Array) -> "Tally":
+        """With one more reading (..., d), not a number where a coordinate was lost."""
+        xp = noisy.__array_namespace__()
+        lost = xp.isnan(noisy)
+        number = self.number + (~lost).astype(noisy.dtype)
+        away = xp.where(lost, 0.0, noisy - self.mean)
+        mean = self.mean + away / xp.maximum(number, 1.0)
+        return Tally(number, mean, self.spread + away * xp.where(lost, 0.0, noisy - mean))
+
+    def context(self) -> Context:
+        """The moments, as a belief."""
+        xp = self.number.__array_namespace__()
+        return Context(self.mean, diagonal_matrix(self.spread / xp.maximum(self.number, 1.0)))
+
+
+def none_yet(like: Array) -> Tally:
+    """Before the first reading, for coordinates as many as here: (d,)."""
+    xp = like.__array_namespace__()
+    return Tally(*[xp.zeros_like(like)] * 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averages(Denoiser, Rewinds):
+    """It has no settings. Its hindsight says of every round the same, whatever was read in it."""
+
+    name = "averages"
+    note = "averages all readings: the context is constant to it"
+    takes_gaps = True
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Array:
+        """As many zeros as there are coordinates."""
+        xp = known.context_mean.__array_namespace__()
+        return xp.zeros_like(known.context_mean)
+
+    def start(self, parameters: Array) -> Tally:
+        """Nothing read yet."""
+        return none_yet(parameters)
+
+    def predict(self, parameters: Array, state: Tally, noisy: Array) -> Context:
+        """The moments of all readings, this one included."""
+        return state.plus(noisy).context()
+
+    def update(self, parameters: Array, state: Tally, noisy: Array, context: None) -> Tally:
+        """With one more reading."""
+        return state.plus(noisy)
+
+    def hindsight(self, parameters: Array, state: Tally, noisy: Array) -> Hindsight:
+        """The moments of all readings for every round, and how many there were of each coordinate."""
+        tally, none = state.plus(noisy), diagonal_matrix(parameters)
+        return Hindsight(Shrinkage(*_ordered(tally.context(), none)), parameters, none, tally.number)
+
+    def unbiased(self, parameters: Array, noisy: Array) -> Array:
+        """The reading as it is: a learner may want to average it by itself."""
+        return noisy
+
+
+def _ordered(context: Context, gain: Array) -> tuple[Array, Array, Array]:
+    """Mean, gain and covariance."""
+    return context.mean, gain, context.cov

@@ -1,0 +1,213 @@
+"""Ridge regression on profiles of arms that become known better: what SampLinUCB learns.
+
+For the formulas see rivals/samplinucb.py. Plays and rewards are added up for each arm, and theta is fitted to
+them at every decision, with the averages of samples as they are then. A prior in blocks is kept in blocks.
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unfog import inputs
+from unfog.agents.choose.epsilon import check_probability
+from unfog.agents.evidence import Evidence
+from unfog.agents.parts import Hindsight, Learner, LooksBack
+from unfog.agents.rivals.averages import Averages, Tally, none_yet
+from unfog.agents.rivals.ridge import Sizes, sizes
+from unfog.features import Context, FeatureMap
+from unfog.features.own import Own
+from unfog.maths.arrays import Array, Ints, matvec
+from unfog.maths.blocks import Belief, Blocks
+from unfog.maths.gaussian import Gaussian, certain
+from unfog.model.knowledge import Knowledge
+
+UNSEEN = 1e30  # the reach of an arm that must be played, and with a minus of one that must not
+
+
+class Reaching(NamedTuple):
+    """A belief about theta, and what not knowing an arm's profile adds to the bound of its score."""
+
+    theta: Belief  # N(beta, alpha^2 V^-1)
+    reach: Array  # (..., K)  rho_i (|beta| + alpha / sqrt(l))
+
+    @property
+    def mean(self) -> Array:
+        """Of theta."""
+        return self.theta.mean
+
+    @property
+    def root(self) -> Array:
+        """Of its covariance."""
+        return self.theta.root
+
+    @property
+    def centre(self) -> Array:
+        """The mean as one vector."""
+        return self.theta.centre
+
+    def variance(self, row: Array) -> Array:
+        """Of row'theta."""
+        return self.theta.variance(row)
+
+    def sample(self, normals: Array) -> Array:
+        """A draw of theta."""
+        return self.theta.sample(normals)
+
+
+class Told(NamedTuple):
+    """What does not change."""
+
+    sizes: Sizes
+    zero: Array  # (m,) or (B, k)  as theta is laid out
+
+
+class State(NamedTuple):
+    """Of each arm, what it was paid; and of samples that came with rewards."""
+
+    plays: Array  # (..., K)  N_i
+    paid: Array  # (..., K)  s_i
+    seen: Array  # (...,)  rewards
+    tally: Tally | tuple[()]  # with `chosen`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profiles(Learner, LooksBack):
+    """Its settings: `ridge` is l, `length` L; `chosen`: samples of the arm that is played are seen alone."""
+
+    ridge: float = 1.0
+    delta: float = 0.05
+    length: float = 1.0
+    chosen: bool = False
+    zero_one: bool = False
+
+    name = "profiles"
+    note = "ridge regression on averaged features, of past plays too"
+    needs = (Averages,)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        inputs.positive("ridge", self.ridge)
+        inputs.positive("delta", check_probability("delta", self.delta))
+        inputs.positive("length", self.length)
+        inputs.flag("chosen", self.chosen)
+        inputs.flag("zero_one", self.zero_one)
+
+    @property
+    def rewards(self) -> str:  # type: ignore[override]
+        """As its setting says."""
+        return "bernoulli" if self.zero_one else "gaussian"
+
+    def setup(self, known: Knowledge) -> Told:
+        """R and S."""
+        return Told(sizes(known), np.zeros(known.prior_cov.shape[:-1]))
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """Nothing yet: how many arms there are is for the map to say."""
+        tally = none_yet(known.context_mean) if self.chosen else ()
+        return State(np.zeros(1), np.zeros(1), np.zeros(()), tally)
+
+    def belief(self, parameters: Told, state: State) -> Belief:
+        """Rewards are no belief until profiles are given; they stand for one where it is asked for."""
+        return certain(state.paid)
+
+    def look_back(
+        self, parameters: Told, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
+    ) -> tuple[Belief, Context]:
+        """All past plays, with the profiles of today."""
+        context, count = self._profiles(state, hindsight, noisy)
+        context = _plain(features, context)
+        number, told = samples(features, count), parameters.sizes
+        weight = number / (number * told.noise**2 + (self.length * told.norm) ** 2)
+        rows = features_of_all(features, context)
+        mean, inverse, volume = _fitted(parameters.zero, rows, state.plays, state.paid, weight, self.ridge)
+        xp = volume.__array_namespace__()
+        alpha = xp.sqrt(volume - 2 * log(self.delta)) + sqrt(self.ridge) * told.norm
+        far = xp.linalg.vector_norm(mean.reshape(*alpha.shape, -1), axis=-1) + alpha / sqrt(self.ridge)
+        reach = self._rho(number, state.seen + 1, rows.shape[-1]) * far[..., None]
+        reach = xp.where(number > 0, reach, UNSEEN if self.chosen else -UNSEEN)
+        root = inverse.mT * alpha.reshape(*alpha.shape, *[1] * (inverse.ndim - alpha.ndim))
+        theta: Any = (Blocks if parameters.zero.ndim == 2 else Gaussian)(mean, root)
+        found: Any = Reaching(theta, reach)
+        return found, context
+
+    def update(self, parameters: Told, state: State, evidence: Evidence, reward: Array) -> State:
+        """With one more play; and its sample, where it comes with the reward."""
+        xp, tally = reward.__array_namespace__(), state.tally
+        place = (xp.arange(evidence.features.arms) == evidence.arm[..., None]).astype(reward.dtype)
+        if isinstance(tally, Tally) and evidence.unbiased is not None:
+            tally = tally.plus(_own(evidence.features, evidence.unbiased, place))
+        paid = state.paid + place * reward[..., None]
+        return State(state.plays + place, paid, state.seen + xp.ones((), dtype=reward.dtype), tally)
+
+    def _profiles(self, state: State, hindsight: Hindsight, noisy: Array) -> tuple[Context, Array]:
+        """The moments of readings, and how many of each coordinate: (..., d)."""
+        if isinstance(state.tally, Tally):
+            xp = noisy.__array_namespace__()
+            tally = Tally(*(xp.broadcast_to(one, noisy.shape) for one in state.tally))
+            return tally.context(), tally.number
+        if hindsight.number is None:
+            raise ValueError("profiles are averages of readings that are counted")
+        return Context(hindsight.shrinkage.mean, hindsight.shrinkage.cov), hindsight.number
+
+    def _rho(self, number: Array, time: Array, dim: int) -> Array:
+        """How far a profile may be from the mean of so many samples: (..., K)."""
+        xp = number.__array_namespace__()
+        bits = xp.log(2 * dim * time**2 / self.delta)[..., None]
+        far = self.length * xp.sqrt(2 * dim / xp.maximum(number, 1.0) * bits)
+        found: Array = xp.minimum(far, xp.asarray(2 * self.length, dtype=number.dtype))
+        return found
+
+
+def samples(features: FeatureMap, count: Array) -> Array:
+    """How often all coordinates that an arm's features hang on were read: (..., d) -> (..., K)."""
+    xp = count.__array_namespace__()
+    if isinstance(features, Own):
+        own: Array = count.reshape(*count.shape[:-1], features.arms, features.size).min(-1)
+        return own
+    return xp.broadcast_to(count.min(-1)[..., None], (*count.shape[:-1], features.arms))
+
+
+def features_of_all(features: FeatureMap, context: Context) -> Array:
+    """psi(a) of every arm, (..., K, m)."""
+    mean, cov = context
+    xp = mean.__array_namespace__()
+    if isinstance(features, Own):
+        return features.design(context).rows()
+    shape, wide = mean.shape[:-1], mean[..., None, :]
+    wide = xp.broadcast_to(wide, (*shape, features.arms, mean.shape[-1]))
+    arms: Ints = xp.broadcast_to(xp.arange(features.arms), (*shape, features.arms))
+    return features.over_rounds().design(Context(wide, cov[..., None, :, :])).row(arms)
+
+
+def _plain(features: FeatureMap, context: Context) -> Context:
+    """The context without its covariance where features do not hang on that, and coordinates are many."""
+    if not isinstance(features, Own):
+        return context
+    xp, dim = context.mean.__array_namespace__(), context.mean.shape[-1]
+    return Context(context.mean, xp.zeros((dim, dim), dtype=context.mean.dtype))
+
+
+def _own(features: FeatureMap, noisy: Array, place: Array) -> Array:
+    """The reading, with all lost that only other arms' features hang on."""
+    if not isinstance(features, Own):
+        return noisy
+    xp = noisy.__array_namespace__()
+    return xp.where(xp.repeat(place, features.size, axis=-1) > 0, noisy, xp.nan)
+
+
+def _fitted(
+    zero: Array, rows: Array, plays: Array, paid: Array, weight: Array, ridge: float
+) -> tuple[Array, Array, Array]:
+    """The mean, the inverse of V's factor, and ln(det V / det l I), which is (...,)."""
+    xp = rows.__array_namespace__()
+    if zero.ndim == 2:
+        rows = xp.moveaxis(rows.reshape(*rows.shape[:-1], *zero.shape), -2, -3)
+        plays, paid, weight = plays[..., None, :], paid[..., None, :], weight[..., None, :]
+    eye = xp.eye(zero.shape[-1], dtype=rows.dtype)
+    factor = xp.linalg.cholesky(ridge * eye + (rows * (plays * weight)[..., None]).mT @ rows)
+    inverse = xp.linalg.inv(factor)
+    mean = matvec(inverse.mT @ inverse, matvec(rows.mT, paid * weight))
+    volume = (2 * xp.log(xp.linalg.diagonal(factor)) - log(ridge)).sum(-1)
+    return mean, inverse, volume.sum(-1) if zero.ndim == 2 else volume
