@@ -240,7 +240,7 @@ BAD: dict[str, tuple[object, str]] = {
     "channel": (1, "1; allowed: data, gaussian"),
     "hindsight": ("no", "'no'; allowed: True or False"),
     "actions": (0, "0; allowed: a whole number"),
-    "action_law": ("even", "'even'; allowed: normal, uniform"),
+    "action_law": ("even", "'even'; allowed: normal, uniform, folded"),
     "prior_mean": ([1.0], ".*allowed: a number or a list of 4 numbers"),
     "prior_cov": (-1.0, ".*has the variance -1"),
     "reward_var": (0, "0; allowed: a positive number"),

@@ -76,7 +76,9 @@ def test_reward_noise_has_its_variance_and_is_apart_from_the_rest(rng: np.random
         assert abs(np.corrcoef(seen, noise)[0, 1]) < 5 / np.sqrt(N)
 
 
-@pytest.mark.parametrize(("law", "cdf"), [("normal", ("norm",)), ("uniform", ("uniform", (-1, 2)))])
+@pytest.mark.parametrize(
+    ("law", "cdf"), [("normal", ("norm",)), ("uniform", ("uniform", (-1, 2))), ("folded", ("halfnorm",))]
+)
 def test_actions_follow_their_law(law: str, cdf: tuple[Any, ...], rng: np.random.Generator) -> None:
     problem = GaussianProblem(dim=3, actions=4, action_law=law)
     actions = draw_truth(problem, rng, 3000).features.table[..., 3:6]  # type: ignore[attr-defined]
@@ -253,7 +255,7 @@ def test_bad_actions_are_refused_by_name(case: str) -> None:
 
 @pytest.mark.parametrize("value", ["gamma", "Normal", "", None, 3])
 def test_an_unknown_action_law_is_refused_by_name(value: str) -> None:
-    with pytest.raises(InputError, match=r"^action_law: .*allowed: normal, uniform"):
+    with pytest.raises(InputError, match=r"^action_law: .*allowed: normal, uniform, folded"):
         GaussianProblem(action_law=value)
 
 

@@ -1,7 +1,7 @@
 """The arms of a world: their actions, given or drawn once a trial, and the map that makes features."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Draws
 
-ACTION_LAWS = ("normal", "uniform")
+ActionLaw = Literal["normal", "uniform", "folded"]
+ACTION_LAWS: tuple[ActionLaw, ...] = get_args(ActionLaw)
 MOST_ACTIONS = 10**6
 BARE = ("per_arm", "slopes", "own")  # maps whose arms are told apart by their place alone
 
@@ -23,7 +24,7 @@ class Arms(NamedTuple):
     build: MapBuilder
     shape: tuple[int, ...]  # (K, ...) of the actions of one trial
     given: Array | None  # the actions where they are not drawn
-    law: Literal["normal", "uniform"]  # uniform: on [-1, 1]
+    law: ActionLaw  # uniform: on [-1, 1]; folded: the absolute value of a normal
 
     def one(self) -> FeatureMap:
         """The features of one set of actions: those given, or all zero."""
@@ -31,24 +32,29 @@ class Arms(NamedTuple):
 
     def draws(self) -> dict[str, Draws]:
         """What actions are made of, where they are drawn."""
-        return {} if self.given is not None else {"actions": Draws(self.law, self.shape)}
+        law: Literal["normal", "uniform"] = "uniform" if self.law == "uniform" else "normal"
+        return {} if self.given is not None else {"actions": Draws(law, self.shape)}
 
     def features(self, draws: Mapping[str, Array]) -> FeatureMap:
         """The features of every trial."""
         if self.given is None:
-            drawn = draws["actions"]
-            return self.build(drawn if self.law == "normal" else 2 * drawn - 1)
+            return self.build(_drawn(self.law, draws["actions"]))
         xp = draws["theta"].__array_namespace__()
         trials = draws["theta"].shape[:-1]
         return self.build(xp.broadcast_to(xp.asarray(self.given), (*trials, *self.given.shape)))
 
 
+def _drawn(law: ActionLaw, draws: Array) -> Array:
+    """Actions that follow this law, from its standard draws."""
+    if law == "uniform":
+        return 2 * draws - 1
+    return draws if law == "normal" else abs(draws)
+
+
 def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arms:
     """The arms that these fields describe, checked."""
     build, named = builder(features), isinstance(features, str) and features in BUILT_IN
-    found: Literal["normal", "uniform"] = (
-        "uniform" if inputs.one_of("action_law", law, ACTION_LAWS) == "uniform" else "normal"
-    )
+    found = next(one for one in ACTION_LAWS if one == inputs.one_of("action_law", law, ACTION_LAWS))
     if isinstance(actions, bool | int | float | np.number | str) and features != "matrix":
         shape = inputs.count("actions", actions, most=MOST_ACTIONS), dim
         # An arm that has features of its own needs no action: zeros stand for it.

@@ -1,8 +1,8 @@
 """What the synthetic bandits share: c ~ N(mu_c, Sigma_c), chat = c + gamma* + n, scores phi(a, c)'theta*.
 
 The paper does not say how actions are drawn, mu_c, or the horizon: here actions are drawn once per trial,
-normal or uniform on [-1, 1], and mu_c is zero unless given. What a score pays is for the worlds built on
-this one: worlds/gaussian.py, worlds/logistic.py.
+normal, folded (the absolute value of a normal) or uniform on [-1, 1], and mu_c is zero unless given. What a
+score pays is for the worlds built on this one: worlds/gaussian.py, worlds/logistic.py.
 """
 
 from abc import abstractmethod
