@@ -88,7 +88,7 @@ class PerArmDesign(NamedTuple):
 
     def _by_arm(self, belief: Gaussian | Blocks) -> tuple[Array, Array]:
         """Mean (..., K, k) and root (..., K, k, n) of a belief, whose root may be that of all arms."""
-        if not isinstance(belief, Gaussian):
+        if isinstance(belief, Blocks):
             return belief.mean, belief.root
         root = belief.root
         shape = *root.shape[:-2], self.arms, self.mean.shape[-1], root.shape[-1]

@@ -52,7 +52,8 @@ def compare(
             [truth.features.at(emission.noisy).row(np.full(len(trials), a)) for a in range(problem.arms())], 1
         )
         for i, rival in enumerate(rivals):
-            seen = Emission(*(None if x is None else x[i] for x in emission))  # type: ignore[arg-type]
+            shown = emission._replace(best=None)  # which no agent is shown
+            seen = Emission(*(None if x is None else x[i] for x in shown))  # type: ignore[arg-type]
             arm = rival.choose(rows[i], normals[i, t], seen)
             assert arm == decision.arm[i], f"round {t}, trial {i}: {arm} and not {decision.arm[i]}"
             rival.learn(arm, rows[i], float(decision.reward[i]), seen)

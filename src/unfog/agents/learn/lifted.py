@@ -58,7 +58,8 @@ class FromNoisy(Learner, LooksBack):
     def misses(self, denoiser: Denoiser) -> str:
         """One that rewinds and learns the bias from noisy contexts alone."""
         alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
-        return super().misses(denoiser) or alone
+        gaps = "a denoiser that knows of no gaps: all rounds have one gain" if denoiser.takes_gaps else ""
+        return super().misses(denoiser) or alone or gaps
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Features must be able to, and a prior in blocks must have those of the features."""
