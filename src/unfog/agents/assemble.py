@@ -18,6 +18,7 @@ from unfog.agents.parts import (
     Denoiser,
     Expects,
     Foresees,
+    Keeps,
     KnowsBias,
     Learner,
     LooksBack,
@@ -175,6 +176,11 @@ class Agent:
         """Its denoiser and its learner, where past rounds are denoised anew."""
         able = isinstance(self.denoiser, Rewinds) and isinstance(self.learner, LooksBack)
         return (self.denoiser, self.learner) if able else None  # type: ignore[return-value]
+
+    @cached_property
+    def keeps(self) -> Keeps | None:
+        """Its learner, where that keeps past rounds."""
+        return self.learner if isinstance(self.learner, Keeps) else None
 
     @cached_property
     def tells(self) -> Tells | None:

@@ -443,7 +443,16 @@ class Grows(Protocol):
 
 
 @runtime_checkable
-class Chain(Protocol):
+class Keeps(Protocol):
+    """A learner that keeps past rounds: compiled programs give it room for all of them."""
+
+    @abstractmethod
+    def room(self, known: Knowledge, rounds: int) -> int:
+        """Numbers that it keeps for a trial of so many rounds."""
+
+
+@runtime_checkable
+class Chain(Keeps, Protocol):
     """A learner that takes steps before every decision, where its belief has no closed form."""
 
     @property
@@ -462,7 +471,3 @@ class Chain(Protocol):
     @abstractmethod
     def work(self, known: Knowledge) -> int:
         """Multiplications of a step for each round remembered, or what takes as long: an estimate."""
-
-    @abstractmethod
-    def room(self, known: Knowledge, rounds: int) -> int:
-        """Numbers that it keeps for a trial of so many rounds."""

@@ -8,7 +8,7 @@ v = theta'Cov(phi)theta is the variance of the score.
 A round that has not been yet is a column of zeros: its logit is 0 whatever theta is, so it says nothing.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,14 +41,26 @@ def blank(known: Knowledge, rounds: int | None, marginal: bool) -> History:
 def add(past: History, evidence: Evidence, reward: Array) -> History:
     """One more round and its reward (...,)."""
     spreads = past.spreads
-    rows = _put(past, past.rows, evidence.row()[..., None], -1)
-    rewards = _put(past, past.rewards, reward[..., None], -1)
+    rows = put(past, past.rows, evidence.row()[..., None], -1)
+    rewards = put(past, past.rewards, reward[..., None], -1)
     if spreads is not None:
-        spreads = _put(past, spreads, evidence.covariance()[..., None, :, :], -3)
+        spreads = put(past, spreads, evidence.covariance()[..., None, :, :], -3)
     return past._replace(rows=rows, rewards=rewards, spreads=spreads, seen=past.seen + 1)
 
 
-def _put(past: History, old: Array, new: Array, axis: int) -> Array:
+class Slots(Protocol):
+    """How far a memory of rounds is filled: the two fields of `History` that say so."""
+
+    @property
+    def seen(self) -> Array:
+        """Rounds so far, ()."""
+
+    @property
+    def slots(self) -> Array | None:
+        """0, 1, ..., n - 1, (n,), where it has fixed size; None where it grows."""
+
+
+def put(past: Slots, old: Array, new: Array, axis: int) -> Array:
     """The array with one more entry along an axis: in its slot, or at the end."""
     xp = new.__array_namespace__()
     if past.slots is not None:

@@ -2,6 +2,7 @@
 
 from unfog.agents.rivals import (
     agrawal_goyal,
+    clbbf,
     feelgood,
     imperfect,
     kirschner_krause,
@@ -32,6 +33,7 @@ MODULES = (
     yang,
     imperfect,
     samplinucb,
+    clbbf,
     meb,
     park_faradonbeh,
     lmcts,

@@ -47,7 +47,7 @@ class Cost(NamedTuple):
 
 def history(agent: Agent, job: Job) -> int:
     """Numbers that an agent keeps for a trial, and needs for a step, where its learner keeps past rounds."""
-    return 0 if agent.chain is None else agent.chain.room(job.problem.knowledge(), job.rounds)
+    return 0 if agent.keeps is None else agent.keeps.room(job.problem.knowledge(), job.rounds)
 
 
 def walk(job: Job) -> int:

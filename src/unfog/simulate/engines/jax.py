@@ -151,7 +151,7 @@ def spread(values: Array) -> Array:
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     gpu, given = platform() == "gpu", job.draws == "numpy"
-    room = None if agent.chain is None else job.rounds
+    room = None if agent.keeps is None else job.rounds
     program = _program(job.problem, agent, job.decompose, given, draws.dtype, gpu, room)
     privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged is not None else None
     setup, memory = program.cast(rounds.begin(agent, program.known, privilege, room, late=False))

@@ -174,7 +174,7 @@ class Numpy:
         each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
         each += 8 * (max(cost.history(agent, job) for agent in job.agents) + cost.walk(job))
         each += 8 * (BLOCK * cost.drawn(job) + cost.weights(job) + cost.units(job))
-        keeps_history = any(agent.chain is not None for agent in job.agents)
+        keeps_history = any(agent.keeps is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
 
