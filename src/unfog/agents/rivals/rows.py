@@ -7,6 +7,7 @@ from unfog.agents.rivals import (
     linucb,
     oful,
     park_faradonbeh,
+    polinucb,
     russo_van_roy,
     suplinucb,
     yang,
@@ -23,6 +24,7 @@ MODULES = (
     kirschner_krause,
     yang,
     park_faradonbeh,
+    polinucb,
 )
 
 RIVALS: dict[str, Rival] = {row.agent.name: row for module in MODULES for row in module.RIVALS}
