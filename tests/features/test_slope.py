@@ -7,6 +7,7 @@ import pytest
 
 from unfog.features import Context
 from unfog.features.matrix import matrix
+from unfog.features.own import Own
 from unfog.features.per_arm import PerArm
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
@@ -45,6 +46,15 @@ def test_the_slope_is_that_of_the_expected_score(name: str) -> None:
     assert found.shape == (T, D)
     np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-10)
     assert len({tuple(row) for row in found.round(6)}) == T  # every trial its own
+
+
+def test_the_slope_of_an_arm_with_a_context_of_its_own() -> None:
+    features, rng = Own(K, D), np.random.default_rng(6)
+    mean, theta, arm = rng.normal(size=(T, K * D)), rng.normal(size=(T, D)), rng.integers(K, size=T)
+    right = np.zeros((T, K, D))
+    right[np.arange(T), arm] = theta
+    np.testing.assert_array_equal(features.slope(mean, theta, arm), right.reshape(T, K * D))
+    assert isinstance(features, Sloped)
 
 
 def test_who_has_slopes() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from unfog import inputs
 from unfog.agents.parts import (
     Appraises,
+    Bounds,
     Chain,
     Chooser,
     Corrects,
@@ -132,6 +133,11 @@ class Agent:
     def expects(self) -> Expects | None:
         """Its denoiser, where that says what the next noisy context will be like."""
         return self.denoiser if isinstance(self.denoiser, Expects) else None
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """Its denoiser, where that says how far off the mean of a context may be."""
+        return self.denoiser if isinstance(self.denoiser, Bounds) else None
 
     @cached_property
     def foresees(self) -> Foresees | None:

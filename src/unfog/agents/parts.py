@@ -157,6 +157,9 @@ class View(NamedTuple):
     arms: Array | None = None  # (..., K)  true where an arm may be chosen, one at least; None: all of them
     noise: Callable[[Ints], Array | None] = _no_noise  # variance of an arm's reward given theta, (...,)
     features: FeatureMap | None = None  # that the design comes of, for those who ask what else it might be
+    reach: Array | None = (
+        None  # (..., d)  how far the context's mean may be off, where the denoiser `Bounds` it
+    )
 
     def among(self, values: Array) -> Array:
         """Values of every arm (..., K), with those that may not be chosen below all others."""
@@ -221,6 +224,15 @@ class Expects(Protocol):
     @abstractmethod
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """Mean and variance of each of its coordinates: (..., d) each."""
+
+
+@runtime_checkable
+class Bounds(Protocol):
+    """A denoiser that says how far off the mean of a context may be."""
+
+    @abstractmethod
+    def reach(self, parameters: Parameters, state: State, noisy: Array) -> Array:
+        """The half axes of an ellipsoid around what `predict` says, (..., d); zero where it is certain."""
 
 
 @runtime_checkable

@@ -200,7 +200,14 @@ def _view(
         hidden = 0.0 if agent.awaits_context else design.context_variance(fitting, arm)
         return agent.learner.noise(setup.learner, memory.learner, hidden)
 
-    return View(context, design, belief, offer.time, offer.arms, noise, features)
+    return View(context, design, belief, offer.time, offer.arms, noise, features, _reach(agent, reading))
+
+
+def _reach(agent: Agent, reading: _Reading) -> Array | None:
+    """How far off the context's mean may be, where the denoiser says so."""
+    if agent.bounds is None:
+        return None
+    return agent.bounds.reach(reading.parameters, reading.channel, reading.noisy)
 
 
 class Denoised(NamedTuple):

@@ -97,6 +97,13 @@ class Own(NamedTuple):
         dim = context.shape[-1]
         return OwnDesign(self.arms, context, xp.zeros((dim, dim), dtype=context.dtype))
 
+    def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
+        """Those of theta, at the place of the arm's context."""
+        xp = theta.__array_namespace__()
+        place = (xp.arange(self.arms) == arm[..., None]).astype(theta.dtype)
+        found = place[..., None] * theta[..., None, :]
+        return found.reshape(*found.shape[:-2], -1)
+
     def over_rounds(self) -> "Own":
         """The same map: it holds nothing of a trial's own."""
         return self

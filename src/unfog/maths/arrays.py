@@ -31,7 +31,7 @@ def rowdots(rows: Array, vector: Array) -> Array:
 
 
 def take(rows: Array, arm: Ints) -> Array:
-    """The chosen row: (..., K, p) and arm (...,) -> (..., p); rows (K, p) serve arms of any shape."""
+    """The chosen row: (..., K, p) and arm (...,) -> (..., p); rows of fewer axes serve arms of more."""
     xp = rows.__array_namespace__()
     if rows.ndim == 2:
         return rows[arm]
@@ -39,6 +39,7 @@ def take(rows: Array, arm: Ints) -> Array:
         return rows[0][arm]
     if rows.ndim == 3 and rows.shape[:1] == arm.shape:  # one batch axis, not shared: plain indexing is faster
         return rows[xp.arange(rows.shape[0]), arm]
+    rows = rows.reshape(*[1] * (arm.ndim + 2 - rows.ndim), *rows.shape)
     chosen: Array = xp.take_along_axis(rows, arm[..., None, None], -2)[..., 0, :]
     return chosen
 
