@@ -152,7 +152,7 @@ def test_choosers(part: Chooser) -> None:
 
 @pytest.mark.parametrize("name", MAPS)
 def test_feature_maps(name: str) -> None:
-    actions = {"matrix": MATRICES, "own": ACTIONS[:2]}.get(name, ACTIONS)  # of its own: as many numbers an arm
+    actions = {"matrix": MATRICES, "own": ACTIONS[:2]}.get(name, ACTIONS)  # as many an arm
     testing.check_feature_map(MAPS[name], actions, dim=2)
 
 

@@ -71,7 +71,7 @@ def _learnt(learner: Learner, known: Knowledge, view: View) -> Belief:
         belief = learner.belief(parameters, state)
         told = view.features, design, belief, np.full(TRIALS, t % 5)
         evidence = Evidence(*told, context=view.context, told=np.zeros(TRIALS))
-        paid = (normals(f"paid {t}", TRIALS) > 0) * 1.0
+        paid = (normals(f"paid {t}", TRIALS) > 0).astype(np.float64)
         state = learner.update(parameters, state, evidence, paid)
     return learner.belief(parameters, state)
 

@@ -74,7 +74,7 @@ def test_a_name_is_the_row_and_may_change_what_is_tuned(name: str) -> None:
         rows = Catalogue(kind)
         for value in rival.grid:
             tuned = rows[f"{name}:{rival.tuned}={value}"]
-            parts = [part for part in (tuned.denoiser, tuned.learner, tuned.chooser)]
+            parts = tuned.denoiser, tuned.learner, tuned.chooser
             found = [vars(part)[rival.tuned] for part in parts if rival.tuned in vars(part)]
             assert found, f"no part of {name!r} for {kind} rewards has the setting {rival.tuned!r}"
             assert set(found) == {value}

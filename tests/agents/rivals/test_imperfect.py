@@ -1,7 +1,7 @@
 """MaxMinUCB and MinWD against their formulas, written out for one trial, and against closed forms."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_it_chooses_as_the_plain_loop(name: str, kind: str) -> None:
     if kind == "bernoulli":
         told: dict[str, Any] = {"dim": 3, "actions": 5, "noise_cov": [1.4, 0.7, 0.5], "prior_cov": 0.3}
         problem = LogisticProblem(**told, context_mean=[0.8, -0.5, 0.3], prior_mean=0.1)
-    chooser = replace(RIVALS[name].agent.chooser, radius=0.7)
+    chooser: Any = replace(cast(Any, RIVALS[name].agent.chooser), radius=0.7)
     agent = replace(RIVALS[name].agent, chooser=chooser).for_rewards(kind)
     compare(agent, problem, lambda trial: Plain(problem, trial, name, 0.7), rounds=40)
 
@@ -109,7 +109,7 @@ def test_the_points_of_the_ball() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_in_a_ball_of_no_size_it_is_optimism(name: str) -> None:
     problem, row = world(), RIVALS[name].agent
-    small = replace(row, name="small", chooser=replace(row.chooser, radius=1e-12))
+    small = replace(row, name="small", chooser=replace(cast(Any, row.chooser), radius=1e-12))
     parent = Agent("parent", Imperfect(), Ellipsoid(), Optimism())
     found = simulate(_certain(problem), [small, parent], rounds=60, trials=5).values["regret"]
     np.testing.assert_allclose(found[0], found[1])
