@@ -46,8 +46,8 @@ def test_arms_with_features_of_their_own() -> None:
     compare(AGENT, world(features="per_arm"), plain, rounds=120)
 
 
-def test_it_is_the_naive_row_and_with_rewards_of_zero_or_one_its_exact_sampler() -> None:
+def test_it_is_the_naive_row_and_with_rewards_of_zero_or_one_pgts_is_its_exact_sampler() -> None:
     """What is known of that row, and of that sampler, is known of it."""
     assert AGENT.same_as(AGENTS["naive"])
     rows = Catalogue("bernoulli")
-    assert rows["rvr-ts"].same_as(rows["naive-pg"])
+    assert rows["pgts"].same_as(rows["naive-pg"])

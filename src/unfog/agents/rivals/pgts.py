@@ -7,14 +7,14 @@ for the prior N(b, B). B. Dumitrascu, K. Feng and B. E. Engelhardt, *PG-TS: Impr
 Logistic Contextual Bandits*. The learner is learn/pg.py, which has no step size and the posterior as its
 target. The authors make 100 sweeps before a decision, each round from the prior (medium), or one from where
 the last round left off (PG-TS-stream). Here five go on from where the last round left off, where the chain
-is close to its target already. For Gaussian rewards the posterior has a closed form, and this is Thompson
-sampling with the features of the noisy context, the row `naive`.
+is close to its target already. It is for rewards of 0 or 1 alone: for Gaussian ones the posterior has a
+closed form, and this is the row `rvr-ts`.
 """
 
 from unfog.agents.assemble import Agent
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.denoise import Identity
-from unfog.agents.learn import PG, Conjugate
+from unfog.agents.learn import PG
 from unfog.agents.rivals.rival import Rival
 
 PAPER = "Dumitrascu, Feng and Engelhardt, PG-TS: Improved Thompson Sampling for Logistic Contextual Bandits"
@@ -24,13 +24,12 @@ RIVALS = [
         Agent(
             "pgts",
             Identity(),
-            Conjugate(),
+            PG(),
             Thompson(),
-            binary=PG(),
-            summary="samples the posterior itself: by Gibbs sampling for rewards of 0 or 1",
+            summary="samples the posterior itself by Gibbs sampling, for rewards of 0 or 1",
             reference=PAPER,
         ),
-        told="the prior of theta; the variance of rewards, where they are Gaussian",
+        told="the prior of theta",
         sees="noisy contexts, taken for true ones",
         regret="regret_true_context",
     )
