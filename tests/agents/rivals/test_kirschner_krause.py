@@ -193,7 +193,7 @@ def test_expected_features_of_draws_are_their_average(name: str) -> None:
 def test_it_learns_with_every_map(name: str) -> None:
     """Less is lost than at first, by those who see the context afterwards, and nothing is not a number."""
     problem = world(features=name, prior_cov=1.0, **MAPS[name])
-    names = ["kk-observed:samples=10:beta=1", "yang-bundle:scale=0.1", "kk-hidden"]
+    names = ["kk-observed:samples=10:beta=1", "yang-bundle:alpha=0.1", "kk-hidden"]
     found = simulate(problem, names, rounds=200, trials=20, seed=1, points=200).values["regret"].mean(1)
     assert np.isfinite(found).all()
     assert found[0, -1] - found[0, 149] < 0.6 * found[0, 49]

@@ -6,7 +6,6 @@ import pytest
 from tests.agents.rivals.plain import compare, world
 from tests.agents.rivals.test_kirschner_krause import Law, phi
 from unfog.agents.catalogue import Catalogue
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.worlds.gaussian import GaussianProblem
@@ -56,7 +55,7 @@ def test_it_chooses_as_kernel_ridge_regression_on_bundles(ridge: float) -> None:
     problem = world()
     norm = float(np.sqrt(9 * 0.1**2 + 9 * 0.3))
     agent = Catalogue()[f"yang-bundle:samples={SAMPLES}:ridge={ridge}"]
-    compare(agent, problem, lambda trial: Plain(Law(problem, trial), ridge, norm), rounds=25)
+    compare(agent, problem, lambda trial: Plain(Law(problem, trial), ridge, norm), rounds=15)
 
 
 def last(problem: GaussianProblem, *names: str) -> Array:
@@ -65,11 +64,5 @@ def last(problem: GaussianProblem, *names: str) -> Array:
 
 def test_with_hardly_any_width_it_is_kk_hidden() -> None:
     """The two differ in beta_t alone; without any all arms of the first round would be equally good."""
-    found = last(world(), "yang-bundle:scale=1e-9", "kk-hidden:beta=1e-9")
+    found = last(world(), "yang-bundle:alpha=1e-9", "kk-hidden:beta=1e-9")
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
-
-
-def test_settings_are_checked() -> None:
-    for setting in ("scale=-1", "delta=1", "ridge=0"):
-        with pytest.raises(InputError, match=setting.partition("=")[0]):
-            Catalogue()[f"yang-bundle:{setting}"]

@@ -32,7 +32,6 @@ from unfog.agents.rivals.optimism import Optimism
 from unfog.agents.rivals.ridge import Ridge, Sizes, State
 from unfog.agents.rivals.rival import Rival
 from unfog.agents.rivals.told_law import ToldLaw
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 
 PAPER = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
@@ -54,8 +53,7 @@ class ContextRidge(Ridge):
         super().__post_init__()
         inputs.not_negative("beta", self.beta)
         inputs.flag("hidden", self.hidden)
-        if inputs.positive("delta", self.delta) >= 1:
-            raise InputError("delta", self.delta, "a probability, more than 0 and less than 1")
+        inputs.share("delta", self.delta)
 
     def width(self, parameters: Sizes, state: State) -> Array:
         """beta_t."""
