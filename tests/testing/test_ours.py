@@ -152,7 +152,7 @@ def test_choosers(part: Chooser) -> None:
 
 @pytest.mark.parametrize("name", MAPS)
 def test_feature_maps(name: str) -> None:
-    actions = {"matrix": MATRICES, "own": ACTIONS[:2]}.get(name, ACTIONS)  # as many an arm
+    actions = {"matrix": MATRICES, "own": ACTIONS[:2]}.get(name, ACTIONS)  # d is a multiple of K there
     testing.check_feature_map(MAPS[name], actions, dim=2)
 
 

@@ -58,7 +58,11 @@ def _view(arms: Any, learner: Learner | None = None) -> View:
     context = Context(normals("believed", TRIALS, 2), known.context_cov)
     away = 0.1 * normals("theta", TRIALS, *known.prior_mean.shape)
     belief = from_moments(known.prior_mean + away, 0.3 * known.prior_cov)
-    view = View(context, features.design(context), belief, np.asarray(4), arms, features=features)
+    more: dict[str, Any] = {
+        "features": features,
+        "reach": np.full((TRIALS, 2), 0.1),
+    }  # for those who ask for more
+    view = View(context, features.design(context), belief, np.asarray(4), arms, **more)
     return view if learner is None else view._replace(belief=_learnt(learner, known, view))
 
 
