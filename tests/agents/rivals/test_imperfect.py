@@ -1,7 +1,7 @@
 """MaxMinUCB and MinWD against their formulas, written out for one trial, and against closed forms."""
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ from tests.agents.rivals.plain import compare, world
 from unfog.agents.assemble import Agent
 from unfog.agents.denoise import Identity
 from unfog.agents.parts import View
-from unfog.agents.rivals.imperfect import Ellipsoid, Imperfect, MaxMin, MinWd, offsets, reached
+from unfog.agents.rivals.imperfect import Imperfect, MaxMin, MinWd, offsets, reached
+from unfog.agents.rivals.oful import Ellipsoid
 from unfog.agents.rivals.optimism import Optimism
 from unfog.agents.rivals.rows import RIVALS
 from unfog.features import Context, product
@@ -23,7 +24,8 @@ from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission, Problem
 
-NAMES = ["maxmin", "minwd"]
+CHOOSERS = {"maxmin": MaxMin, "minwd": MinWd}
+NAMES = [*CHOOSERS]
 
 
 class Plain:
@@ -76,9 +78,8 @@ def test_it_chooses_as_the_plain_loop(name: str, kind: str) -> None:
     if kind == "bernoulli":
         told: dict[str, Any] = {"dim": 3, "actions": 5, "noise_cov": [1.4, 0.7, 0.5], "prior_cov": 0.3}
         problem = LogisticProblem(**told, context_mean=[0.8, -0.5, 0.3], prior_mean=0.1)
-    chooser: Any = replace(cast(Any, RIVALS[name].agent.chooser), radius=0.7)
-    agent = replace(RIVALS[name].agent, chooser=chooser).for_rewards(kind)
-    compare(agent, problem, lambda trial: Plain(problem, trial, name, 0.7), rounds=40)
+    agent = replace(RIVALS[name].agent, chooser=CHOOSERS[name](radius=0.7)).for_rewards(kind)
+    compare(agent, problem, lambda trial: Plain(problem, trial, name, 0.7), rounds=25)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,8 +110,8 @@ def test_the_points_of_the_ball() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_in_a_ball_of_no_size_it_is_optimism(name: str) -> None:
     problem, row = world(), RIVALS[name].agent
-    small = replace(row, name="small", chooser=replace(cast(Any, row.chooser), radius=1e-12))
-    parent = Agent("parent", Imperfect(), Ellipsoid(), Optimism())
+    small = replace(row, name="small", chooser=CHOOSERS[name](radius=1e-12))
+    parent = Agent("parent", Imperfect(), Ellipsoid(delta=0.1), Optimism())
     found = simulate(_certain(problem), [small, parent], rounds=60, trials=5).values["regret"]
     np.testing.assert_allclose(found[0], found[1])
 
@@ -144,8 +145,7 @@ def test_losses_are_to_arms_that_may_be_chosen() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("features", ["quadratic", "per_arm"])
+@pytest.mark.parametrize(("name", "features"), [("maxmin", "quadratic"), ("minwd", "per_arm")])
 def test_both_engines_agree(name: str, features: str) -> None:
     problem = world(features=features, actions=4)
     ours, theirs = (
@@ -164,6 +164,6 @@ def test_features_of_arms_own() -> None:
 def test_it_sees_true_contexts_and_bad_settings_are_refused() -> None:
     assert all(RIVALS[name].privileged for name in NAMES)
     assert not Identity().sees_context
-    for made in (lambda: MaxMin(radius=-1.0), lambda: MinWd(alpha=-0.1), lambda: Ellipsoid(delta=0.0)):
-        with pytest.raises(InputError):
-            made()
+    for settings in ({"radius": -1.0}, {"alpha": -0.1}):
+        with pytest.raises(InputError, match=next(iter(settings))):
+            MinWd(**settings)

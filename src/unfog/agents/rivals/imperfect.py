@@ -26,24 +26,24 @@ their numbers well enough to have their problem here.
 """
 
 from dataclasses import dataclass
-from math import log, pi, sqrt
+from math import pi
 from statistics import NormalDist
 
 import numpy as np
 
 from unfog import inputs
 from unfog.agents.assemble import Agent
-from unfog.agents.choose.epsilon import check_probability
 from unfog.agents.choose.greedy import alone, best, both, for_all
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, Denoiser, Privilege, View
-from unfog.agents.rivals.ridge import Ridge, Sizes, State
+from unfog.agents.rivals.oful import Ellipsoid
 from unfog.agents.rivals.rival import Rival
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
 
 PAPER = "Yang and Ren, Robust Bandit Learning with Imperfect Context"
+DELTA = 0.1  # how probable it is that theta is ever outside its ellipsoid
 LEVEL = 0.9  # of the errors' length, where no radius is given
 
 
@@ -62,28 +62,6 @@ class Imperfect(Denoiser):
     def predict(self, parameters: Array, state: tuple[()], noisy: Array) -> Context:
         """The centre of the ball."""
         return Context(noisy, parameters)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ellipsoid(Ridge):
-    """Ridge regression with the width h_t. Its settings: `delta`, besides those of `Ridge`."""
-
-    delta: float = 0.1
-
-    name = "ellipsoid"
-    note = "ridge regression and the width of its ellipsoid"
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        super().__post_init__()
-        inputs.positive("delta", check_probability("delta", self.delta))
-
-    def width(self, parameters: Sizes, state: State) -> Array:
-        """h_t."""
-        xp = state.volume.__array_namespace__()
-        noise = parameters.noise * xp.sqrt(state.volume - 2 * log(self.delta))
-        found: Array = noise + sqrt(self.ridge) * parameters.norm
-        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,9 +157,9 @@ def offsets(dim: int) -> Array:
 
 
 def _row(name: str, chooser: Chooser, summary: str) -> Rival:
-    parts = Imperfect(), Ellipsoid(), chooser
+    parts, binary = (Imperfect(), Ellipsoid(delta=DELTA), chooser), Ellipsoid(delta=DELTA, zero_one=True)
     return Rival(
-        Agent(name, *parts, binary=Ellipsoid(zero_one=True), summary=summary, reference=PAPER),
+        Agent(name, *parts, binary=binary, summary=summary, reference=PAPER),
         told="how far a noisy context may be from the true one; the noise of rewards, how long theta is",
         sees="noisy contexts, and true ones after the rewards",
         regret="regret_true_context",

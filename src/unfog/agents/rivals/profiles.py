@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import inputs
-from unfog.agents.choose.epsilon import check_probability
 from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Hindsight, Learner, LooksBack
 from unfog.agents.rivals.averages import Averages, Tally, none_yet
@@ -89,7 +88,7 @@ class Profiles(Learner, LooksBack):
     def __post_init__(self) -> None:
         """Check the settings."""
         inputs.positive("ridge", self.ridge)
-        inputs.positive("delta", check_probability("delta", self.delta))
+        inputs.share("delta", self.delta)
         inputs.positive("length", self.length)
         inputs.flag("chosen", self.chosen)
         inputs.flag("zero_one", self.zero_one)
