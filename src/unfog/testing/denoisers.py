@@ -55,11 +55,11 @@ def check_denoiser(denoiser: Denoiser) -> None:
         for one, other in zip(whole, alone, strict=True):
             fits = same(one.mean[trial], other.mean[0]) and same(_of(one, trial), _of(other, 0))
             require(fits, who, "a trial's belief depends on the trials beside it")
-    if denoiser.takes_gaps:
+    if denoiser.takes_gaps and not denoiser.estimates_law:
         _check_gaps(who, denoiser, known, noisy)
     if isinstance(denoiser, Corrects):
         _check_corrects(who, denoiser, denoiser, known, noisy, contexts)
-    if isinstance(denoiser, Rewinds) and not denoiser.sees_context:
+    if isinstance(denoiser, Rewinds) and isinstance(denoiser, KnowsBias) and not denoiser.sees_context:
         _check_rewinds(who, denoiser, denoiser, known, noisy[0])
 
 

@@ -12,8 +12,9 @@ from tests.problems import spd
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import named
 from unfog.agents.learn import Joint
-from unfog.agents.rivals.clbbf import Imputing, Lifting
+from unfog.agents.rivals.clbbf import Lifting
 from unfog.agents.rivals.imputation import Imputed, Law, Parameters
+from unfog.agents.rivals.imputing import Imputing
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
