@@ -210,7 +210,7 @@ def test_the_law_of_readings_is_found_and_used() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match="imputes"):
         Agent("odd", RIVALS["linucb"].agent.denoiser, Imputing(), Lifting())
-    with pytest.raises(InputError, match="no gaps"):
+    with pytest.raises(InputError, match="wait for the bias"):
         Agent("odd", Imputed(), Joint(), Lifting())
     problem = world(features="matrix", actions=np.ones((4, 1, 3)))
     with pytest.raises(InputError, match="does not divide it"):
