@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Chooser, Learner, Tells, View
+from unfog.agents.parts import Chooser, Learner, LooksBack, Tells, View
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
@@ -59,7 +59,9 @@ def _view(arms: Any, learner: Learner | None = None) -> View:
     away = 0.1 * normals("theta", TRIALS, *known.prior_mean.shape)
     belief = from_moments(known.prior_mean + away, 0.3 * known.prior_cov)
     view = View(context, features.design(context), belief, np.asarray(4), arms, features=features)
-    return view if learner is None else view._replace(belief=_learnt(learner, known, view))
+    if learner is None or isinstance(learner, LooksBack):  # whose belief comes with a denoiser's
+        return view
+    return view._replace(belief=_learnt(learner, known, view))
 
 
 def _learnt(learner: Learner, known: Knowledge, view: View) -> Belief:

@@ -4,7 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.parts import Corrects, Denoiser, Expects, Moment, Privilege, Privileged, Rewinds, Timed
+from unfog.agents.parts import (
+    Corrects,
+    Denoiser,
+    Expects,
+    KnowsBias,
+    Moment,
+    Privilege,
+    Privileged,
+    Rewinds,
+    Timed,
+)
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import Mixture
