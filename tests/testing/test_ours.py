@@ -111,6 +111,7 @@ ELSEWHERE: list[dict[str, Any]] = [
     {"features": "per_arm"},
     {"features": "product"},
     {"features": "matrix", "actions": MATRICES},
+    {"features": "own", "dim": 6, "actions": 3, "context_mean": 0.5},
     {"dim": 3},
     {"dim": 1, "actions": 2},
     {"action_law": "uniform"},

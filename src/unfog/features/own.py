@@ -6,10 +6,12 @@ the arm's part of the mean, and Cov(phi) its block of the covariance.
 
 from typing import NamedTuple
 
-from unfog.features.contract import Context
+import numpy as np
+
+from unfog.features.contract import Context, FeatureMap
 from unfog.features.law import Form, linear_form
 from unfog.features.lift import quadratic_form
-from unfog.inputs import InputError
+from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
 from unfog.maths.gaussian import Gaussian
 
@@ -107,6 +109,22 @@ class Own(NamedTuple):
     def over_rounds(self) -> "Own":
         """The same map: it holds nothing of a trial's own."""
         return self
+
+
+def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
+    """The mean or covariance of all arms' contexts, where that of one arm is given: independent, and alike.
+
+    Whatever else is given, or belongs to another map, comes back as it is.
+    """
+    if not isinstance(features, Own) or features.arms == 1:
+        return law
+    try:
+        shape = np.shape(law)
+    except ValueError:  # it is ragged, for others to complain of
+        return law
+    if shape == (features.size,):
+        return np.tile(law, features.arms)
+    return np.kron(np.eye(features.arms), law) if shape == (features.size,) * 2 else law
 
 
 def own(actions: Array) -> Own:

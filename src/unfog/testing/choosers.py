@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Chooser, Learner, Tells, View
+from unfog.agents.parts import Chooser, Learner, LooksBack, Tells, View
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
@@ -58,12 +58,11 @@ def _view(arms: Any, learner: Learner | None = None) -> View:
     context = Context(normals("believed", TRIALS, 2), known.context_cov)
     away = 0.1 * normals("theta", TRIALS, *known.prior_mean.shape)
     belief = from_moments(known.prior_mean + away, 0.3 * known.prior_cov)
-    more: dict[str, Any] = {
-        "features": features,
-        "reach": np.full((TRIALS, 2), 0.1),
-    }  # for those who ask for more
-    view = View(context, features.design(context), belief, np.asarray(4), arms, **more)
-    return view if learner is None else view._replace(belief=_learnt(learner, known, view))
+    reach = np.full((TRIALS, 2), 0.1)  # features and reach are for those who ask for more
+    view = View(context, features.design(context), belief, np.asarray(4), arms, features=features, reach=reach)
+    if learner is None or isinstance(learner, LooksBack):  # whose belief comes with a denoiser's
+        return view
+    return view._replace(belief=_learnt(learner, known, view))
 
 
 def _learnt(learner: Learner, known: Knowledge, view: View) -> Belief:

@@ -4,7 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.parts import Corrects, Denoiser, Expects, Moment, Privilege, Privileged, Rewinds, Timed
+from unfog.agents.parts import (
+    Corrects,
+    Denoiser,
+    Expects,
+    KnowsBias,
+    Moment,
+    Privilege,
+    Privileged,
+    Rewinds,
+    Timed,
+)
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import Mixture
@@ -55,11 +65,11 @@ def check_denoiser(denoiser: Denoiser) -> None:
         for one, other in zip(whole, alone, strict=True):
             fits = same(one.mean[trial], other.mean[0]) and same(_of(one, trial), _of(other, 0))
             require(fits, who, "a trial's belief depends on the trials beside it")
-    if denoiser.takes_gaps:
+    if denoiser.takes_gaps and not denoiser.estimates_law:
         _check_gaps(who, denoiser, known, noisy)
     if isinstance(denoiser, Corrects):
         _check_corrects(who, denoiser, denoiser, known, noisy, contexts)
-    if isinstance(denoiser, Rewinds) and not denoiser.sees_context:
+    if isinstance(denoiser, Rewinds) and isinstance(denoiser, KnowsBias) and not denoiser.sees_context:
         _check_rewinds(who, denoiser, denoiser, known, noisy[0])
 
 

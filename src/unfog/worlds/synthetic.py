@@ -14,7 +14,7 @@ import numpy as np
 from unfog import inputs
 from unfog.features.contract import FeatureMap, MapBuilder
 from unfog.features.named import ALIASES
-from unfog.features.own import Own
+from unfog.features.own import Own, of_all_arms
 from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array
 from unfog.worlds.arms import arms
@@ -33,8 +33,9 @@ class Synthetic(UnitFields, Composed):
 
     Covariances are a number (times I), a list (the diagonal) or a matrix; means a number or a list. `actions`
     is how many to draw, or the actions themselves, (K, p). `features` is a name ("quadratic", "product",
-    "per_arm", "matrix", or "module:name" of a builder) or, from Python, a builder that turns actions
-    (..., K, p) into a feature map: `unfog.features.quadrature(phi, dim)` for any function phi. `bias` is the
+    "per_arm", "matrix", "own", or "module:name" of a builder) or, from Python, a builder that turns actions
+    (..., K, p) into a feature map: `unfog.features.quadrature(phi, dim)` for any function phi. With "own" the
+    laws of contexts, noise and bias may be those of one arm, and stand for all. `bias` is the
     mean error of readings as far as it is known: agents are shown readings without it, which is what
     `noisy` is everywhere, and `readings` has them as the device shows them. Of the other
     fields agents are not told: `theta` is theta* where it is given, m numbers, the same in every trial; where
@@ -97,7 +98,7 @@ class Synthetic(UnitFields, Composed):
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
         if np.size(self.theta):
             inputs.vector("theta", self.theta, found.one().size)
-        laws = {name: getattr(self, name) for name in LAWS}
+        laws = {name: of_all_arms(found.one(), getattr(self, name)) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         owners = units(self)
         refuse_shared("drift_cov", self.drift_cov, owners.number)

@@ -12,8 +12,9 @@ from tests.problems import spd
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import named
 from unfog.agents.learn import Joint
-from unfog.agents.rivals.clbbf import Imputing, Lifting
+from unfog.agents.rivals.clbbf import Lifting
 from unfog.agents.rivals.imputation import Imputed, Law, Parameters
+from unfog.agents.rivals.imputing import Imputing
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
@@ -209,7 +210,7 @@ def test_the_law_of_readings_is_found_and_used() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match="imputes"):
         Agent("odd", RIVALS["linucb"].agent.denoiser, Imputing(), Lifting())
-    with pytest.raises(InputError, match="no gaps"):
+    with pytest.raises(InputError, match="wait for the bias"):
         Agent("odd", Imputed(), Joint(), Lifting())
     problem = world(features="matrix", actions=np.ones((4, 1, 3)))
     with pytest.raises(InputError, match="does not divide it"):
