@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ import pytest
 import unfog
 from tests.agents.rivals.plain import compare, world
 from unfog.agents.assemble import Agent
+from unfog.agents.evidence import Evidence
 from unfog.agents.rivals.meb import Meb, State, error_of, error_of_all
 from unfog.agents.rivals.rows import RIVALS
-from unfog.features import Context, FeatureMap
+from unfog.features import Context, FeatureMap, quadratic
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, from_moments
@@ -22,6 +24,7 @@ from unfog.simulate.player import played
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission, Problem
+from unfog.worlds.synthetic import Synthetic
 
 NOISE = np.array([[1.4, -0.6, 0.2], [-0.6, 0.7, 0.0], [0.2, 0.0, 0.5]])
 BURN = 60
@@ -262,6 +265,24 @@ def deviations(found: Array, wanted: Array) -> Array:
     return np.where(off > 1e-9, off / np.maximum(spread, 1e-12), 0.0)
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_round_adds_what_the_formulas_say(weighted: bool) -> None:
+    actions, chat, chance = np.array([[1.0, 2.0, 0.5], [0.3, -1.0, 2.0]]), np.array([0.8, -0.5, 0.3]), 0.8
+    plain = Quadratic(actions, weighted, NOISE)
+    plain.p = np.array([1 - chance, chance])
+    rows = np.array([np.r_[a**2, chat**2, a * chat] for a in actions])
+    plain.learn(1, rows, 1.5, Emission(chat, chat))
+    features, learner = quadratic(actions), Meb(weighted=weighted)
+    state = learner.start(world(actions=2).knowledge(), None)
+    sure = Context(chat, np.zeros((3, 3)))
+    told = features, features.design(sure), state.ball, np.asarray(1)
+    evidence = Evidence(*told, context=sure, told=np.asarray(chance))
+    found = learner.update(NOISE, state, evidence, np.asarray(1.5))
+    assert np.allclose(found.ball.root @ found.ball.root.mT, np.linalg.inv(plain.v[0]))
+    assert np.allclose(found.ball.centre, np.linalg.inv(plain.v[0]) @ plain.sum)
+    assert np.allclose(found.errors, plain.error)
+
+
 def test_blocks_of_errors_are_those_of_the_matrix() -> None:
     features, chat, arm = unfog.features.per_arm(np.zeros((3, 3))), np.ones((2, 3)), np.array([2, 0])
     whole = error_of_all(features, chat, NOISE, False)
@@ -301,6 +322,7 @@ def attenuated(name: str) -> float:
     return float(np.abs(last.evidence.belief.centre.mean(0) - theta).max())
 
 
+@pytest.mark.slow
 def test_it_finds_theta_where_plain_regression_does_not() -> None:
     found = {name: attenuated(name) for name in ("meb", "meb-optimist")}
     assert found["meb"] < 0.08 < 0.16 < found["meb-optimist"], found
@@ -325,6 +347,26 @@ def test_both_engines_agree(name: str, problem: Problem) -> None:
         for engine in ("numpy", "jax")
     ]
     assert np.allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+WORLDS: dict[str, dict[str, Any]] = {
+    "quadratic": {},
+    "product": {},
+    "per_arm": {},
+    "slopes": {"prior_cov": np.eye(12)},
+    "own": {"actions": 3},
+    "matrix": {"actions": np.arange(24.0).reshape(4, 2, 3) / 24},
+}
+
+
+@pytest.mark.parametrize("features", WORLDS)
+@pytest.mark.parametrize("world", [GaussianProblem, LogisticProblem])
+def test_it_plays_every_map(features: str, world: type[Synthetic]) -> None:
+    told: dict[str, Any] = {"dim": 3, "actions": 4, "features": features}
+    problem = world(**told | WORLDS[features])
+    names = ["meb:burn=3", "meb-naive:burn=3", "meb-ts", "meb-optimist"]
+    found = simulate(problem, names, rounds=10, trials=3, decompose=False)
+    assert np.isfinite(found.values["regret"]).all()
 
 
 def test_it_refuses_maps_without_moments_under_a_negative_covariance() -> None:
