@@ -1,10 +1,13 @@
-"""Where contexts come from: a Gaussian law, atoms drawn at random, or the rows of a record in order.
+"""Where contexts come from: a Gaussian law, a sphere, atoms drawn at random, or a record's rows in order.
 
 Each draws a context (..., d) from its own normals, or from the row (...,) of the record that a round has.
 """
 
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import from_moments
 from unfog.model.knowledge import Knowledge
@@ -43,6 +46,37 @@ class Gaussian(NamedTuple):
 def as_told(known: Knowledge) -> Gaussian:
     """The law that agents are told."""
     return Gaussian(known.context_mean, from_moments(known.context_mean, known.context_cov).root)
+
+
+class Sphere(NamedTuple):
+    """Parts of the context, as many numbers each, that have one length and any direction alike."""
+
+    parts: int
+    length: Array  # ()
+    size: int  # d
+
+    @property
+    def normals(self) -> int:
+        """One for each coordinate."""
+        return self.size
+
+    def draw(self, normals: Array, row: Ints | None) -> Array:  # noqa: ARG002
+        """Normals, each part of them scaled to the length."""
+        xp = normals.__array_namespace__()
+        cut = normals.reshape(*normals.shape[:-1], self.parts, -1)
+        scaled = cut * (xp.asarray(self.length, dtype=cut.dtype) / xp.sqrt(xp.vecdot(cut, cut)))[..., None]
+        return scaled.reshape(normals.shape)
+
+
+def sphere(known: Knowledge, parts: int) -> Sphere:
+    """With the moments that agents are told, which must be those of a sphere."""
+    size = known.context_mean.shape[0]
+    variance = known.context_cov[0, 0]
+    if np.any(known.context_mean):
+        raise InputError("context_mean", known.context_mean, "0 where contexts are on a sphere")
+    if np.any(known.context_cov != variance * np.eye(size)):
+        raise InputError("context_cov", known.context_cov, "a number where contexts are on a sphere")
+    return Sphere(parts, np.sqrt(variance * (size // parts)), size)
 
 
 class Atoms(NamedTuple):

@@ -20,11 +20,12 @@ from unfog.maths.arrays import Array
 from unfog.worlds.arms import arms
 from unfog.worlds.channel import channel
 from unfog.worlds.composed import LAWS, Composed, Parts, described
-from unfog.worlds.contexts import as_told
+from unfog.worlds.contexts import as_told, sphere
 from unfog.worlds.payoffs import Payoff
 from unfog.worlds.units import UnitFields, refuse_shared, units
 
 MOST_DIM = 1000
+CONTEXT_LAWS = ("normal", "sphere")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,8 +40,10 @@ class Synthetic(UnitFields, Composed):
     mean error of readings as far as it is known: agents are shown readings without it, which is what
     `noisy` is everywhere, and `readings` has them as the device shows them. Of the other
     fields agents are not told: `theta` is theta* where it is given, m numbers, the same in every trial; where
-    it is drawn it has `theta_scale` times the spread that they take it to have. For the channel see
-    worlds/channel.py. There may be several units with biases of their own: worlds/units.py.
+    it is drawn it has `theta_scale` times the spread that they take it to have; with `context_law` "sphere"
+    contexts have one length and any direction alike, each arm's for itself where arms have contexts of their
+    own, and the mean and the covariance that agents are told. For the channel see worlds/channel.py. There
+    may be several units with biases of their own: worlds/units.py.
 
     With `steady` there is one context for the whole trial, and regret is against who knows it. With
     `missing_arms`, for features of arms' own, all coordinates of an arm get lost together.
@@ -58,6 +61,7 @@ class Synthetic(UnitFields, Composed):
     prior_cov: Numbers = 0.01
     theta: Numbers = ()
     theta_scale: float = 1.0
+    context_law: str = "normal"
     features: str | MapBuilder = "quadratic"
     steady: bool = False
     missing_arms: bool = False
@@ -70,8 +74,8 @@ class Synthetic(UnitFields, Composed):
 
     @property
     def plain(self) -> bool:
-        """Whether all is as agents are told, theta drawn from its prior included."""
-        return super().plain and not np.size(self.theta)
+        """Whether all is as agents are told, the law of contexts and theta drawn from its prior included."""
+        return super().plain and not np.size(self.theta) and self.context_law == "normal"
 
     def readings(self, noisy: Array) -> Array:
         """Noisy contexts (..., d) as the device shows them: with the bias that is known."""
@@ -103,8 +107,11 @@ class Synthetic(UnitFields, Composed):
         owners = units(self)
         refuse_shared("drift_cov", self.drift_cov, owners.number)
         inputs.flag("steady", self.steady)
+        law = inputs.one_of("context_law", self.context_law, CONTEXT_LAWS)
+        parts = found.shape[0] if self.features == "own" else 1
+        contexts = as_told(known) if law == "normal" else sphere(known, parts)
         noisy = channel(self, known)._replace(together=self._together(found.one()))
-        return Parts(known, as_told(known), noisy, found, payoff, units=owners)
+        return Parts(known, contexts, noisy, found, payoff, units=owners)
 
     def _together(self, features: FeatureMap) -> int:
         """How many coordinates get lost together."""

@@ -106,6 +106,14 @@ def test_steps_are_taken_as_often_as_there_were_rounds(rng: np.random.Generator)
         assert sum(not np.array_equal(a, b) for a, b in pairwise(places)) == moves
 
 
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_it_does_not_run_off_however_long_features_are(size: float, rng: np.random.Generator) -> None:
+    rows = size * rng.normal(1.0, 1.0, (5, 3))
+    state = remembered(Langevin(), random_knowledge(1, dim=2, size=3), rows, rows @ np.ones(3))
+    found = walked(Langevin(), state, 500, lambda: rng.standard_normal(3)).theta
+    assert np.abs(found).max() < 3
+
+
 def test_bad_settings_are_refused() -> None:
     for setting in ({"steps": 0}, {"rate": 0.0}, {"temperature": -1.0}, {"hold": 0}, {"horizon": 0}):
         with pytest.raises(InputError, match=next(iter(setting))):

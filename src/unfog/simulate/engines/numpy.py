@@ -74,9 +74,12 @@ def _stack(beliefs: Sequence[Context]) -> Context:
 
     What was shared until trials were shown different contexts is not from the first of these rounds on.
     """
+    first, mean = beliefs[0].cov, np.stack([belief.mean for belief in beliefs], -2)
+    if all(belief.cov is first for belief in beliefs):  # copies of one that all rounds share may be large
+        *batch, d, _ = first.shape
+        return Context(mean, np.broadcast_to(first[..., None, :, :], (*batch, len(beliefs), d, d)))
     shape = np.broadcast_shapes(*{belief.cov.shape for belief in beliefs})
-    cov = np.stack([np.broadcast_to(belief.cov, shape) for belief in beliefs], -3)
-    return Context(np.stack([belief.mean for belief in beliefs], -2), cov)
+    return Context(mean, np.stack([np.broadcast_to(belief.cov, shape) for belief in beliefs], -3))
 
 
 def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Block:
