@@ -44,13 +44,13 @@ TOP = {10: 2.0, 30: 3.0}  # of figure 2
 def problem(arms: int, dim: int, number: int) -> GaussianProblem:
     """The world of one A."""
     matrix = np.random.default_rng([SEED, arms, dim, number]).normal(size=(dim, dim))
-    noise: Array = np.linalg.inv(matrix.T @ matrix)
+    noise = np.asarray(np.linalg.inv(matrix.T @ matrix), float)
     return GaussianProblem(
         dim=arms * dim,
         actions=arms,
         features="own",
         context_cov=1.0,
-        noise_cov=np.asarray(np.kron(np.eye(arms), (noise + noise.T) / 2), float),
+        noise_cov=np.kron(np.eye(arms), (noise + noise.T) / 2),
         bias_cov=1e-12,
         prior_cov=1.0,
         reward_var=1.0,
