@@ -37,6 +37,7 @@ from unfog.worlds.channel import ChannelFields
 from unfog.worlds.composed import Composed
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.post_serving import PostServingProblem
 from unfog.worlds.problem import Problem
 from unfog.worlds.temporal import TemporalProblem
 from unfog.worlds.told import ToldFields
@@ -50,6 +51,7 @@ KINDS: dict[str, type[Composed]] = {
     "temporal": TemporalProblem,
     "recorded": RecordedFile,
     "heartsteps": HeartSteps,
+    "post_serving": PostServingProblem,
 }
 SUITES = {  # several experiments in one: `unfog run` plays them, and their tables are their own
     "rivals": "Every rival on ten problems: regret as a ratio to ours, paired (a suite of experiments)"

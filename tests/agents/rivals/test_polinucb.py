@@ -1,5 +1,6 @@
 """poLinUCB against its formulas, written out for one trial; its regression and its search by themselves."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from tests.agents.rivals.plain import compare, world
 from unfog.agents.catalogue import named
+from unfog.agents.denoise import Exact
 from unfog.agents.parts import View
 from unfog.agents.rivals.joint_optimism import JointOptimism, toward
 from unfog.agents.rivals.optimism import Optimism
@@ -208,6 +210,8 @@ def test_what_it_cannot_do_is_refused_by_name() -> None:
         simulate(world(revealed=0.5), ["polinucb"], rounds=2, trials=1)
     with pytest.raises(InputError, match="before"):
         simulate(world(), ["polinucb:before=3"], rounds=2, trials=1)
+    with pytest.raises(InputError, match="how far off"):
+        replace(AGENT, denoiser=Exact(pairs=True))
     with pytest.raises(InputError, match="delta"):
         Served(delta=1.0)
     with pytest.raises(InputError, match="powers"):

@@ -60,11 +60,11 @@ class JointOptimism(Chooser):
 
     def bounds(self, view: View) -> Array:
         """The best score of every arm that may be chosen: (..., K)."""
-        features, reach = view.features, view.reach
-        if reach is None or features is None or not isinstance(features, Sloped):
-            raise ValueError("joint_optimism needs a denoiser that bounds contexts, and a map with slopes")
-        mean, cov = view.context
+        features, (mean, cov) = view.features, view.context
+        if features is None or not isinstance(features, Sloped):
+            raise ValueError("features: joint_optimism needs a map with slopes")
         xp = mean.__array_namespace__()
+        reach = xp.zeros_like(mean) if view.reach is None else view.reach
         arm = xp.broadcast_to(xp.arange(features.arms), (*mean.shape[:-1], features.arms))
         ball = Ball(
             features.over_rounds(), arm, mean[..., None, :], cov[..., None, :, :], reach[..., None, :]

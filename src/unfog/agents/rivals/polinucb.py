@@ -26,7 +26,7 @@ import numpy as np
 
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import State
+from unfog.agents.parts import Bounds, State
 from unfog.agents.rivals.joint_optimism import JointOptimism
 from unfog.agents.rivals.regressed import Regressed, check_chance
 from unfog.agents.rivals.ridge import Ridge, Sizes, sizes
@@ -59,6 +59,7 @@ class Served(Ridge):
 
     name = "served"
     note = "ridge regression, its width by the number of rounds"
+    needs = (Bounds,)
     needs_features = (Sloped,)
 
     def __post_init__(self) -> None:
