@@ -77,6 +77,13 @@ def test_agents_that_take_long_play_the_first_trials(monkeypatch: pytest.MonkeyP
     assert one.rows[0].ratio == pytest.approx(ratio(*played))
 
 
+def test_rivals_that_are_the_same_for_some_rewards_play_once() -> None:
+    [one] = run(["drift"], agents=["rvr-ts", "pgts"], **FEW).outcomes
+    first, second = one.rows[:2]
+    assert (first.agent, second.agent) == ("rvr-ts", "pgts")
+    assert first.ratio == second.ratio
+
+
 def test_the_slowest_are_tuned_on_fewer_rounds() -> None:
     place = PLACES["drift"]
     told = match.Asked(("drift",), ("linucb",), tuned=True, scale=2.0)

@@ -115,12 +115,20 @@ class Match:
 
     def regrets(self, names: Iterable[str], ending: str, *, other_seed: bool = False) -> Regrets:
         """The regret of each after the last round, trial by trial."""
-        found, wanted = Regrets(), list(names)
+        found, twins = Regrets(), self.twins(names)
         for kind in PACES:
-            some = [name for name in wanted if pace(self.rows[name]) == kind]
+            some = [name for name in dict.fromkeys(twins.values()) if pace(self.rows[name]) == kind]
             if some:
                 spec = self.spec(ending, kind, other_seed=other_seed)
                 found |= self.run(with_run(spec, {"agents": some}))
+        return {name: found[twin] for name, twin in twins.items()}
+
+    def twins(self, names: Iterable[str]) -> dict[str, str]:
+        """For each the first that has the same parts: two rivals may differ for other rewards alone."""
+        found = dict[str, str]()
+        for name in names:
+            row, others = self.rows[name], dict.fromkeys(found.values())
+            found[name] = next((other for other in others if row.same_as(self.rows[other])), name)
         return found
 
     def run(self, spec: Spec) -> Regrets:
