@@ -1,10 +1,12 @@
 """Who plays what, and who is held against whom."""
 
+from dataclasses import replace
+
 import pytest
 
 from unfog.agents.catalogue import AGENTS, EVERY
 from unfog.agents.rivals.rows import RIVALS
-from unfog.lab.rivals.problems import OURS, PAPER, PLACES, costly, why_not
+from unfog.lab.rivals.problems import OURS, PAPER, PLACES, pace, why_not
 from unfog.lab.spec import build_problem
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
@@ -67,7 +69,8 @@ def test_every_rival_and_all_of_ours_can_play_where_they_are_held() -> None:
         assert why_not(name, SMALL) == "", name
 
 
-def test_steps_and_histories_are_costly() -> None:
-    assert costly(AGENTS["alg1"].for_rewards("bernoulli"))
-    assert not costly(AGENTS["alg1"])
-    assert not costly(AGENTS["unfog"].for_rewards("bernoulli"))
+def test_steps_take_long() -> None:
+    assert pace(AGENTS["alg1"].for_rewards("bernoulli")) == "slow"
+    assert pace(AGENTS["alg1"]) == "quick"
+    assert pace(AGENTS["unfog"].for_rewards("bernoulli")) == "quick"
+    assert pace(replace(AGENTS["alg1"], name="feelgood:steps=3")) == "dear"

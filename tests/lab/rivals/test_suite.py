@@ -11,7 +11,7 @@ import unfog
 from unfog.inputs import InputError
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder, match, run, suite, timing, tuning
-from unfog.lab.rivals.problems import PLACES, build
+from unfog.lab.rivals.problems import PACES, PLACES, build
 from unfog.lab.rivals.table import ratio
 from unfog.lab.run import Progress, keep
 from unfog.simulate import simulate
@@ -51,7 +51,7 @@ def test_ratios_are_those_of_a_run_by_itself() -> None:
 
 
 def test_settings_are_chosen_on_one_seed_and_reported_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning, "TRIALS", 4)
+    monkeypatch.setitem(tuning.TRIALS, "quick", 4)
     [one] = run(["gaussian-correlated"], agents=["linucb"], tuned=True, **FEW).outcomes
     problem = build(PLACES["gaussian-correlated"])
     best = {}
@@ -67,13 +67,31 @@ def test_settings_are_chosen_on_one_seed_and_reported_on_another(monkeypatch: py
 
 
 def test_agents_that_take_long_play_the_first_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = PLACES["fig1-logistic"]._replace(trials=6, slow=2)
+    place = PLACES["fig1-logistic"]._replace(trials=6)
     monkeypatch.setitem(PLACES, "fig1-logistic", place)
+    monkeypatch.setitem(PACES, "slow", 2)
     [one] = run(["fig1-logistic"], agents=["alg1", "linucb"], rounds=10).outcomes
     assert {row.agent: row.trials for row in one.rows} == {"alg1": 2, "linucb": 6}
     names = ["alg1", "unfog"]
     played = simulate(build(place), names, rounds=10, trials=2).values["regret"][:, :, -1]
     assert one.rows[0].ratio == pytest.approx(ratio(*played))
+
+
+def test_rivals_that_are_the_same_for_some_rewards_play_once() -> None:
+    [one] = run(["drift"], agents=["rvr-ts", "pgts"], **FEW).outcomes
+    first, second = one.rows[:2]
+    assert (first.agent, second.agent) == ("rvr-ts", "pgts")
+    assert first.ratio == second.ratio
+
+
+def test_the_slowest_are_tuned_on_fewer_rounds() -> None:
+    place = PLACES["drift"]
+    told = match.Asked(("drift",), ("linucb",), tuned=True, scale=2.0)
+    assert told.run_of(place)["trials"] == 2 * place.trials
+    tuned = {pace: told.run_of(place, pace, other_seed=True) for pace in tuning.TRIALS}
+    assert {pace: one["rounds"] for pace, one in tuned.items()} == {"quick": None, "slow": None, "dear": 250}
+    assert {pace: one["trials"] for pace, one in tuned.items()} == tuning.TRIALS
+    assert {one["seed"] for one in tuned.values()} == {tuning.SEED}
 
 
 def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The folder of a suite: a run folder for each problem, what was asked for, and the table once it is made.
 
     rivals-001/suite.json    what was asked, and the fingerprint of the code
-    rivals-001/PROBLEM       a run folder (lab/store.py); -slow, -tuning and -tuned beside it where needed
+    rivals-001/PROBLEM       a run folder (lab/store.py); beside it -slow, -dear, -tuning and -tuned
     rivals-001/table.json    the ratios; its being there says that the suite is done
 
 An interrupted suite that was asked for the same, of the same code, is gone on with: finished problems are

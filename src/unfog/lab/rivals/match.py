@@ -7,14 +7,14 @@ else plays it, so that they are paired all the same.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue
 from unfog.lab.prepare import prepare
 from unfog.lab.rivals import folder as folders
 from unfog.lab.rivals import timing, tuning
-from unfog.lab.rivals.problems import LOSS, Place, costly, why_not
+from unfog.lab.rivals.problems import LOSS, PACES, Place, pace, why_not
 from unfog.lab.rivals.table import Outcome, Row, held
 from unfog.lab.run import Progress, play, quiet
 from unfog.lab.spec import Spec, checked, with_run
@@ -43,14 +43,16 @@ class Asked(NamedTuple):
     engine: str = "numpy"
     precision: str | None = None
     tuned: bool = False
+    scale: float = 1.0  # of the problems' own numbers of trials
 
-    def run_of(self, place: Place, *, slow: bool = False, other_seed: bool = False) -> dict[str, object]:
-        """The fields of [run] for one problem; those for tuning are on another seed."""
-        trials = self.trials or (min(place.slow, place.trials) if slow else place.trials)
+    def run_of(self, place: Place, pace: str = "quick", *, other_seed: bool = False) -> dict[str, Any]:
+        """The fields of [run] for a problem and agents of one pace; for tuning on another seed."""
+        usual = max(2, round(self.scale * min(place.trials, PACES[pace])))
+        told: dict[str, Any] = {"rounds": self.rounds, "trials": self.trials or usual, "seed": self.seed}
         if other_seed:
-            trials = min(trials, tuning.TRIALS)
-        seed = tuning.SEED if other_seed else self.seed
-        told = {"rounds": self.rounds, "trials": trials, "seed": seed}
+            told |= {"trials": min(told["trials"], tuning.TRIALS[pace]), "seed": tuning.SEED}
+            if pace == "dear":
+                told["rounds"] = max(1, (self.rounds or place.spec().run.rounds) // tuning.DEAR_ROUNDS)
         return {**told, "engine": self.engine, "precision": self.precision}
 
 
@@ -77,7 +79,7 @@ class Match:
     def outcome(self) -> Outcome:
         """All that is to be said of it."""
         regrets = self.regrets(self.everybody, "")
-        spec = self.spec("", slow=False)
+        spec = self.spec("", "quick")
         return Outcome(
             problem=self.place.name,
             title=self.place.title,
@@ -105,19 +107,28 @@ class Match:
         said = {name: tuning.setting(name, picked) for name, picked in best.items()}
         return tuple(held(*pair, regrets, said[pair[0]]) for pair in self.pairs)
 
-    def spec(self, ending: str, *, slow: bool, other_seed: bool = False) -> Spec:
-        """What is run: quick agents, or slow ones."""
-        spec = with_run(self.place.spec(), self.told.run_of(self.place, slow=slow, other_seed=other_seed))
-        return spec.model_copy(update={"name": f"{self.place.name}{ending}{'-slow' * slow}"})
+    def spec(self, ending: str, kind: str, *, other_seed: bool = False) -> Spec:
+        """What is run for agents of one pace."""
+        spec = with_run(self.place.spec(), self.told.run_of(self.place, kind, other_seed=other_seed))
+        end = "" if kind == "quick" else f"-{kind}"
+        return spec.model_copy(update={"name": f"{self.place.name}{ending}{end}"})
 
     def regrets(self, names: Iterable[str], ending: str, *, other_seed: bool = False) -> Regrets:
         """The regret of each after the last round, trial by trial."""
-        found, wanted = Regrets(), list(names)
-        for slow in (False, True):
-            some = [name for name in wanted if costly(self.rows[name]) is slow]
+        found, twins = Regrets(), self.twins(names)
+        for kind in PACES:
+            some = [name for name in dict.fromkeys(twins.values()) if pace(self.rows[name]) == kind]
             if some:
-                spec = self.spec(ending, slow=slow, other_seed=other_seed)
+                spec = self.spec(ending, kind, other_seed=other_seed)
                 found |= self.run(with_run(spec, {"agents": some}))
+        return {name: found[twin] for name, twin in twins.items()}
+
+    def twins(self, names: Iterable[str]) -> dict[str, str]:
+        """For each the first that has the same parts: two rivals may differ for other rewards alone."""
+        found = dict[str, str]()
+        for name in names:
+            row, others = self.rows[name], dict.fromkeys(found.values())
+            found[name] = next((other for other in others if row.same_as(self.rows[other])), name)
         return found
 
     def run(self, spec: Spec) -> Regrets:

@@ -31,6 +31,8 @@ OURS = (DEFAULT, DELAYED, LATE, TOLD_BIAS)
 PAPER = ("alg1", "alg2")  # the algorithms of the paper that this all began with stand among the rivals
 LOSS = "regret"
 POINTS = 50  # rounds whose totals are kept
+DEAR = ("feelgood",)  # each of its steps goes over every arm of every round so far
+PACES = {"quick": 10**9, "slow": 10, "dear": 3}  # the most trials of agents of each pace, unless told
 
 
 class Place(NamedTuple):
@@ -45,7 +47,6 @@ class Place(NamedTuple):
     also: tuple[str, ...] = ()  # of ours, made for this very problem
     yardstick: str = ORACLE  # what its regret is against
     group: str = "trouble"
-    slow: int = 20  # the most trials for agents whose rounds take long, unless told
 
     def spec(self) -> Spec:
         """The experiment, without a sweep; it is told its agents, rounds and seed later."""
@@ -73,24 +74,24 @@ AIR: dict[str, Any] = {"yardstick": TRUE_CONTEXT, "group": "air", "also": ("temp
 PLACES = {
     place.name: place
     for place in (
-        Place("fig1-gaussian", "fig1-gaussian", "Gaussian rewards (Fig. 1 left)", 400, group="paper"),
+        Place("fig1-gaussian", "fig1-gaussian", "Gaussian rewards (Fig. 1 left)", 200, group="paper"),
         Place("fig1-logistic", "fig1-logistic", "Rewards of 0 or 1 (Fig. 1 centre)", 50, group="paper"),
         Place(
             "fig1-movielens",
             "fig1-movielens",
             "MovieLens-100K (Fig. 1 right)",
-            200,
+            100,
             (("ratings", "movielens"),),
             group="paper",
         ),
         Place(
-            "gaussian-correlated", "gaussian-correlated", "Correlated contexts and noise", 400, group="paper"
+            "gaussian-correlated", "gaussian-correlated", "Correlated contexts and noise", 200, group="paper"
         ),
         Place(
             "airquality-none",
             "airquality-reference",
             "Air Quality, no true context shown",
-            200,
+            100,
             (("revealed", 0.0),),
             "none",
             **AIR,
@@ -99,7 +100,7 @@ PLACES = {
             "airquality-some",
             "airquality-reference",
             "Air Quality, one true context in ten shown",
-            200,
+            100,
             (("revealed", 0.1),),
             "some",
             **AIR,
@@ -108,18 +109,18 @@ PLACES = {
             "airquality-all",
             "airquality-reference",
             "Air Quality, all true contexts shown",
-            200,
+            100,
             (("revealed", 1.0),),
             "all",
             **AIR,
         ),
-        Place("heavy-tails", "heavy-tails", "Noise with outliers", 400, (("tails", 3),), also=("robust",)),
-        Place("drift", "drift", "A bias that walks", 400, (("drift_cov", 0.005),), also=("drift",)),
+        Place("heavy-tails", "heavy-tails", "Noise with outliers", 200, (("tails", 3),), also=("robust",)),
+        Place("drift", "drift", "A bias that walks", 200, (("drift_cov", 0.005),), also=("drift",)),
         Place(
             "missing",
             "missing",
             "Three coordinates in ten get lost",
-            400,
+            200,
             (("missing", 0.3),),
             also=("gaps",),
         ),
@@ -127,9 +128,11 @@ PLACES = {
 }
 
 
-def costly(agent: Agent) -> bool:
-    """Whether its rounds take long: it takes steps before each, or goes over all past ones again."""
-    return agent.chain is not None or agent.looks_back is not None
+def pace(agent: Agent) -> str:
+    """How long its rounds take: long where it takes steps before each, longer yet where it is known to."""
+    if agent.name.partition(":")[0] in DEAR:
+        return "dear"
+    return "quick" if agent.chain is None else "slow"
 
 
 def why_not(name: str, problem: Problem, engine: str = "numpy") -> str:
