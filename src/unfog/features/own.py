@@ -124,7 +124,10 @@ def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
         return law
     if shape == (features.size,):
         return np.tile(law, features.arms)
-    return np.kron(np.eye(features.arms), law) if shape == (features.size,) * 2 else law
+    if shape == (features.size,) * 2:
+        repeated: Array = np.kron(np.eye(features.arms), np.asarray(law, np.float64))
+        return repeated
+    return law
 
 
 def own(actions: Array) -> Own:

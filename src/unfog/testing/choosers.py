@@ -59,7 +59,9 @@ def _view(arms: Any, learner: Learner | None = None) -> View:
     away = 0.1 * normals("theta", TRIALS, *known.prior_mean.shape)
     belief = from_moments(known.prior_mean + away, 0.3 * known.prior_cov)
     reach = np.full((TRIALS, 2), 0.1)  # features and reach are for those who ask for more
-    view = View(context, features.design(context), belief, np.asarray(4), arms, features=features, reach=reach)
+    view = View(
+        context, features.design(context), belief, np.asarray(4), arms, features=features, reach=reach
+    )
     if learner is None or isinstance(learner, LooksBack):  # whose belief comes with a denoiser's
         return view
     return view._replace(belief=_learnt(learner, known, view))
