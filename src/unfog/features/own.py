@@ -125,7 +125,7 @@ def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
     if shape == (features.size,):
         return np.tile(law, features.arms)
     if shape == (features.size,) * 2:
-        repeated: Array = np.kron(np.eye(features.arms), np.asarray(law, np.float64))
+        repeated: Array = np.kron(np.eye(features.arms), np.asarray(law)).astype(np.float64)
         return repeated
     return law
 
