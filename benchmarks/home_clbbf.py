@@ -35,7 +35,37 @@ AGENTS = ("clbbf:horizon=10000", "clbbf-oful:horizon=10000")
 OURS, BESIDE = ("gaps", "unfog"), (30, 0.7)
 FIRST = 5  # environments that ours play, each a trial of its own since each is told another law
 # What the authors' code gives in the first environments on the same draws, its first arm set to ours.
-REFERENCE: dict[tuple[int, float], Any] = {}
+REFERENCE: dict[tuple[int, float], Any] = {
+    (30, 0.7): {
+        "authors_code": {
+            "clbbf": [
+                405.7735,
+                580.5556,
+                587.6977,
+                349.5885,
+                478.396,
+                265.4204,
+                325.833,
+                678.4797,
+                367.7603,
+                280.3761,
+            ],
+            "clbbf-oful": [
+                188.518,
+                1623.0131,
+                356.801,
+                378.9645,
+                1782.0194,
+                247.6003,
+                342.6655,
+                286.4724,
+                477.8641,
+                834.9315,
+            ],
+        }
+    },
+    (100, 0.7): {"authors_code": {"clbbf": [303.8103], "clbbf-oful": [167.7919]}},
+}
 RESULT = Path(__file__).parent / "results" / "home-clbbf.json"
 
 
