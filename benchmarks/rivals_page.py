@@ -124,10 +124,10 @@ def speed(found: Row) -> str:
         else f"None is more than {LIMIT:g} times as slow as its plain step; the largest ratio is {worst:.2f}."
     )
     below = said(f"""Microseconds of one trial's round: in a batch of 100 trials, the first 50 rounds, from
-        the quickest problem to the slowest; a plain NumPy step, one trial at a time with matrices and inverses as
-        the formulas have them; and the batched round over the plain step, on the plain one's problem.
-        {verdict} {found["machine"]["cores"]} cores, load average {found["machine"]["load"]:.1f} before the
-        run.""")
+        the quickest problem to the slowest; a plain NumPy step, one trial at a time with matrices and
+        inverses as the formulas have them; and the batched round over the plain step, on the plain one's
+        problem. {verdict} {found["machine"]["cores"]} cores, load average {found["machine"]["load"]:.1f}
+        before the run.""")
     head = ["agent", "in batch, µs", "plain step, µs", "ratio"]
     return f"{table(head, rows)}\n\n{below}"
 

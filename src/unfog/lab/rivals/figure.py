@@ -34,7 +34,8 @@ def figure(found: Comparison, title: str = "") -> Figure:
             axes.axis("off")
         panels[0].set_ylim(len(names) - 0.4, -0.6)
         handles = _legend(any(one.tuned for one in found.outcomes))
-        chart.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
+        beside = len(handles) if across == ACROSS else 2
+        chart.legend(handles=handles, loc="outside lower center", ncols=beside, fontsize=8)
         said = title or "Regret as a ratio to ours on the same trials: right of the line ours is better"
         chart.suptitle(said, fontsize=10, x=0.01, ha="left", parse_math=False)
     return chart
