@@ -55,7 +55,7 @@ class Spectral(Learner):
 
     name = "spectral"
     note = "least squares along directions that were seen often enough"
-    cost = 4.0
+    cost = 5.0
 
     def __post_init__(self) -> None:
         """Check the setting."""

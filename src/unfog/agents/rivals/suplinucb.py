@@ -94,7 +94,7 @@ class StagedRidge(Learner):
     name = "staged-ridge"
     note = "ridge regression, in stages"
     hears = True
-    cost = 3.0
+    cost = 5.0
 
     def __post_init__(self) -> None:
         """Check the settings."""
