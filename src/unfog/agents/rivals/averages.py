@@ -52,33 +52,31 @@ class Averages(Denoiser, Rewinds):
     note = "averages all readings: the context is constant to it"
     takes_gaps = True
 
-    def setup(self, known: Knowledge, privilege: Privilege | None) -> Array:
-        """As many zeros as there are coordinates."""
-        xp = known.context_mean.__array_namespace__()
-        return xp.zeros_like(known.context_mean)
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Context:
+        """The law of contexts, for when nothing was read."""
+        return Context(known.context_mean, known.context_cov)
 
-    def start(self, parameters: Array) -> Tally:
+    def start(self, parameters: Context) -> Tally:
         """Nothing read yet."""
-        return none_yet(parameters)
+        return none_yet(parameters.mean)
 
-    def predict(self, parameters: Array, state: Tally, noisy: Array) -> Context:
-        """The moments of all readings, this one included."""
-        return state.plus(noisy).context()
+    def predict(self, parameters: Context, state: Tally, noisy: Array) -> Context:
+        """The moments of all readings, this one included; the law of contexts where there is none."""
+        xp, tally = noisy.__array_namespace__(), state.plus(noisy)
+        some, (mean, cov) = (tally.number > 0).any(-1), tally.context()
+        mean = xp.where(some[..., None], mean, parameters.mean)
+        return Context(mean, xp.where(some[..., None, None], cov, parameters.cov))
 
-    def update(self, parameters: Array, state: Tally, noisy: Array, context: None) -> Tally:
+    def update(self, parameters: Context, state: Tally, noisy: Array, context: None) -> Tally:
         """With one more reading."""
         return state.plus(noisy)
 
-    def hindsight(self, parameters: Array, state: Tally, noisy: Array) -> Hindsight:
+    def hindsight(self, parameters: Context, state: Tally, noisy: Array) -> Hindsight:
         """The moments of all readings for every round, and how many there were of each coordinate."""
-        tally, none = state.plus(noisy), diagonal_matrix(parameters)
-        return Hindsight(Shrinkage(*_ordered(tally.context(), none)), parameters, none, tally.number)
+        tally, xp = state.plus(noisy), noisy.__array_namespace__()
+        found, none, nothing = tally.context(), xp.zeros_like(parameters.mean), xp.zeros_like(parameters.cov)
+        return Hindsight(Shrinkage(found.mean, nothing, found.cov), none, nothing, tally.number)
 
-    def unbiased(self, parameters: Array, noisy: Array) -> Array:
+    def unbiased(self, parameters: Context, noisy: Array) -> Array:
         """The reading as it is: a learner may want to average it by itself."""
         return noisy
-
-
-def _ordered(context: Context, gain: Array) -> tuple[Array, Array, Array]:
-    """Mean, gain and covariance."""
-    return context.mean, gain, context.cov
