@@ -63,7 +63,8 @@ class Averages(Denoiser, Rewinds):
     def predict(self, parameters: Context, state: Tally, noisy: Array) -> Context:
         """The moments of all readings, this one included; the law of contexts where there is none."""
         xp, tally = noisy.__array_namespace__(), state.plus(noisy)
-        some, (mean, cov) = (tally.number > 0).any(-1), tally.context()
+        some = xp.asarray((tally.number > 0).any(-1))
+        mean, cov = tally.context()
         mean = xp.where(some[..., None], mean, parameters.mean)
         return Context(mean, xp.where(some[..., None, None], cov, parameters.cov))
 

@@ -32,7 +32,7 @@ PAPER = ("alg1", "alg2")  # the algorithms of the paper that this all began with
 LOSS = "regret"
 POINTS = 50  # rounds whose totals are kept
 DEAR = ("feelgood",)  # each of its steps goes over every arm of every round so far
-PACES = {"quick": 10**9, "slow": 10, "dear": 3}  # the most trials of agents of each pace, unless told
+PACES = {"quick": 10**9, "slow": 50, "dear": 10}  # the most trials of agents of each pace, unless told
 
 
 class Place(NamedTuple):

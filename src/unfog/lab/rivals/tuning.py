@@ -14,7 +14,7 @@ from unfog.lab.rivals.problems import OURS
 from unfog.maths.arrays import Array
 
 SEED = 1000
-TRIALS = {"quick": 20, "slow": 5, "dear": 2}  # by how long an agent's rounds take
+TRIALS = {"quick": 40, "slow": 40, "dear": 5}  # by how long an agent's rounds take
 DEAR_ROUNDS = 4  # these take so long that their setting is chosen over one round in so many
 LEVELS = (0.35, 0.5, 0.7, 1.0, 2.0, 2.8)  # the default's is 1.4
 
