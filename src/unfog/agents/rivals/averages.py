@@ -63,10 +63,10 @@ class Averages(Denoiser, Rewinds):
     def predict(self, parameters: Context, state: Tally, noisy: Array) -> Context:
         """The moments of all readings, this one included; the law of contexts where there is none."""
         xp, tally = noisy.__array_namespace__(), state.plus(noisy)
-        some = xp.asarray((tally.number > 0).any(-1))
         mean, cov = tally.context()
-        mean = xp.where(some[..., None], mean, parameters.mean)
-        return Context(mean, xp.where(some[..., None, None], cov, parameters.cov))
+        some = tally.number.max(-1)[..., None] > 0
+        mean = xp.where(some, mean, parameters.mean)
+        return Context(mean, xp.where(some[..., None], cov, parameters.cov))
 
     def update(self, parameters: Context, state: Tally, noisy: Array, context: None) -> Tally:
         """With one more reading."""
