@@ -4,7 +4,8 @@
 
 The paper (Xu, Zheng, Mazumdar, Azizzadenesheli and Anandkumar, Langevin Monte Carlo for Contextual Bandits)
 has curves and no table. What there is to compare with: `lmcts:hold=20` is the authors' code, step for step
-(given its noise and its start, every theta of 60 rounds was found equal to 1e-15, for both kinds of rewards);
+(given its noise and its start, and in double precision, every theta of 60 rounds was found equal to 1e-15,
+for both kinds of rewards);
 `AUTHORS` has regret of the authors' code itself, on problems drawn by their generator. Agents that are in the
 file already are kept.
 """
@@ -29,7 +30,8 @@ from unfog.simulate import simulate
 
 HOMES = "rival-lmcts", "rival-lmcts-logistic"
 MARKS = 200, 500, 1000
-# Two runs of the authors' code, T = 1000: a run takes minutes, as every step goes through all past rounds.
+# The authors' code as it is, T = 1000. Of 20 runs that were meant two were made: one takes minutes, as every
+# step goes through all past rounds.
 AUTHORS = {
     "rival-lmcts": {
         "lmcts": {"200": [24.754, 38.975], "500": [34.598, 56.179], "1000": [45.480, 71.568]},

@@ -27,9 +27,10 @@ MAPS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("features", MAPS)
 def test_they_play_every_map(make: Any, features: str) -> None:
     problem = make(features=features, **MAPS[features])
-    found = simulate(problem, NAMES, rounds=6, trials=2).values["regret"]
+    names = [name for name in NAMES if make is coin_world or name != "pgts"]  # for rewards of 0 or 1 alone
+    found = simulate(problem, names, rounds=6, trials=2).values["regret"]
     assert np.isfinite(found).all()
-    assert found.shape == (5, 2, 6)
+    assert found.shape == (len(names), 2, 6)
 
 
 def test_what_is_tuned_is_a_setting_and_the_published_value_is_among_the_choices() -> None:
