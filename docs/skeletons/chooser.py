@@ -7,7 +7,8 @@ says with which probability it takes every arm. `view.among` puts arms that may 
 from dataclasses import dataclass
 
 from unfog.agents.choose.epsilon import check_probability
-from unfog.agents.choose.greedy import alone, best, expected
+from unfog.agents.choose.greedy import expected
+from unfog.agents.choose.largest import alone, best
 from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.normal import uniforms

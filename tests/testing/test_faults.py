@@ -8,7 +8,7 @@ import pytest
 
 from unfog import testing
 from unfog.agents.choose import Epsilon, Greedy, Thompson
-from unfog.agents.choose.greedy import best, for_all
+from unfog.agents.choose.largest import best, for_all
 from unfog.agents.denoise import Exact, Incomplete, KnownBias
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import LMC, Conjugate, Revisable, Smoothing

@@ -129,10 +129,10 @@ def test_a_line_whose_ends_are_worst() -> None:
     context = Context(centre, np.zeros((1, 1)))
     view = View(context, features.design(context), certain(theta), features=features)
     ends = np.stack([slopes[..., 0] * 1.3 * (centre + sign * radius) for sign in (-1, 1)])
-    np.testing.assert_allclose(MaxMin(radius=radius).worths(view), ends.min(0))
+    np.testing.assert_allclose(MaxMin(radius=radius).bounds(view), ends.min(0))
     loss = (ends.max(-1, keepdims=True) - ends).max(0)
-    np.testing.assert_allclose(MinWd(radius=radius).worths(view), -loss, atol=1e-12)
-    assert (MaxMin(radius=radius).worths(view).argmax(-1) != (-loss).argmax(-1)).any()
+    np.testing.assert_allclose(MinWd(radius=radius).bounds(view), -loss, atol=1e-12)
+    assert (MaxMin(radius=radius).bounds(view).argmax(-1) != (-loss).argmax(-1)).any()
 
 
 def test_losses_are_to_arms_that_may_be_chosen() -> None:
@@ -141,7 +141,7 @@ def test_losses_are_to_arms_that_may_be_chosen() -> None:
     told = context, features.design(context), certain(np.array([[1.0]]))
     some = View(*told, arms=np.array([[False, True, True]]), features=features)
     # At 1.5 the second is the better by 3, at -0.5 the third is by 1.
-    np.testing.assert_allclose(MinWd(radius=1.0).worths(some), [[-np.inf, -1.0, -3.0]])
+    np.testing.assert_allclose(MinWd(radius=1.0).bounds(some), [[-np.inf, -1.0, -3.0]])
 
 
 @pytest.mark.slow

@@ -8,7 +8,8 @@ the Multiarmed Bandit Problem*.
 from dataclasses import dataclass
 
 from unfog import inputs
-from unfog.agents.choose.greedy import alone, best, expected
+from unfog.agents.choose.greedy import expected
+from unfog.agents.choose.largest import alone, best
 from unfog.agents.choose.ucb import rounds_so_far
 from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError

@@ -25,7 +25,8 @@ from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 from unfog import inputs
-from unfog.agents.choose.greedy import best, expected
+from unfog.agents.choose.greedy import expected
+from unfog.agents.choose.largest import best
 from unfog.agents.choose.ucb import check_level, moments
 from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints, pick

@@ -7,7 +7,7 @@ posterior as it is, without inflation).
 
 from dataclasses import dataclass
 
-from unfog.agents.choose.greedy import best
+from unfog.agents.choose.largest import best
 from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unfog import inputs
 from unfog.agents.choose.epsilon import check_probability
-from unfog.agents.choose.greedy import best
+from unfog.agents.choose.largest import best
 from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.normal import uniforms

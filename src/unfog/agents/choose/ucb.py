@@ -14,16 +14,15 @@ from statistics import NormalDist
 from typing import Any
 
 from unfog import inputs
-from unfog.agents.choose.greedy import alone, best, both, for_all
-from unfog.agents.parts import Chooser, View
+from unfog.agents.choose.largest import Largest
+from unfog.agents.parts import View
 from unfog.inputs import InputError
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array
 from unfog.maths.normal import exceeded
-from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ucb(Chooser):
+class Ucb(Largest):
     """Its settings: `quantile` is the level of the first round, `growth` how fast it nears one."""
 
     quantile: float = 0.955
@@ -31,28 +30,11 @@ class Ucb(Chooser):
 
     name = "ucb"
     note = "Bayes-UCB: the largest upper quantile"
-    propensity = "exact"
 
     def __post_init__(self) -> None:
         """Check the settings."""
         check_level("quantile", self.quantile)
         inputs.not_negative("growth", self.growth)
-
-    def normals(self, known: Knowledge) -> int:
-        """None."""
-        return 0
-
-    def choose(self, view: View, normals: Array) -> Ints:
-        """The arm with the largest upper quantile."""
-        return for_all(best(self.bounds(view)), normals)
-
-    def probabilities(self, view: View, draws: Array) -> Array:
-        """One for the arm that is chosen, and zero for the others."""
-        return alone(self.bounds(view), draws)
-
-    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
-        """Both, with every bound worked out once."""
-        return both(self.bounds(view), normals, draws)
 
     def bounds(self, view: View) -> Array:
         """The upper quantile of the score of every arm that may be chosen: (..., K)."""

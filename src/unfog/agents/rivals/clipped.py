@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from unfog import inputs
-from unfog.agents.choose.greedy import best
+from unfog.agents.choose.largest import best
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, Tells, View

@@ -33,13 +33,13 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.assemble import Agent
-from unfog.agents.choose.greedy import alone, best, both, for_all
+from unfog.agents.choose.largest import Largest
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, Denoiser, Privilege, View
 from unfog.agents.rivals.oful import Ellipsoid
 from unfog.agents.rivals.rival import Rival
 from unfog.features import Context
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 
 PAPER = "Yang and Ren, Robust Bandit Learning with Imperfect Context"
@@ -65,7 +65,7 @@ class Imperfect(Denoiser):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaxMin(Chooser):
+class MaxMin(Largest):
     """Its settings: how many widths are added, 1 as published; `radius` is Delta, 0 for that of errors."""
 
     alpha: float = 1.0
@@ -73,7 +73,6 @@ class MaxMin(Chooser):
 
     name = "maxmin"
     note = "the best of the worst contexts near by"
-    propensity = "exact"
     cost = 8.0
 
     def __post_init__(self) -> None:
@@ -81,23 +80,7 @@ class MaxMin(Chooser):
         inputs.not_negative("alpha", self.alpha)
         inputs.not_negative("radius", self.radius)
 
-    def normals(self, known: Knowledge) -> int:
-        """None."""
-        return 0
-
-    def choose(self, view: View, normals: Array) -> Ints:
-        """The arm with the largest worth."""
-        return for_all(best(self.worths(view)), normals)
-
-    def probabilities(self, view: View, draws: Array) -> Array:
-        """One for the arm that is chosen, and zero for the others."""
-        return alone(self.worths(view), draws)
-
-    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
-        """Both, with every worth worked out once."""
-        return both(self.worths(view), normals, draws)
-
-    def worths(self, view: View) -> Array:
+    def bounds(self, view: View) -> Array:
         """What each arm that may be chosen is worth where it is worth least: (..., K)."""
         xp, centre = view.context.mean.__array_namespace__(), view.context.mean
         radius, found = self._radius(view)[..., None], self._worth(view, centre)

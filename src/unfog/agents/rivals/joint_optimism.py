@@ -14,20 +14,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from unfog import inputs
-from unfog.agents.choose.greedy import alone, best, both, for_all
-from unfog.agents.parts import Chooser, View
+from unfog.agents.choose.largest import Largest
+from unfog.agents.parts import View
 from unfog.features import Context
 from unfog.features.slope import Sloped
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.blocks import Belief
 from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
 
 MOST_STEPS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointOptimism(Chooser):
+class JointOptimism(Largest):
     """Its settings: `alpha` scales both ellipsoids, `steps` is how many turns the search takes."""
 
     alpha: float = 1.0
@@ -35,28 +34,11 @@ class JointOptimism(Chooser):
 
     name = "joint_optimism"
     note = "the best arm of the best theta and the best context that may be"
-    propensity = "exact"
 
     def __post_init__(self) -> None:
         """Check the settings."""
         inputs.not_negative("alpha", self.alpha)
         inputs.count("steps", self.steps, 0, MOST_STEPS)
-
-    def normals(self, known: Knowledge) -> int:
-        """None."""
-        return 0
-
-    def choose(self, view: View, normals: Array) -> Ints:
-        """The arm with the largest bound."""
-        return for_all(best(self.bounds(view)), normals)
-
-    def probabilities(self, view: View, draws: Array) -> Array:
-        """One for the arm that is chosen, and zero for the others."""
-        return alone(self.bounds(view), draws)
-
-    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
-        """Both, with every bound worked out once."""
-        return both(self.bounds(view), normals, draws)
 
     def bounds(self, view: View) -> Array:
         """The best score of every arm that may be chosen: (..., K)."""

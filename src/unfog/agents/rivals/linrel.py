@@ -22,13 +22,13 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.assemble import Agent
-from unfog.agents.choose.greedy import alone, best, both, for_all
+from unfog.agents.choose.largest import Largest
 from unfog.agents.choose.ucb import moments
 from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Chooser, Learner, View
+from unfog.agents.parts import Learner, View
 from unfog.agents.rivals.rival import Rival
-from unfog.maths.arrays import Array, Ints, matvec
+from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
 from unfog.maths.gaussian import Gaussian
 from unfog.model.knowledge import Knowledge
@@ -95,7 +95,7 @@ class Spectral(Learner):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoWidths(Chooser):
+class TwoWidths(Largest):
     """Its settings: `horizon` is T, `delta` a probability, and `scale` multiplies both widths."""
 
     horizon: int = 1000
@@ -104,29 +104,12 @@ class TwoWidths(Chooser):
 
     name = "two-widths"
     note = "the largest mean and two widths, of what was seen often and of the rest"
-    propensity = "exact"
 
     def __post_init__(self) -> None:
         """Check the settings."""
         inputs.count("horizon", self.horizon)
         inputs.share("delta", self.delta)
         inputs.not_negative("scale", self.scale)
-
-    def normals(self, known: Knowledge) -> int:
-        """None."""
-        return 0
-
-    def choose(self, view: View, normals: Array) -> Ints:
-        """The arm with the largest bound."""
-        return for_all(best(self.bounds(view)), normals)
-
-    def probabilities(self, view: View, draws: Array) -> Array:
-        """One for the arm that is chosen, and zero for the others."""
-        return alone(self.bounds(view), draws)
-
-    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
-        """Both, with every bound worked out once."""
-        return both(self.bounds(view), normals, draws)
 
     def bounds(self, view: View) -> Array:
         """The upper bound of the score of every arm that may be chosen: (..., K)."""

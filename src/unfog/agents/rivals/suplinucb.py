@@ -26,7 +26,7 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.assemble import Agent
-from unfog.agents.choose.greedy import best, for_all
+from unfog.agents.choose.largest import best, for_all
 from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Chooser, Learner, Tells, View

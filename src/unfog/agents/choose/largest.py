@@ -1,0 +1,56 @@
+"""The arm with the largest of some numbers: what all choosers that draw nothing have in common.
+
+They differ in the numbers alone, `bounds`: expected scores, upper quantiles, upper ends of an ellipsoid.
+"""
+
+from abc import abstractmethod
+
+from unfog.agents.parts import Chooser, View
+from unfog.maths.arrays import Array, Ints
+from unfog.model.knowledge import Knowledge
+
+
+class Largest(Chooser):
+    """A chooser but for its numbers; the first of equals is taken."""
+
+    propensity = "exact"
+
+    @abstractmethod
+    def bounds(self, view: View) -> Array:
+        """A number for every arm, below all others for those that may not be chosen: (..., K)."""
+
+    def normals(self, known: Knowledge) -> int:
+        """None."""
+        return 0
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        """The arm with the largest number."""
+        return for_all(best(self.bounds(view)), normals)
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """One for the arm that is chosen, and zero for the others."""
+        return alone(self.bounds(view), draws)
+
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """Both, with every number worked out once."""
+        numbers = self.bounds(view)
+        return for_all(best(numbers), normals), alone(numbers, draws)
+
+
+def best(values: Array) -> Ints:
+    """The arm with the largest value, the first of equals: (..., K) -> (...,)."""
+    arm: Ints = values.argmax(-1)
+    return arm
+
+
+def for_all(arm: Ints, normals: Array) -> Ints:
+    """The arm for every trial: in a first round trials may share all that decides, but not their normals."""
+    xp = normals.__array_namespace__()
+    return arm + xp.zeros(normals.shape[:-1], dtype=arm.dtype)
+
+
+def alone(values: Array, draws: Array) -> Array:
+    """All of the probability on the arm with the largest value: (..., K) -> (..., K)."""
+    xp = draws.__array_namespace__()
+    found: Array = (xp.arange(values.shape[-1]) == best(values)[..., None]).astype(draws.dtype)
+    return found
