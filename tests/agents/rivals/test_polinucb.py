@@ -53,7 +53,7 @@ def per_arm(arm: int, z: Array, cov: Array) -> tuple[Array, Array]:
 class Plain:
     """All pairs and all rows are kept, and everything is solved anew in every round."""
 
-    def __init__(self, features: Any, known: Any, arms: bool, alpha: float = 1.0) -> None:
+    def __init__(self, features: Any, known: Any, arms: bool, alpha: float = 0.1) -> None:
         self.features, self.alpha, self.arms = features, alpha, arms
         self.x, self.z = list[Array](), list[Array]()
         self.rows, self.paid, self.played = list[Array](), list[float](), list[int]()
