@@ -121,7 +121,8 @@ def test_it_chooses_as_the_plain_loop_with_a_linear_map() -> None:
 
 def test_each_arm_has_its_own_ellipsoid_where_the_prior_has_blocks() -> None:
     problem = world(features="per_arm")
-    compare(AGENT, problem, lambda _: Plain(per_arm, problem.knowledge(), True), rounds=40)
+    [agent] = named(["polinucb:alpha=1"])  # with less, arms that were never played tie to rounding
+    compare(agent, problem, lambda _: Plain(per_arm, problem.knowledge(), True, 1.0), rounds=40)
 
 
 @pytest.mark.parametrize("powers", [1, 2])
