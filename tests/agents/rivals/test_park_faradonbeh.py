@@ -79,7 +79,7 @@ def test_a_matrix_before_the_context_is_another_noise() -> None:
 
 
 def test_readings_are_centred_on_the_told_mean() -> None:
-    """The joint law of context and reading, conditioned on the reading; units that are shifted change nothing."""
+    """The context given the reading; where both are shifted, so is what is believed, and nothing else."""
     cov, y, mean = np.diag([4.0, 1.0, 0.5]), np.array([7.0, -1.0, 3.0]), np.array([5.0, -2.0, 3.0])
     known = world(noise_cov=np.eye(3), context_cov=cov).knowledge()
     here, shifted = (known._replace(context_mean=m) for m in (np.zeros(3), mean))

@@ -7,9 +7,9 @@ H. Park and M. K. S. Faradonbeh, *Analysis of Thompson Sampling for Partially Ob
 Multi-Armed Bandits* (`park-faradonbeh`). It has v = 1 and any Sigma, here I. Known well. It must be told A,
 S_x and S_y, and sees y; here A = I, which is no loss: an A that can be inverted is a channel with the noise
 A^-1 S_y A^-1'. In its model contexts have mean zero and the channel has no bias. A mean of zero says that
-data are centred first, so that with the told mean m of contexts xhat = m + D (y - m). It knows of no bias. Its
-rewards are linear in x. Where features are not, they are expected under N(xhat, (S_y^-1 + S_x^-1)^-1), which
-it would know: generous.
+data are centred first, so that with the told mean m of contexts xhat = m + D (y - m). It knows of no bias.
+Its rewards are linear in x. Where features are not, they are expected under N(xhat, (S_y^-1 + S_x^-1)^-1),
+which it would know: generous.
 
 H. Park and M. K. S. Faradonbeh, *Thompson Sampling in Partially Observable Contextual Bandits*
 (`park-faradonbeh-arms`). Each arm has a parameter mu_i of its own. The mean of a reward given y is
