@@ -292,3 +292,8 @@ def test_lifted_rows_with_an_intercept(rng: np.random.Generator) -> None:
         lifted = WITH.lift(unbiased, np.asarray(arm)).reshape(K, D + 1)
         right = placed_with_one(arm, unbiased - shift)
         np.testing.assert_allclose((lifted @ projection.T).ravel(), right, rtol=1e-12, atol=1e-13)
+
+
+def test_no_contexts_have_no_rows() -> None:
+    """Of an array without elements a size cannot be left for NumPy to find."""
+    assert MAP.at(np.zeros((1, 0, D))).row(np.zeros((1, 0), int)).shape == (1, 0, M)

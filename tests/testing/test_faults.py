@@ -13,6 +13,7 @@ from unfog.agents.denoise import Exact, Incomplete, KnownBias
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import LMC, Conjugate, Revisable, Smoothing
 from unfog.agents.parts import Chooser, Denoiser, Learner, LooksBack, Privilege, Rewinds, Term, View
+from unfog.agents.rivals.clipped import ClippedOptimism
 from unfog.features import Context
 from unfog.features.product import Product
 from unfog.maths.arrays import Array, Ints
@@ -403,9 +404,21 @@ class Anonymous(Chooser):
         return Greedy().choose(view, normals)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Misquoted(ClippedOptimism):
+    """It tells another probability than it chooses with."""
+
+    name = "misquoted"
+
+    def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
+        arm, told = super().choose_telling(view, normals)
+        return arm, told / 2
+
+
 @pytest.mark.parametrize(
     ("part", "rule"),
     [
+        (Misquoted(), "'misquoted': tells another probability than it chooses with"),
         (Astray(), r"'astray': chooses arm 99, where arms are numbered 0 to 4"),
         (Astray(arm=-1), r"'astray': chooses arm -1, where arms are numbered 0 to 4"),
         (Anonymous(), "Anonymous.*name"),  # type: ignore[abstract]

@@ -100,9 +100,12 @@ class Agent:
         if missing := learner.misses(self.denoiser):
             what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}"
             raise InputError(field, what, f"beside it {missing}")
-        if learner.hears and not isinstance(self.chooser, Tells):
-            what = f"{learner.name!r} beside the chooser {self.chooser.name!r}"
-            raise InputError(field, what, "beside it a chooser that tells how it chose (Tells)")
+        told = self.chooser.tells if isinstance(self.chooser, Tells) else ""
+        if learner.hears and learner.hears != told:
+            instead = f", which tells the {told}" if told else ""
+            what = f"{learner.name!r} beside the chooser {self.chooser.name!r}{instead}"
+            allowed = f"beside it a chooser that tells the {learner.hears} of each choice (Tells)"
+            raise InputError(field, what, allowed)
 
     def _check_limit(self, limit: float) -> None:
         field = f"{self.name}.limit"
@@ -252,6 +255,8 @@ def check_part(agent: str, place: str, part: Any) -> None:
         raise InputError(field, f"{type(part).__name__}: {error}", allowed) from None
     if contract is Learner:
         _check_learner(field, part)
+    if isinstance(part, Tells):
+        _check_word(f"{field}.tells", getattr(part, "tells", ""))
 
 
 def _check_learner(field: str, learner: Learner) -> None:
@@ -260,6 +265,14 @@ def _check_learner(field: str, learner: Learner) -> None:
     for place, needs in (("needs", learner.needs), ("needs_features", learner.needs_features)):
         if not isinstance(needs, tuple) or not all(isinstance(ability, type) for ability in needs):
             raise InputError(f"{field}.{place}", repr(needs), "a tuple of abilities: (Rewinds,)")
+    if learner.hears != "":
+        _check_word(f"{field}.hears", learner.hears)
+
+
+def _check_word(field: str, word: object) -> None:
+    """What is told of a choice has a name, so that both sides mean the same."""
+    if not isinstance(word, str) or not word.strip():
+        raise InputError(field, repr(word), "a word for what is told of each choice, such as 'probability'")
 
 
 def _frozen(part: Any) -> bool:

@@ -24,7 +24,7 @@ class Evidence(NamedTuple):
     hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
     chosen: Array | None = None  # (..., m)  `row`, likewise
     context: Context | None = None  # what was believed of it, for learners that ask how far it shifts
-    told: Array | None = None  # (...,)  how the arm was chosen, where the chooser tells (agents/parts.py)
+    told: Array | None = None  # (...,)  of the choice, what the learner `hears` (agents/parts.py)
 
     def row(self) -> Array:
         """The expected features of the arm, (..., m)."""

@@ -99,7 +99,7 @@ class Learner(Part, Protocol):
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
     needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
     dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
-    hears: ClassVar[bool] = False  # whether it must hear how the arm was chosen: from a chooser that `Tells`
+    hears: ClassVar[str] = ""  # what it must be told of each choice, in a word: by a chooser that `Tells` it
 
     @property
     def averages_context(self) -> bool:
@@ -207,6 +207,8 @@ class Chooser(Part, Protocol):
 @runtime_checkable
 class Tells(Protocol):
     """A chooser that tells the learner how the arm was chosen."""
+
+    tells: ClassVar[str]  # what, in the word of a learner that `hears` it: "probability", "stage"
 
     @abstractmethod
     def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:

@@ -15,7 +15,8 @@ from unfog.maths.gaussian import Gaussian
 
 def _flat(matrices: Array) -> Array:
     """Each matrix with its rows laid end to end: (..., p, q) -> (..., p q)."""
-    return matrices.reshape(*matrices.shape[:-2], -1)
+    rows, columns = matrices.shape[-2:]  # spelled out: of no matrices at all, -1 would not be found
+    return matrices.reshape(*matrices.shape[:-2], rows * columns)
 
 
 class MatrixDesign(NamedTuple):

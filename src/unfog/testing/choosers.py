@@ -47,6 +47,7 @@ def check_chooser(chooser: Chooser, learner: Learner | None = None) -> None:
         _check_probabilities(who, chooser, view, taken, draws)
         if isinstance(chooser, Tells):
             _check_tells(who, chooser, view, taken[0], draws[0])
+            _check_told_probability(who, chooser, chooser, view, draws)
     whole = [chooser.choose(_view(arms, learner), draws[0]) for arms in (None, np.ones((TRIALS, 5), bool))]
     require((whole[0] == whole[1]).all(), who, "chooses otherwise where all arms are named as available")
 
@@ -86,6 +87,15 @@ def _check_tells(who: str, chooser: Tells, view: View, taken: Array, draws: Arra
     arm, told = writes_nothing(who, chooser.choose_telling, view, draws)
     require((arm == taken).all(), who, "chooses otherwise where it tells how")
     require(told.shape == (TRIALS,) and told.dtype.kind == "f", who, "tells what is no number for each trial")
+
+
+def _check_told_probability(who: str, chooser: Chooser, able: Tells, view: View, draws: Array) -> None:
+    """What is told by this word is the probability of the arm, where that is known."""
+    if able.tells != "probability" or chooser.propensity != "exact":
+        return
+    arm, told = able.choose_telling(view, draws[0])
+    said = np.broadcast_to(chooser.probabilities(view, draws), (TRIALS, 5))
+    require(same(told, said[np.arange(TRIALS), arm]), who, "tells another probability than it chooses with")
 
 
 def _check_mask(who: str, taken: Array, arms: Any) -> None:

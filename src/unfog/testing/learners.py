@@ -34,7 +34,7 @@ def check_learner(
     """Raise ContractError, by the name of the learner and of the rule, where it breaks one.
 
     The denoiser beside it is the exact one and the chooser Thompson's, unless told: a learner that `hears`
-    needs one that tells. `changes` are fields of the problem it is tried on.
+    something needs one that tells it. `changes` are fields of the problem it is tried on.
     """
     who = check_value("learner", learner)
     world = problem(learner.rewards, **changes)

@@ -73,23 +73,36 @@ def test_a_matrix_before_the_context_is_another_noise() -> None:
     inverse = np.linalg.inv(matrix)
     known = world(noise_cov=inverse @ NOISE @ inverse.T, context_cov=CONTEXT).knowledge()
     believed = Centred().predict(Centred().setup(known, None), (), inverse @ y)
-    np.testing.assert_allclose(believed.mean, left @ matrix.T @ precision @ y)
+    mean = known.context_mean
+    np.testing.assert_allclose(believed.mean, mean + left @ matrix.T @ precision @ (y - matrix @ mean))
     np.testing.assert_allclose(believed.cov, left)
 
 
+def test_readings_are_centred_on_the_told_mean() -> None:
+    """The context given the reading; where both are shifted, so is what is believed, and nothing else."""
+    cov, y, mean = np.diag([4.0, 1.0, 0.5]), np.array([7.0, -1.0, 3.0]), np.array([5.0, -2.0, 3.0])
+    known = world(noise_cov=np.eye(3), context_cov=cov).knowledge()
+    here, shifted = (known._replace(context_mean=m) for m in (np.zeros(3), mean))
+    believed = Centred().predict(Centred().setup(shifted, None), (), y)
+    np.testing.assert_allclose(believed.mean, [5 + 0.8 * 2, -2 + 0.5 * 1, 3.0])
+    centred = Centred().predict(Centred().setup(here, None), (), y - mean)
+    np.testing.assert_allclose(believed.mean - mean, centred.mean)
+    np.testing.assert_allclose(believed.cov, centred.cov)
+
+
 def test_features_that_are_not_linear_are_expected() -> None:
-    problem = world()
+    centre = world().knowledge().context_mean
     left = np.linalg.inv(np.linalg.inv(NOISE) + np.linalg.inv(CONTEXT))
     gain, source = left @ np.linalg.inv(NOISE), np.random.default_rng(5)
     actions = source.normal(size=(10, 3))
 
     def features(noisy: Array) -> Array:
-        mean = gain @ noisy
+        mean = centre + gain @ (noisy - centre)
         return np.array([[*(a * a), *(mean * mean + np.diag(left)), *(a * mean)] for a in actions])
 
     given = world(actions=actions)
     compare(RIVALS["park-faradonbeh"].agent, given, lambda _: Plain(9, 1.0, features))
-    assert problem.knowledge().context_mean.any(), "a mean that the formula does not subtract"
+    assert centre.any(), "a mean that the formula does not forget"
 
 
 @pytest.mark.parametrize(("features", "size"), [("per_arm", 40), ("quadratic", 9), ("product", 3)])

@@ -1,7 +1,7 @@
 """SupLinUCB against its formulas, written out for one trial."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -144,8 +144,34 @@ def test_arms_that_may_not_be_chosen_are_not_left() -> None:
 
 
 def test_the_learner_must_be_told_the_stage() -> None:
-    with pytest.raises(InputError, match="Tells"):
+    allowed = r"allowed: beside it a chooser that tells the stage of each choice \(Tells\)$"
+    with pytest.raises(InputError, match=r"'staged-ridge' beside the chooser 'thompson'; " + allowed):
         Agent("deaf", AGENT.denoiser, AGENT.learner, Thompson())
+    with pytest.raises(InputError, match="'clipped_optimism', which tells the probability; " + allowed):
+        replace(AGENT, chooser=RIVALS["meb"].agent.chooser)
+    with pytest.raises(InputError, match=r"which tells the stage; .* tells the probability of each choice"):
+        replace(RIVALS["meb"].agent, chooser=AGENT.chooser)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wordless(type(AGENT.chooser)):  # type: ignore[misc]
+    """It tells, and does not say what."""
+
+    tells = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hears(type(AGENT.learner)):  # type: ignore[misc]
+    """It hears, and does not say what."""
+
+    hears = True
+
+
+def test_what_is_told_has_a_word() -> None:
+    with pytest.raises(InputError, match=r"chooser\.tells: ''; allowed: a word"):
+        replace(AGENT, chooser=Wordless())
+    with pytest.raises(InputError, match=r"learner\.hears: True; allowed: a word"):
+        replace(AGENT, learner=Hears())
 
 
 def test_settings_are_checked() -> None:

@@ -38,6 +38,7 @@ class ClippedOptimism(Chooser, Tells):
 
     name = "clipped_optimism"
     note = "the largest mean and so many deviations, now and then another arm"
+    tells = "probability"
     propensity = "exact"
 
     def __post_init__(self) -> None:

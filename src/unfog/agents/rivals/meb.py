@@ -78,7 +78,7 @@ class Meb(Learner):
 
     name = "meb"
     note = "least squares less the covariance of errors"
-    hears = True
+    hears = "probability"
 
     def __post_init__(self) -> None:
         """Check the settings."""

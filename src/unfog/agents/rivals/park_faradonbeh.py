@@ -6,9 +6,10 @@
 H. Park and M. K. S. Faradonbeh, *Analysis of Thompson Sampling for Partially Observable Contextual
 Multi-Armed Bandits* (`park-faradonbeh`). It has v = 1 and any Sigma, here I. Known well. It must be told A,
 S_x and S_y, and sees y; here A = I, which is no loss: an A that can be inverted is a channel with the noise
-A^-1 S_y A^-1'. In its model contexts have mean zero and the channel has no bias. The formula is kept where
-they have: it does not subtract a mean, and knows of no bias. Its rewards are linear in x. Where features are
-not, they are expected under N(D y, (S_y^-1 + S_x^-1)^-1), which it would know: generous.
+A^-1 S_y A^-1'. In its model contexts have mean zero and the channel has no bias. A mean of zero says that
+data are centred first, so that with the told mean m of contexts xhat = m + D (y - m). It knows of no bias.
+Its rewards are linear in x. Where features are not, they are expected under N(xhat, (S_y^-1 + S_x^-1)^-1),
+which it would know: generous.
 
 H. Park and M. K. S. Faradonbeh, *Thompson Sampling in Partially Observable Contextual Bandits*
 (`park-faradonbeh-arms`). Each arm has a parameter mu_i of its own. The mean of a reward given y is
@@ -47,18 +48,19 @@ ARMS = "Park and Faradonbeh, Thompson Sampling in Partially Observable Contextua
 
 @dataclass(frozen=True, kw_only=True)
 class Centred(Denoiser):
-    """It has no settings, and remembers nothing: contexts of mean zero, no bias."""
+    """It has no settings, and remembers nothing: readings are centred on the mean of contexts, no bias."""
 
     name = "centred"
-    note = "the mean of the context, were its mean zero and there no bias"
+    note = "the mean of the context, were there no bias"
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Shrinkage:
-        """D, and what is left of the context's covariance."""
+        """The mean, D, and what is left of the context's covariance."""
         return as_told(known)
 
     def predict(self, parameters: Shrinkage, state: tuple[()], noisy: Array) -> Context:
-        """N(D y, (S_y^-1 + S_x^-1)^-1)."""
-        return Context(matvec(parameters.gain, noisy), parameters.cov)
+        """N(m + D (y - m), (S_y^-1 + S_x^-1)^-1)."""
+        centred = noisy - parameters.mean
+        return Context(parameters.mean + matvec(parameters.gain, centred), parameters.cov)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +90,10 @@ RIVALS = [
         _row(
             "park-faradonbeh",
             Centred(),
-            summary="Thompson sampling on the mean of the context, were its mean and the bias zero",
+            summary="Thompson sampling on the mean of the context, were there no bias",
             reference=CENTRED,
         ),
-        told="the covariances of contexts and of noise",
+        told="the mean and covariance of contexts, and the covariance of noise",
         sees="noisy contexts",
     ),
     _rival(

@@ -93,7 +93,7 @@ class StagedRidge(Learner):
 
     name = "staged-ridge"
     note = "ridge regression, in stages"
-    hears = True
+    hears = "stage"
     cost = 5.0
 
     def __post_init__(self) -> None:
@@ -146,6 +146,7 @@ class Stages(Tells, Chooser):
 
     name = "stages"
     note = "arms that are left stage by stage, until one is too uncertain or all are certain"
+    tells = "stage"
     propensity = "exact"
 
     def __post_init__(self) -> None:

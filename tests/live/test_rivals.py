@@ -1,0 +1,40 @@
+"""Every rival that a live problem accepts waits for rewards that come after the next decisions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.live.ground import COORDINATES, Hand, opened, problem
+from unfog.agents.rivals.rows import RIVALS
+
+READINGS = np.random.default_rng(4).normal(size=(5, 2)).tolist()
+ROWS = [
+    (name, kind)
+    for name, rival in RIVALS.items()
+    for kind in ("gaussian", "bernoulli")
+    if kind in (rival.agent.learner.rewards, rival.agent.binary and rival.agent.binary.rewards)
+    if rival.agent.privileged is None and rival.agent.tells is None
+]
+
+
+def test_few_are_left_out() -> None:
+    left_out = {*RIVALS} - {name for name, _ in ROWS}
+    told, hears = {"kk-hidden", "kk-observed", "kk-sampled", "yang-bundle"}, {"suplinucb", "meb", "meb-naive"}
+    assert left_out == told | hears
+
+
+@pytest.mark.parametrize(("name", "kind"), ROWS)
+def test_it_decides_three_times_before_the_first_reward(tmp_path: Path, name: str, kind: str) -> None:
+    with opened(tmp_path, Hand()) as store:
+        live = problem(store, agent=name, rewards=kind)
+        made = [live.decide(reading) for reading in READINGS[:3]]
+        for one in made[::-1]:
+            live.reward(one.id, 1.0)
+            if RIVALS[name].agent.sees_context:
+                live.reveal(one.id, dict(zip(COORDINATES, [1.0, -1.0], strict=True)))
+        for reading in READINGS[3:]:
+            probabilities = live.decide(reading).probabilities
+            assert sum(probabilities.values()) == pytest.approx(1.0)
+        assert store.state("p").mind.learnt == 3
+        assert store.replay(verify=True)["p"].same
