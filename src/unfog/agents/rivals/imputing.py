@@ -153,7 +153,7 @@ class Imputing(Learner, LooksBack, Keeps):
 
     def _by_now(self, state: State, features: FeatureMap, law: Law) -> Sums:
         """The sums, made anew of past rounds where the number of the round is a power of two."""
-        if not self.rebuild:
+        if not self.rebuild or state.past.rewards.shape[-1] == 0:  # none yet, where rewards are late
             return state.sums
         xp = law.mean.__array_namespace__()
         due = law.time == 2 ** xp.round(xp.log2(xp.maximum(law.time, 1.0)))
