@@ -34,23 +34,26 @@ class Law:
         known = problem.knowledge()
         truth = problem.truth(truth_draws(SEED, [trial], problem.truth_draws()))
         self.known, self.bias = known, truth.bias[0]
-        self.noise = np.linalg.inv(known.noise_cov)
-        self.cov = np.linalg.inv(np.linalg.inv(known.context_cov) + self.noise)
         self.actions: Any = None
         if problem.features == "quadratic":
             self.actions = truth.features.table[0][:, problem.dim : 2 * problem.dim]  # type: ignore[attr-defined]
         self.arms = problem.arms()
 
-    def mean(self, noisy: Array) -> Array:
-        prior = np.linalg.solve(self.known.context_cov, self.known.context_mean)
-        found: Array = self.cov @ (prior + self.noise @ (noisy - self.bias))
-        return found
+    def moments(self, noisy: Array) -> tuple[Array, Array]:
+        """From what was measured alone: what was lost is not a number."""
+        there = np.flatnonzero(~np.isnan(noisy))
+        prior, square = np.linalg.inv(self.known.context_cov), np.ix_(there, there)
+        noise = np.zeros_like(prior)
+        noise[square] = np.linalg.inv(self.known.noise_cov[square])
+        cov = np.linalg.inv(prior + noise)
+        told = np.where(np.isnan(noisy), 0.0, noisy - self.bias)
+        return cov @ (prior @ self.known.context_mean + noise @ told), cov
 
     def expected(self, noisy: Array) -> Array:
         """What is expected of every arm's features, (K, m)."""
-        mean = self.mean(noisy)
+        mean, cov = self.moments(noisy)
         if self.actions is not None:
-            squares = mean**2 + np.diag(self.cov)
+            squares = mean**2 + np.diag(cov)
             return np.stack([np.concatenate([a**2, squares, a * mean]) for a in self.actions])
         return np.stack([np.kron(np.eye(self.arms)[a], [1.0, *mean]) for a in range(self.arms)])
 
@@ -62,11 +65,12 @@ class Law:
     def drawn(self, noisy: Array, samples: int) -> list[Array]:
         """Contexts made of normals that come from a place in a row of them."""
         spread = np.sqrt(np.diag(self.known.context_cov + self.known.noise_cov))
-        place = int(PLACES * (DIGITS * (noisy / spread).sum() % 1))
+        filled = np.where(np.isnan(noisy), self.known.context_mean, noisy)
+        place = int(PLACES * (DIGITS * (filled / spread).sum() % 1))
         row = generator(0, 0, "told law").standard_normal(PLACES + samples * len(noisy))
         normals = row[place : place + samples * len(noisy)].reshape(samples, -1)
-        root, mean = np.linalg.cholesky(self.cov), self.mean(noisy)
-        return [mean + root @ z for z in normals]
+        mean, cov = self.moments(noisy)
+        return [mean + np.linalg.cholesky(cov) @ z for z in normals]
 
 
 class Plain:
@@ -82,8 +86,8 @@ class Plain:
         self.psi = np.zeros(())
 
     def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
-        sampled = self.samples > 0
-        self.psi = self.law.sampled(seen.noisy, self.samples) if sampled else self.law.expected(seen.noisy)
+        noisy = seen.noisy if seen.mask is None else np.where(seen.mask > 0, seen.noisy, np.nan)
+        self.psi = self.law.sampled(noisy, self.samples) if self.samples else self.law.expected(noisy)
         theta, inverse = np.linalg.solve(self.v, self.b), np.linalg.inv(self.v)
         beta = self.beta or self.rho * np.sqrt(np.log(np.linalg.det(self.v)) - 2 * np.log(0.05)) + 1
         bounds = [x @ theta + beta * np.sqrt(x @ inverse @ x) for x in self.psi]
@@ -110,6 +114,53 @@ HIDDEN, SEEN = np.sqrt(4 + 0.5), np.sqrt(0.5)
 def test_it_chooses_as_the_plain_loop(name: str, rho: float, settings: dict[str, Any]) -> None:
     problem = world()
     compare(Catalogue()[name], problem, lambda trial: Plain(Law(problem, trial), rho, **settings))
+
+
+@pytest.mark.parametrize(("name", "settings"), [("kk-hidden", {}), ("kk-sampled", {"samples": 10})])
+def test_what_was_lost_is_left_out_of_the_law(name: str, settings: dict[str, Any]) -> None:
+    problem = world(missing=0.3)
+    compare(Catalogue()[name], problem, lambda trial: Plain(Law(problem, trial), HIDDEN, **settings))
+
+
+def test_the_law_with_gaps_is_the_conditional_gaussian() -> None:
+    """By rows and columns of the joint covariance of context and measurement."""
+    known, bias = world().knowledge(), np.array([0.3, -0.2, 0.1])
+    told, mean, prior = ToldLaw(), known.context_mean, known.context_cov
+    noisy = np.random.default_rng(4).standard_normal((8, 3))
+    lost = (np.arange(8)[:, None] & [1, 2, 4]) > 0
+    found = told.predict(told.setup(known, Privilege(bias)), (), np.where(lost, np.nan, noisy))
+    for i, there in enumerate(~lost):
+        gain = prior[:, there] @ np.linalg.inv((prior + known.noise_cov)[np.ix_(there, there)])
+        right = mean + gain @ (noisy[i] - mean - bias)[there]
+        np.testing.assert_allclose(found.mean[i], right, atol=1e-12)
+        np.testing.assert_allclose(found.cov[i], prior - gain @ prior[there], atol=1e-12)
+
+
+@pytest.mark.parametrize("samples", [0, 5])
+def test_who_lost_nothing_is_told_the_same(samples: int) -> None:
+    noisy = np.random.default_rng(5).standard_normal((4, 3))
+    gaps = np.where(np.arange(4)[:, None] == 2, [np.nan, 1.0, 1.0], noisy)
+    whole, beside = (beliefs(samples, x)[0] for x in (noisy, gaps))
+    for one, other in zip(whole, beside, strict=True):
+        one = np.broadcast_to(one, other.shape)
+        np.testing.assert_allclose(other[[0, 1, 3]], one[[0, 1, 3]], rtol=1e-14)
+
+
+def test_one_covariance_serves_all_where_nothing_was_lost() -> None:
+    assert beliefs(5, np.zeros((4, 3)))[1].cov.shape == (3, 3)
+
+
+def test_many_draws_of_a_law_with_gaps_are_that_law() -> None:
+    """Five standard errors, as below."""
+    sampled, law = beliefs(10_000, np.array([[np.nan, 0.4, -0.3], [0.2, np.nan, np.nan]]))
+    bound = 5 * np.sqrt(np.linalg.diagonal(law.cov) / 10_000)
+    assert (np.abs(sampled.mean - law.mean) < bound).all()
+    np.testing.assert_allclose(sampled.cov, law.cov, atol=0.05)
+
+
+def test_draws_need_no_noise() -> None:
+    regret = losses(world(noise_cov=1e-13, bias_cov=1e-13, missing=0.3), "kk-sampled")
+    assert np.isfinite(regret).all()
 
 
 def test_arms_with_features_of_their_own() -> None:
@@ -224,10 +275,11 @@ def test_settings_are_checked(setting: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in RIVALS if name.startswith(("kk-", "yang-"))])
-def test_both_engines_play_it(name: str) -> None:
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_both_engines_play_it(name: str, missing: float) -> None:
     pytest.importorskip("jax")
-    played = {"rounds": 40, "trials": 3, "seed": 5, "decompose": True}
-    mine = simulate(world(), [name], **played)  # type: ignore[arg-type]
-    other = simulate(world(), [name], **played, engine="jax", draws="numpy")  # type: ignore[arg-type]
+    problem, played = world(missing=missing), {"rounds": 40, "trials": 3, "seed": 5, "decompose": True}
+    mine = simulate(problem, [name], **played)  # type: ignore[arg-type]
+    other = simulate(problem, [name], **played, engine="jax", draws="numpy")  # type: ignore[arg-type]
     for loss, values in mine.values.items():
         np.testing.assert_allclose(other.values[loss], values, atol=1e-6)

@@ -81,8 +81,9 @@ def _gain(cov: Array, lost: Any) -> Array:
     xp = cov.__array_namespace__()
     there = (~lost).astype(cov.dtype)
     both = there[..., :, None] * there[..., None, :]
-    inverse: Array = xp.linalg.pinv(both * cov, rtol=SINGULAR, hermitian=True)
-    return cov @ inverse
+    least = max(SINGULAR, 4 * float(xp.finfo(cov.dtype).eps))  # single precision sees no further
+    inverse: Array = xp.linalg.pinv(both * cov, rtol=least, hermitian=True)
+    return cov @ (both * inverse)
 
 
 def samples(known: Knowledge) -> tuple[int, int]:

@@ -84,7 +84,7 @@ class Meb(Learner):
         """Check the settings."""
         inputs.positive("ridge", self.ridge)
         inputs.not_negative("burn", self.burn)
-        inputs.positive("signal", self.signal)
+        inputs.share("signal", self.signal)
         inputs.flag("weighted", self.weighted)
         inputs.flag("zero_one", self.zero_one)
 

@@ -1,7 +1,11 @@
 """Denoise by being told the law of every context: mu_t, the distribution that it is drawn from.
 
 In our worlds that is the law of the context given its measurement and the bias, N(A, M^-1) of
-denoise/known_bias.py: the bias is a privilege here, too. Two settings come from papers that are told mu_t.
+denoise/known_bias.py: the bias is a privilege here, too. What was lost of a measurement is left out of it
+(`masked_shrinkage`). With heavy tails mu_t is still the Gaussian law, with the covariance of the noise that
+agents are told: a true law would be told how far off each measurement is, and nobody is.
+
+Two settings come from papers that are told mu_t.
 With `pairs` the true context is shown after its reward. With `samples` = l the law is known by l draws alone,
 
     psi(a) = (1 / l) sum_s phi(a, c_s),    c_1 .. c_l ~ mu_t.
@@ -12,7 +16,7 @@ for those of a Gaussian.
 
 Denoisers have no stream of random numbers. The draws come from one fixed row of normals, from a place that
 hangs on the last digits of the noisy context: as good as drawn anew in every round, others in every trial,
-and the same ones when the round is asked for again.
+and the same ones when the round is asked for again. Rounds that lost everything share their draws.
 """
 
 from dataclasses import dataclass
@@ -24,10 +28,11 @@ from unfog.agents.denoise.bias import certain
 from unfog.agents.denoise.known_bias import KnownBias
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Privileged
 from unfog.features import Context
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Bools, settled
 from unfog.maths.gaussian import square_root
 from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
+from unfog.model.shrinkage import masked_shrinkage
 
 LAW = KnownBias()
 PLACES = 2**16  # where in the row of normals a round's draws may begin
@@ -41,6 +46,8 @@ class Parameters(NamedTuple):
     """The channel, bias included, and the normals."""
 
     law: known_bias.Parameters
+    context_cov: Array  # (d, d)  Sigma_c
+    noise_cov: Array  # (d, d)  Sigma_n
     root: Array  # (d, d)  of M^-1
     normals: Array  # (PLACES + l d,)  none where the law is known as it is
 
@@ -57,6 +64,7 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
 
     name = "told_law"
     note = "is told the law of every context"
+    takes_gaps = True
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -79,14 +87,22 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
         xp, cov = law.shrinkage.cov.__array_namespace__(), law.shrinkage.cov
         number = PLACES + self.samples * cov.shape[-1] if self.samples else 0
         normals = generator(0, 0, "told law").standard_normal(number)
-        return Parameters(law, square_root(cov), xp.asarray(normals, dtype=cov.dtype))
+        drawn = square_root(cov), xp.asarray(normals, dtype=cov.dtype)
+        return Parameters(law, known.context_cov, known.noise_cov, *drawn)
 
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The bias of this round, where it drifts."""
         return parameters._replace(law=LAW.with_bias(parameters.law, bias))
 
     def predict(self, parameters: Parameters, state: tuple[()], noisy: Array) -> Context:
-        """mu_t, or what the draws say of it."""
+        """mu_t, or what the draws say of it: noisy (..., d), not a number where it was lost."""
+        xp = noisy.__array_namespace__()
+        lost = xp.isnan(noisy)
+        if not settled(~lost):  # else one gain serves all trials
+            parameters, noisy = (
+                with_gaps(parameters, lost),
+                xp.where(lost, parameters.law.shrinkage.mean, noisy),
+            )
         told = LAW.predict(parameters.law, state, noisy)
         if not self.samples:
             return told
@@ -110,3 +126,17 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
     def bias(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """As told, for certain."""
         return certain(parameters.law.bias)
+
+
+def with_gaps(parameters: Parameters, lost: Bools) -> Parameters:
+    """The law of contexts whose measurements lost these coordinates, (..., d): one gain and root a trial."""
+    xp, law, prior, noise = lost.__array_namespace__(), parameters.law, *parameters[1:3]
+    measured, gaps = (~lost).astype(prior.dtype), lost.any(-1)[..., None, None]
+    left = masked_shrinkage(law.shrinkage.mean, prior, noise, measured)
+    away = xp.eye(prior.shape[-1], dtype=prior.dtype) - left.gain
+    # As a sum of squares, and not as a difference: that has a root however small the noise is.
+    root = square_root(away @ prior @ away.mT + left.gain @ noise @ left.gain.mT)
+    # A trial that lost nothing keeps its gain and its root, whoever plays beside it.
+    gain, cov = (xp.where(gaps, one, other) for one, other in zip(left[1:], law.shrinkage[1:], strict=True))
+    law = law._replace(shrinkage=left._replace(gain=gain, cov=cov))
+    return parameters._replace(law=law, root=xp.where(gaps, root, parameters.root))
