@@ -61,6 +61,11 @@ def test_a_small_suite(capsys: Capture) -> None:
         (("--agents", "alg9"), "no agent is called 'alg9'"),
         (("--trials", "0"), "trials: 0"),
         (("--engine", "steam"), "engine: 'steam'"),
+        (("--engine", "pallas"), "engine: pallas"),
+        (("--workers", "0"), "workers: 0"),
+        (("--problems", "nowhere"), "problems: 'nowhere'"),
+        (("--problems", ","), "problems: none named"),
+        (("--tuned", "--seed", "1000"), "seed: 1000"),
     ],
 )
 def test_what_does_not_fit_is_one_line(words: tuple[str, ...], complaint: str, capsys: Capture) -> None:
@@ -75,3 +80,68 @@ def test_a_suite_is_no_spec(capsys: Capture) -> None:
     code, _, err = unfog(capsys, "reproduce", "rivals")
     assert code == 2
     assert "'rivals' is a suite of experiments" in err
+
+
+@pytest.mark.parametrize("words", [("--problems", "drift"), ("--tuned",)])
+def test_what_only_a_suite_has_is_refused_elsewhere(words: tuple[str, ...], capsys: Capture) -> None:
+    code, out, err = unfog(capsys, "run", "fig1-gaussian", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"unfog: {words[0]}: ")
+    assert err.endswith("; allowed: for `unfog run rivals` alone\n")
+    assert not Path("runs").exists()
+
+
+def test_show_and_plot_say_again_what_a_suite_found(capsys: Capture) -> None:
+    code, ran, _ = unfog(capsys, "run", "rivals", *SMALL, "--problems", "missing, drift", "--out", "kept")
+    assert code == 0
+    assert {path.name for path in Path("kept").iterdir() if path.is_dir()} == {"missing", "drift"}
+    assert unfog(capsys, "show", "kept")[:2] == (0, ran)
+    code, out, _ = unfog(capsys, "show", "kept", "--json")
+    assert (code, json.loads(out)) == (0, json.loads(Path("kept/table.json").read_text("utf-8")))
+    code, out, err = unfog(capsys, "show", "kept", "--tails")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    code, out, _ = unfog(capsys, "plot", "kept", "--out", "drawn")
+    assert (code, out.split()) == (0, [str(Path("drawn", f"kept.{kind}")) for kind in ("svg", "pdf", "png")])
+    assert all(Path(line).stat().st_size > 1000 for line in out.split())
+
+
+def test_a_setting_is_chosen_for_all_where_that_is_asked_for(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unfog.lab.rivals import tuning
+
+    monkeypatch.setitem(tuning.TRIALS, "quick", 2)
+    words = ("--problems", "drift", "--tuned", "--json")
+    code, out, _ = unfog(capsys, "run", "rivals", *SMALL, *words)
+    (one,) = json.loads(out)["outcomes"]
+    assert (code, one["problem"]) == (0, "drift")
+    assert [row["agent"] for row in one["tuned"]] == [row["agent"] for row in one["rows"]]
+    assert Path("runs/rivals-001/drift-tuning").is_dir()
+
+
+@pytest.mark.parametrize("command", ["show", "plot"])
+@pytest.mark.parametrize(
+    ("table", "words"), [(None, "is an unfinished suite: it has no table.json yet"), ("{}", "is damaged")]
+)
+def test_a_suite_without_a_table_is_one_line(
+    command: str, table: str | None, words: str, capsys: Capture
+) -> None:
+    Path("kept").mkdir()
+    Path("kept/suite.json").write_text("{}")
+    if table is not None:
+        Path("kept/table.json").write_text(table)
+    code, out, err = unfog(capsys, command, "kept")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("unfog: run: 'kept")
+    assert words in err
+    assert not Path("figures").exists()
+
+
+def test_a_setting_that_does_not_fit_leaves_a_problem_out(capsys: Capture) -> None:
+    words = ("--agents", "polinucb:before=4", "--problems", "fig1-gaussian,gaussian-correlated")
+    code, out, err = unfog(capsys, "run", "rivals", *words, *SMALL[:6])
+    why = "polinucb:before=4: before: 4; allowed: less than 3, the dimension of contexts"
+    assert code == 0
+    assert err.splitlines() == [f"gaussian-correlated is left out: {why}", "kept in runs/rivals-001"]
+    assert f"gaussian-correlated was not played: {why}" in " ".join(out.split())
+    assert not Path("runs/rivals-001/gaussian-correlated").exists()

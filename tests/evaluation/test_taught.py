@@ -91,8 +91,14 @@ def test_progress_is_told_round_by_round() -> None:
     [
         ("oracle", r"^policies: 'oracle' is told the bias; "),
         ("alg2", r"^policies: 'alg2' needs the true context of every round; "),
+        ("meb", r"^policies: 'meb' must hear how each arm was chosen; "),
     ],
 )
 def test_agents_that_cannot_be_taught_are_refused(name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         pupil(name, Scene(WORLD.log(12, 3), WORLD.channel))
+
+
+def test_a_setting_that_does_not_fit_is_named() -> None:
+    with pytest.raises(InputError, match=r"^policies\.before: 9; allowed: less than "):
+        pupil("polinucb:before=9", Scene(WORLD.log(12, 3, shown=1.0), WORLD.channel))

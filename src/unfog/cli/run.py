@@ -1,16 +1,16 @@
 """`unfog run`: one experiment into a run folder."""
 
-import json as jsonlib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from unfog.cli.show import Json, Parts, Tails, say
+from unfog.cli.evaluate_log import listed
+from unfog.cli.show import Json, Parts, Tails, refuse_columns, say, say_suite
 
 EXAMPLE = (
     "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
-    "   |   unfog run rivals --rounds 100 --trials 10"
+    "   |   unfog run rivals --rounds 100 --trials 10   |   unfog run rivals --problems drift,missing --tuned"
 )
 
 Rounds = Annotated[int | None, typer.Option(help="Rounds, instead of the spec's.")]
@@ -21,9 +21,19 @@ Precision = Annotated[str | None, typer.Option(help="float32 or float64, for a c
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
 ]
-
-
 Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
+Problems = Annotated[
+    str | None,
+    typer.Option(help="For rivals alone: some of its problems, separated by commas: fig1-gaussian,drift."),
+]
+Tuned = Annotated[
+    bool,
+    typer.Option(
+        "--tuned",
+        help="For rivals alone: once more with one setting each, ours too, chosen on other seeds. Takes many"
+        " times as long.",
+    ),
+]
 
 
 def command(
@@ -41,6 +51,8 @@ def command(
         Path | None, typer.Option(help="Run folder to make; runs/NAME-001 and up unless told.")
     ] = None,
     data: Data = None,
+    problems: Problems = None,
+    tuned: Tuned = False,
     json: Json = False,
     parts: Parts = False,
     tails: Tails = False,
@@ -52,12 +64,14 @@ def command(
     from unfog.lab.spec import SUITES, load
 
     datasets.look_in(data)
-    names = None if agents is None else [name.strip() for name in agents.split(",") if name.strip()]
-    changes = {"rounds": rounds, "trials": trials, "seed": seed, "agents": names}
+    changes: dict[str, Any] = {"rounds": rounds, "trials": trials, "seed": seed, "agents": listed(agents)}
+    changes |= {"engine": engine, "precision": precision}
     if experiment in SUITES:
-        _suite({**changes, "engine": engine, "precision": precision}, workers, out, json, parts or tails)
+        refuse_columns(parts or tails)
+        _suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json)
         return
-    spec = load(experiment, {**changes, "engine": engine, "precision": precision})
+    _refuse_of_suites(problems, tuned)
+    spec = load(experiment, changes)
     plan = planned(spec, workers)
     with bar(spec.name) as progress:
         target = keep(plan, out, progress=progress)
@@ -65,20 +79,25 @@ def command(
     say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)
 
 
-def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bool, columns: bool) -> None:
-    """All rivals on all problems, each problem a run folder of its own; the table of ratios in the end."""
-    from unfog.cli.progress import bar
+def _refuse_of_suites(problems: str | None, tuned: bool) -> None:
+    """Complain of options that no experiment by itself has."""
     from unfog.inputs import InputError
-    from unfog.lab.rivals import folder, suite
-    from unfog.lab.rivals.table import plain
+
+    allowed = "for `unfog run rivals` alone"
+    if problems is not None:
+        raise InputError("--problems", problems, allowed)
+    if tuned:
+        raise InputError("--tuned", "given", allowed)
+
+
+def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bool) -> None:
+    """Rivals on problems, each problem a run folder of its own; the table of ratios in the end."""
+    from unfog.cli.progress import bar
+    from unfog.lab.rivals import suite
     from unfog.simulate.execute.processes import cores
 
-    if columns:
-        allowed = "neither for a suite; `unfog show runs/rivals-001/fig1-gaussian --tails` has them"
-        raise InputError("--parts, --tails", "columns of one experiment", allowed)
-    asked = suite.asked(None, **told)
-    target = folder.claim(asked._asdict(), out)
-    processes = cores() if workers is None else workers
+    asked, processes = suite.asked(**told), cores() if workers is None else workers
+    target = suite.claim(asked, out, processes)
     found = suite.compare(asked, target, processes, bar, lambda line: typer.echo(line, err=True))
     typer.echo(f"kept in {target}", err=True)
-    typer.echo(jsonlib.dumps(plain(found), allow_nan=False) if json else str(found))
+    say_suite(found, json)

@@ -1,4 +1,4 @@
-"""`unfog show`: the numbers of a finished run."""
+"""`unfog show`: the numbers of a finished run, or of a finished suite of runs."""
 
 import json as jsonlib
 from pathlib import Path
@@ -9,7 +9,9 @@ import typer
 if TYPE_CHECKING:
     import xarray as xr
 
-EXAMPLE = "Example: unfog show runs/fig1-gaussian-001 --tails"
+    from unfog.lab.rivals.table import Comparison
+
+EXAMPLE = "Examples: unfog show runs/fig1-gaussian-001 --tails   |   unfog show runs/rivals-001"
 
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")]
 Parts = Annotated[
@@ -28,15 +30,20 @@ Tails = Annotated[
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="A folder made by `unfog run`.")],
+    run: Annotated[Path, typer.Argument(help="A folder made by `unfog run`, of a suite, too.")],
     json: Json = False,
     parts: Parts = False,
     tails: Tails = False,
 ) -> None:
     """Print the table of a finished run."""
     from unfog.lab import store
+    from unfog.lab.rivals import folder
     from unfog.lab.run import open_run
 
+    if folder.is_suite(run):
+        refuse_columns(parts or tails)
+        say_suite(folder.read(run), json)
+        return
     data, seconds = open_run(run), store.seconds(run)
     say(data, seconds, json, parts=parts, tails=tails)
 
@@ -49,3 +56,19 @@ def say(data: "xr.Dataset", seconds: float | None, json: bool, **columns: bool) 
         typer.echo(jsonlib.dumps(report.summary(data, seconds), allow_nan=False))
     else:
         typer.echo(report.table(data, seconds, **columns))
+
+
+def say_suite(found: "Comparison", json: bool) -> None:
+    """The ratios of a suite, for people or for programs."""
+    from unfog.lab.rivals.table import plain
+
+    typer.echo(jsonlib.dumps(plain(found), allow_nan=False) if json else str(found))
+
+
+def refuse_columns(wanted: bool) -> None:
+    """A suite has a table of its own."""
+    from unfog.inputs import InputError
+
+    if wanted:
+        allowed = "neither for a suite; `unfog show runs/rivals-001/fig1-gaussian --tails` has them"
+        raise InputError("--parts, --tails", "columns of one experiment", allowed)

@@ -115,10 +115,21 @@ def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
     known = channel.told(units, prior_mean=mean, prior_cov=cov, reward_var=np.asarray(1.0))
     if agent.awaits_context and not log.known().all():
         raise InputError(field, f"{name!r} needs the true context of every round", "agents that do not")
-    refuse_misfit(agent, known, scene.features, rewards=kind, partial=False, has_bias=False, logged=True)
-    setup, memory = rounds.begin(agent, known)
+    world = {"partial": False, "has_bias": False, "logged": True}
+    try:
+        refuse_misfit(agent, known, scene.features, rewards=kind, **world)
+        setup, memory = rounds.begin(agent, known)
+    except InputError as error:
+        raise _renamed(field, error) from None
     true = None if log.true is None or not agent.sees_context else units.inside(log.true)
     return Pupil(agent, known, setup, memory, units.read(log.noisy), true, _taught(log.reward, kind), scene)
+
+
+def _renamed(field: str, error: InputError) -> InputError:
+    """The same complaint in the caller's words; one of a setting still names the setting."""
+    if error.field != "agents":
+        return InputError.prefixed(field, error)
+    return InputError(field, error.value, error.allowed)
 
 
 def _as_read(log: Log) -> Channel:

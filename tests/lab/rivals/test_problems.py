@@ -59,6 +59,12 @@ def test_why_one_cannot_play() -> None:
     assert why_not("late", late) == ""
 
 
+def test_a_setting_that_does_not_fit_the_contexts_is_named() -> None:
+    assert why_not("polinucb:before=1", SMALL) == ""
+    assert why_not("polinucb:before=2", SMALL) == "before: 2; allowed: less than 2, the dimension of contexts"
+    assert why_not("oracle", SMALL) == ""
+
+
 def test_who_is_told_the_bias_needs_one() -> None:
     none = type("None", (GaussianProblem,), {"has_bias": False})
     assert why_not("oracle", none(dim=2, actions=4)) == "it must be told the bias, and this world has none"

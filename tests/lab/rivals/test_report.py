@@ -59,6 +59,8 @@ def test_all_is_said_in_eighty_columns(comparison: Comparison) -> None:
     assert "1000 rounds, 400 trials; unfog 274" in words
     assert "fig1-gaussian without meb: it sees" in words
     assert "drift was not played: no file" in words
+    assert "Time is the mean over the first 50 rounds" in words
+    assert "from six or seven values, the published one among them" in words
 
 
 def test_nowhere_is_said_too() -> None:

@@ -152,10 +152,24 @@ def test_data_that_are_missing_leave_their_problem_out(
     assert "fig1-movielens was not played: no file ml-100k/u.data" in " ".join(str(found).split())
 
 
+@pytest.mark.parametrize("changes", [{"engine": "pallas"}, {"workers": 0}])
+def test_what_cannot_be_played_leaves_no_folder(changes: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=next(iter(changes))):
+        run(["drift"], agents=["linucb"], out=tmp_path / "kept", **FEW, **changes)
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_who_cannot_play_is_left_out_beside_others() -> None:
+    [one] = run(["drift"], agents=["linucb", "polinucb:before=3"], **FEW).outcomes
+    assert one.left_out == {"polinucb:before=3": "before: 3; allowed: less than 3, the dimension of contexts"}
+    assert one.rows[0].agent == "linucb"
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
         ({"problems": ["nowhere"]}, "problems: 'nowhere'"),
+        ({"problems": []}, "problems: none named"),
         ({"agents": ["alg9"]}, "agents: no agent is called 'alg9'"),
         ({"agents": []}, "agents: none named"),
         ({"agents": ["unfog"]}, "'unfog' is what others are held against"),

@@ -10,12 +10,16 @@ from unfog.lab.rivals.problems import OURS
 
 
 @pytest.mark.parametrize("name", [*RIVALS, *OURS])
-def test_all_have_six_values_or_none_and_every_one_is_an_agent(name: str) -> None:
-    _, values = tuning.setting_of(name)
-    assert len(values) == 6 if values else name in RIVALS
+def test_all_have_six_or_seven_values_or_none_and_every_one_is_an_agent(name: str) -> None:
+    setting, values = tuning.setting_of(name)
+    assert bool(setting) is bool(values)
     for spelled in tuning.candidates(name):
         assert Catalogue(EVERY[name].learner.rewards)[spelled].name == spelled
-    assert len(tuning.candidates(name)) in (1, 6, 7)  # one of the values may be the published one
+    assert tuning.candidates(name)[0] == name  # as published
+    assert len(tuning.candidates(name)) in ((6, 7) if values else (1,))
+    assert (
+        name in RIVALS or len(tuning.candidates(name)) == 6
+    )  # ours has no more than any rival with a setting
 
 
 def test_a_published_value_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import xarray as xr
 from unfog.inputs import InputError
 from unfog.lab import store
 from unfog.lab.prepare import Plan
-from unfog.lab.rivals.table import Comparison, plain
+from unfog.lab.rivals.table import Comparison, from_plain, plain
 from unfog.lab.run import Progress, keep, open_run
 from unfog.version import __version__
 
@@ -69,6 +69,22 @@ def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
     if {name: value for name, value in found.items() if name != "curves"} != store.manifest(plan):
         raise InputError("out", f"{str(target)!r} holds another run", "another folder, or remove that run")
     return open_run(target)
+
+
+def is_suite(path: Path) -> bool:
+    """Whether a folder is that of a suite, finished or not."""
+    return (path / ASKED).is_file()
+
+
+def read(path: Path) -> Comparison:
+    """What a finished suite found."""
+    if not (path / TABLE).exists():
+        allowed = "a finished one; the same `unfog run rivals` goes on with it"
+        raise InputError("run", f"{str(path)!r} is an unfinished suite: it has no {TABLE} yet", allowed)
+    try:
+        return from_plain(json.loads((path / TABLE).read_bytes()))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        raise InputError("run", f"{str(path / TABLE)!r} is damaged", "a table made by `unfog run`") from None
 
 
 def finish(folder: Path, found: Comparison) -> None:

@@ -68,13 +68,18 @@ class Match:
         self.rows = Catalogue(problem.rewards.kind)
         reasons = {name: why_not(name, problem, told.engine) for name in told.agents}
         self.left_out = {name: why for name, why in reasons.items() if why}
-        agents = [name for name in told.agents if name not in self.left_out]
-        self.pairs = [(name, *pair) for name in agents for pair in place.against(self.rows[name])]
+        self.agents = [name for name in told.agents if name not in self.left_out]
+        self.pairs = [(name, *pair) for name in self.agents for pair in place.against(self.rows[name])]
         self.ours = list(dict.fromkeys([place.main, *(against for _, against, _ in self.pairs)]))
         also = [name for name in place.also if not why_not(name, problem, told.engine)]
-        mine = [name for name in (*self.ours, *also) if name not in (place.main, *agents)]
+        mine = [name for name in (*self.ours, *also) if name not in (place.main, *self.agents)]
         self.pairs += [(name, place.main, "ours") for name in mine]
-        self.everybody = list(dict.fromkeys([*self.ours, *agents, *mine]))
+        self.everybody = list(dict.fromkeys([*self.ours, *self.agents, *mine]))
+
+    @property
+    def nobody(self) -> str:
+        """Why none of the agents asked for can play."""
+        return "; ".join(f"{name}: {why}" for name, why in self.left_out.items())
 
     def outcome(self) -> Outcome:
         """All that is to be said of it."""

@@ -17,8 +17,11 @@ it too, unless it is shown true contexts besides.
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue
+from unfog.agents.parts import Privilege
 from unfog.inputs import InputError
 from unfog.lab.spec import Spec, build_problem, catalog
 from unfog.simulate import plan
@@ -150,9 +153,17 @@ def why_not(name: str, problem: Problem, engine: str = "numpy") -> str:
         return f"the engine {engine} cannot play it: {agent.interpreted}"
     try:
         plan([problem], [name], rounds=1, trials=1, seed=0)
+        _set_up(agent, problem)
     except InputError as error:
-        return str(error.value)
+        return str(error.value if error.field == "agents" else error)
     return ""
+
+
+def _set_up(agent: Agent, problem: Problem) -> None:
+    """Let the denoiser complain of settings that do not fit these contexts; a plan does not ask it."""
+    known = problem.knowledge()
+    privilege = None if agent.privileged is None else Privilege(np.zeros_like(known.context_mean))
+    agent.denoiser.setup(known, privilege)
 
 
 def build(place: Place) -> Problem:

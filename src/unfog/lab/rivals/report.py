@@ -6,7 +6,8 @@ from itertools import groupby
 
 import numpy as np
 
-from unfog.lab.rivals.problems import PLACES
+from unfog.lab.rivals import timing
+from unfog.lab.rivals.problems import PLACES, TOLD_BIAS
 from unfog.lab.rivals.table import Comparison, Outcome, Ratio, Row
 from unfog.lab.terminal import NOTHING, WIDTH, columns
 
@@ -16,6 +17,14 @@ HEAD = (
     " 1 ours is better. +: it is told more than ours. -: ours is shown true contexts, and it makes no use of"
     " them."
 )
+TUNED = (
+    "One setting each chosen on other seeds, from six or seven values, the published one among them; an agent"
+    " without such a setting stays as it is."
+)
+TIMES = (
+    f"Time is the mean over the first {timing.ROUNDS} rounds (or all, where there are fewer), of"
+    f" {timing.TRIALS} trials side by side: later rounds of an agent that goes over past rounds take longer."
+)
 EXCEPTIONS = "Where ours does not win beyond doubt against one that is told no more"
 
 
@@ -23,8 +32,7 @@ def text(found: Comparison) -> str:
     """All of it, in 80 columns."""
     parts = [textwrap.fill(HEAD, WIDTH), exceptions(found), *_tables(found, False)]
     if any(one.tuned for one in found.outcomes):
-        said = "One setting each chosen on other seeds, from the same number of values for all."
-        parts += [said, exceptions(found, tuned=True), *_tables(found, True)]
+        parts += [textwrap.fill(TUNED, WIDTH), exceptions(found, tuned=True), *_tables(found, True)]
     parts += [times(found), _left_out(found)]
     return "\n\n".join(filter(None, parts))
 
@@ -60,7 +68,7 @@ def label(row: Row) -> str:
     """What a row is called: who is held against an agent of its own footing says so."""
     if row.told == "ours":
         return f"(ours) {row.agent}"
-    return f"{row.agent} / unfog-oracle" if row.against == "unfog-oracle" else row.agent
+    return f"{row.agent} / {TOLD_BIAS}" if row.against == TOLD_BIAS else row.agent
 
 
 def cell(row: Row) -> str:
@@ -120,13 +128,12 @@ def spans(found: Comparison) -> dict[str, tuple[float, float]]:
 
 
 def times(found: Comparison) -> str:
-    """How long a round takes."""
+    """How long a round takes, and over which rounds that is a mean."""
     rows = [[f"{number(low)} to {number(high)}"] for low, high in spans(found).values()]
-    return (
-        columns("agent", list(spans(found)), ["microseconds of a trial's round, in batch"], rows)
-        if rows
-        else ""
-    )
+    if not rows:
+        return ""
+    table = columns("agent", list(spans(found)), ["microseconds of a trial's round, in batch"], rows)
+    return f"{table}\n{textwrap.fill(TIMES, WIDTH)}"
 
 
 def _left_out(found: Comparison) -> str:

@@ -10,11 +10,12 @@ from unfog.inputs import InputError, count, one_of
 from unfog.lab.rivals import folder as folders
 from unfog.lab.rivals import tuning
 from unfog.lab.rivals.match import Asked, Bars, Match, silent
-from unfog.lab.rivals.problems import OURS, PAPER, PLACES, build
+from unfog.lab.rivals.problems import OURS, PAPER, PLACES, Place, build
 from unfog.lab.rivals.table import Comparison, Outcome
 from unfog.lab.spec import checked, with_run
 from unfog.model.rewards import KINDS
-from unfog.simulate import MOST_SEED, engines
+from unfog.simulate import MOST_SEED, engines, plan
+from unfog.worlds.problem import Problem
 
 Say: TypeAlias = Callable[[str], None]
 
@@ -39,7 +40,7 @@ def rivals(
     back for a table; `unfog.lab.rivals.figure.figure` draws it.
     """
     told = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
-    where = None if out is None else folders.claim(told._asdict(), Path(out))
+    where = None if out is None else claim(told, Path(out), workers)
     return compare(told, where, workers)
 
 
@@ -54,30 +55,34 @@ def asked(
     tuned: bool = False,
 ) -> Asked:
     """What is asked for, checked."""
-    chosen = tuple(PLACES) if problems is None else tuple(problems)
-    for name in chosen:
-        one_of("problems", name, list(PLACES))
-    names = tuple(dict.fromkeys((*RIVALS, *PAPER) if agents is None else agents))
-    _refuse_agents(names)
+    names = _problems(problems), _agents(agents)
     if tuned and seed == tuning.SEED:
         raise InputError("seed", seed, "another: settings are chosen on this one")
-    told = Asked(
-        chosen,
-        names,
-        None if rounds is None else count("rounds", rounds),
-        None if trials is None else count("trials", trials),
-        0 if seed is None else count("seed", seed, 0, MOST_SEED),
-        engines.canonical(engine or "numpy"),
-        precision,
-        tuned,
-    )
-    for name in chosen:
+    sizes = _count("rounds", rounds), _count("trials", trials)
+    start = 0 if seed is None else count("seed", seed, 0, MOST_SEED)
+    told = Asked(*names, *sizes, start, engines.canonical(engine or "numpy"), precision, tuned)
+    for name in told.problems:
         checked(with_run(PLACES[name].spec(), told.run_of(PLACES[name])))
     return told
 
 
-def _refuse_agents(names: Sequence[str]) -> None:
-    """Complain of a name that no agent has, for any rewards."""
+def _count(field: str, value: int | None) -> int | None:
+    return None if value is None else count(field, value)
+
+
+def _problems(problems: Sequence[str] | None) -> tuple[str, ...]:
+    """Those named, each once; all unless told."""
+    names = tuple(PLACES if problems is None else dict.fromkeys(problems))
+    if not names:
+        raise InputError("problems", "none named", f"one or more of {', '.join(PLACES)}")
+    for name in names:
+        one_of("problems", name, list(PLACES))
+    return names
+
+
+def _agents(agents: Sequence[str] | None) -> tuple[str, ...]:
+    """Those named, each once; all rivals unless told. A name that no agent has is refused."""
+    names = tuple(dict.fromkeys((*RIVALS, *PAPER) if agents is None else agents))
     if not names:
         raise InputError("agents", "none named", f"one or more of {', '.join((*RIVALS, *PAPER))}")
     for name in names:
@@ -92,24 +97,44 @@ def _refuse_agents(names: Sequence[str]) -> None:
                 complaints.append(error)
         if len(complaints) == len(KINDS):
             raise complaints[0]
+    return names
+
+
+def claim(told: Asked, out: Path | None, workers: int, runs: Path = Path("runs")) -> Path:
+    """The folder of a suite; what cannot be played as it is asked for is refused before one is made."""
+    count("workers", workers)
+    for place in (PLACES[name] for name in told.problems):
+        problem, _ = _built(place)
+        if problem is not None:
+            engine, precision = told.engine, told.precision
+            plan([problem], [place.main], rounds=1, trials=1, seed=0, engine=engine, precision=precision)
+    return folders.claim(told._asdict(), out, runs)
+
+
+def _built(place: Place) -> tuple[Problem | None, str]:
+    """The world of a place; none where its data are missing, and what is missing."""
+    try:
+        return build(place), ""
+    except InputError as error:
+        if error.field != "data":
+            raise
+        return None, f"{error.value}; see docs/data.md"
 
 
 def compare(
     told: Asked, folder: Path | None, workers: int = 1, bars: Bars = silent, say: Say = lambda _: None
 ) -> Comparison:
-    """Play all problems in turn; one whose data are missing is left out, and that is said."""
+    """Play all problems in turn; one without data, or that nobody can play, is left out, and that is said."""
     count("workers", workers)
     outcomes, left_out = list[Outcome](), dict[str, str]()
     for place in (PLACES[name] for name in told.problems):
-        try:
-            problem = build(place)
-        except InputError as error:
-            if error.field != "data":
-                raise
-            left_out[place.name] = f"{error.value}; see docs/data.md"
-            say(f"{place.name} is left out: {left_out[place.name]}")
+        problem, why = _built(place)
+        match = None if problem is None else Match(told, place, problem, folder, workers, bars)
+        if match is not None and match.agents:
+            outcomes.append(match.outcome())
             continue
-        outcomes.append(Match(told, place, problem, folder, workers, bars).outcome())
+        left_out[place.name] = why if match is None else match.nobody
+        say(f"{place.name} is left out: {left_out[place.name]}")
     found = Comparison(tuple(outcomes), left_out)
     if folder is not None:
         folders.finish(folder, found)
