@@ -65,11 +65,6 @@ class Denoiser(Part, Protocol):
         return False
 
     @property
-    def estimates_law(self) -> bool:
-        """Whether it makes the law of readings, gaps included, out of readings alone, whatever it is told."""
-        return False
-
-    @property
     def needs_knowledge(self) -> tuple[str, ...]:
         """What it must be told of contexts beyond their moments: fields of `Knowledge` that may be None."""
         return ()
