@@ -249,13 +249,16 @@ def test_both_engines_keep_units_apart() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("part", ["coupled", "smoothing", "joint"])
-def test_learners_that_look_back_have_one_bias_to_look_back_with(part: str) -> None:
-    agent = Catalogue()[f"alg1-exact-{part}"]
-    with pytest.raises(ValueError, match=f"^{agent.name}: its learner denoises past rounds with one bias"):
+LOOKING_BACK = ["alg1-exact-coupled", "alg1-exact-smoothing", "alg1-exact-joint", "samplinucb", "clbbf"]
+
+
+@pytest.mark.parametrize("name", LOOKING_BACK)
+def test_learners_that_look_back_have_one_unit_to_look_back_on(name: str) -> None:
+    agent = Catalogue()[name]
+    with pytest.raises(ValueError, match=f"^{name}: its learner looks back on past rounds as those of one"):
         started(agent, Several(2))
     started(agent, None)
-    started(replace(agent, learner=Conjugate()), Several(2))
+    started(replace(agent, learner=Conjugate(), chooser=Thompson(), binary=None), Several(2))
 
 
 def test_units_have_other_biases() -> None:

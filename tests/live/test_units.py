@@ -96,12 +96,14 @@ def test_no_unit_is_a_unit_of_its_own(tmp_path: Path) -> None:
         assert [*store.state("walks").mind.channels] == ["", "ann", "bob"]
 
 
-def test_learners_that_look_back_have_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("agent", ["coupled", "samplinucb"])
+def test_learners_that_look_back_have_one(tmp_path: Path, agent: str) -> None:
+    """Whatever they look back with: not all of them know of a bias."""
     with unfog.live.open(tmp_path / "walks.unfog", sync="normal") as store:
-        walks = store.problem("walks", **terms(world()) | {"agent": "coupled"})
+        walks = store.problem("walks", **terms(world()) | {"agent": agent})
         walks.decide([3.0, 1.0, 0.1], unit="ann")
         before = walks.fingerprint()
-        with pytest.raises(InputError, match=r"^unit: 'bob'.*one bias"):
+        with pytest.raises(InputError, match=r"^unit: 'bob'.*looks back on past rounds as those of one$"):
             walks.decide([3.0, 1.0, 0.1], unit="bob")
         assert walks.fingerprint() == before
         walks.decide([3.0, 1.0, 0.1], unit="ann")

@@ -14,6 +14,7 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.learn import LMC, Conjugate, Revisable, Smoothing
 from unfog.agents.parts import Chooser, Denoiser, Learner, LooksBack, Privilege, Rewinds, Term, View
 from unfog.agents.rivals.clipped import ClippedOptimism
+from unfog.agents.rivals.imputation import Imputed
 from unfog.features import Context
 from unfog.features.product import Product
 from unfog.maths.arrays import Array, Ints
@@ -103,6 +104,17 @@ class Inventive(Incomplete):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Superstitious(Imputed):
+    """It goes by readings alone, and reads something into those that were lost."""
+
+    name = "superstitious"
+
+    def predict(self, parameters: Any, state: Any, noisy: Array) -> Context:
+        mean, cov = super().predict(parameters, state, noisy)
+        return Context(mean + 0.1 * state.rounds, cov)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Changeable(Exact):
     name = "changeable"
     setting: Any = None
@@ -176,6 +188,7 @@ class Bare:
         (Nameless(), "Nameless.*name"),  # type: ignore[abstract]
         (Noteless(), "(?i)Noteless.*note"),  # type: ignore[abstract]
         (Inventive(), "'inventive': takes gaps, and makes something of a context that was lost"),
+        (Superstitious(), "'superstitious': takes gaps, and learns from what was lost"),
         (Changeable(setting=[1]), "Changeable: .*unhashable"),
         (Changeable(setting=lambda: 0), "'changeable': cannot be pickled"),
         (Bare(), "Bare has no .*predict"),

@@ -106,6 +106,9 @@ class Agent:
             what = f"{learner.name!r} beside the chooser {self.chooser.name!r}{instead}"
             allowed = f"beside it a chooser that tells the {learner.hears} of each choice (Tells)"
             raise InputError(field, what, allowed)
+        if missing := self.chooser.misses(learner):
+            what = f"{self.chooser.name!r} beside the learner {learner.name!r}"
+            raise InputError(f"{self.name}.chooser", what, f"beside it {missing}")
 
     def _check_limit(self, limit: float) -> None:
         field = f"{self.name}.limit"
@@ -255,18 +258,30 @@ def check_part(agent: str, place: str, part: Any) -> None:
         raise InputError(field, f"{type(part).__name__}: {error}", allowed) from None
     if contract is Learner:
         _check_learner(field, part)
-    if isinstance(part, Tells):
-        _check_word(f"{field}.tells", getattr(part, "tells", ""))
+    if contract is Chooser:
+        _check_chooser(field, part)
 
 
 def _check_learner(field: str, learner: Learner) -> None:
     """What it is for, and what it needs."""
     one_of(f"{field}.rewards", learner.rewards, KINDS)
-    for place, needs in (("needs", learner.needs), ("needs_features", learner.needs_features)):
-        if not isinstance(needs, tuple) or not all(isinstance(ability, type) for ability in needs):
-            raise InputError(f"{field}.{place}", repr(needs), "a tuple of abilities: (Rewinds,)")
+    _check_needs(f"{field}.needs", learner.needs)
+    _check_needs(f"{field}.needs_features", learner.needs_features)
     if learner.hears != "":
         _check_word(f"{field}.hears", learner.hears)
+
+
+def _check_chooser(field: str, chooser: Chooser) -> None:
+    """What it needs, and what it tells."""
+    _check_needs(f"{field}.needs", chooser.needs)
+    if isinstance(chooser, Tells):
+        _check_word(f"{field}.tells", chooser.tells)
+
+
+def _check_needs(field: str, needs: object) -> None:
+    """Abilities, by their classes."""
+    if not isinstance(needs, tuple) or not all(isinstance(ability, type) for ability in needs):
+        raise InputError(field, repr(needs), "a tuple of abilities: (Rewinds,)")
 
 
 def _check_word(field: str, word: object) -> None:

@@ -7,7 +7,8 @@ in a round (agents/round.py). Parameters and states are (nested) tuples of array
 engine can carry them.
 
 What a part can do beyond its contract is an ability: a protocol of its own that it inherits too. Who needs
-an ability of another part names it (`needs`, `needs_features`). All of that is looked at once, when an agent
+an ability of another part names it (`needs`, `needs_features`): a learner of the denoiser, a chooser of the
+learner. All of that is looked at once, when an agent
 is put together and when it meets a problem: agents/assemble.py.
 """
 
@@ -65,11 +66,6 @@ class Denoiser(Part, Protocol):
         return False
 
     @property
-    def estimates_law(self) -> bool:
-        """Whether it makes the law of readings, gaps included, out of readings alone, whatever it is told."""
-        return False
-
-    @property
     def needs_knowledge(self) -> tuple[str, ...]:
         """What it must be told of contexts beyond their moments: fields of `Knowledge` that may be None."""
         return ()
@@ -108,8 +104,7 @@ class Learner(Part, Protocol):
 
     def misses(self, denoiser: Denoiser) -> str:
         """What it needs beside it and this denoiser is not, in words; nothing where they go together."""
-        needs = (*self.needs, Rewinds) if isinstance(self, LooksBack) else self.needs
-        return next((_first(ability) for ability in needs if not isinstance(denoiser, ability)), "")
+        return _lacking(denoiser, (*self.needs, Rewinds) if isinstance(self, LooksBack) else self.needs)
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Complain, with InputError, of a problem that it is not for."""
@@ -140,6 +135,11 @@ class Learner(Part, Protocol):
     @abstractmethod
     def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
         """The state after a reward (...,), which was paid for what the evidence is about."""
+
+
+def _lacking(part: Part, needs: tuple[type, ...]) -> str:
+    """The first of these abilities that a part has not, in words; nothing where it has all."""
+    return next((_first(ability) for ability in needs if not isinstance(part, ability)), "")
 
 
 def _first(ability: type) -> str:
@@ -178,10 +178,16 @@ class View(NamedTuple):
 class Chooser(Part, Protocol):
     """From expected features and the belief about theta to an arm that may be chosen."""
 
+    needs: ClassVar[tuple[type, ...]] = ()  # abilities that the learner beside it must have
+
     @property
     def propensity(self) -> Literal["exact", "estimated"]:
         """How `probabilities` knows what it says: exactly, or from the draws it is given."""
         return "estimated"
+
+    def misses(self, learner: Learner) -> str:
+        """What it needs beside it and this learner is not, in words; nothing where they go together."""
+        return _lacking(learner, self.needs)
 
     @abstractmethod
     def normals(self, known: Knowledge) -> int:
@@ -208,7 +214,7 @@ class Chooser(Part, Protocol):
 class Tells(Protocol):
     """A chooser that tells the learner how the arm was chosen."""
 
-    tells: ClassVar[str]  # what, in the word of a learner that `hears` it: "probability", "stage"
+    tells: ClassVar[str] = ""  # what, in the word of a learner that `hears` it: "probability", "stage"
 
     @abstractmethod
     def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
@@ -311,6 +317,15 @@ class Rewinds(Protocol):
     @abstractmethod
     def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
         """The mean of the context, were the bias zero: mu_c + B (chat - mu_c)."""
+
+
+@runtime_checkable
+class Counts(Rewinds, Protocol):
+    """A denoiser that averages readings, and counts them in its hindsight."""
+
+    @abstractmethod
+    def readings(self, parameters: Parameters, state: State, noisy: Array) -> Array:
+        """How many there were of each coordinate, this one included, (..., d): `Hindsight.number`."""
 
 
 @runtime_checkable

@@ -101,7 +101,8 @@ def begin(
     if (agent.privileged is None) != (privilege is None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
     if several is not None and agent.looks_back is not None:
-        raise ValueError(f"{agent.name}: its learner denoises past rounds with one bias, and units have many")
+        why = "its learner looks back on past rounds as those of one unit, and there are several"
+        raise ValueError(f"{agent.name}: {why}")
     xp = known.context_cov.__array_namespace__()
     parts = agent.denoiser.setup(known, privilege), agent.learner.setup(known)
     setup = Setup(*parts, known.context_mean, xp.linalg.diagonal(known.context_cov))

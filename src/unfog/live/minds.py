@@ -191,7 +191,7 @@ def _refuse(mind: Mind, unit: str, offer: Offer) -> None:
     """Complain of what an agent can make nothing of; nothing is changed."""
     who, channel = repr(mind.agent.name), mind.memory(unit).denoiser
     if mind.agent.looks_back is not None and unit != next(iter(mind.channels), unit):
-        allowed = f"one unit: the learner of {who} denoises past rounds with one bias"
+        allowed = f"one unit: the learner of {who} looks back on past rounds as those of one"
         raise InputError("unit", repr(unit), allowed)
     if mind.agent.timed is None:
         if offer.noise is not None:

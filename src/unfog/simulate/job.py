@@ -59,7 +59,8 @@ def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
     world = {"partial": partial, "has_bias": has_bias, "asked": problem.asked}
     refuse_misfit(agent, problem.knowledge(), features, rewards=kind, **world)
     if problem.several > 1 and agent.looks_back is not None:
-        why = f"the learner of {agent.name!r} denoises past rounds with one bias, and units have many"
+        whose = "looks back on past rounds as those of one unit, and there are several"
+        why = f"the learner of {agent.name!r} {whose}"
         raise InputError("agents", why, "other learners, or tell_units = false")
 
 

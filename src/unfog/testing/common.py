@@ -97,7 +97,8 @@ def _check_attributes(who: str, place: str, part: Any) -> None:
     for field in ("name", "note", *(["rewards"] if place == "learner" else [])):
         found = getattr(part, field, None)
         require(isinstance(found, str) and found, who, f"needs a {field}: a text on the class")
-    for field in ("needs", "needs_features") if place == "learner" else ():
+    needs = {"learner": ("needs", "needs_features"), "chooser": ("needs",)}
+    for field in needs.get(place, ()):
         found = getattr(part, field)
         fine = isinstance(found, tuple) and all(isinstance(ability, type) for ability in found)
         require(fine, who, f"{field} is {found!r}, not a tuple of abilities, such as (Rewinds,)")

@@ -65,7 +65,7 @@ def check_denoiser(denoiser: Denoiser) -> None:
         for one, other in zip(whole, alone, strict=True):
             fits = same(one.mean[trial], other.mean[0]) and same(_of(one, trial), _of(other, 0))
             require(fits, who, "a trial's belief depends on the trials beside it")
-    if denoiser.takes_gaps and not denoiser.estimates_law:
+    if denoiser.takes_gaps:
         _check_gaps(who, denoiser, known, noisy)
     if isinstance(denoiser, Corrects):
         _check_corrects(who, denoiser, denoiser, known, noisy, contexts)
@@ -134,6 +134,10 @@ def _check_gaps(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array) ->
     state = denoiser.start(parameters)
     blank = np.full_like(noisy[0], np.nan)
     belief = denoiser.predict(parameters, state, blank)
+    _check_belief(who, belief, blank)
+    if _ignores_what_is_told(denoiser, known, noisy):
+        _check_whole_after_gap(who, denoiser, parameters, blank, noisy)
+        return
     as_told = same(belief.mean, known.context_mean) and same(belief.cov, known.context_cov)
     require(as_told, who, "takes gaps, and makes something of a context that was lost as a whole")
     after = denoiser.update(parameters, state, blank, None)
@@ -142,6 +146,31 @@ def _check_gaps(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array) ->
         denoiser, parameters, state, after
     )
     require(not learns, who, "takes gaps, and learns from what was lost")
+
+
+def _ignores_what_is_told(denoiser: Denoiser, known: Knowledge, noisy: Array) -> bool:
+    """Whether it goes by readings alone, so that a gap cannot give it back what it was told of contexts."""
+    other = known._replace(context_mean=known.context_mean + 1, context_cov=2 * known.context_cov)
+    gap, found = np.where([True, False], np.nan, noisy), []
+    for told in (known, other):
+        parameters = _setup(denoiser, told)
+        state = denoiser.start(parameters)
+        for seen in (np.full_like(noisy[0], np.nan), *gap):
+            found.append(denoiser.predict(parameters, state, seen).mean)
+            state = denoiser.update(parameters, state, seen, None)
+    half = len(found) // 2
+    return all(same(one, two) for one, two in zip(found[:half], found[half:], strict=True))
+
+
+def _check_whole_after_gap(who: str, denoiser: Denoiser, parameters: Any, blank: Array, noisy: Array) -> None:
+    """How often readings get lost may be learnt from a gap; what a reading without gaps says may not."""
+    state = denoiser.start(parameters)
+    for seen in noisy:
+        after = denoiser.update(parameters, state, blank, None)
+        one, two = (denoiser.predict(parameters, now, seen) for now in (state, after))
+        fits = same(one.mean, two.mean) and same(one.cov, two.cov)
+        require(fits, who, "takes gaps, and learns from what was lost")
+        state = denoiser.update(parameters, state, seen, None)
 
 
 def _lets_time_pass(denoiser: Denoiser, parameters: Any, before: Any, after: Any) -> bool:

@@ -11,10 +11,13 @@ from tests.agents.rivals.plain import compare, world
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import named
 from unfog.agents.denoise import Exact
-from unfog.agents.rivals.averages import none_yet
+from unfog.agents.rivals.averages import Averages, none_yet
+from unfog.agents.rivals.optimism import Optimism
 from unfog.agents.rivals.profiles import Profiles
+from unfog.agents.rivals.ridge import Ridge
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.rivals.samplinucb import Reach
+from unfog.features import Context
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import whole
@@ -214,10 +217,26 @@ def test_both_engines_agree(name: str, problem: GaussianProblem) -> None:
 
 
 def test_parts_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(InputError, match=r"'profiles' beside the denoiser 'exact'.*\(Averages\)"):
+    with pytest.raises(InputError, match=r"'profiles' beside the denoiser 'exact'.*\(Counts\)"):
         Agent("mine", Exact(), Profiles(), Reach())
+    with pytest.raises(InputError, match=r"^mine.chooser: 'reach' beside the learner 'ridge'.*\(Reaches\)$"):
+        Agent("mine", Averages(), Ridge(), Reach())
+    Agent("mine", Averages(), Profiles(), Optimism())  # optimism about theta alone is another agent, and fine
     with pytest.raises(InputError, match="beside it a denoiser whose past rounds wait for the bias"):
         named(["samplinucb-coupled"])
     for settings in ({"length": 0.0}, {"delta": 0.0}, {"delta": 1.5}, {"ridge": -1.0}, {"chosen": 1}):
         with pytest.raises(InputError, match=next(iter(settings))):
             Profiles(**settings)
+
+
+def test_what_was_never_read_is_as_told() -> None:
+    """Coordinate by coordinate: one that was read does not stand for one that was not."""
+    told = Context(np.array([5.0, 7.0, 9.0]), np.array([[2.0, 0.5, 0.1], [0.5, 3.0, 0.4], [0.1, 0.4, 1.0]]))
+    denoiser = Averages()
+    state = denoiser.start(told)
+    believed = denoiser.predict(told, state, np.array([4.0, np.nan, np.nan]))
+    np.testing.assert_allclose(believed.mean, [4.0, 7.0, 9.0])
+    np.testing.assert_allclose(believed.cov, [[0.0, 0.0, 0.0], [0.0, 3.0, 0.4], [0.0, 0.4, 1.0]])
+    looking_back = denoiser.hindsight(told, state, np.array([4.0, np.nan, np.nan]))
+    np.testing.assert_allclose(looking_back.shrinkage.mean, believed.mean)
+    assert denoiser.readings(told, state, np.array([4.0, np.nan, np.nan])).tolist() == [1.0, 0.0, 0.0]

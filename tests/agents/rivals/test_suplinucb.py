@@ -12,6 +12,7 @@ from tests.agents.rivals.plain import compare, world
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import Thompson
+from unfog.agents.rivals.ridge import Ridge
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.rivals.suplinucb import stages
 from unfog.inputs import InputError
@@ -151,6 +152,11 @@ def test_the_learner_must_be_told_the_stage() -> None:
         replace(AGENT, chooser=RIVALS["meb"].agent.chooser)
     with pytest.raises(InputError, match=r"which tells the stage; .* tells the probability of each choice"):
         replace(RIVALS["meb"].agent, chooser=AGENT.chooser)
+
+
+def test_the_learner_must_be_in_stages() -> None:
+    with pytest.raises(InputError, match=r"chooser: 'stages' beside the learner 'ridge'.*in stages"):
+        Agent("mine", AGENT.denoiser, Ridge(), AGENT.chooser)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ rounds, for every arm. Other maps get the expectation under a Gaussian with thes
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.parts import Denoiser, Hindsight, Privilege, Rewinds
+from unfog.agents.parts import Counts, Denoiser, Hindsight, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, diagonal_matrix
 from unfog.model.knowledge import Knowledge
@@ -45,7 +45,7 @@ def none_yet(like: Array) -> Tally:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Averages(Denoiser, Rewinds):
+class Averages(Denoiser, Counts):
     """It has no settings. Its hindsight says of every round the same, whatever was read in it."""
 
     name = "averages"
@@ -61,12 +61,12 @@ class Averages(Denoiser, Rewinds):
         return none_yet(parameters.mean)
 
     def predict(self, parameters: Context, state: Tally, noisy: Array) -> Context:
-        """The moments of all readings, this one included; the law of contexts where there is none."""
+        """The moments of all readings, this one included; the law of contexts for coordinates without any."""
         xp, tally = noisy.__array_namespace__(), state.plus(noisy)
         mean, cov = tally.context()
-        some = tally.number.max(-1)[..., None] > 0
-        mean = xp.where(some, mean, parameters.mean)
-        return Context(mean, xp.where(some[..., None], cov, parameters.cov))
+        never = tally.number == 0
+        both = never[..., :, None] & never[..., None, :]
+        return Context(xp.where(never, parameters.mean, mean), xp.where(both, parameters.cov, cov))
 
     def update(self, parameters: Context, state: Tally, noisy: Array, context: None) -> Tally:
         """With one more reading."""
@@ -74,9 +74,14 @@ class Averages(Denoiser, Rewinds):
 
     def hindsight(self, parameters: Context, state: Tally, noisy: Array) -> Hindsight:
         """The moments of all readings for every round, and how many there were of each coordinate."""
-        tally, xp = state.plus(noisy), noisy.__array_namespace__()
-        found, none, nothing = tally.context(), xp.zeros_like(parameters.mean), xp.zeros_like(parameters.cov)
-        return Hindsight(Shrinkage(found.mean, nothing, found.cov), none, nothing, tally.number)
+        found, xp = self.predict(parameters, state, noisy), noisy.__array_namespace__()
+        none, nothing = xp.zeros_like(parameters.mean), xp.zeros_like(parameters.cov)
+        number = self.readings(parameters, state, noisy)
+        return Hindsight(Shrinkage(found.mean, nothing, found.cov), none, nothing, number)
+
+    def readings(self, parameters: Context, state: Tally, noisy: Array) -> Array:
+        """How many there were of each coordinate, this one included."""
+        return state.plus(noisy).number
 
     def unbiased(self, parameters: Context, noisy: Array) -> Array:
         """The reading as it is: a learner may want to average it by itself."""

@@ -101,7 +101,6 @@ class Imputed(Denoiser, Rewinds):
     name = "imputed"
     note = "estimates the law of readings, and imputes what was lost"
     takes_gaps = True
-    estimates_law = True
     cost = 0.7
 
     def __post_init__(self) -> None:

@@ -4,16 +4,17 @@ For the formulas see rivals/samplinucb.py. Plays and rewards are added up for ea
 them at every decision, with the averages of samples as they are then. A prior in blocks is kept in blocks.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from unfog import inputs
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Hindsight, Learner, LooksBack
-from unfog.agents.rivals.averages import Averages, Tally, none_yet
+from unfog.agents.parts import Counts, Hindsight, Learner, LooksBack
+from unfog.agents.rivals.averages import Tally, none_yet
 from unfog.agents.rivals.ridge import Sizes, sizes
 from unfog.features import Context, FeatureMap
 from unfog.features.own import Own
@@ -55,6 +56,15 @@ class Reaching(NamedTuple):
         return self.theta.sample(normals)
 
 
+@runtime_checkable
+class Reaches(Protocol):
+    """A learner that says how far off the profile of an arm may be: its belief is `Reaching`."""
+
+    @abstractmethod
+    def rho(self, number: Array, time: Array, dim: int) -> Array:
+        """How far a profile of `dim` numbers may be from the mean of so many samples: (..., K)."""
+
+
 class Told(NamedTuple):
     """What does not change."""
 
@@ -72,7 +82,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Profiles(Learner, LooksBack):
+class Profiles(Learner, LooksBack, Reaches):
     """Its settings: `ridge` is l, `length` L; `chosen`: samples of the arm that is played are seen alone."""
 
     ridge: float = 1.0
@@ -83,7 +93,7 @@ class Profiles(Learner, LooksBack):
 
     name = "profiles"
     note = "ridge regression on averaged features, of past plays too"
-    needs = (Averages,)
+    needs = (Counts,)
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -124,7 +134,7 @@ class Profiles(Learner, LooksBack):
         xp = volume.__array_namespace__()
         alpha = xp.sqrt(volume - 2 * log(self.delta)) + sqrt(self.ridge) * told.norm
         far = xp.linalg.vector_norm(mean.reshape(*alpha.shape, -1), axis=-1) + alpha / sqrt(self.ridge)
-        reach = self._rho(number, state.seen + 1, rows.shape[-1]) * far[..., None]
+        reach = self.rho(number, state.seen + 1, rows.shape[-1]) * far[..., None]
         reach = xp.where(number > 0, reach, UNSEEN if self.chosen else -UNSEEN)
         root = inverse.mT * alpha.reshape(*alpha.shape, *[1] * (inverse.ndim - alpha.ndim))
         theta: Any = (Blocks if parameters.zero.ndim == 2 else Gaussian)(mean, root)
@@ -150,7 +160,7 @@ class Profiles(Learner, LooksBack):
             raise ValueError("profiles are averages of readings that are counted")
         return Context(hindsight.shrinkage.mean, hindsight.shrinkage.cov), hindsight.number
 
-    def _rho(self, number: Array, time: Array, dim: int) -> Array:
+    def rho(self, number: Array, time: Array, dim: int) -> Array:
         """How far a profile may be from the mean of so many samples: (..., K)."""
         xp = number.__array_namespace__()
         bits = xp.log(2 * dim * time**2 / self.delta)[..., None]

@@ -155,6 +155,10 @@ class Stages(Tells, Chooser):
         inputs.share("delta", self.delta)
         inputs.not_negative("scale", self.scale)
 
+    def misses(self, learner: Learner) -> str:
+        """One with an ellipsoid for every stage."""
+        return "" if learner.hears == self.tells else "a learner in stages (StagedRidge)"
+
     def normals(self, known: Knowledge) -> int:
         """None."""
         return 0
