@@ -92,6 +92,7 @@ class Agent:
                 raise InputError(f"{self.name}.binary", repr(self.binary), "a learner for rewards of 0 or 1")
         for learner in (self.learner, self.binary or self.learner):
             self._check_beside(learner)
+        self._check_chooser()
         if self.limit is not None:
             self._check_limit(self.limit)
 
@@ -103,6 +104,16 @@ class Agent:
         if learner.hears and not isinstance(self.chooser, Tells):
             what = f"{learner.name!r} beside the chooser {self.chooser.name!r}"
             raise InputError(field, what, "beside it a chooser that tells how it chose (Tells)")
+
+    def _check_chooser(self) -> None:
+        """The learner for rewards of 0 or 1 is looked at once it is the learner, with settings of its own."""
+        learner, chooser = self.learner, self.chooser
+        if missing := chooser.misses(learner):
+            what = f"{chooser.name!r} beside the learner {learner.name!r}"
+            raise InputError(f"{self.name}.chooser", what, f"beside it {missing}")
+        if learner.own_belief and not any(isinstance(learner, kind) for kind in chooser.needs_learner):
+            what = f"{learner.name!r} beside the chooser {chooser.name!r}"
+            raise InputError(f"{self.name}.learner", what, "beside it the chooser that its belief is for")
 
     def _check_limit(self, limit: float) -> None:
         field = f"{self.name}.limit"
@@ -252,14 +263,20 @@ def check_part(agent: str, place: str, part: Any) -> None:
         raise InputError(field, f"{type(part).__name__}: {error}", allowed) from None
     if contract is Learner:
         _check_learner(field, part)
+    if contract is Chooser:
+        _check_kinds(f"{field}.needs_learner", part.needs_learner, "a tuple of kinds of learner")
 
 
 def _check_learner(field: str, learner: Learner) -> None:
     """What it is for, and what it needs."""
     one_of(f"{field}.rewards", learner.rewards, KINDS)
     for place, needs in (("needs", learner.needs), ("needs_features", learner.needs_features)):
-        if not isinstance(needs, tuple) or not all(isinstance(ability, type) for ability in needs):
-            raise InputError(f"{field}.{place}", repr(needs), "a tuple of abilities: (Rewinds,)")
+        _check_kinds(f"{field}.{place}", needs, "a tuple of abilities: (Rewinds,)")
+
+
+def _check_kinds(field: str, needs: object, allowed: str) -> None:
+    if not isinstance(needs, tuple) or not all(isinstance(kind, type) for kind in needs):
+        raise InputError(field, repr(needs), allowed)
 
 
 def _frozen(part: Any) -> bool:

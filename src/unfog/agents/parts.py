@@ -7,8 +7,9 @@ in a round (agents/round.py). Parameters and states are (nested) tuples of array
 engine can carry them.
 
 What a part can do beyond its contract is an ability: a protocol of its own that it inherits too. Who needs
-an ability of another part names it (`needs`, `needs_features`). All of that is looked at once, when an agent
-is put together and when it meets a problem: agents/assemble.py.
+an ability of another part names it (`needs`, `needs_features`), and so does a chooser that goes with one kind
+of learner (`needs_learner`). All of that is looked at once, when an agent is put together and when it meets a
+problem: agents/assemble.py.
 """
 
 from abc import abstractmethod
@@ -99,6 +100,9 @@ class Learner(Part, Protocol):
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
     needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
     dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
+    own_belief: ClassVar[bool] = (
+        False  # whether its belief is for choosers alone whose `needs_learner` has it
+    )
     hears: ClassVar[bool] = False  # whether it must hear how the arm was chosen: from a chooser that `Tells`
 
     @property
@@ -143,7 +147,9 @@ class Learner(Part, Protocol):
 
 
 def _first(ability: type) -> str:
-    """The first sentence on an ability, and its name."""
+    """The first sentence on an ability, and its name; a part by its name alone."""
+    if Learner in ability.__mro__:
+        return f"the learner {vars(ability)['name']!r}"
     text = (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
     return f"{text[0].lower()}{text[1:]} ({ability.__name__})"
 
@@ -177,6 +183,12 @@ class View(NamedTuple):
 @runtime_checkable
 class Chooser(Part, Protocol):
     """From expected features and the belief about theta to an arm that may be chosen."""
+
+    needs_learner: ClassVar[tuple[type, ...]] = ()  # kinds of learner: the one beside it must be of each
+
+    def misses(self, learner: Learner) -> str:
+        """What it needs beside it and this learner is not, in words; nothing where they go together."""
+        return next((_first(kind) for kind in self.needs_learner if not isinstance(learner, kind)), "")
 
     @property
     def propensity(self) -> Literal["exact", "estimated"]:

@@ -28,7 +28,7 @@ from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import View
 from unfog.agents.rivals.averages import Averages
 from unfog.agents.rivals.optimism import Optimism
-from unfog.agents.rivals.profiles import UNSEEN, Profiles, Reaching
+from unfog.agents.rivals.profiles import UNSEEN, Profiles
 from unfog.agents.rivals.rival import Rival
 from unfog.maths.arrays import Array
 
@@ -41,12 +41,11 @@ class Reach(Optimism):
 
     name = "reach"
     note = "the largest bound over theta and the profile"
+    needs_learner = (Profiles,)
 
     def bounds(self, view: View) -> Array:
         """The upper bound of the score of every arm that may be chosen: (..., K)."""
-        belief: Any = view.belief
-        if not isinstance(belief, Reaching):
-            return super().bounds(view)
+        belief: Any = view.belief  # `Reaching`
         mean, variance = moments(view)
         xp, reach = mean.__array_namespace__(), belief.reach
         value = mean + self.alpha * (xp.sqrt(variance) + reach)

@@ -94,6 +94,7 @@ class StagedRidge(Learner):
     name = "staged-ridge"
     note = "ridge regression, in stages"
     hears = True
+    own_belief = True  # and what it hears is a stage
     cost = 5.0
 
     def __post_init__(self) -> None:
@@ -147,12 +148,19 @@ class Stages(Tells, Chooser):
     name = "stages"
     note = "arms that are left stage by stage, until one is too uncertain or all are certain"
     propensity = "exact"
+    needs_learner = (StagedRidge,)
 
     def __post_init__(self) -> None:
         """Check the settings."""
         inputs.count("horizon", self.horizon)
         inputs.share("delta", self.delta)
         inputs.not_negative("scale", self.scale)
+
+    def misses(self, learner: Learner) -> str:
+        """Stages in which the learner learns: as many, so the same horizon."""
+        if isinstance(learner, StagedRidge) and learner.horizon != self.horizon:
+            return f"a learner with the same horizon, {self.horizon}, and not {learner.horizon}"
+        return super().misses(learner)
 
     def normals(self, known: Knowledge) -> int:
         """None."""
