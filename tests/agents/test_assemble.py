@@ -150,9 +150,47 @@ def test_settings_must_be_hashable() -> None:
 
 def test_what_lacks_a_method_is_told_which() -> None:
     told = refused(chooser=Short())
-    lacks = "choose_with_probabilities, interpreted, misses, needs, probabilities"
+    lacks = "choose_with_probabilities, interpreted, misses, needs_learner, probabilities"
     assert told.startswith(f"mine.chooser: Short has no {lacks}; allowed: an instance of a frozen")
     assert "inherits Chooser of agents/parts.py" in told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picky(Ucb):
+    """For one kind of learner."""
+
+    name = "picky"
+    needs_learner = (Hetero,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odd(Hetero):
+    """With a belief that is no Gaussian."""
+
+    name = "odd"
+    own_belief = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Untold(Ucb):
+    """Says not of what kind."""
+
+    needs_learner = "hetero"  # type: ignore[assignment]
+
+
+def test_a_chooser_for_one_learner_is_refused_beside_others() -> None:
+    told = "mine.chooser: 'picky' beside the learner 'conjugate'; allowed: beside it the learner 'hetero'"
+    assert refused(chooser=Picky(), learner=Conjugate()) == told
+    assert mine(chooser=Picky()).chooser == Picky()
+    assert refused(chooser=Untold()).startswith("mine.chooser.needs_learner: 'hetero'; allowed: a tuple")
+
+
+def test_a_belief_for_one_chooser_is_refused_beside_others() -> None:
+    told = (
+        "mine.learner: 'odd' beside the chooser 'ucb'; allowed: beside it the chooser that its belief is for"
+    )
+    assert refused(learner=Odd()) == told
+    assert mine(chooser=Picky(), learner=Odd()).learner == Odd()
 
 
 @pytest.mark.parametrize("wrong", [None, "pg", 3], ids=repr)

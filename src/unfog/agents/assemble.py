@@ -92,6 +92,7 @@ class Agent:
                 raise InputError(f"{self.name}.binary", repr(self.binary), "a learner for rewards of 0 or 1")
         for learner in (self.learner, self.binary or self.learner):
             self._check_beside(learner)
+        self._check_chooser()
         if self.limit is not None:
             self._check_limit(self.limit)
 
@@ -106,9 +107,16 @@ class Agent:
             what = f"{learner.name!r} beside the chooser {self.chooser.name!r}{instead}"
             allowed = f"beside it a chooser that tells the {learner.hears} of each choice (Tells)"
             raise InputError(field, what, allowed)
-        if missing := self.chooser.misses(learner):
-            what = f"{self.chooser.name!r} beside the learner {learner.name!r}"
+
+    def _check_chooser(self) -> None:
+        """The learner for rewards of 0 or 1 is looked at once it is the learner, with settings of its own."""
+        learner, chooser = self.learner, self.chooser
+        if missing := chooser.misses(learner):
+            what = f"{chooser.name!r} beside the learner {learner.name!r}"
             raise InputError(f"{self.name}.chooser", what, f"beside it {missing}")
+        if learner.own_belief and not any(isinstance(learner, kind) for kind in chooser.needs_learner):
+            what = f"{learner.name!r} beside the chooser {chooser.name!r}"
+            raise InputError(f"{self.name}.learner", what, "beside it the chooser that its belief is for")
 
     def _check_limit(self, limit: float) -> None:
         field = f"{self.name}.limit"
@@ -265,23 +273,22 @@ def check_part(agent: str, place: str, part: Any) -> None:
 def _check_learner(field: str, learner: Learner) -> None:
     """What it is for, and what it needs."""
     one_of(f"{field}.rewards", learner.rewards, KINDS)
-    _check_needs(f"{field}.needs", learner.needs)
-    _check_needs(f"{field}.needs_features", learner.needs_features)
+    for place, needs in (("needs", learner.needs), ("needs_features", learner.needs_features)):
+        _check_kinds(f"{field}.{place}", needs, "a tuple of abilities: (Rewinds,)")
     if learner.hears != "":
         _check_word(f"{field}.hears", learner.hears)
 
 
 def _check_chooser(field: str, chooser: Chooser) -> None:
     """What it needs, and what it tells."""
-    _check_needs(f"{field}.needs", chooser.needs)
+    _check_kinds(f"{field}.needs_learner", chooser.needs_learner, "a tuple of kinds of learner")
     if isinstance(chooser, Tells):
         _check_word(f"{field}.tells", chooser.tells)
 
 
-def _check_needs(field: str, needs: object) -> None:
-    """Abilities, by their classes."""
-    if not isinstance(needs, tuple) or not all(isinstance(ability, type) for ability in needs):
-        raise InputError(field, repr(needs), "a tuple of abilities: (Rewinds,)")
+def _check_kinds(field: str, needs: object, allowed: str) -> None:
+    if not isinstance(needs, tuple) or not all(isinstance(kind, type) for kind in needs):
+        raise InputError(field, repr(needs), allowed)
 
 
 def _check_word(field: str, word: object) -> None:

@@ -28,7 +28,7 @@ from unfog.agents.denoise import (
     UnknownNoise,
 )
 from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled, Sites
-from unfog.agents.names import CHOOSERS, LEARNERS, spelled_out
+from unfog.agents.names import CHOOSERS, LEARNERS, row_of, spelled_out
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import REFERENCE, InputError, imported
 from unfog.model.knowledge import BEYOND
@@ -163,6 +163,14 @@ def _imported(name: str) -> Agent:
     return replace(found, name=name)
 
 
+def _unknown(name: str, kind: str) -> str:
+    """Why there is no such agent: a row may have no learner for rewards of this kind."""
+    row = EVERY.get(row_of(name))
+    if row is None or _learns(row, kind):
+        return f"no agent is called {name!r}"
+    return f"{name!r} learns from {row.learner.rewards} rewards, and these are {kind}"
+
+
 def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = None) -> list[Agent]:
     """The rows with these names, in this order; unknown and repeated names are refused."""
     rows, chosen, found = rows or Catalogue(), list(names), list[Agent]()
@@ -174,7 +182,7 @@ def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = 
         try:
             agent = rows[name]
         except KeyError:
-            raise InputError(field, f"no agent is called {name!r}", rows.allowed()) from None
+            raise InputError(field, _unknown(name, rows.kind), rows.allowed()) from None
         except InputError as error:
             raise InputError.prefixed(field, error) from None
         for other in found:

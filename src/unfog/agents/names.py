@@ -41,6 +41,11 @@ def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") ->
     return replace(row, **{"name": name, "summary": summary, "label": "", **found})
 
 
+def row_of(name: str) -> str:
+    """The name of the row that a name begins with."""
+    return _CUT.split(name)[0].partition(":")[0]
+
+
 def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """Each part with its place in an agent; a part twice, or for other rewards, is not known."""
     places = set()
@@ -85,8 +90,11 @@ def settings_of(part: str) -> list[str]:
 
 
 def _defaults(part: Any) -> dict[str, Any]:
-    """The settings that a name may change, and what they are unless told."""
-    return {field.name: field.default for field in fields(part)}
+    """The settings that a name may change, and what they are unless told: of a part, or of its class."""
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(part)}
+    own = defaults if isinstance(part, type) else vars(part)
+    # A row may have written 2 for a number that is 2.5 to others.
+    return {name: type(default)(own[name]) for name, default in defaults.items()}
 
 
 def _written(defaults: Mapping[str, Any]) -> list[str]:

@@ -7,9 +7,9 @@ in a round (agents/round.py). Parameters and states are (nested) tuples of array
 engine can carry them.
 
 What a part can do beyond its contract is an ability: a protocol of its own that it inherits too. Who needs
-an ability of another part names it (`needs`, `needs_features`): a learner of the denoiser, a chooser of the
-learner. All of that is looked at once, when an agent
-is put together and when it meets a problem: agents/assemble.py.
+an ability of another part names it (`needs`, `needs_features`), and so does a chooser that goes with one kind
+of learner (`needs_learner`). All of that is looked at once, when an agent is put together and when it meets a
+problem: agents/assemble.py.
 """
 
 from abc import abstractmethod
@@ -95,6 +95,7 @@ class Learner(Part, Protocol):
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
     needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
     dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
+    own_belief: ClassVar[bool] = False  # whether it is for choosers alone whose `needs_learner` has it
     hears: ClassVar[str] = ""  # what it must be told of each choice, in a word: by a chooser that `Tells` it
 
     @property
@@ -143,7 +144,9 @@ def _lacking(part: Part, needs: tuple[type, ...]) -> str:
 
 
 def _first(ability: type) -> str:
-    """The first sentence on an ability, and its name."""
+    """The first sentence on an ability, and its name; a part by its name alone."""
+    if Learner in ability.__mro__:
+        return f"the learner {vars(ability)['name']!r}"
     text = (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
     return f"{text[0].lower()}{text[1:]} ({ability.__name__})"
 
@@ -178,16 +181,16 @@ class View(NamedTuple):
 class Chooser(Part, Protocol):
     """From expected features and the belief about theta to an arm that may be chosen."""
 
-    needs: ClassVar[tuple[type, ...]] = ()  # abilities that the learner beside it must have
+    needs_learner: ClassVar[tuple[type, ...]] = ()  # kinds of learner: the one beside it must be of each
+
+    def misses(self, learner: Learner) -> str:
+        """What it needs beside it and this learner is not, in words; nothing where they go together."""
+        return _lacking(learner, self.needs_learner)
 
     @property
     def propensity(self) -> Literal["exact", "estimated"]:
         """How `probabilities` knows what it says: exactly, or from the draws it is given."""
         return "estimated"
-
-    def misses(self, learner: Learner) -> str:
-        """What it needs beside it and this learner is not, in words; nothing where they go together."""
-        return _lacking(learner, self.needs)
 
     @abstractmethod
     def normals(self, known: Knowledge) -> int:

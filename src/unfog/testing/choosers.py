@@ -5,7 +5,17 @@ from typing import Any
 import numpy as np
 
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Chooser, Learner, LooksBack, Tells, View
+from unfog.agents.parts import (
+    Chooser,
+    Denoiser,
+    Learner,
+    LooksBack,
+    Privilege,
+    Privileged,
+    Rewinds,
+    Tells,
+    View,
+)
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
@@ -29,17 +39,17 @@ SIGMAS = 5.0  # a right chooser fails once in some hundred thousand times, and t
 MASKS = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 1, 1, 1]], bool)  # one for each trial
 
 
-def check_chooser(chooser: Chooser, learner: Learner | None = None) -> None:
+def check_chooser(chooser: Chooser, learner: Learner | None = None, denoiser: Denoiser | None = None) -> None:
     """Raise ContractError, by the name of the chooser and of the rule, where it breaks one.
 
     Beliefs are Gaussians unless there is a learner, whose beliefs it is to be shown: some choosers go with
-    one kind of learner alone.
+    one kind of learner alone. The belief of a learner that looks back comes with the denoiser beside it.
     """
     who = check_value("chooser", chooser)
     width = chooser.normals(problem().knowledge())
     draws = normals("choices", DRAWS if width else FEW, TRIALS, width)
     for arms in (None, np.ones((TRIALS, 5), bool), MASKS):
-        view = _view(arms, learner)
+        view = _view(arms, learner, denoiser)
         taken = np.stack([writes_nothing(who, chooser.choose, view, one) for one in draws])
         require(taken.shape == draws.shape[:-1], who, f"chooses arms of shape {taken.shape[1:]}")
         require(taken.dtype.kind in "iu", who, "chooses what is no whole number")
@@ -48,11 +58,12 @@ def check_chooser(chooser: Chooser, learner: Learner | None = None) -> None:
         if isinstance(chooser, Tells):
             _check_tells(who, chooser, view, taken[0], draws[0])
             _check_told_probability(who, chooser, chooser, view, draws)
-    whole = [chooser.choose(_view(arms, learner), draws[0]) for arms in (None, np.ones((TRIALS, 5), bool))]
+    views = [_view(arms, learner, denoiser) for arms in (None, np.ones((TRIALS, 5), bool))]
+    whole = [chooser.choose(view, draws[0]) for view in views]
     require((whole[0] == whole[1]).all(), who, "chooses otherwise where all arms are named as available")
 
 
-def _view(arms: Any, learner: Learner | None = None) -> View:
+def _view(arms: Any, learner: Learner | None = None, denoiser: Denoiser | None = None) -> View:
     """Beliefs in which no arm is the best for certain."""
     world = problem("gaussian" if learner is None else learner.rewards)
     known, features = world.knowledge(), truth(world).features
@@ -63,9 +74,24 @@ def _view(arms: Any, learner: Learner | None = None) -> View:
     view = View(
         context, features.design(context), belief, np.asarray(4), arms, features=features, reach=reach
     )
-    if learner is None or isinstance(learner, LooksBack):  # whose belief comes with a denoiser's
+    if learner is None:
         return view
+    if LooksBack in type(learner).__mro__:
+        return _looked_back(learner, denoiser, known, view)
     return view._replace(belief=_learnt(learner, known, view))
+
+
+def _looked_back(learner: Any, denoiser: Any, known: Knowledge, view: View) -> View:
+    """What it believes before any reward; without a denoiser, as if there were no learner."""
+    if Rewinds not in type(denoiser).__mro__:
+        return view
+    told = Privilege(np.zeros(2)) if isinstance(denoiser, Privileged) else None
+    parameters, noisy = denoiser.setup(known, told), view.context.mean
+    hindsight = denoiser.hindsight(parameters, denoiser.start(parameters), noisy)
+    state = learner.start(known, None)
+    belief, context = learner.look_back(learner.setup(known), state, view.features, hindsight, noisy)
+    assert view.features is not None
+    return view._replace(context=context, design=view.features.design(context), belief=belief)
 
 
 def _learnt(learner: Learner, known: Knowledge, view: View) -> Belief:

@@ -207,6 +207,20 @@ def test_the_law_of_readings_is_found_and_used() -> None:
     np.testing.assert_allclose(found, right, atol=0.1)
 
 
+@pytest.mark.parametrize("number", [5, 300], ids=["each by itself", "from a table"])
+def test_single_precision_imputes_as_double_does(number: int) -> None:
+    jnp = pytest.importorskip("jax.numpy")
+    rng = np.random.default_rng(6)
+    cov, mean = spd(rng, 4), rng.normal(size=4)
+    readings = rng.multivariate_normal(mean, cov, size=number)
+    readings[rng.random((number, 4)) < 0.4] = np.nan
+    law = Law(np.ones(()), np.asarray(0.6), mean, cov)
+    single = Law(*(jnp.asarray(x, dtype=jnp.float32) for x in law))
+    found = single.imputed(jnp.asarray(readings, dtype=jnp.float32))
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, law.imputed(readings), atol=1e-4)
+
+
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match="imputes"):
         Agent("odd", RIVALS["linucb"].agent.denoiser, Imputing(), Lifting())

@@ -7,7 +7,7 @@ import pytest
 
 import unfog
 from unfog import testing
-from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.names import CHOOSERS, LEARNERS
 from unfog.agents.rivals.rival import Rival
 from unfog.agents.rivals.rows import MODULES, RIVALS
@@ -95,8 +95,24 @@ def test_its_parts_keep_their_contracts(name: str) -> None:
     for kind in kinds(RIVALS[name]):
         learner = agent.for_rewards(kind).learner
         testing.check_learner(learner, agent.denoiser, agent.chooser)
-    if agent.looks_back is None:  # else what it is shown hangs on a denoiser's hindsight
-        testing.check_chooser(agent.chooser, agent.learner)
+    testing.check_chooser(agent.chooser, agent.learner, agent.denoiser)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("suplinucb-conjugate", r"chooser: 'stages' beside .* 'conjugate'.* the learner 'staged-ridge'"),
+        ("suplinucb-thompson", r"learner: 'staged-ridge' beside the chooser 'thompson'"),
+        ("linrel-conjugate", r"chooser: 'two-widths' beside .* 'conjugate'.* the learner 'spectral'"),
+        ("linrel-thompson", r"learner: 'spectral' beside the chooser 'thompson'"),
+        ("linrel-ucb", r"learner: 'spectral' beside the chooser 'ucb'"),
+        ("samplinucb-conjugate", r"chooser: 'reach' beside .* 'conjugate'.* the learner 'profiles'"),
+        ("clbbf-conjugate", r"chooser: 'lifting' beside .* 'conjugate'.* the learner 'imputing'"),
+    ],
+)
+def test_parts_made_for_each_other_are_not_parted(name: str, told: str) -> None:
+    with pytest.raises(InputError, match=rf"^agents\.{name}\.{told}"):
+        named([name])
 
 
 @every

@@ -59,11 +59,13 @@ class Law:
 
     def sampled(self, noisy: Array, samples: int) -> Array:
         """The features of every arm averaged over draws, (K, m)."""
+        if np.isnan(noisy).all():
+            return self.expected(noisy)
         draws = self.drawn(noisy, samples)
         return np.stack([np.mean([phi(a, c) for c in draws], axis=0) for a in self.actions])
 
     def drawn(self, noisy: Array, samples: int) -> list[Array]:
-        """Contexts made of normals that come from a place in a row of them."""
+        """Contexts made of normals that come from a place in a row of them; where there is one."""
         spread = np.sqrt(np.diag(self.known.context_cov + self.known.noise_cov))
         filled = np.where(np.isnan(noisy), self.known.context_mean, noisy)
         place = int(PLACES * (DIGITS * (filled / spread).sum() % 1))

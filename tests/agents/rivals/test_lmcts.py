@@ -114,6 +114,17 @@ def test_it_does_not_run_off_however_long_features_are(size: float, rng: np.rand
     assert np.abs(found).max() < 3
 
 
+def test_short_features_do_not_make_its_steps_longer(rng: np.random.Generator) -> None:
+    """The first step's length is divided by one where sum |x|^2 is less."""
+    rows, rewards, theta = rng.normal(0, 0.1, (4, 3)), rng.normal(size=4), rng.normal(size=3)
+    assert np.sum(rows**2) < 0.5
+    learner = Langevin(temperature=0.0, rate=0.2)
+    state = remembered(learner, random_knowledge(1, dim=2, size=3), rows, rewards)
+    found = learner.step((), state._replace(theta=theta), np.zeros(3)).theta
+    slope = 2 * (rows @ theta - rewards) @ rows + 2 * theta
+    np.testing.assert_allclose(found, theta - 0.2 * slope, rtol=1e-12)
+
+
 def test_bad_settings_are_refused() -> None:
     for setting in ({"steps": 0}, {"rate": 0.0}, {"temperature": -1.0}, {"hold": 0}, {"horizon": 0}):
         with pytest.raises(InputError, match=next(iter(setting))):

@@ -67,8 +67,11 @@ def test_five_sweeps_from_the_last_draw_are_the_posterior(rng: np.random.Generat
 
 
 def test_gaussian_rewards_are_left_to_the_closed_form() -> None:
-    with pytest.raises(InputError, match="no agent is called 'pgts'"):
-        simulate(world(), ["pgts"], rounds=3, trials=2)
+    for name in ("pgts", "pgts:steps=3"):
+        with pytest.raises(
+            InputError, match=f"'{name}' learns from bernoulli rewards, and these are gaussian"
+        ):
+            simulate(world(), [name], rounds=3, trials=2)
 
 
 @pytest.mark.slow

@@ -1,10 +1,12 @@
 """Russo and Van Roy's Thompson sampling against its formulas, written out for one trial."""
 
 import numpy as np
+import pytest
 
 from tests.agents.rivals.plain import compare, world
-from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.rivals.rows import RIVALS
+from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Emission
 
@@ -51,3 +53,8 @@ def test_it_is_the_naive_row_and_with_rewards_of_zero_or_one_pgts_is_its_exact_s
     assert AGENT.same_as(AGENTS["naive"])
     rows = Catalogue("bernoulli")
     assert rows["pgts"].same_as(rows["naive-pg"])
+
+
+def test_rewards_of_zero_or_one_are_left_to_others() -> None:
+    with pytest.raises(InputError, match="'rvr-ts' learns from gaussian rewards, and these are bernoulli"):
+        named(["rvr-ts"], rows=Catalogue("bernoulli"))

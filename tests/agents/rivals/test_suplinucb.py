@@ -11,10 +11,11 @@ import pytest
 from tests.agents.rivals.plain import compare, world
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.choose import Thompson
 from unfog.agents.rivals.ridge import Ridge
 from unfog.agents.rivals.rows import RIVALS
-from unfog.agents.rivals.suplinucb import stages
+from unfog.agents.rivals.suplinucb import StagedRidge, Stages, stages
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.player import Player
@@ -185,3 +186,12 @@ def test_settings_are_checked() -> None:
     for wrong in ({"delta": 0.0}, {"scale": -1.0}, {"horizon": 0}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             replace(AGENT.chooser, **wrong)
+
+
+def test_stages_are_those_of_one_horizon() -> None:
+    with pytest.raises(InputError, match=r"'stages' .* the same horizon, 1000, and not 20"):
+        Agent("odd", AGENT.denoiser, StagedRidge(horizon=20), Stages(horizon=1000))
+    found: Any = named(["suplinucb:horizon=20"])[0]
+    assert found.learner.horizon == found.chooser.horizon == 20
+    coins: Any = named(["suplinucb:horizon=20"], rows=Catalogue("bernoulli"))[0]
+    assert coins.learner.horizon == coins.chooser.horizon == 20

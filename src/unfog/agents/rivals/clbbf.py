@@ -30,7 +30,7 @@ from unfog.agents.assemble import Agent
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import View
 from unfog.agents.rivals.imputation import Imputed
-from unfog.agents.rivals.imputing import Imputing, Raised
+from unfog.agents.rivals.imputing import Imputing
 from unfog.agents.rivals.optimism import Optimism
 from unfog.agents.rivals.rival import Rival
 from unfog.maths.arrays import Array, matvec
@@ -47,12 +47,11 @@ class Lifting(Optimism):
 
     name = "lifting"
     note = "the largest mean and so many deviations, with an intercept"
+    needs_learner = (Imputing,)
 
     def bounds(self, view: View) -> Array:
         """With |root'x + lift|^2 = |root'x|^2 + 2 x'(root lift) + |lift|^2."""
-        belief: Any = view.belief
-        if not isinstance(belief, Raised):  # without an intercept
-            return super().bounds(view)
+        belief: Any = view.belief  # `Raised`
         mean, variance = moments(view)
         xp = mean.__array_namespace__()
         shared = view.design.scores(matvec(belief.root, belief.lift))

@@ -7,8 +7,9 @@ Contextual Bandits and Reinforcement Learning*; with a Langevin chain E. Anand a
 Thompson Sampling for Contextual Bandits: a Markov Chain Monte Carlo Showdown*, whose code has these defaults:
 lambda = 0.5, b = 1000, l = 0.01, 25 steps, eta_t = 0.1 / t and 1 / beta = 0.001 m ln T in all rounds. With
 lambda = 0 it is LMC-TS with these settings (rivals/lmcts.py, whose remarks on the length of features hold
-here). Two things differ from that code: the first theta has a spread of 1 / sqrt(3 m) and not of one, and as
-many steps as there were rounds are taken in the first 25.
+here). Three things differ from that code: the first theta has a spread of 1 / sqrt(3 m) and not of one, as
+many steps as there were rounds are taken in the first 25, and theirs have length 0.1 / (n + 1) after n
+rewards, where ours have 0.1 / n.
 
 Every step looks at all arms of all past rounds: m numbers for each of K arms are kept a round, K m n in all,
 and a round costs 25 K m n multiplications. That is hundreds of times LMC-TS for Gaussian rewards, which keeps

@@ -56,6 +56,7 @@ class Spectral(Learner):
     name = "spectral"
     note = "least squares along directions that were seen often enough"
     cost = 5.0
+    own_belief = True  # its root is no covariance's
 
     def __post_init__(self) -> None:
         """Check the setting."""
@@ -104,6 +105,7 @@ class TwoWidths(Largest):
 
     name = "two-widths"
     note = "the largest mean and two widths, of what was seen often and of the rest"
+    needs_learner = (Spectral,)
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -13,8 +13,9 @@ is as in the authors' code, and sure, with four remarks.
   steps, 1 / beta_t = (eta_t / eta_0)^cooling / beta with cooling 1. Their paper has cooling 0.
 - Their steps get shorter every 20 rounds only (`hold`), every round where arms are always the same. Here
   every round does: a first step that is held runs off where features are long.
-- Features have length one there. Here t is sum |x|^2, the same where they have; the chain then walks as it
-  would with features divided by their root mean square, and cannot run off.
+- Features have length one there. Here t is sum |x|^2, the same where they have, and one at least: so the
+  chain cannot run off. With cooling 0 and l = 0 it then walks as it would with features divided by their root
+  mean square; else the noise or the ridge weighs otherwise.
 - 1 / beta = 1e-7 m ln T is theirs for Gaussian rewards and arms that change, 1e-3 for rewards of 0 or 1 and
   for arms that are always the same. exp(-beta U) is the posterior with 1 / beta = 2 sigma^2 for Gaussian
   rewards, with 1 for the others: both are far colder.

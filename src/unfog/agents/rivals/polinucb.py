@@ -11,9 +11,9 @@ a w of its own, n its rounds (the map `per_arm`; sections 6.2 and 6.3 have one w
 which are the other maps here). The paper has 2 for S, since it takes |theta_a| and |beta_a| to be at most 1:
 here S is how long theta is, as its prior has it. No bound L_u is told: the longest row so far stands for it.
 C_0 of e_t (rivals/regressed.py) is "some universal constant", and delta is not said: 1 and 0.05 are ours
-(low). So is how the maximum is found (rivals/joint_optimism.py), and that `alpha` scales both radii: with those
-of the theorem, alpha = 1, it loses to LinUCB at its home, with a tenth of them the order of its paper's curves
-holds there. So the row has a tenth.
+(low). So is how the maximum is found (rivals/joint_optimism.py), and that `alpha` scales both radii: with
+those of the theorem, alpha = 1, it loses to LinUCB at its home, with a tenth of them the order of its paper's
+curves holds there. So the row has a tenth.
 
 Here x is the noisy context and z the true one, which it is shown after each reward. It learns theta from true
 features alone, since rewards hang on them: with x beside them it would learn more numbers than there are.

@@ -41,11 +41,11 @@ class Reach(Optimism):
 
     name = "reach"
     note = "the largest bound over theta and the profile"
-    needs = (Reaches,)
+    needs_learner = (Reaches,)
 
     def bounds(self, view: View) -> Array:
         """The upper bound of the score of every arm that may be chosen: (..., K)."""
-        belief: Any = view.belief
+        belief: Any = view.belief  # `Reaching`
         mean, variance = moments(view)
         xp, reach = mean.__array_namespace__(), belief.reach
         value = mean + self.alpha * (xp.sqrt(variance) + reach)

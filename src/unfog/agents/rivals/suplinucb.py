@@ -94,6 +94,7 @@ class StagedRidge(Learner):
     name = "staged-ridge"
     note = "ridge regression, in stages"
     hears = "stage"
+    own_belief = True
     cost = 5.0
 
     def __post_init__(self) -> None:
@@ -148,6 +149,7 @@ class Stages(Tells, Chooser):
     note = "arms that are left stage by stage, until one is too uncertain or all are certain"
     tells = "stage"
     propensity = "exact"
+    needs_learner = (StagedRidge,)
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -156,8 +158,10 @@ class Stages(Tells, Chooser):
         inputs.not_negative("scale", self.scale)
 
     def misses(self, learner: Learner) -> str:
-        """One with an ellipsoid for every stage."""
-        return "" if learner.hears == self.tells else "a learner in stages (StagedRidge)"
+        """Stages in which the learner learns: as many, so the same horizon."""
+        if isinstance(learner, StagedRidge) and learner.horizon != self.horizon:
+            return f"a learner with the same horizon, {self.horizon}, and not {learner.horizon}"
+        return super().misses(learner)
 
     def normals(self, known: Knowledge) -> int:
         """None."""

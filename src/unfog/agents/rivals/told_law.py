@@ -3,10 +3,10 @@
 In our worlds that is the law of the context given its measurement and the bias, N(A, M^-1) of
 denoise/known_bias.py: the bias is a privilege here, too. What was lost of a measurement is left out of it
 (`masked_shrinkage`). With heavy tails mu_t is still the Gaussian law, with the covariance of the noise that
-agents are told: a true law would be told how far off each measurement is, and nobody is.
+agents are told, and not the law that the context was drawn from.
 
-Two settings come from papers that are told mu_t.
-With `pairs` the true context is shown after its reward. With `samples` = l the law is known by l draws alone,
+Two settings come from papers that are told mu_t. With `pairs` the true context is shown after its reward.
+With `samples` = l the law is known by l draws alone,
 
     psi(a) = (1 / l) sum_s phi(a, c_s),    c_1 .. c_l ~ mu_t.
 
@@ -16,11 +16,12 @@ for those of a Gaussian.
 
 Denoisers have no stream of random numbers. The draws come from one fixed row of normals, from a place that
 hangs on the last digits of the noisy context: as good as drawn anew in every round, others in every trial,
-and the same ones when the round is asked for again. Rounds that lost everything share their draws.
+and the same ones when the round is asked for again. A round that lost everything has no digits, and is told
+the law as it is.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unfog import inputs
 from unfog.agents.denoise import known_bias
@@ -28,7 +29,7 @@ from unfog.agents.denoise.bias import certain
 from unfog.agents.denoise.known_bias import KnownBias
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Privileged
 from unfog.features import Context
-from unfog.maths.arrays import Array, Bools, settled
+from unfog.maths.arrays import Array, settled
 from unfog.maths.gaussian import square_root
 from unfog.maths.streams import generator
 from unfog.model.knowledge import Knowledge
@@ -109,7 +110,9 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
         draws = self.draws(parameters, noisy) @ parameters.root.mT
         mean = draws.mean(-2)
         away = draws - mean[..., None, :]
-        return Context(told.mean + mean, away.mT @ away / self.samples)
+        blank = lost.all(-1)[..., None]
+        cov = xp.where(blank[..., None], told.cov, away.mT @ away / self.samples)
+        return Context(told.mean + xp.where(blank, 0.0, mean), cov)
 
     def draws(self, parameters: Parameters, noisy: Array) -> Array:
         """A round's standard normals: (..., l, d)."""
@@ -128,7 +131,7 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
         return certain(parameters.law.bias)
 
 
-def with_gaps(parameters: Parameters, lost: Bools) -> Parameters:
+def with_gaps(parameters: Parameters, lost: Any) -> Parameters:
     """The law of contexts whose measurements lost these coordinates, (..., d): one gain and root a trial."""
     xp, law, prior, noise = lost.__array_namespace__(), parameters.law, *parameters[1:3]
     measured, gaps = (~lost).astype(prior.dtype), lost.any(-1)[..., None, None]
