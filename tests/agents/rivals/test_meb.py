@@ -379,3 +379,9 @@ def test_it_refuses_maps_without_moments_under_a_negative_covariance() -> None:
 def test_a_floor_keeps_every_arm_within_reach(floor: float) -> None:
     with pytest.raises(InputError, match="floor"):
         replace(RIVALS["meb"].agent.chooser, floor=floor)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0, 1.5])
+def test_its_guard_is_a_share(signal: float) -> None:
+    with pytest.raises(InputError, match="signal"):
+        Meb(signal=signal)
