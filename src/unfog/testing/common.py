@@ -97,7 +97,7 @@ def _check_attributes(who: str, place: str, part: Any) -> None:
     for field in ("name", "note", *(["rewards"] if place == "learner" else [])):
         found = getattr(part, field, None)
         require(isinstance(found, str) and found, who, f"needs a {field}: a text on the class")
-    needs = {"learner": ("needs", "needs_features"), "chooser": ("needs",)}
+    needs = {"learner": ("needs", "needs_features"), "chooser": ("needs_learner",)}
     for field in needs.get(place, ()):
         found = getattr(part, field)
         fine = isinstance(found, tuple) and all(isinstance(ability, type) for ability in found)

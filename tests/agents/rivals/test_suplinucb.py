@@ -156,7 +156,7 @@ def test_the_learner_must_be_told_the_stage() -> None:
 
 
 def test_the_learner_must_be_in_stages() -> None:
-    with pytest.raises(InputError, match=r"chooser: 'stages' beside the learner 'ridge'.*in stages"):
+    with pytest.raises(InputError, match=r"chooser: 'stages' beside the learner 'ridge'.*'staged-ridge'"):
         Agent("mine", AGENT.denoiser, Ridge(), AGENT.chooser)
 
 
