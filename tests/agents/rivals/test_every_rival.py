@@ -106,7 +106,7 @@ def test_its_parts_keep_their_contracts(name: str) -> None:
         ("linrel-conjugate", r"chooser: 'two-widths' beside .* 'conjugate'.* the learner 'spectral'"),
         ("linrel-thompson", r"learner: 'spectral' beside the chooser 'thompson'"),
         ("linrel-ucb", r"learner: 'spectral' beside the chooser 'ucb'"),
-        ("samplinucb-conjugate", r"chooser: 'reach' beside .* 'conjugate'.* the learner 'profiles'"),
+        ("samplinucb-conjugate", r"chooser: 'reach' beside .* 'conjugate'.* how far off the profile"),
         ("clbbf-conjugate", r"chooser: 'lifting' beside .* 'conjugate'.* the learner 'imputing'"),
     ],
 )
