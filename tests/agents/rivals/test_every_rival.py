@@ -128,7 +128,12 @@ def test_it_plays_every_map_and_a_trial_by_itself(name: str, features: str) -> N
 @pytest.mark.slow
 @every
 @pytest.mark.parametrize(
-    ("features", "kind"), [("quadratic", "gaussian"), ("per_arm", "bernoulli"), ("own", "gaussian")]
+    ("features", "kind"),
+    [
+        ("quadratic", "gaussian"),
+        ("per_arm", "bernoulli"),
+        pytest.param("own", "gaussian", marks=pytest.mark.soak),
+    ],
 )
 def test_engines_agree(name: str, features: str, kind: str) -> None:
     pytest.importorskip("jax")
