@@ -147,7 +147,9 @@ def test_bad_fields_are_refused_by_name(fields: dict[str, Any], why: str) -> Non
 
 def test_who_cannot_tell_units_apart_says_so() -> None:
     world = problem(units=2)
-    with pytest.raises(InputError, match=r"^agents: the learner of 'alg1-exact-joint' denoises past rounds"):
+    with pytest.raises(
+        InputError, match=r"^agents: the learner of 'alg1-exact-joint' looks back on past rounds"
+    ):
         simulate(world, ["alg1-exact-joint"], rounds=3, trials=2)
     with pytest.raises(InputError, match=r"^engine: jax knows one unit, not 2; allowed: numpy"):
         simulate(world, ["alg1"], rounds=3, trials=2, engine="jax")

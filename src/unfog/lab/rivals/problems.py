@@ -149,13 +149,11 @@ def why_not(name: str, problem: Problem, engine: str = "numpy") -> str:
         return "it must be told the bias, and this world has none"
     if agent.awaits_context and problem.partial:
         return "it awaits every true context, and not all are shown"
-    if agent.interpreted and engine not in ("numpy", "auto"):
-        return f"the engine {engine} cannot play it: {agent.interpreted}"
     try:
-        plan([problem], [name], rounds=1, trials=1, seed=0)
+        plan([problem], [name], rounds=1, trials=1, seed=0, engine=engine)
         _set_up(agent, problem)
     except InputError as error:
-        return str(error.value if error.field == "agents" else error)
+        return str(error.value if error.field in ("agents", "engine") else error)
     return ""
 
 
