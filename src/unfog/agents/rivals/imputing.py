@@ -14,7 +14,8 @@ import numpy as np
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.history import put
-from unfog.agents.parts import Denoiser, Keeps, Learner, LooksBack
+from unfog.agents.parts import Denoiser, Keeps, LooksBack
+from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.imputation import Imputed, Law, context_of, samples
 from unfog.features import Context, FeatureMap
 from unfog.features.own import Own
@@ -72,7 +73,7 @@ class Raised(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Imputing(Learner, LooksBack, Keeps):
+class Imputing(EitherKind, LooksBack, Keeps):
     """Its settings: `horizon` is T; with `rebuild` past rounds are imputed anew, else G = 0.
 
     `zero_one` where rewards are 0 or 1, which it takes for any numbers.
@@ -80,7 +81,6 @@ class Imputing(Learner, LooksBack, Keeps):
 
     horizon: int = 1000
     rebuild: bool = True
-    zero_one: bool = False
 
     name = "imputing"
     note = "ridge regression with an intercept, past rounds imputed anew"
@@ -89,14 +89,9 @@ class Imputing(Learner, LooksBack, Keeps):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        super().__post_init__()
         inputs.count("horizon", self.horizon, 2)
         inputs.flag("rebuild", self.rebuild)
-        inputs.flag("zero_one", self.zero_one)
-
-    @property
-    def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
-        return "bernoulli" if self.zero_one else "gaussian"
 
     def misses(self, denoiser: Denoiser) -> str:
         """One that estimates the law of readings."""

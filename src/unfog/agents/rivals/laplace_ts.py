@@ -23,7 +23,7 @@ from unfog.agents.assemble import Agent
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Learner
+from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array, diagonal_matrix
@@ -38,26 +38,20 @@ LEAST = 1e-12  # curvature of the loss, where a reward is all but certain
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sequential(Learner):
+class Sequential(EitherKind):
     """Its settings: `alpha` scales draws, `full` keeps all of Q; `zero_one` where rewards are 0 or 1."""
 
     alpha: float = 1.0
     full: bool = False
-    zero_one: bool = False
 
     name = "laplacets"
     note = "a Gaussian moved to each new mode"
 
     def __post_init__(self) -> None:
         """Check every setting."""
+        super().__post_init__()
         inputs.not_negative("alpha", self.alpha)
         inputs.flag("full", self.full)
-        inputs.flag("zero_one", self.zero_one)
-
-    @property
-    def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
-        return "bernoulli" if self.zero_one else "gaussian"
 
     def setup(self, known: Knowledge) -> Array:
         """The variance of a Gaussian reward; of others nothing."""

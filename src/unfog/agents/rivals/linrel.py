@@ -26,7 +26,8 @@ from unfog.agents.choose.largest import Largest
 from unfog.agents.choose.ucb import moments
 from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Learner, View
+from unfog.agents.parts import View
+from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
@@ -44,28 +45,17 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spectral(Learner):
+class Spectral(EitherKind):
     """Its setting: `zero_one` where rewards are 0 or 1, which it takes for any numbers.
 
     The root of its belief is [U_k diag(1 / sqrt(l)), U_v], with zeros for the columns that are left out: the
     first half of its columns gives |a| and the second |v|.
     """
 
-    zero_one: bool = False
-
     name = "spectral"
     note = "least squares along directions that were seen often enough"
     cost = 5.0
     own_belief = True  # its root is no covariance's
-
-    def __post_init__(self) -> None:
-        """Check the setting."""
-        inputs.flag("zero_one", self.zero_one)
-
-    @property
-    def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
-        return "bernoulli" if self.zero_one else "gaussian"
 
     def setup(self, known: Knowledge) -> Array:
         """The prior's covariance, which tells whether it has blocks."""

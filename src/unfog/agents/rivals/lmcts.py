@@ -40,7 +40,8 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.learn import history
 from unfog.agents.learn.history import History, logits
 from unfog.agents.learn.refit import MOST_STEPS
-from unfog.agents.parts import Chain, Learner
+from unfog.agents.parts import Chain
+from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian, certain
@@ -70,7 +71,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Langevin(Learner, Chain):
+class Langevin(EitherKind, Chain):
     """Its settings: `rate` is eta_0, `ridge` l, `horizon` T; `zero_one` where rewards are 0 or 1."""
 
     temperature: float = 1e-7
@@ -80,7 +81,6 @@ class Langevin(Learner, Chain):
     cooling: float = 1.0
     hold: int = 1
     horizon: int = 1000
-    zero_one: bool = False
 
     name = "lmcts"
     note = "Langevin Monte Carlo with a schedule"
@@ -88,6 +88,7 @@ class Langevin(Learner, Chain):
 
     def __post_init__(self) -> None:
         """Check every setting."""
+        super().__post_init__()
         inputs.not_negative("temperature", self.temperature)
         inputs.count("steps", self.steps, most=MOST_STEPS)
         inputs.positive("rate", self.rate)
@@ -95,12 +96,6 @@ class Langevin(Learner, Chain):
         inputs.not_negative("cooling", self.cooling)
         inputs.count("hold", self.hold)
         inputs.count("horizon", self.horizon)
-        inputs.flag("zero_one", self.zero_one)
-
-    @property
-    def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
-        return "bernoulli" if self.zero_one else "gaussian"
 
     def normals(self, known: Knowledge, seen: int) -> int:
         """One for each coordinate of theta."""

@@ -47,6 +47,7 @@ from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Learner
 from unfog.agents.rivals.clipped import ClippedOptimism, ClippedThompson
+from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.ridge import Ridge, Sizes
 from unfog.agents.rivals.ridge import State as Ellipsoid
 from unfog.agents.rivals.rival import Rival
@@ -70,14 +71,13 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Meb(Learner):
+class Meb(EitherKind):
     """Its settings: l, the burn-in, whether rounds are weighted, the guard; `zero_one` is that of Ridge."""
 
     ridge: float = 1.0
     burn: int = 100
     weighted: bool = True
     signal: float = 0.05
-    zero_one: bool = False
 
     name = "meb"
     note = "least squares less the covariance of errors"
@@ -85,16 +85,11 @@ class Meb(Learner):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        super().__post_init__()
         inputs.positive("ridge", self.ridge)
         inputs.not_negative("burn", self.burn)
         inputs.share("signal", self.signal)
         inputs.flag("weighted", self.weighted)
-        inputs.flag("zero_one", self.zero_one)
-
-    @property
-    def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
-        return "bernoulli" if self.zero_one else "gaussian"
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """A map whose moments are computed from points has none under a negative covariance."""

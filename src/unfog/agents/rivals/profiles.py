@@ -13,8 +13,9 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Counts, Hindsight, Learner, LooksBack
+from unfog.agents.parts import Counts, Hindsight, LooksBack
 from unfog.agents.rivals.averages import Tally, none_yet
+from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.ridge import Sizes, sizes
 from unfog.features import Context, FeatureMap
 from unfog.features.own import Own
@@ -82,14 +83,13 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Profiles(Learner, LooksBack, Reaches):
+class Profiles(EitherKind, LooksBack, Reaches):
     """Its settings: `ridge` is l, `length` L; `chosen`: samples of the arm that is played are seen alone."""
 
     ridge: float = 1.0
     delta: float = 0.05
     length: float = 1.0
     chosen: bool = False
-    zero_one: bool = False
 
     name = "profiles"
     note = "ridge regression on averaged features, of past plays too"
@@ -97,16 +97,11 @@ class Profiles(Learner, LooksBack, Reaches):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        super().__post_init__()
         inputs.positive("ridge", self.ridge)
         inputs.share("delta", self.delta)
         inputs.positive("length", self.length)
         inputs.flag("chosen", self.chosen)
-        inputs.flag("zero_one", self.zero_one)
-
-    @property
-    def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
-        return "bernoulli" if self.zero_one else "gaussian"
 
     def setup(self, known: Knowledge) -> Told:
         """R and S."""

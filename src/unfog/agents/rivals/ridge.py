@@ -17,7 +17,7 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Learner
+from unfog.agents.rivals.either import EitherKind
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief, whole
@@ -43,24 +43,18 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ridge(Learner):
+class Ridge(EitherKind):
     """Its settings: `ridge` is l; `zero_one` where rewards are 0 or 1, which it takes for any numbers."""
 
     ridge: float = 1.0
-    zero_one: bool = False
 
     name = "ridge"
     note = "ridge regression"
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        super().__post_init__()
         inputs.positive("ridge", self.ridge)
-        inputs.flag("zero_one", self.zero_one)
-
-    @property
-    def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
-        return "bernoulli" if self.zero_one else "gaussian"
 
     def setup(self, known: Knowledge) -> Sizes:
         """What papers ask to be told."""

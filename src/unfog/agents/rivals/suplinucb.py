@@ -30,6 +30,7 @@ from unfog.agents.choose.largest import best, for_all
 from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Chooser, Learner, Tells, View
+from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array, Ints
@@ -85,11 +86,10 @@ class Staged(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StagedRidge(Learner):
+class StagedRidge(EitherKind):
     """Its settings: `horizon` is T; `zero_one` where rewards are 0 or 1, which it takes for any numbers."""
 
     horizon: int = 1000
-    zero_one: bool = False
 
     name = "staged-ridge"
     note = "ridge regression, in stages"
@@ -99,13 +99,8 @@ class StagedRidge(Learner):
 
     def __post_init__(self) -> None:
         """Check the settings."""
+        super().__post_init__()
         inputs.count("horizon", self.horizon)
-        inputs.flag("zero_one", self.zero_one)
-
-    @property
-    def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
-        return "bernoulli" if self.zero_one else "gaussian"
 
     def setup(self, known: Knowledge) -> tuple[()]:
         """Nothing."""
