@@ -86,14 +86,13 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
     finished: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(prepare(small()), tmp_path / "whole")
-    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 3))
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (3, 3))
     with monkeypatch.context() as trouble:
         interrupt_after(finished, trouble)
         with pytest.raises(OSError, match="No space"):
             keep(prepare(small()), tmp_path / "broken")
     assert not (tmp_path / "broken").exists()
-    assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
-    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 5))  # cut otherwise than before
+    assert len(list((tmp_path / "broken.partial").glob("block-*"))) == finished
     played: list[int] = []
     engine = numpy_engine.Numpy.run
 
@@ -120,12 +119,12 @@ def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
     deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("killed.partial/batch-*.npz"))) < 2 and time.monotonic() < deadline:
+    while len(list(tmp_path.glob("killed.partial/block-*"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "killed").exists()
-    assert len(list(tmp_path.glob("killed.partial/batch-*.npz"))) >= 2
+    assert len(list(tmp_path.glob("killed.partial/block-*"))) >= 2
     spec = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 40}))
     keep(spec, tmp_path / "killed")
     keep(spec, tmp_path / "whole")
@@ -143,12 +142,12 @@ def test_workers_do_not_change_a_byte(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_damaged_batch_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(prepare(small()), tmp_path / "whole")
-    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 3))
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (3, 3))
     with monkeypatch.context() as trouble:
         interrupt_after(3, trouble)
         with pytest.raises(OSError, match="No space"):
             keep(prepare(small()), tmp_path / "hurt")
-    victim = tmp_path / "hurt.partial/batch-0-3-6.npz"
+    victim = tmp_path / "hurt.partial/block-0-3-0-6"
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
@@ -158,8 +157,9 @@ def test_a_damaged_batch_is_run_again(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_stray_file_among_the_batches_is_left_alone(tmp_path: Path) -> None:
     with store.claimed(prepare(small()), tmp_path / "run", tmp_path) as partial:
-        (partial.folder / "batch-0-foo-bar.npz").write_bytes(b"?")
-        assert partial.finished(0) == []
+        (partial.folder / "stray").write_bytes(b"?")
+        assert list(partial.blocks(prepare(small()).work.jobs)) == []
+        assert (partial.folder / "stray").exists()
 
 
 def test_an_edited_spec_is_refused(tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ def test_batches_hold_every_trial_once(trials: int, workers: int, chunk: int | N
     [parts] = made(trials=trials, workers=workers, chunk=chunk).batches
     assert [trial for part in parts for trial in part] == list(range(trials))
     assert chunk is None or max(map(len, parts)) <= chunk
+    assert made(trials=trials, workers=1, chunk=chunk).batches == (parts,)  # workers change no piece
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,9 @@ from unfog.inputs import InputError, count, offering
 from unfog.lab import store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run
-from unfog.simulate import MOST_SEED, Curves, gather
+from unfog.simulate import MOST_SEED, Curves, Gathering
+from unfog.simulate.job import Tick
+from unfog.simulate.tasks import Piece
 from unfog.version import __version__
 from unfog.worlds.problem import Problem
 
@@ -105,7 +107,8 @@ def play(plan: Plan, progress: Progress = quiet, partial: store.Partial | None =
         done += rounds
         progress(done, total)
 
-    curves = [_one_setting(plan, index, tick, partial) for index in range(len(plan.labels))]
+    gathered = _gathered(plan, tick, partial)
+    curves = [gathered.curves(index) for index in range(len(plan.labels))]
     parts = [_dataset(one, label) for one, label in zip(curves, plan.labels, strict=True)]
     data = xr.concat(parts, "agent") if len(parts) > 1 else parts[0]
     data.attrs = {
@@ -117,37 +120,20 @@ def play(plan: Plan, progress: Progress = quiet, partial: store.Partial | None =
     return data.assign_attrs(note=plan.note) if plan.note else data
 
 
-def _one_setting(
-    plan: Plan, index: int, tick: Callable[[int], None], partial: store.Partial | None
-) -> Curves:
-    found = {} if partial is None else _resume(plan, index, partial, tick)
-    pending = [piece for batch in plan.work.batches[index] for piece in _without(batch, found)]
-    for trials, curves in plan.work.results(index, pending, tick):
+def _gathered(plan: Plan, tick: Tick, partial: store.Partial | None) -> Gathering:
+    """All pieces, played now or found where an interrupted run left them."""
+    work, found = plan.work, set[Piece]()
+    gathered = Gathering(work)
+    for piece, part in () if partial is None else partial.blocks(work.jobs):
+        gathered.add(piece, part)
+        found.add(piece)
+        tick(work.work_of(piece))
+    for task, parts in work.results([piece for piece in work.pieces if piece not in found], tick):
         if partial is not None:
-            partial.save(index, trials, curves)
-        found[trials] = curves
-    return gather(plan.work, index, found)
-
-
-def _resume(plan: Plan, index: int, partial: store.Partial, tick: Callable[[int], None]) -> dict[range, Any]:
-    """What an interrupted run left; the batches may have been cut otherwise."""
-    found: dict[range, Any] = {}
-    for trials in partial.finished(index):
-        curves = partial.load(index, trials)
-        if curves is not None:
-            found[trials] = curves
-            tick(len(trials) * len(plan.work.jobs[index].agents) * plan.work.jobs[index].rounds)
-    return found
-
-
-def _without(batch: range, found: Iterable[range]) -> list[range]:
-    """What of a batch of trials is still to be done."""
-    pieces, start = [], batch.start
-    for have in sorted(found, key=lambda trials: trials.start):
-        if have.stop > start and have.start < batch.stop:
-            pieces.append(range(start, have.start))
-            start = have.stop
-    return [piece for piece in [*pieces, range(start, batch.stop)] if len(piece)]
+            partial.save(task, parts)
+        for piece, part in zip(task, parts, strict=True):
+            gathered.add(piece, part)
+    return gathered
 
 
 def _dataset(curves: Curves, suffix: str) -> xr.Dataset:

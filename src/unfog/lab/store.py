@@ -5,8 +5,8 @@
     NAME/curves.nc     cumulative losses as netCDF 3 (dims agent, trial, round), for xarray
     NAME/timing.json   seconds it took; the one file that differs between equal runs
 
-While it runs the folder is NAME.partial, with one file for each finished batch of trials; the last step is a
-rename. A run that was interrupted goes on from its batches if spec and code are still the same.
+While it runs the folder is NAME.partial, with one file for each finished task; the last step is a
+rename. A run that was interrupted goes on from them if spec and code are still the same.
 """
 
 import hashlib
@@ -15,23 +15,21 @@ import json
 import math
 import os
 import platform
-import re
 import shutil
 import sys
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module, metadata, resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unfog.agents.assemble import PLACES
 from unfog.inputs import REFERENCE, InputError
+from unfog.lab import blocks
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import KINDS, to_toml
-from unfog.maths.arrays import Array
+from unfog.simulate.job import Job, Part
+from unfog.simulate.tasks import Piece, Task
 from unfog.version import __version__
 from unfog.worlds.composed import Composed
 
@@ -126,7 +124,7 @@ class Partial:
     """A run in progress."""
 
     def __init__(self, target: Path, plan: Plan) -> None:
-        """Open NAME.partial, keeping the batches in it if they belong to this very run."""
+        """Open NAME.partial, keeping the blocks in it if they belong to this very run."""
         self.target, self.spec = target, plan.spec
         self.folder = target.parent / f"{target.name}.partial"
         self.identity = manifest(plan)
@@ -171,39 +169,25 @@ class Partial:
                 )
             yield
 
-    def _chunk(self, setting: int, trials: range) -> Path:
-        return self.folder / f"batch-{setting}-{trials.start}-{trials.stop}.npz"
+    def save(self, task: Task, parts: Sequence[Part]) -> None:
+        """Keep what came of a task."""
+        first, last = task[0], task[-1]
+        name = f"block-{first.setting}-{first.trials.start}-{last.setting}-{last.trials.stop}"
+        write_atomically(self.folder / name, blocks.packed(task, parts))
 
-    def finished(self, setting: int) -> list[range]:
-        """The batches of trials already there."""
-        names = [
-            re.fullmatch(rf"batch-{setting}-(\d+)-(\d+)\.npz", path.name) for path in self.folder.iterdir()
-        ]
-        found = [range(int(name[1]), int(name[2])) for name in names if name]
-        return sorted(found, key=lambda trials: trials.start)
-
-    def save(self, setting: int, trials: range, curves: dict[str, Array]) -> None:
-        """Keep one batch."""
-        path = self._chunk(setting, trials)
-        temporary = path.with_suffix(".tmp")
-        with open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **curves)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-
-    def load(self, setting: int, trials: range) -> dict[str, Array] | None:
-        """One batch, or nothing if its file is damaged: it is then run again."""
-        path = self._chunk(setting, trials)
-        try:
-            with np.load(path, allow_pickle=False) as saved:
-                return {name: saved[name] for name in saved.files}
-        except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-            path.unlink(missing_ok=True)
-            return None
+    def blocks(self, jobs: Sequence[Job]) -> Iterator[tuple[Piece, Part]]:
+        """All pieces that are there; a damaged block is removed, and its pieces are played again."""
+        seen = set[Piece]()
+        for path in sorted(self.folder.glob("block-*")):
+            found = blocks.unpacked(path.read_bytes(), jobs)
+            if found is None or seen & found.keys():
+                path.unlink(missing_ok=True)
+                continue
+            seen |= found.keys()
+            yield from found.items()
 
     def finish(self, curves: bytes, seconds: float) -> None:
-        """Write the final files beside the batches, and rename them into place."""
+        """Write the final files beside the blocks, and rename them into place."""
         final = self.folder / "final"
         shutil.rmtree(final, ignore_errors=True)
         final.mkdir()

@@ -1,37 +1,15 @@
 """The only loop: world, agent, world, for many trials at once."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
 
 from unfog.agents.assemble import Agent
-from unfog.maths.arrays import Array, Ints
 from unfog.simulate.execute import Executor
-from unfog.simulate.job import MOMENTS, Part, Tick
+from unfog.simulate.gather import Curves, Gathering
+from unfog.simulate.job import Tick
 from unfog.simulate.plan import MOST_SEED, MOST_TRIALS, Plan, plan
-from unfog.theory import regret
 from unfog.worlds.problem import Problem
 
-__all__ = ["MOST_SEED", "MOST_TRIALS", "Curves", "Plan", "gather", "plan", "simulate"]
-
-
-class Curves(NamedTuple):
-    """Cumulative losses of every agent and trial at the stored rounds.
-
-    Where trials are so many that single ones are stored coarsely, `mean` and `se` hold the mean over trials
-    and its standard error at the rounds of `curve`; elsewhere they are empty.
-    """
-
-    agents: list[str]
-    rounds: Ints  # (P,)
-    values: dict[str, Array]  # name -> (agents, trials, P)
-    curve: Ints  # (Q,)
-    mean: dict[str, Array]  # name -> (agents, Q)
-    se: dict[str, Array]  # name -> (agents, Q)
-    engine: str
-    why: str  # this engine
-    seed: int
+__all__ = ["MOST_SEED", "MOST_TRIALS", "Curves", "Gathering", "Plan", "plan", "simulate"]
 
 
 def simulate(
@@ -75,16 +53,8 @@ def simulate(
         workers=workers,
         executor=executor,
     )
-    return gather(work, 0, dict(work.results(0, work.batches[0], tick)))
-
-
-def gather(work: Plan, index: int, parts: dict[range, Part]) -> Curves:
-    """The batches of a job put together in the order of their trials."""
-    job, ordered = work.jobs[index], sorted(parts, key=lambda trials: trials.start)
-    values = {name: np.concat([parts[trials][name] for trials in ordered], 1) for name in job.losses}
-    mean, se = {}, {}
-    for name in job.losses if len(job.curve) else ():
-        counts = [len(trials) for trials in ordered]
-        mean[name], se[name] = regret.pooled(counts, [parts[trials][MOMENTS + name] for trials in ordered])
-    names = [agent.name for agent in job.agents]
-    return Curves(names, job.grid, values, job.curve, mean, se, work.engine.name, work.reason, job.seed)
+    gathered = Gathering(work)
+    for task, parts in work.results(work.pieces, tick):
+        for piece, part in zip(task, parts, strict=True):
+            gathered.add(piece, part)
+    return gathered.curves(0)

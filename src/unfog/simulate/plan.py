@@ -21,6 +21,7 @@ from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.grid import MOST_POINTS, curve_rounds, refuse_too_much, stored_rounds
 from unfog.simulate.job import DRAWS, PRECISIONS, Job, Part, Tick, refuse
+from unfog.simulate.tasks import Piece, Task, bearable, cut, grouped
 from unfog.worlds.problem import Problem
 
 MOST_SEED = 2**64 - 1
@@ -31,22 +32,42 @@ class Plan(NamedTuple):
     """All that is to be done, and who does it."""
 
     jobs: tuple[Job, ...]  # one a problem, alike in all else
-    batches: tuple[tuple[range, ...], ...]  # of the trials of each job
+    batches: tuple[tuple[range, ...], ...]  # of the trials of each job, the same however many workers
     engine: Engine
     reason: str  # for this engine
     executor: Executor
 
     @property
+    def trials(self) -> int:
+        """Of every job."""
+        return self.batches[0][-1].stop
+
+    @property
     def total(self) -> int:
         """Agent-rounds, all trials counted."""
-        trials = sum(map(len, self.batches[0]))
-        return sum(len(job.agents) * job.rounds * trials for job in self.jobs)
+        return sum(len(job.agents) * job.rounds * self.trials for job in self.jobs)
 
-    def results(self, index: int, pending: Sequence[range], tick: Tick) -> Iterator[tuple[range, Part]]:
-        """Each of these batches of a job with its curves, as they finish."""
-        for trials, part in self.executor.run(self.engine, self.jobs[index], pending, tick):
-            _refuse_overflow(part)
-            yield trials, part
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All that is to be played."""
+        return tuple(Piece(i, trials) for i, batches in enumerate(self.batches) for trials in batches)
+
+    def work_of(self, piece: Piece) -> int:
+        """The agent-rounds of a piece."""
+        job = self.jobs[piece.setting]
+        return len(job.agents) * job.rounds * len(piece.trials)
+
+    def seconds(self, piece: Piece) -> float:
+        """How long one process is estimated to take for a piece."""
+        return self.engine.seconds(self.jobs[piece.setting], len(piece.trials))
+
+    def results(self, pieces: Sequence[Piece], tick: Tick) -> Iterator[tuple[Task, Sequence[Part]]]:
+        """These pieces, as tasks that go where the executor has them played, in the order they finish."""
+        tasks = grouped(pieces, self.seconds, self.executor.workers)
+        for task, parts in self.executor.run(self.engine, self.jobs, tasks, tick):
+            for part in parts:
+                _refuse_overflow(part)
+            yield task, parts
 
 
 def plan(
@@ -86,11 +107,11 @@ def plan(
     found, reason = engines.choose(jobs, trials, workers, wanted)
     if executor is None:
         executor = Processes(workers) if workers > 1 and found.shares_work else Serial()
-    sizes = [chunk or found.batch(job, trials, workers) for job in jobs]
+    sizes = [chunk or _size(found, job, trials) for job in jobs]
     ready = [
         job._replace(precision=found.settle(precision), batch=n) for job, n in zip(jobs, sizes, strict=True)
     ]
-    return Plan(tuple(ready), tuple(_cut(trials, n) for n in sizes), found, reason, executor)
+    return Plan(tuple(ready), tuple(cut(trials, n) for n in sizes), found, reason, executor)
 
 
 def _checked(executor: Executor) -> Executor:
@@ -98,8 +119,10 @@ def _checked(executor: Executor) -> Executor:
     return executor
 
 
-def _cut(trials: int, size: int) -> tuple[range, ...]:
-    return tuple(range(first, min(first + size, trials)) for first in range(0, trials, size))
+def _size(engine: Engine, job: Job, trials: int) -> int:
+    """How many trials are a piece."""
+    size = engine.batch(job, trials)
+    return bearable(size, engine.seconds(job, size)) if engine.shares_work else size
 
 
 def _rows(problems: Sequence[Problem], agents: Sequence[str | Agent], field: str) -> tuple[Agent, ...]:

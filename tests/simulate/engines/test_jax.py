@@ -266,10 +266,17 @@ def test_whole_numbers_and_truth_values_of_a_state_stay_what_they_are() -> None:
 
 def test_what_is_left_of_a_job_runs_in_the_batch_of_the_whole() -> None:
     work = plan([PROBLEM], ["alg1"], rounds=30, trials=7, seed=0, engine="jax", chunk=4)
-    [job], [parts] = work.jobs, work.batches
-    assert [len(part) for part in parts] == [4, 3]
-    whole, rest = (dict(work.results(0, some, lambda _: None)) for some in (parts, parts[1:]))
-    assert np.array_equal(whole[parts[1]]["regret"], rest[parts[1]]["regret"])
+    [job], [_, last] = work.jobs, work.pieces
+    assert [len(piece.trials) for piece in work.pieces] == [4, 3]
+    found = [
+        part
+        for some in (work.pieces, [last])
+        for task, parts in work.results(some, lambda _: None)
+        for piece, part in zip(task, parts, strict=True)
+        if piece == last
+    ]
+    assert len(found) == 2
+    assert np.array_equal(found[0]["regret"], found[1]["regret"])
     assert job.batch == 4
 
 

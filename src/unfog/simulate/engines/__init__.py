@@ -41,8 +41,8 @@ class Engine(Protocol):
         """How long it is estimated to take."""
         ...
 
-    def batch(self, job: Job, trials: int, workers: int = 1) -> int:
-        """How many trials to play side by side."""
+    def batch(self, job: Job, trials: int) -> int:
+        """How many trials to play side by side: the same however many workers there are."""
         ...
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:

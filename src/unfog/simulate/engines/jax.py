@@ -228,7 +228,7 @@ class Jax:
         """Processes would share the device."""
         return COSTS.get(platform(), COSTS["cpu"]).seconds(job, trials)
 
-    def batch(self, job: Job, trials: int, workers: int = 1) -> int:  # noqa: ARG002
+    def batch(self, job: Job, trials: int) -> int:
         """Equal batches of as many trials as a device holds with ease, so that one program serves all."""
         most, room = (2**17, 2**33) if platform() == "gpu" else (2**12, 2**29)
         m, arms = job.problem.knowledge().prior_mean.shape[0], job.problem.arms()

@@ -27,6 +27,7 @@ from unfog.worlds.problem import Emission, Problem, Truth
 BLOCK = 128  # rounds
 BATCH_BYTES = 64_000_000
 BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
+SHARES = 16  # batches of a job, where they are of enough trials
 BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
 COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
 
@@ -168,8 +169,8 @@ class Numpy:
         """Processes share the batches."""
         return COST.seconds(job, trials, workers)
 
-    def batch(self, job: Job, trials: int, workers: int = 1) -> int:
-        """As many trials as fit in memory with ease and keep all workers busy."""
+    def batch(self, job: Job, trials: int) -> int:
+        """As many trials as fit in memory with ease, and leave enough batches for several workers."""
         known = job.problem.knowledge()
         arms, cells = job.problem.arms(), job.problem.cells()
         m, d = known.prior_mean.shape[0], known.context_mean.shape[0]
@@ -179,7 +180,7 @@ class Numpy:
         each += 8 * (BLOCK * cost.drawn(job) + cost.weights(job) + cost.units(job))
         keeps_history = any(agent.keeps is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
-        return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
+        return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // SHARES))))
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials at the rounds of the job's grid."""

@@ -230,7 +230,7 @@ class Pallas(jax_engine.Jax):
         """Most of it is compiling."""
         return COST.seconds(job, trials)
 
-    def batch(self, job: Job, trials: int, workers: int = 1) -> int:  # noqa: ARG002
+    def batch(self, job: Job, trials: int) -> int:  # noqa: ARG002
         """One size, filled up."""
         return BATCH
 

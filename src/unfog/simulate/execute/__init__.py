@@ -1,22 +1,38 @@
-"""Executors: where batches of trials are played, and in which order."""
+"""Executors: where tasks are played, and in which order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from unfog.simulate.engines import Engine
 from unfog.simulate.job import Job, Part, Tick
+from unfog.simulate.tasks import Task
+
+IN_FLIGHT = 2  # tasks for each worker that are under way at a time: the next one waits where it is needed
+
+
+class WorkerDiedError(RuntimeError):
+    """A worker process is gone: killed, or out of memory. What was finished before is kept."""
 
 
 class Executor(Protocol):
-    """A way to get batches played by an engine. Any engine goes with any executor."""
+    """A way to get tasks played by an engine. Any engine goes with any executor.
+
+    Tasks are taken from their iterator a few for each worker at a time, and results are handed on at once, so
+    that any number of them can pass through.
+    """
 
     @property
     def workers(self) -> int:
-        """How many batches are played at a time."""
+        """How many tasks are played at a time."""
         ...
 
     def run(
-        self, engine: Engine, job: Job, pending: Sequence[range], tick: Tick
-    ) -> Iterator[tuple[range, Part]]:
-        """Each batch with what the engine gave, as they finish."""
+        self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
+    ) -> Iterator[tuple[Task, Sequence[Part]]]:
+        """Each task with what the engine gave for its pieces, as they finish."""
         ...
+
+
+def played(engine: Engine, jobs: Sequence[Job], task: Task, tick: Tick) -> list[Part]:
+    """What a worker does with a task, wherever it is."""
+    return [engine.run(jobs[piece.setting], piece.trials, tick) for piece in task]

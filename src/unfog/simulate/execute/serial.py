@@ -1,10 +1,12 @@
-"""One batch after the other, in this process."""
+"""One task after the other, in this process."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unfog.simulate.engines import Engine
+from unfog.simulate.execute import played
 from unfog.simulate.job import Job, Part, Tick
+from unfog.simulate.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -14,8 +16,8 @@ class Serial:
     workers: int = 1
 
     def run(
-        self, engine: Engine, job: Job, pending: Sequence[range], tick: Tick
-    ) -> Iterator[tuple[range, Part]]:
-        """Each batch in its turn."""
-        for trials in pending:
-            yield trials, engine.run(job, trials, tick)
+        self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
+    ) -> Iterator[tuple[Task, Sequence[Part]]]:
+        """Each task in its turn."""
+        for task in tasks:
+            yield task, played(engine, jobs, task, tick)
