@@ -125,9 +125,7 @@ class _Shared(NamedTuple):
 
 
 _shared: Any = None  # set in worker processes only
-_packed = (
-    b""  # engine and jobs, unpacked at the first task: what goes wrong there is heard of
-)
+_packed = b""  # engine and jobs, unpacked at the first task: what goes wrong there is heard of
 
 
 class _StoppedError(Exception):
