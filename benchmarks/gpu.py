@@ -1,6 +1,6 @@
 """The compiled engines on a GPU: rounds a second of every agent, precision, bandwidth, a million trials.
 
-    python benchmarks/gpu.py --out gpu.json [--trials 131072] [--rounds 1000] [--chip alg1]
+    python benchmarks/gpu.py --out gpu.json [--trials 131072] [--rounds 1000] [--kernel alg1]
 
 Needs NumPy and JAX alone. Compile time is reported apart: it is the first run less the later ones.
 """
@@ -56,7 +56,7 @@ def scan_bytes(size: int, dim: int, arms: int, width: int) -> int:
 def row(name: str, trials: int, rounds: int, **settings: Any) -> dict[str, Any]:
 
     def work() -> Any:
-        chunk = None if settings["engine"] == "chip" else trials
+        chunk = None if settings["engine"] == "cuda" else trials
         return simulate(PROBLEM, [name], trials=trials, rounds=rounds, points=1, chunk=chunk, **settings)
 
     compiled, seconds, curves = timed(work)
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=131072)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--agents", default=",".join(playable()))
-    parser.add_argument("--chip", default="alg1")
+    parser.add_argument("--kernel", default="alg1")
     given = parser.parse_args()
     size = given.trials, given.rounds
     peak = bandwidth()
@@ -133,11 +133,11 @@ def main() -> None:
     report["scan_share_of_bandwidth"] = round(scan * scan_bytes(15, 5, 40, 4) / peak, 2)
     report["precision"] = precision_effect(4096, 1000)
     _save(given.out, report)
-    for name in filter(None, given.chip.split(",")):
-        rows.append(row(name, *size, engine="chip", decompose=False))
-        rows.append(row(name, 8 * given.trials, given.rounds, engine="chip", decompose=False))
+    for name in filter(None, given.kernel.split(",")):
+        rows.append(row(name, *size, engine="cuda", decompose=False))
+        rows.append(row(name, 8 * given.trials, given.rounds, engine="cuda", decompose=False))
         _save(given.out, report)
-    for engine in ("jax", "chip") if given.chip else ("jax",):
+    for engine in ("jax", "cuda") if given.kernel else ("jax",):
         started = time.perf_counter()
         curves = simulate(PROBLEM, ["alg1"], trials=10**6, rounds=1000, engine=engine, decompose=False)
         seconds = time.perf_counter() - started

@@ -9,8 +9,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from benchmarks.wording import BASELINES, NAMES, Row, batch, gpu_speeds, measured, plain, short, speed
 
-COLOURS = {"plain": "#000000", "numpy": "#0072B2", "jax": "#D55E00", "chip": "#009E73", "peer": "#B5B5B5"}
-MARKERS = {"plain": "^", "numpy": "o", "jax": "s", "chip": "D"}
+COLOURS = {"plain": "#000000", "numpy": "#0072B2", "jax": "#D55E00", "cuda": "#009E73", "peer": "#B5B5B5"}
+MARKERS = {"plain": "^", "numpy": "o", "jax": "s", "cuda": "D"}
 STYLE: dict[Any, Any] = {
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -90,7 +90,7 @@ def line(axes: Axes, rows: list[Row], field: str, label: str, dash: str = "-") -
 
 def draw_trials(axes: Axes, cpu: Row, gpu: Row | None) -> None:
     """Throughput over trials, in the order of height."""
-    for engine in ("chip", "jax") if gpu else ():
+    for engine in ("cuda", "jax") if gpu else ():
         draw_gpu(axes, gpu or {}, engine)
     for engine in ("jax", "numpy"):
         for split, dash in ((False, "-"), (True, ":")):

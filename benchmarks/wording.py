@@ -11,7 +11,7 @@ Row: TypeAlias = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 
-NAMES = {"plain": "plain loop", "numpy": "NumPy", "jax": "JAX", "chip": "one kernel"}
+NAMES = {"plain": "plain loop", "numpy": "NumPy", "jax": "JAX", "cuda": "one kernel"}
 BASELINES = ("unfog", "numpy")  # rows of the peers' table that are no libraries of bandits
 KINDS = {
     "shared": "One theta for all arms, one exact posterior draw a round: the same algorithm as ours, so the "

@@ -15,7 +15,7 @@ CATALOG = SOURCE / "lab" / "catalog"
 # what it is called now.
 RETIRED: dict[str, list[str]] = {
     "amend": [],
-    "chip": ['ALIASES = {"chip": "pallas"}  # what older specs call it'],
+    "chip": ['ALIASES = {"chip": "cuda", "pallas": "cuda"}  # what older specs call it'],
     "context_pull": [],
     "ledger": [],
     "odds": [],

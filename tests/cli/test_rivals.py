@@ -61,7 +61,7 @@ def test_a_small_suite(capsys: Capture) -> None:
         (("--agents", "alg9"), "no agent is called 'alg9'"),
         (("--trials", "0"), "trials: 0"),
         (("--engine", "steam"), "engine: 'steam'"),
-        (("--engine", "pallas"), "engine: pallas"),
+        (("--engine", "cuda"), "engine: cuda"),
         (("--workers", "0"), "workers: 0"),
         (("--problems", "nowhere"), "problems: 'nowhere'"),
         (("--problems", ","), "problems: none named"),

@@ -171,7 +171,7 @@ def test_folders_of_older_versions_open(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(SystemExit) as ended:
         main(["show", str(folder)])
     assert not ended.value.code
-    assert load(folder / "spec.toml").run.engine == "pallas"
+    assert load(folder / "spec.toml").run.engine == "cuda"
     assert prepare(load(folder / "spec.toml", {"engine": "numpy"})).spec.problem["dim"] == 2
 
 

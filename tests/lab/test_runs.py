@@ -329,7 +329,7 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
         "py.typed",
     }
     # Of the theory, simulations need what is in the fingerprint and no more.
-    code = "import sys, unfog.simulate.engines.jax, unfog.simulate.engines.pallas\n"
+    code = "import sys, unfog.simulate.engines.jax, unfog.simulate.engines.cuda\n"
     code += "print(*(name for name in sys.modules if name.startswith('unfog.theory.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert [f"{name.removeprefix('unfog.').replace('.', '/')}.py" for name in loaded.split()] == [

@@ -151,7 +151,7 @@ NOT_COMPILED = {"late": {"late": 2}, "where they are asked for": {"reveal": "ask
 @pytest.mark.parametrize("kind", NOT_COMPILED)
 def test_engines_that_cannot_show_contexts_so_say_so(kind: str) -> None:
     problem = GaussianProblem(dim=2, actions=3, **NOT_COMPILED[kind])  # type: ignore[arg-type]
-    for engine in ("jax", "pallas"):
+    for engine in ("jax", "cuda"):
         message = rf"^engine: {engine} cannot show true contexts {kind}; allowed: numpy$"
         with pytest.raises(InputError, match=message):
             plan([problem], ["alg1"], rounds=5, trials=2, seed=0, engine=engine)
@@ -177,9 +177,9 @@ def test_agents_that_need_every_context_are_refused(kind: str) -> None:
 def test_the_kernel_refuses_odd_channels(odd: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
     with pytest.raises(
-        InputError, match=r"^engine: pallas serves plain channels.*; allowed: numpy, jax, auto"
+        InputError, match=r"^engine: cuda serves plain channels.*; allowed: numpy, numba, jax, auto"
     ):
-        plan([GaussianProblem(**odd)], ["alg1"], rounds=5, trials=2, seed=0, engine="pallas")
+        plan([GaussianProblem(**odd)], ["alg1"], rounds=5, trials=2, seed=0, engine="cuda")
 
 
 def test_a_long_walk_is_cut_into_small_batches() -> None:

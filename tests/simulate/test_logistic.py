@@ -296,5 +296,5 @@ def test_the_simulator_is_the_plain_loop() -> None:
 
 
 def test_the_kernel_refuses_rewards_of_0_or_1() -> None:
-    with pytest.raises(InputError, match=r"^engine: pallas"):
-        run(["alg1-adf"], engine="pallas")
+    with pytest.raises(InputError, match=r"^engine: cuda"):
+        run(["alg1-adf"], engine="cuda")

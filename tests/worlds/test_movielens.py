@@ -378,5 +378,5 @@ def test_an_agent_told_the_bias_is_refused_where_there_is_none() -> None:
 
 
 def test_the_kernel_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^engine: pallas"):
-        run(world(), ["alg1"], engine="pallas")
+    with pytest.raises(InputError, match=r"^engine: cuda"):
+        run(world(), ["alg1"], engine="cuda")

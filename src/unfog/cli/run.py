@@ -16,7 +16,7 @@ EXAMPLE = (
 Rounds = Annotated[int | None, typer.Option(help="Rounds, instead of the spec's.")]
 Trials = Annotated[int | None, typer.Option(help="Trials, instead of the spec's.")]
 Seed = Annotated[int | None, typer.Option(help="Seed, instead of the spec's.")]
-Engine = Annotated[str | None, typer.Option(help="numpy, jax, pallas or auto, instead of the spec's.")]
+Engine = Annotated[str | None, typer.Option(help="numpy, numba, jax, cuda or auto, instead of the spec's.")]
 Precision = Annotated[str | None, typer.Option(help="float32 or float64, for a compiled engine.")]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")

@@ -68,7 +68,7 @@ def fingerprint(own: Iterable[str] = ()) -> str:
         paths += map(Path, module.get("__path__") or filter(None, [module.get("__file__")]))
     digest = hashlib.sha256()
     for path in paths:
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+        for file in sorted([*path.rglob("*.py"), *path.rglob("*.cu")]) if path.is_dir() else [path]:
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

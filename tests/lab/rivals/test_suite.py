@@ -152,7 +152,7 @@ def test_data_that_are_missing_leave_their_problem_out(
     assert "fig1-movielens was not played: no file ml-100k/u.data" in " ".join(str(found).split())
 
 
-@pytest.mark.parametrize("changes", [{"engine": "pallas"}, {"workers": 0}])
+@pytest.mark.parametrize("changes", [{"engine": "cuda"}, {"workers": 0}])
 def test_what_cannot_be_played_leaves_no_folder(changes: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(iter(changes))):
         run(["drift"], agents=["linucb"], out=tmp_path / "kept", **FEW, **changes)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from unfog.simulate import plan
+from unfog.simulate.engines import cuda as cuda_engine
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines import numpy as numpy_engine
-from unfog.simulate.engines import pallas as pallas_engine
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.job import Job
 from unfog.worlds.gaussian import GaussianProblem
@@ -18,7 +18,7 @@ COSTS = {
     "numpy": numpy_engine.COST,
     "jax on cpu": jax_engine.COSTS["cpu"],
     "jax on gpu": jax_engine.COSTS["gpu"],
-    "one kernel": pallas_engine.COST,
+    "one kernel": cuda_engine.COST,
 }
 
 
@@ -57,7 +57,7 @@ def measured() -> list[Any]:
         )
         for row in rows
     ]
-    where = {"jax": "jax on gpu", "chip": "one kernel"}
+    where = {"jax": "jax on gpu", "cuda": "one kernel"}
     fast = [row for row in gpu["rows"] if row.get("precision", "float32") == "float32"]
     return found + [
         (where[row["engine"]], row["trials"], 5, 40, 1e6 * row["M_rounds_per_s"][1]) for row in fast
