@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.assemble import Agent
+from unfog.inputs import flag
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.execute import Executor
 from unfog.simulate.job import MOMENTS, Part, Tick
@@ -60,6 +61,7 @@ def simulate(
     `chunk` trials run side by side, in `workers` processes if the engine gains by it, or wherever `executor`
     has them run; none of it changes a number on the NumPy engine. `tick` is told of rounds done.
     """
+    flag("decompose", decompose)
     work = plan(
         [problem],
         agents,
