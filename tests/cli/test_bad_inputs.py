@@ -164,6 +164,17 @@ def test_a_full_disk_names_the_file() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "other")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is a full disk")
+@pytest.mark.slow
+def test_a_full_disk_under_a_figure(capsys: Capture) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", "fig1-gaussian", *SMALL, "--agents", "kk", "--out", "run"])
+    capsys.readouterr()
+    Path("figures").mkdir()
+    Path("figures/.run.svg.tmp").symlink_to("/dev/full")
+    assert refused(capsys, "plot", "run", code=1) == "figures/run.svg: No space left on device"
+
+
 @pytest.mark.slow
 def test_as_a_process(tmp_path: Path) -> None:
     """Nothing else is written to stderr either, such as warnings; stdin may be a pipe that nobody closes."""
