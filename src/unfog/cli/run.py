@@ -61,9 +61,7 @@ def command(
     tails: Tails = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
-    from unfog.cli.progress import bar, planned
-    from unfog.lab import datasets, store
-    from unfog.lab.run import keep, open_run
+    from unfog.lab import datasets
     from unfog.lab.spec import SUITES, load
     from unfog.lab.target import run_folder
 
@@ -77,6 +75,11 @@ def command(
         return
     _refuse_of_suites(problems, tuned)
     spec = load(experiment, changes)
+    # A bad file is refused before these are imported, which takes longer.
+    from unfog.cli.progress import bar, planned
+    from unfog.lab import store
+    from unfog.lab.run import keep, open_run
+
     plan = planned(spec, workers)
     with bar(spec.name) as progress:
         target = keep(plan, out, progress=progress)
