@@ -4,7 +4,8 @@ Public constructors and the spec call these checks; nothing further inside check
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TypeAlias
 
@@ -16,6 +17,8 @@ Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
 LARGEST = 1e50  # squares of squares of larger numbers overflow
+SMALLEST = 1e-50  # likewise what one divides by
+LONGEST = 80  # of names that are looked up: what is longer is no slip of the pen
 WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
 
 
@@ -24,8 +27,7 @@ class InputError(ValueError):
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         """Say which field, which value, and what is allowed."""
-        words = " ".join(f"{field}: {_short(value)}; allowed: {allowed}".split())
-        super().__init__(words if words.isprintable() else _escaped(words))
+        super().__init__(one_line(f"{_short(field)}: {_short(value)}; allowed: {allowed}"))
         self.field, self.value, self.allowed = field, value, allowed
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
@@ -38,23 +40,26 @@ class InputError(ValueError):
         return cls(f"{table}.{error.field}", error.value, error.allowed)
 
 
-def _escaped(text: str) -> str:
-    """Without what cannot be written, or would change how the rest is read."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def one_line(text: str) -> str:
+    """Without line breaks, what cannot be written, or what would change how the rest is read."""
+    words = " ".join(text.split())
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
 
 
 def shown(value: object) -> str:
     """A value as Python writes it, where it can be written: a number of 5,000 digits cannot."""
     try:
         return repr(value)
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except Exception:  # noqa: BLE001  # the value may be anybody's
         return f"{type(value).__name__} that cannot be shown"
 
 
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else shown(value)
     text = " ".join(text.split())
-    return text if len(text) <= 160 else text[:157] + "..."
+    return text if len(text) <= 160 else f"{text[:100]}...{text[-57:]}"
 
 
 def numbers(field: str, value: object, allowed: str) -> Array:
@@ -63,6 +68,8 @@ def numbers(field: str, value: object, allowed: str) -> Array:
         raw = np.asarray(value)
     except ValueError:
         raise InputError(field, f"{_short(value)} is ragged", allowed) from None
+    except (TypeError, RecursionError, OverflowError) as error:
+        raise InputError(field, f"{_short(value)} is no array ({error})", allowed) from None
     if raw.dtype.kind not in "iuf" or _has_bool(value):
         raise InputError(field, f"{_short(value)} is not made of numbers", allowed)
     array = raw.astype(np.float64)
@@ -115,6 +122,8 @@ def _check_definite(field: str, value: object, matrix: Array, allowed: str) -> N
     diagonal = np.diag(matrix)
     if np.any(diagonal <= 0):
         raise InputError(field, f"{_short(value)} has the variance {diagonal.min():g}", allowed)
+    if np.any(diagonal < SMALLEST):
+        raise InputError(field, f"{_short(value)} has a variance below {SMALLEST:g}", allowed)
     scale = np.sqrt(diagonal)
     least, most = np.linalg.eigvalsh(matrix / scale / scale[:, None])[[0, -1]]
     if least <= 0 or most / least > WORST_CONDITION:
@@ -133,17 +142,23 @@ def rows(field: str, value: object, width: int | None, allowed: str) -> Array:
 
 def positive(field: str, value: object) -> float:
     """A positive finite number."""
-    array = numbers(field, value, "a positive number")
+    allowed = "a positive number"
+    array = numbers(field, value, allowed)
     if array.ndim != 0 or not array > 0:
-        raise InputError(field, value, "a positive number")
+        raise InputError(field, value, allowed)
+    if array < SMALLEST:
+        raise InputError(field, value, f"{allowed}, at least {SMALLEST:g}")
     return float(array)
 
 
 def not_negative(field: str, value: object) -> float:
     """Zero or a positive finite number."""
-    array = numbers(field, value, "zero or a positive number")
+    allowed = "zero or a positive number"
+    array = numbers(field, value, allowed)
     if array.ndim != 0 or array < 0:
-        raise InputError(field, value, "zero or a positive number")
+        raise InputError(field, value, allowed)
+    if 0 < array < SMALLEST:
+        raise InputError(field, value, f"{allowed}, at least {SMALLEST:g}")
     return float(array)
 
 
@@ -172,8 +187,17 @@ def flag(field: str, value: object) -> bool:
 def one_of(field: str, value: object, names: Sequence[str]) -> str:
     """One of these names."""
     if not isinstance(value, str) or value not in names:
-        raise InputError(field, shown(value), ", ".join(names))
+        raise InputError(field, shown(value), ", ".join(names) + nearest(value, names))
     return value
+
+
+def nearest(value: object, names: Iterable[str]) -> str:
+    """The end of a refusal: which of these names a name was meant to be; nothing where none is like it."""
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return ""
+    known = {name.lower(): name for name in names}
+    found = get_close_matches(value.strip().lower(), known, n=1)
+    return f"; did you mean {known[found[0]]!r}?" if found else ""
 
 
 def offering(field: str, value: object, contract: type, allowed: str) -> None:

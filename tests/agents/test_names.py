@@ -308,6 +308,8 @@ def test_no_setting_of_a_row_belongs_to_two_of_its_parts(kind: str) -> None:
 
 def test_a_refusal_shows_what_the_row_plays() -> None:
     row: Any = Catalogue()["linucb"]
-    with pytest.raises(InputError, match=rf"^agents\.linucb\.alph: no such.*alpha={row.chooser.alpha}(,|$)"):
+    with pytest.raises(
+        InputError, match=rf"^agents\.linucb\.alph: no such.*alpha={row.chooser.alpha}(,|;|$)"
+    ):
         named(["linucb:alph=1"])
     assert row.chooser.alpha != type(row.chooser)().alpha

@@ -168,7 +168,7 @@ def test_what_a_better_sensor_is_worth(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("evaluate", "nowhere.csv"), "log: there is no file nowhere.csv; allowed: "),
+        (("evaluate", "nowhere.csv"), "log: there is no file 'nowhere.csv'; allowed: "),
         (WALKS[:-2], "probability: no such column among steps, sleep, message, p, walked"),
         ((*WALKS[:-1], "q"), "probability: no column 'q'; allowed: one of: steps, "),
         ((*WALKS[:-1], "0.2"), "probability: 0.2; allowed: 0.333333 if all of 3 arms were drawn evenly"),
@@ -186,10 +186,10 @@ def test_what_a_better_sensor_is_worth(capsys: Capture) -> None:
             (*WALKS, "--channel", "channel.json", "--alone", "run"),
             "alone: 'run'; allowed: each, steps, sleep",
         ),
-        ((*WALKS, "--channel", "none.json"), "channel: none.json cannot be read (No such file"),
+        ((*WALKS, "--channel", "none.json"), "channel: there is no file 'none.json'; allowed: "),
         ((*WALKS, "--channel", "list.json"), 'channel: [1]; allowed: a JSON object such as {"context_mean"'),
-        ((*WALKS, "--channel", "bad.toml"), "channel: bad.toml is not TOML (Invalid value"),
-        ((*WALKS, "--columns", "bad.toml"), "columns: bad.toml cannot be read (Invalid value"),
+        ((*WALKS, "--channel", "bad.toml"), "channel: 'bad.toml' is not TOML (Invalid value"),
+        ((*WALKS, "--columns", "bad.toml"), "columns: 'bad.toml' is not TOML (Invalid value"),
         ((*WALKS, "--true", "true_steps"), "columns.true: ['true_steps']; allowed: a column for each of "),
         ((*WALKS, "--arms", "walk,rest"), "message: nothing; allowed: one of the arms: walk, rest"),
         ((*WALKS, "--out", "walks.csv"), "out: walks.csv; allowed: a folder that can be made"),

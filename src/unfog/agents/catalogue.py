@@ -28,9 +28,9 @@ from unfog.agents.denoise import (
     UnknownNoise,
 )
 from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled, Sites
-from unfog.agents.names import CHOOSERS, LEARNERS, row_of, spelled_out
+from unfog.agents.names import CHOOSERS, LEARNERS, near, row_of, spelled_out
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import REFERENCE, InputError, imported
+from unfog.inputs import REFERENCE, InputError, imported, shown
 from unfog.model.knowledge import BEYOND
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
@@ -182,7 +182,8 @@ def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = 
         try:
             agent = rows[name]
         except KeyError:
-            raise InputError(field, _unknown(name, rows.kind), rows.allowed()) from None
+            allowed = rows.allowed() + near([*EVERY, *rows.own], name, rows.kind)
+            raise InputError(field, _unknown(name, rows.kind), allowed) from None
         except InputError as error:
             raise InputError.prefixed(field, error) from None
         for other in found:
@@ -194,7 +195,12 @@ def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = 
 
 def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:
     """The names of these agents, and those among them that are given as rows."""
-    if isinstance(agents, str) or not all(isinstance(agent, str | Agent) for agent in agents):
-        raise InputError("agents", repr(agents), "a list of names or of rows")
-    names = [agent if isinstance(agent, str) else agent.name for agent in agents]
-    return names, [agent for agent in agents if isinstance(agent, Agent)]
+    try:
+        found = list(agents)
+    except TypeError:  # of what is no list at all
+        found = []
+    sort = isinstance(agents, Iterable) and not isinstance(agents, str | bytes | Mapping)
+    if not sort or not all(isinstance(agent, str | Agent) for agent in found):
+        raise InputError("agents", shown(agents), "a list of names or of rows")
+    names = [agent if isinstance(agent, str) else agent.name for agent in found]
+    return names, [agent for agent in found if isinstance(agent, Agent)]

@@ -10,13 +10,13 @@ The name says everything, so that it is all that a spec or a run folder needs to
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from unfog.agents import choose, learn
 from unfog.agents.assemble import PLACES, Agent
-from unfog.inputs import InputError, one_of, positive
+from unfog.inputs import LONGEST, InputError, nearest, one_of, positive
 
 LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
 CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
@@ -44,6 +44,20 @@ def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") ->
 def row_of(name: str) -> str:
     """The name of the row that a name begins with."""
     return _CUT.split(name)[0].partition(":")[0]
+
+
+def near(rows: Iterable[str], name: str, kind: str) -> str:
+    """The end of a refusal: which name was meant, by its row or, where that is known, by the parts after it.
+
+    alg1-exat is alg1-exact, orcale-ucb is oracle-ucb, alg1-hetro-ucb is alg1-hetero-ucb.
+    """
+    plain = name.partition(":")[0][: 2 * LONGEST]
+    rows, row = list(rows), row_of(plain)
+    learners = [one for one, part in LEARNERS.items() if part.rewards == kind]
+    parts = [*learners, *CHOOSERS, *(f"{one}-{other}" for one in learners for other in CHOOSERS)]
+    heads = [one for one in rows if plain.startswith(f"{one}-")]
+    known = [f"{one}-{part}" for one in heads for part in parts]
+    return nearest(plain, [*rows, *(one + plain[len(row) :] for one in rows), *known])
 
 
 def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -107,7 +121,8 @@ def _settings(defaults: Mapping[str, Any], given: Sequence[str]) -> dict[str, An
     for setting in given:
         field, equals, text = setting.partition("=")
         if field not in defaults:
-            raise InputError(field or "settings", "no such setting", ", ".join(_written(defaults)) or "none")
+            allowed = (", ".join(_written(defaults)) or "none") + nearest(field, defaults)
+            raise InputError(field or "settings", "no such setting", allowed)
         if not equals:
             raise InputError(field, "has no value", f"{field}={str(defaults[field]).lower()}, for instance")
         if field in found:

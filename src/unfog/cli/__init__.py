@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+LONGEST_LINE = 500
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; what goes wrong is one line on stderr and an exit code: 2 for bad input."""
+    words = [*(sys.argv[1:] if arguments is None else arguments)]  # our `list` is a command
     try:
-        sys.exit(_run(arguments))
+        sys.exit(_run(words))
     except KeyboardInterrupt:
-        _leave("interrupted" + _resumes(sys.argv[1:] if arguments is None else arguments), INTERRUPTED)
+        _leave("interrupted" + _resumes(words), INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         sys.exit(0)
@@ -21,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         message, code = _complaint(error)
         if message is None:
             raise
-        _leave(message, code)
+        kept = type(error).__name__ == "WorkerDiedError"
+        _leave(message + (_resumes(words) if kept else ""), code)
 
 
 def _complaint(error: Exception) -> tuple[str | None, int]:
@@ -31,17 +34,20 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
 
         return hint(error), BAD_INPUT
     if isinstance(error, OSError):
-        return f"{error.filename or 'a file'}: {error.strerror or error}", FAILED
+        return f"{error.filename or 'a file, or the output'}: {error.strerror or error}", FAILED
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error or 'what was asked for is too large'}", FAILED
     from unfog.inputs import InputError
     from unfog.live.errors import Held, StoreError
     from unfog.serve.refusals import Refused
+    from unfog.simulate.execute import WorkerDiedError
 
     if isinstance(error, InputError | Held | Refused):
         return str(error), BAD_INPUT
-    return (str(error), FAILED) if isinstance(error, StoreError) else (None, FAILED)
+    return (str(error), FAILED) if isinstance(error, StoreError | WorkerDiedError) else (None, FAILED)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str]) -> int:
     """The command itself; complaints about the command line are made short."""
     import typer
 
@@ -63,7 +69,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             return BAD_INPUT
         if not hasattr(error, "format_message") or not hasattr(error, "exit_code"):
             raise
-        _leave(f"{' '.join(error.format_message().split())} (see --help)", BAD_INPUT)
+        _leave(f"{_cut(error.format_message())} (see --help)", BAD_INPUT)
     finally:
         sys.path[:] = before
     if code == INTERRUPTED:
@@ -76,6 +82,13 @@ def _resumes(arguments: Sequence[str]) -> str:
     return "; the same command goes on where it stopped" if arguments[:1] in (["run"], ["reproduce"]) else ""
 
 
+def _cut(text: str) -> str:
+    """What click says of a word repeats it, however long it is."""
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 3]}..."
+
+
 def _leave(message: str, code: int) -> NoReturn:
-    print(f"unfog: {message}", file=sys.stderr)
+    from unfog.inputs import one_line
+
+    print(f"unfog: {one_line(message)}", file=sys.stderr)
     sys.exit(code)

@@ -1,7 +1,6 @@
 """`unfog bounds`: what the theory allows, beside what the simulation costs."""
 
 import json as jsonlib
-import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -35,10 +34,11 @@ def command(
     from unfog.lab.bounds_case import measured
     from unfog.lab.bounds_figure import figure
     from unfog.lab.spec import load
+    from unfog.lab.target import made_folder
     from unfog.simulate.execute.processes import cores
 
     count("mismatch", mismatch, 0, 10**6)
-    check_folder(out)
+    made_folder("out", out)
     workers = cores() if workers is None else count("workers", workers)
     spec, told = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
     plays = planned(spec, workers)
@@ -55,12 +55,3 @@ def command(
         facts["figures"] = [str(path) for path in figures.save(figure(found), out, stem)]
     finally:  # the numbers are not lost with the picture
         typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else bounds_report.table(facts))
-
-
-def check_folder(out: Path) -> None:
-    """Refuse a folder that cannot be made or written to, before anything long is begun."""
-    from unfog.inputs import InputError
-
-    there = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise InputError("out", str(out), "a folder that can be made and written to")

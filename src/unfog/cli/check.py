@@ -51,7 +51,9 @@ def posterior(
     from unfog.lab import figures
     from unfog.lab.posterior import DEFAULT, check, problem_of
     from unfog.lab.posterior_figure import figure
+    from unfog.lab.target import made_folder
 
+    made_folder("out", out)
     names = DEFAULT if learners is None else [name.strip() for name in learners.split(",") if name.strip()]
     name, problem = problem_of(experiment)
     with bar("check") as progress:

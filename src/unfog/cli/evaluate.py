@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unfog.cli.bounds import check_folder
 from unfog.cli.evaluate_log import listed, probability_of, reading, told_channel
 
 if TYPE_CHECKING:
@@ -91,8 +90,9 @@ def command(
     """Say what other policies would have earned on a log, and what a better sensor would be worth."""
     from unfog.evaluation.evaluate import DEFAULT_POLICIES
     from unfog.lab.evaluate import evaluate, read_log
+    from unfog.lab.target import made_folder
 
-    check_folder(out)
+    made_folder("out", out)
     _check_features(features)
     fields = {"context": context, "arm": arm, "reward": reward, "true": true, "time": time, "unit": unit}
     given = {"arms": listed(arms), "problem": problem, **probability_of(probability)}

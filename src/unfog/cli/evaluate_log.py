@@ -1,6 +1,6 @@
 """What the options of `unfog evaluate` say of a log: its columns, its probabilities, its channel."""
 
-import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,12 @@ CHANNEL = (
 )
 
 
-def listed(text: str | None) -> list[str] | None:
-    """Names between commas."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+def listed(text: str | Sequence[str] | None) -> list[str] | None:
+    """Names between commas; of an option that was given several times, all."""
+    words = [text] if isinstance(text, str) else text
+    return (
+        None if words is None else [one.strip() for word in words for one in word.split(",") if one.strip()]
+    )
 
 
 def probability_of(text: str | None) -> dict[str, Any]:
@@ -56,16 +59,17 @@ def _true(text: str) -> list[str] | dict[str, str]:
 
 def told_channel(path: Path | None) -> dict[str, Any] | None:
     """What a file says of the noise."""
-    from unfog.cli.live.common import parsed, read_file
+    from unfog import files
+    from unfog.cli.live.common import parsed
     from unfog.inputs import InputError
 
     if path is None:
         return None
-    text = read_file("channel", path)
-    try:
-        found = tomllib.loads(text) if path.suffix == ".toml" else parsed("channel", text, CHANNEL)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("channel", f"{path} is not TOML ({error})", "a file of TOML or JSON") from None
+    allowed = "a file of TOML or JSON"
+    if path.suffix == ".toml":
+        return files.toml("channel", path, allowed)
+    text = files.text("channel", path, allowed, files.MOST_BYTES)
+    found = parsed("channel", text, CHANNEL)
     if not isinstance(found, dict):
         raise InputError("channel", text, f"a JSON object such as {CHANNEL}")
     return found

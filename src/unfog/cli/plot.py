@@ -13,11 +13,13 @@ def command(
     out: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("figures"),
 ) -> None:
     """Draw the regret curves of a finished run, or the ratios of a suite, as SVG, PDF and PNG."""
-    from unfog.lab import figures
+    from unfog.lab import figures, kept
     from unfog.lab.rivals import figure, folder
-    from unfog.lab.run import open_run
+    from unfog.lab.target import made_folder
 
+    made_folder("out", out)
+    kept.folder(run)
     suite = folder.is_suite(run)
-    chart = figure.figure(folder.read(run)) if suite else figures.figure(open_run(run))
+    chart = figure.figure(folder.read(run)) if suite else figures.figure(kept.opened(run))
     for path in figures.save(chart, out, run.resolve().name):
         typer.echo(path)

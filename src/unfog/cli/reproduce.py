@@ -37,7 +37,10 @@ def command(
     from unfog.lab import datasets, figures
     from unfog.lab.run import open_run
     from unfog.lab.spec import load
+    from unfog.lab.target import made_folder
 
+    made_folder("out", out)
+    made_folder("runs", runs)
     datasets.look_in(data)
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}
     wanted = list(names or DEFAULT)

@@ -23,8 +23,10 @@ Workers = Annotated[
 ]
 Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
 Problems = Annotated[
-    str | None,
-    typer.Option(help="For rivals alone: some of its problems, separated by commas: fig1-gaussian,drift."),
+    list[str] | None,
+    typer.Option(
+        help="For rivals alone: some of its problems, by commas or given again: fig1-gaussian,drift."
+    ),
 ]
 Tuned = Annotated[
     bool,
@@ -42,7 +44,8 @@ def command(
     trials: Trials = None,
     seed: Seed = None,
     agents: Annotated[
-        str | None, typer.Option(help="Names of agents, or module:name, separated by commas.")
+        list[str] | None,
+        typer.Option(help="Names of agents, or module:name, separated by commas or given again."),
     ] = None,
     engine: Engine = None,
     precision: Precision = None,
@@ -58,11 +61,11 @@ def command(
     tails: Tails = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
-    from unfog.cli.progress import bar, planned
-    from unfog.lab import datasets, store
-    from unfog.lab.run import keep, open_run
+    from unfog.lab import datasets
     from unfog.lab.spec import SUITES, load
+    from unfog.lab.target import run_folder
 
+    out = None if out is None else run_folder(out)
     datasets.look_in(data)
     changes: dict[str, Any] = {"rounds": rounds, "trials": trials, "seed": seed, "agents": listed(agents)}
     changes |= {"engine": engine, "precision": precision}
@@ -72,6 +75,11 @@ def command(
         return
     _refuse_of_suites(problems, tuned)
     spec = load(experiment, changes)
+    # A bad file is refused before these are imported, which takes longer.
+    from unfog.cli.progress import bar, planned
+    from unfog.lab import store
+    from unfog.lab.run import keep, open_run
+
     plan = planned(spec, workers)
     with bar(spec.name) as progress:
         target = keep(plan, out, progress=progress)
@@ -79,13 +87,13 @@ def command(
     say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)
 
 
-def _refuse_of_suites(problems: str | None, tuned: bool) -> None:
+def _refuse_of_suites(problems: list[str] | None, tuned: bool) -> None:
     """Complain of options that no experiment by itself has."""
     from unfog.inputs import InputError
 
     allowed = "for `unfog run rivals` alone"
     if problems is not None:
-        raise InputError("--problems", problems, allowed)
+        raise InputError("--problems", ", ".join(problems), allowed)
     if tuned:
         raise InputError("--tuned", "given", allowed)
 

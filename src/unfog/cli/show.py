@@ -36,15 +36,15 @@ def command(
     tails: Tails = False,
 ) -> None:
     """Print the table of a finished run."""
-    from unfog.lab import store
+    from unfog.lab import kept, store
     from unfog.lab.rivals import folder
-    from unfog.lab.run import open_run
 
+    kept.folder(run)
     if folder.is_suite(run):
         refuse_columns(parts or tails)
         say_suite(folder.read(run), json)
         return
-    data, seconds = open_run(run), store.seconds(run)
+    data, seconds = kept.opened(run), store.seconds(run)
     say(data, seconds, json, parts=parts, tails=tails)
 
 

@@ -49,7 +49,8 @@ def asked(estimators: Any, learning: bool) -> list[str]:
         return [*DEFAULT_ESTIMATORS, *([REPLAY] if learning else [])]
     given = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else estimators
     if not isinstance(given, Sequence) or not given:
-        raise InputError("estimators", given or "none", ", ".join([*ESTIMATORS, REPLAY]))
+        said = "none" if isinstance(given, Sequence) else inputs.shown(given)
+        raise InputError("estimators", said, ", ".join([*ESTIMATORS, REPLAY]))
     for name in given:
         inputs.one_of("estimators", name, [*ESTIMATORS, REPLAY])
     return list(dict.fromkeys(given))

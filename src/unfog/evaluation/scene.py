@@ -91,7 +91,7 @@ def _features(features: Any, actions: Any, log: Log) -> FeatureMap:
     """The map of the log's arms."""
     number, d = len(log.arms), len(log.coordinates)
     if actions is None:
-        if features != "per_arm" and isinstance(features, str):
+        if isinstance(features, str) and features != "per_arm":
             raise InputError(
                 "actions", None, f"numbers for each of the {number} arms, with features {features!r}"
             )

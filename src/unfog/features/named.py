@@ -10,7 +10,7 @@ from unfog.features.own import own
 from unfog.features.per_arm import per_arm, slopes
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
-from unfog.inputs import REFERENCE, InputError, imported
+from unfog.inputs import REFERENCE, InputError, imported, nearest, shown
 
 BUILT_IN: dict[str, MapBuilder] = {
     "quadratic": quadratic,
@@ -29,7 +29,7 @@ def builder(features: str | MapBuilder) -> MapBuilder:
     """The builder of this name, or the one given."""
     if callable(features):
         return features
-    if features == "quadrature":
+    if isinstance(features, str) and features == "quadrature":
         allowed = f"unfog.features.quadrature(phi, dim) in Python, or {IMPORTED} made so"
         raise InputError("features", "'quadrature' alone does not say which phi", allowed)
     if isinstance(features, str) and REFERENCE.fullmatch(features):
@@ -39,7 +39,8 @@ def builder(features: str | MapBuilder) -> MapBuilder:
         return made
     name = ALIASES.get(features, features) if isinstance(features, str) else None
     if name not in BUILT_IN:
-        raise InputError("features", repr(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
+        allowed = f"{', '.join(BUILT_IN)}, or {IMPORTED}{nearest(features, BUILT_IN)}"
+        raise InputError("features", shown(features), allowed)
     return BUILT_IN[name]
 
 

@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from unfog.files import is_file, is_folder, writing
 from unfog.inputs import InputError, one_of
 
 DAMAGED = (  # what reading a damaged or foreign archive raises
@@ -122,7 +123,7 @@ _told: Path | None = None
 def look_in(folder: Path | None) -> None:
     """Look in this folder alone from now on: what a command is told by --data."""
     global _told
-    if folder is not None and not folder.is_dir():
+    if folder is not None and not is_folder(folder):
         raise InputError("data", f"no folder {str(folder)!r}", "a folder that holds data sets")
     _told = folder
 
@@ -130,7 +131,7 @@ def look_in(folder: Path | None) -> None:
 def told() -> bool:
     """Whether we were told where the data are, or told wrongly, and so must not do without them."""
     chosen = os.environ.get("UNFOG_DATA")
-    return _told is not None or bool(chosen and not _is_folder(Path(chosen)))
+    return _told is not None or bool(chosen and not is_folder(Path(chosen)))
 
 
 def locate(name: str, folder: Path | None = None) -> Path:
@@ -139,10 +140,10 @@ def locate(name: str, folder: Path | None = None) -> Path:
     places = _places(folder)
     for place in places:
         for path in (place / dataset.file, place / Path(dataset.file).name):
-            if _is_file(path):
+            if is_file(path):
                 check(dataset, path)
                 return path
-            if path.name == Path(dataset.file).name and _is_folder(path):
+            if path.name == Path(dataset.file).name and is_folder(path):
                 raise InputError("data", f"{str(path)!r} is a folder", f"the file {dataset.file} there")
     looked = ", ".join(map(str, places))
     problem = f"no file {dataset.file} of {dataset.title}"
@@ -155,20 +156,6 @@ def _places(folder: Path | None) -> list[Path]:
         return [folder]
     chosen = os.environ.get("UNFOG_DATA")
     return [*([Path(chosen)] if chosen else []), cache("data")]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a folder that may not be entered, a name too long
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
 
 
 def _ways(dataset: Dataset) -> str:
@@ -221,7 +208,7 @@ def put(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
     try:
-        with open(handle, "wb") as file:
+        with writing(path), open(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.chmod(temporary, 0o644)  # a folder may be shared; temporary files are the owner's alone

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unfog.agents.catalogue import AGENTS, EVERY
+from unfog.files import writing
 from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
 from unfog.look import COLOURS, DASHES, STYLE
@@ -181,7 +182,7 @@ def save(
         path = folder / f"{stem}.{kind}"
         temporary = folder / f".{stem}.{kind}.tmp"
         undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(STYLE), writing(path):
             chart.savefig(temporary, format=kind, dpi=dpi, metadata=undated)
         temporary.replace(path)
         paths.append(path)

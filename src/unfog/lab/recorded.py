@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unfog import files
 from unfog.inputs import InputError
 from unfog.worlds.recorded import Columns
+
+MOST_BYTES = 10**9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,11 +38,7 @@ class RecordedFile(Columns):
         return hashlib.sha256(self._content()).hexdigest()
 
     def _content(self) -> bytes:
-        try:
-            return Path(self.file).read_bytes()
-        except OSError as error:
-            problem = f"{self.file!r} cannot be read ({error.strerror})"
-            raise InputError("file", problem, "the path of a CSV file") from None
+        return files.content("file", self.file, "the path of a CSV file", MOST_BYTES)
 
     def _table(self) -> tuple[Mapping[str, Any], str]:
         source = Path(self.file).name
@@ -63,6 +62,6 @@ class RecordedFile(Columns):
 def beside(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Fields of a problem, with a file that lies beside its spec named by its whole path."""
     file = fields.get("file")
-    if isinstance(file, str) and file and (folder / file).is_file():
+    if isinstance(file, str) and file and files.is_file(folder / file):
         return {**fields, "file": str((folder / file).resolve())}
     return dict(fields)

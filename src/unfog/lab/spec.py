@@ -25,11 +25,13 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from unfog.inputs import InputError, count, one_of
+from unfog import files
+from unfog.inputs import LONGEST, InputError, count, nearest, one_of, shown
 from unfog.lab.airquality import AirQuality
 from unfog.lab.heartsteps import HeartSteps
 from unfog.lab.movielens import MovieLens
-from unfog.lab.recorded import RecordedFile, beside
+from unfog.lab.recorded import RecordedFile
+from unfog.lab.spec_file import read
 from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulate.grid import MOST_POINTS
 from unfog.simulate.job import PRECISIONS
@@ -58,6 +60,7 @@ SUITES = {  # several experiments in one: `unfog run` plays them, and their tabl
 }
 SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
 UNITS = {field.name for field in dataclasses.fields(UnitFields)}
+MOST_TITLE = 1000  # characters
 
 
 def _place(field: "dataclasses.Field[Any]") -> int:
@@ -100,8 +103,16 @@ class Spec(_Strict):
     def settings(self) -> list[tuple[str, dict[str, Any]]]:
         """What is appended to the agents' names, and the fields of the problem, for each problem to run."""
         swept = [(field, value) for field, values in self.sweep.items() for value in values]
-        found = [(f" {field}={value}", {**self.problem, field: value}) for field, value in swept]
+        found = [(f" {field}={_said(value)}", {**self.problem, field: value}) for field, value in swept]
         return found or [("", self.problem)]
+
+
+def _said(value: object) -> str:
+    """A value in the name of its setting; what cannot be written will be refused."""
+    try:
+        return str(value)
+    except (ValueError, RecursionError):
+        return shown(value)
 
 
 def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Problem:
@@ -132,6 +143,8 @@ def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
 
     What needs the problem to be built, such as whether a matrix is a covariance, is checked by `prepare`.
     """
+    if not isinstance(data, Mapping):
+        raise InputError("experiment", shown(data), "tables: problem, run, sweep")
     try:
         return checked(Spec.model_validate({"name": name, **data}))
     except ValidationError as error:
@@ -147,10 +160,11 @@ def checked(spec: Spec) -> Spec:
 
 def check_run(spec: Spec) -> Spec:
     """Likewise, the problem left aside."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,79}", spec.name):
-        raise InputError(
-            "name", repr(spec.name), "letters, digits, '.', '_' and '-', at most 80, no leading '.' or '-'"
-        )
+    if not re.fullmatch(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST - 1}}}", spec.name):
+        allowed = f"letters, digits, '.', '_' and '-', at most {LONGEST}, no leading '.' or '-'"
+        raise InputError("name", repr(spec.name), allowed)
+    if len(spec.title) > MOST_TITLE:
+        raise InputError("title", repr(spec.title), f"at most {MOST_TITLE} characters")
     count("run.rounds", spec.run.rounds)
     count("run.trials", spec.run.trials, most=MOST_TRIALS)
     count("run.seed", spec.run.seed, 0, MOST_SEED)
@@ -170,14 +184,15 @@ def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
 def _check_problem(spec: Spec) -> None:
     kind = spec.problem.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError("problem.kind", "missing" if kind is None else repr(kind), ", ".join(KINDS))
+        allowed = ", ".join(KINDS) + nearest(kind, KINDS)
+        raise InputError("problem.kind", "missing" if kind is None else shown(kind), allowed)
     for field, value in spec.problem.items():
         if field != "kind":
             _check_field("problem", kind, field, value)
     if len(spec.sweep) > 1:
         raise InputError("sweep", ", ".join(spec.sweep), "one field of the problem")
     for field, values in spec.sweep.items():
-        if not values or len({repr(v) for v in values}) < len(values):
+        if not values or len({shown(v) for v in values}) < len(values):
             raise InputError(f"sweep.{field}", values, "a list of one or more values, all different")
         for value in values:
             _check_field("sweep", kind, field, value)
@@ -186,9 +201,9 @@ def _check_problem(spec: Spec) -> None:
 def _check_field(table: str, kind: str, field: str, value: Any) -> None:
     if field not in DEFAULTS[kind]:
         allowed = ["kind"] * (table == "problem") + list(DEFAULTS[kind])
-        raise InputError(f"{table}.{field}", "unknown field", ", ".join(allowed))
+        raise InputError(f"{table}.{field}", "unknown field", ", ".join(allowed) + nearest(field, allowed))
     if isinstance(DEFAULTS[kind][field], str) and not isinstance(value, str):
-        raise InputError(f"{table}.{field}", repr(value), "a name in quotes")
+        raise InputError(f"{table}.{field}", shown(value), "a name in quotes")
 
 
 def _explain(error: ValidationError) -> InputError:
@@ -197,12 +212,13 @@ def _explain(error: ValidationError) -> InputError:
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         owner = RunSpec if first["loc"][0] == "run" else Spec
-        return InputError(where, "unknown field", ", ".join(owner.model_fields))
+        near = nearest(first["loc"][-1], owner.model_fields)
+        return InputError(where, "unknown field", ", ".join(owner.model_fields) + near)
     if first["type"] == "missing":
         return InputError(where, "missing", f"a table: [{where}]")
     allowed = first["msg"].removeprefix("Input should be ").replace("a valid dictionary", "a table")
     allowed = allowed.replace(" or instance of RunSpec", "")
-    return InputError(where, repr(first["input"]), allowed)
+    return InputError(where, shown(first["input"]), allowed)
 
 
 def catalog() -> dict[str, Spec]:
@@ -218,6 +234,8 @@ def catalog() -> dict[str, Spec]:
 
 def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
     """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
+    if not isinstance(source, str | Path):
+        raise InputError("experiment", shown(source), "a name of the catalog, or a .toml file")
     data, name = _read(source)
     changes = {field: value for field, value in (overrides or {}).items() if value is not None}
     if changes:
@@ -229,31 +247,17 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec
 
 
 def _read(source: str | Path) -> tuple[dict[str, Any], str]:
-    text = str(source)
-    known = catalog()
+    text, known = str(source), catalog()
     if text in known:
         return known[text].model_dump(exclude={"name"}, exclude_unset=True), text
+    allowed = f"{', '.join(known)} or a .toml file"
     if text in SUITES:
-        allowed = f"{', '.join(known)} or a .toml file; unfog.{text}() plays the suite"
+        allowed += f"; unfog.{text}() plays the suite"
         raise InputError("experiment", f"{text!r} is a suite of experiments", allowed)
-    path = Path(source)
-    if path.suffix != ".toml" and not path.is_file():
-        raise InputError(
-            "experiment", f"{text!r} is neither known nor a file", f"{', '.join(known)} or a .toml file"
-        )
-    try:
-        data = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise InputError("experiment", f"no file {text!r}", f"{', '.join(known)} or a .toml file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            "experiment", f"{text!r} cannot be read ({error})", "a readable .toml file"
-        ) from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError("experiment", f"{text!r} is not TOML ({error})", "a TOML file") from None
-    if isinstance(data.get("problem"), dict):
-        data["problem"] = beside(data["problem"], path.parent)
-    return data, re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip(".-") or "spec"
+    path, near = Path(source), nearest(text, [*known, *SUITES])
+    if path.suffix != ".toml" and not files.is_file(path):
+        raise InputError("experiment", f"{text!r} is neither known nor a file", allowed + near)
+    return read(path)
 
 
 def to_toml(spec: Spec) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from unfog.agents.assemble import Agent
+from unfog.inputs import flag
 from unfog.simulate.execute import Executor
 from unfog.simulate.gather import Curves, Gathering
 from unfog.simulate.job import Tick
@@ -38,6 +39,7 @@ def simulate(
     `chunk` trials run side by side, in `workers` processes if the engine gains by it, or wherever `executor`
     has them run; none of it changes a number on the NumPy engine. `tick` is told of rounds done.
     """
+    flag("decompose", decompose)
     work = plan(
         [problem],
         agents,

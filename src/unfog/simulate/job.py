@@ -1,7 +1,10 @@
 """What decides a result, and what an engine gives back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.features import FeatureMap
@@ -64,8 +67,19 @@ def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
         raise InputError("agents", why, "other learners, or tell_units = false")
 
 
+SOUND = "features, numbers and settings with which it stays so"
+
+
 def refuse_nonsense(agent: str, sound: bool) -> None:
     """An agent that has run off to infinity still chooses arms, and its regret looks like any other."""
     if not sound:
-        problem = f"what {agent!r} believes of theta is not finite"
-        raise InputError("agents", problem, "features, numbers and settings with which it stays so")
+        raise InputError("agents", f"what {agent!r} believes of theta is not finite", SOUND)
+
+
+@contextmanager
+def regular(agent: str) -> Iterator[None]:
+    """Numbers of a problem may be so far apart that matrices made of them have no inverse any more."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        raise InputError("agents", f"what {agent!r} believes is singular ({error})", SOUND) from None

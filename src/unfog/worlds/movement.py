@@ -91,7 +91,7 @@ class MovementFields:
 
     def _part(self, name: str, time: float) -> Any:
         """One of the parts, or None; one that walks may start from nothing."""
-        walks = time == np.inf
+        walks = isinstance(time, float) and time == np.inf and f"{name}_walk" in vars(self)
         time = time if walks else inputs.positive(f"{name}_time", time)
         cov, walk = self._cov(f"{name}_cov"), self._cov(f"{name}_walk") if walks else None
         if cov is None and walk is None:

@@ -88,4 +88,4 @@ def check_share(field: str, share: object, most: float) -> None:
     """Refuse what is no number from 0 to so much."""
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
     if not number or not 0 <= share <= most:  # type: ignore[operator]
-        raise InputError(field, repr(share), f"a number from 0 to {most:g}")
+        raise InputError(field, inputs.shown(share), f"a number from 0 to {most:g}")

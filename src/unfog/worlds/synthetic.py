@@ -86,9 +86,16 @@ class Synthetic(UnitFields, Composed):
     def _payoff(self) -> Payoff:
         """What a score pays."""
 
+    @property
+    def _told_theta(self) -> bool:
+        """Whether theta is given: an empty list stands for one that is drawn."""
+        if isinstance(self.theta, np.ndarray):
+            return self.theta.size > 0
+        return not isinstance(self.theta, list | tuple) or len(self.theta) > 0
+
     def _theta(self, draws: Mapping[str, Array]) -> Array:
         """As given, or from the prior."""
-        if not np.size(self.theta):
+        if not self._told_theta:
             return super()._theta(draws)
         xp = draws["theta"].__array_namespace__()
         given = xp.asarray(inputs.vector("theta", self.theta, draws["theta"].shape[-1]))
@@ -100,7 +107,7 @@ class Synthetic(UnitFields, Composed):
         inputs.positive("theta_scale", self.theta_scale)
         inputs.vector("bias", self.bias, dim)
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
-        if np.size(self.theta):
+        if self._told_theta:
             inputs.vector("theta", self.theta, found.one().size)
         laws = {name: of_all_arms(found.one(), getattr(self, name)) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)

@@ -25,6 +25,7 @@ from unfog.evaluation.read.asked import Asked, Opener
 from unfog.evaluation.read.columns import Columns
 from unfog.evaluation.read.obp import to_obp
 from unfog.evaluation.read.where import counted
+from unfog.files import refuse_others
 from unfog.inputs import InputError, positive, shown
 
 __all__ = ["Columns", "Opener", "read", "to_obp"]
@@ -85,8 +86,7 @@ def _of_object(log: Any, asked: Asked) -> Log:
 
 
 def _of_path(path: Path, asked: Asked) -> Log:
-    if not path.is_file():
-        raise InputError("log", f"there is no file {path}", ANY)
+    refuse_others("log", path, ANY)
     ending = path.suffix.lower()
     if ending in TABLES:
         asked.only(path.name, *table.TAKES)
@@ -114,7 +114,10 @@ def _columns(told: Any) -> Columns | None:
 
 def _names(field: str, told: Sequence[str]) -> list[str]:
     """Names, each once."""
-    found = [str(one) for one in told] if not isinstance(told, str) else []
+    try:
+        found = [] if isinstance(told, str | bytes) else [str(one) for one in told]
+    except (TypeError, ValueError, RecursionError):  # it is no list, or of what cannot be written
+        found = []
     if not found or len(set(found)) < len(found):
         raise InputError(field, shown(told), "a list of names, each once")
     return found

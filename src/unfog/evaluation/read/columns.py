@@ -7,14 +7,14 @@ What is not said is looked for under the names that `unfog live table` writes: `
 `true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for those of every arm.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from unfog import files
 from unfog.evaluation.read.refusals import WITHOUT
-from unfog.inputs import InputError, shown
+from unfog.inputs import InputError, nearest, shown
 
 ONE = ("arm", "reward", "time", "unit")
 
@@ -82,19 +82,18 @@ class Found(NamedTuple):
 
 def from_toml(path: str | Path) -> Columns:
     """The columns that a file says, at its top or in a table `columns`."""
-    try:
-        told = tomllib.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError("columns", f"{path} cannot be read ({error})", "a file of TOML") from None
+    told = files.toml("columns", path, "a file of TOML")
     return from_mapping(told.get("columns", told))
 
 
 def from_mapping(told: Mapping[str, Any]) -> Columns:
     """The same, of a mapping."""
     known = [one.name for one in fields(Columns)]
+    if not isinstance(told, Mapping):
+        raise InputError("columns", shown(told), f"a table of {', '.join(known)}")
     for name in told:
         if name not in known:
-            raise InputError(f"columns.{name}", "no such field", ", ".join(known))
+            raise InputError(f"columns.{name}", "no such field", ", ".join(known) + nearest(name, known))
     return Columns(**told)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from unfog.evaluation.log import Log
 from unfog.evaluation.read.where import Where, first, number
-from unfog.inputs import LARGEST, InputError
+from unfog.inputs import LARGEST, SMALLEST, InputError
 from unfog.maths.arrays import Array, Bools
 
 CLOSE = 1e-3  # by how much probabilities may be rounded: loggers write few digits
@@ -92,10 +92,10 @@ def _refuse_missing(values: Array, where: Where, name: str, allowed: str) -> Non
 
 
 def _refuse_probability(log: Log, where: Where, name: str) -> None:
-    at = first(~((log.probability > 0) & (log.probability <= 1)))
+    at = first(~((log.probability >= SMALLEST) & (log.probability <= 1)))
     if at is None:
         return
-    allowed = "a number above 0 and at most 1: the arm was drawn, so that it could be"
+    allowed = f"a number above 0 and at most 1: the arm was drawn, so that it could be; at least {SMALLEST:g}"
     raise InputError(where.of(at, name), number(log.probability[at]), allowed)
 
 

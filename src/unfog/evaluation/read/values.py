@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unfog.evaluation.read.where import Where, first
-from unfog.inputs import InputError, shown
+from unfog.inputs import LONGEST, InputError, shown
 from unfog.maths.arrays import Array, Ints
 
 EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # as files and frames write it
@@ -119,4 +119,5 @@ def arms(
 
 def _by_number(name: str) -> tuple[int, int, str]:
     """Arm 10 comes after arm 9."""
-    return (0, int(name), "") if name.isascii() and name.isdigit() else (1, 0, name)
+    whole = name.isascii() and name.isdigit() and len(name) <= LONGEST
+    return (0, int(name), "") if whole else (1, 0, name)

@@ -15,6 +15,7 @@ from typing import Any
 
 import xarray as xr
 
+from unfog.files import is_file
 from unfog.inputs import InputError
 from unfog.lab import store
 from unfog.lab.prepare import Plan
@@ -38,10 +39,10 @@ def claim(asked: dict[str, Any], out: Path | None, runs: Path = Path("runs")) ->
     if out is None:
         numbered = (runs / f"{NAME}-{number:03d}" for number in itertools.count(1))
         out = next(path for path in numbered if not path.exists() or _unfinished(path, whole))
-    elif out.exists() and not _unfinished(out, whole):
-        allowed = "a folder that does not exist yet, or an unfinished suite of the same settings and code"
-        raise InputError("out", f"{str(out)!r} exists already", allowed)
     try:
+        if out.exists() and not _unfinished(out, whole):
+            allowed = "a folder that does not exist yet, or an unfinished suite of the same settings and code"
+            raise InputError("out", f"{str(out)!r} exists already", allowed)
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         problem = f"{str(out)!r} cannot be made ({error.strerror})"
@@ -73,7 +74,7 @@ def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
 
 def is_suite(path: Path) -> bool:
     """Whether a folder is that of a suite, finished or not."""
-    return (path / ASKED).is_file()
+    return is_file(path / ASKED)
 
 
 def read(path: Path) -> Comparison:

@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError, count, one_of
+from unfog.inputs import InputError, count, flag, one_of, shown
 from unfog.lab.rivals import folder as folders
 from unfog.lab.rivals import tuning
 from unfog.lab.rivals.match import Asked, Bars, Match, silent
 from unfog.lab.rivals.problems import OURS, PAPER, PLACES, Place, build
 from unfog.lab.rivals.table import Comparison, Outcome
 from unfog.lab.spec import checked, with_run
+from unfog.lab.target import run_folder
 from unfog.model.rewards import KINDS
 from unfog.simulate import MOST_SEED, engines, plan
 from unfog.worlds.problem import Problem
@@ -40,7 +41,7 @@ def rivals(
     back for a table; `unfog.lab.rivals.figure.figure` draws it.
     """
     told = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
-    where = None if out is None else claim(told, Path(out), workers)
+    where = None if out is None else claim(told, run_folder(out), workers)
     return compare(told, where, workers)
 
 
@@ -56,11 +57,13 @@ def asked(
 ) -> Asked:
     """What is asked for, checked."""
     names = _problems(problems), _agents(agents)
+    flag("tuned", tuned)
     if tuned and seed == tuning.SEED:
         raise InputError("seed", seed, "another: settings are chosen on this one")
     sizes = _count("rounds", rounds), _count("trials", trials)
     start = 0 if seed is None else count("seed", seed, 0, MOST_SEED)
-    told = Asked(*names, *sizes, start, engines.canonical(engine or "numpy"), precision, tuned)
+    wanted = engines.canonical("numpy" if engine is None else engine)
+    told = Asked(*names, *sizes, start, wanted, precision, tuned)
     for name in told.problems:
         checked(with_run(PLACES[name].spec(), told.run_of(PLACES[name])))
     return told
@@ -72,7 +75,7 @@ def _count(field: str, value: int | None) -> int | None:
 
 def _problems(problems: Sequence[str] | None) -> tuple[str, ...]:
     """Those named, each once; all unless told."""
-    names = tuple(PLACES if problems is None else dict.fromkeys(problems))
+    names = tuple(PLACES if problems is None else _each("problems", problems))
     if not names:
         raise InputError("problems", "none named", f"one or more of {', '.join(PLACES)}")
     for name in names:
@@ -80,9 +83,20 @@ def _problems(problems: Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
+def _each(field: str, names: Sequence[str]) -> dict[str, None]:
+    """The names told, each once."""
+    if (
+        isinstance(names, str)
+        or not isinstance(names, Sequence)
+        or not all(isinstance(n, str) for n in names)
+    ):
+        raise InputError(field, shown(names), "a list of names")
+    return dict.fromkeys(names)
+
+
 def _agents(agents: Sequence[str] | None) -> tuple[str, ...]:
     """Those named, each once; all rivals unless told. A name that no agent has is refused."""
-    names = tuple(dict.fromkeys((*RIVALS, *PAPER) if agents is None else agents))
+    names = tuple((*RIVALS, *PAPER) if agents is None else _each("agents", agents))
     if not names:
         raise InputError("agents", "none named", f"one or more of {', '.join((*RIVALS, *PAPER))}")
     for name in names:

@@ -19,7 +19,7 @@ from unfog.simulate.draws import Nature, emitted, truth_draws
 from unfog.simulate.engines import cost
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.grid import CURVES
-from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
+from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense, regular
 from unfog.simulate.player import Player
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
@@ -193,7 +193,8 @@ class Numpy:
             rounds = min(BLOCK, job.rounds - first)
             block = make_block(job, truth, *nature.next(BLOCK), first + np.arange(BLOCK))
             for index, player in enumerate(players):
-                with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused afterwards
+                # What comes of overflows is refused afterwards.
+                with np.errstate(over="ignore", invalid="ignore"), regular(player.agent.name):
                     arms, beliefs = _play(player, problem, block, rounds)
                 losses = _losses(job, truth, block, arms, beliefs)
                 meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})

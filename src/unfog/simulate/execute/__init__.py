@@ -11,7 +11,15 @@ IN_FLIGHT = 2  # tasks for each worker that are under way at a time: the next on
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker process is gone: killed, or out of memory. What was finished before is kept."""
+    """A worker process is gone: killed, or out of memory. What was finished before is kept.
+
+    Where no worker ever started, the calling script most likely lacks `if __name__ == "__main__":`, and that
+    is bad input, an InputError.
+    """
+
+    def __init__(self, what: str = "a worker process died, possibly for lack of memory") -> None:
+        """Say it in words; who knows the exit code may say more."""
+        super().__init__(what)
 
 
 class Executor(Protocol):

@@ -66,7 +66,7 @@ def _run_in_processes(
         if shared.enlisted.value == 0:
             allowed = "1, or call it under `if __name__ == '__main__':`; no worker process could start"
             raise InputError("workers", workers, allowed) from None
-        raise WorkerDiedError("a worker process died, perhaps for lack of memory") from None
+        raise WorkerDiedError from None
     finally:
         shared.stop.value = 1
         pool.shutdown(wait=True, cancel_futures=True)

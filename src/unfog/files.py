@@ -1,0 +1,122 @@
+"""Files that a user names: read whole or refused in one line, whatever there is under the name.
+
+A pipe or a device may keep whoever opens it waiting, or never end: only ordinary files are opened. A file of
+TOML is written by hand, so that its size and its nesting have a bound, and its reading takes no time.
+"""
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from unfog.inputs import InputError, one_line
+
+MOST_BYTES = 1_000_000  # of a file of TOML: tens of thousands of numbers
+DEEPEST = 20  # tables in tables, lists in lists
+# tomllib takes the square of a dotted key's length: one that is too long is found before it is read
+_PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
+_DOTTED = re.compile(rf"(?:{_PART}\.[ \t]*+){{{DEEPEST}}}")
+_OTHERS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be read or made, in a few words."""
+    return one_line(error.strerror or str(error) if isinstance(error, OSError) else str(error))
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is an ordinary file of this name; no name is too long, or too odd, to be asked about."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether there is a folder of this name, likewise."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def refuse_others(field: str, path: str | Path, allowed: str) -> int:
+    """Refuse what is no ordinary file, without opening it; the size of one that is."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        raise InputError(field, f"there is no file {str(path)!r}", allowed) from None
+    except (OSError, ValueError) as error:
+        raise InputError(field, f"{str(path)!r} cannot be read ({reason(error)})", allowed) from None
+    kind = stat.S_IFMT(found.st_mode)
+    if kind != stat.S_IFREG:
+        raise InputError(field, f"{str(path)!r} is {_OTHERS.get(kind, 'no file')}", allowed)
+    return found.st_size
+
+
+def content(field: str, path: str | Path, allowed: str, most: int | None = None) -> bytes:
+    """The bytes of an ordinary file; one of more than `most` is refused, at the latest after these."""
+    size, limit = refuse_others(field, path, allowed), -1 if most is None else most + 1
+    if most is None or size <= most:
+        try:
+            with open(path, "rb", opener=_unwaiting) as file:
+                data = file.read(limit) or b""  # nothing from what only looks like a file, and has none yet
+        except OSError as error:
+            raise InputError(field, f"{str(path)!r} cannot be read ({reason(error)})", allowed) from None
+        if most is None or len(data) <= most:
+            return data
+    raise InputError(field, f"{str(path)!r} is too large", f"{allowed} of at most {most:,} bytes")
+
+
+def _unwaiting(path: str, flags: int) -> int:
+    """Open it without waiting, should it have become a pipe meanwhile."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def text(field: str, path: str | Path, allowed: str, most: int | None = None) -> str:
+    """The text of an ordinary file in UTF-8."""
+    try:
+        return content(field, path, allowed, most).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(field, f"{str(path)!r} cannot be read ({error})", f"{allowed} in UTF-8") from None
+
+
+def toml(field: str, path: str | Path, allowed: str = "a TOML file") -> dict[str, Any]:
+    """What a file of TOML says."""
+    words = text(field, path, allowed, MOST_BYTES)
+    try:
+        found = None if _DOTTED.search(words) else tomllib.loads(words)
+    except RecursionError:
+        found = None
+    except ValueError as error:  # also of numbers of thousands of digits
+        raise InputError(field, f"{str(path)!r} is not TOML ({error})", allowed) from None
+    if found is None or _deep(found, DEEPEST):
+        raise InputError(field, f"{str(path)!r} is nested too deeply", f"{allowed}, at most {DEEPEST} deep")
+    return found
+
+
+def _deep(value: object, left: int) -> bool:
+    """Whether lists and tables are nested deeper than this."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return left == 0 or any(_deep(one, left - 1) for one in inside if isinstance(one, dict | list))
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """An error of the system in here names this file, where it names none: a full disk does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error

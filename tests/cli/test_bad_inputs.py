@@ -1,0 +1,201 @@
+"""Whatever one gives to a command, it works or is refused in one line; some refusals one by one."""
+
+import errno
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.bad import Case, case
+from tests.cli.bad.case import LONG
+from tests.cli.bad.logs import table
+from tests.cli.bad.specs import HEAD, PLAIN, WHOLE
+from unfog.cli import main
+from unfog.files import writing
+from unfog.simulate.execute import WorkerDiedError
+
+CASES, SEED = 150, 20
+Capture = pytest.CaptureFixture[str]
+SMALL = ["--rounds", "3", "--trials", "2", "--workers", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(capsys: Capture, *words: str, code: int = 2) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out, err.count("\n")) == (code, "", 1), err
+    return err.removeprefix("unfog: ").rstrip()
+
+
+def test_bad_inputs_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    codes = []
+    for number in range(CASES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        one = case(random.Random(f"{SEED} {number}"), PLAIN[:4])
+        one.lay(folder)
+        codes.append(one.check(capsys))
+    assert codes.count(2) > CASES / 2
+
+
+def test_files_that_are_none(tmp_path: Path, capsys: Capture) -> None:
+    for text in WHOLE:
+        one = Case(["run", "spec.toml", *SMALL], {"spec.toml": text})
+        one.lay(tmp_path)
+        assert one.check(capsys) == 2
+    Path("spec.toml").unlink()
+    os.mkfifo("spec.toml")
+    assert refused(capsys, "run", "spec.toml") == "experiment: 'spec.toml' is a pipe; allowed: a TOML file"
+    assert "is a device" in refused(capsys, "evaluate", "/dev/zero")
+    assert "is a pipe" in refused(capsys, "evaluate", "spec.toml")
+    Path("log.csv").write_bytes(table(random.Random(0), []))
+    assert "is a pipe" in refused(capsys, "evaluate", "log.csv", "--columns", "spec.toml")
+    assert "is a device" in refused(capsys, "evaluate", "log.csv", "--channel", "/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("noise_cov", "1e-320"),
+        ("bias_cov", "[1e-60, 1.0]"),
+        ("reward_var", "5e-324"),
+        ("theta_scale", "1e-99"),
+    ],
+)
+def test_numbers_that_cannot_be_divided_by(field: str, value: str, capsys: Capture) -> None:
+    Path("spec.toml").write_bytes(HEAD + f"dim = 2\n{field} = {value}\n".encode())
+    said = refused(capsys, "run", "spec.toml", *SMALL)
+    assert said.startswith(f"problem.{field}: ")
+    assert "1e-50" in said
+
+
+@pytest.mark.parametrize("out", ["x.partial", LONG, "", "file", "file/x", "/proc/x"])
+@pytest.mark.parametrize("experiment", ["fig1-gaussian", "rivals"])
+def test_folders_that_cannot_be_made(out: str, experiment: str, capsys: Capture) -> None:
+    Path("file").write_text("")
+    more = ["--problems", "drift"] if experiment == "rivals" else []
+    said = refused(capsys, "run", experiment, *SMALL, *more, "--out", out)
+    assert said.startswith("out: ")
+    assert sorted(os.listdir()) == ["file"]
+
+
+@pytest.mark.parametrize("words", [["plot", "r"], ["bounds", "bounds-delayed"], ["evaluate", "log.csv"]])
+def test_folders_of_figures_that_cannot_be_made(words: list[str], capsys: Capture) -> None:
+    Path("file").write_text("")
+    for out in ("file", "file/x", LONG):
+        assert refused(capsys, *words, "--out", out).startswith("out: ")
+
+
+SLIPS = [
+    (["run", "fig1-gausian"], "fig1-gaussian"),
+    (["run", "rivls"], "rivals"),
+    (["run", "fig1-gaussian", "--agents", "alg1-exat"], "alg1-exact"),
+    (["run", "fig1-gaussian", "--agents", "orcale"], "oracle"),
+    (["run", "fig1-gaussian", "--agents", "orcale-ucb"], "oracle-ucb"),
+    (["run", "fig1-gaussian", "--agents", "alg1-exact-hetro-ucb"], "alg1-exact-hetero-ucb"),
+    (["run", "fig1-gaussian", "--agents", "drift:stp=0.1"], "step"),
+    (["run", "fig1-gaussian", "--agents", "linucbb"], "linucb"),
+    (["run", "fig1-gaussian", "--engine", "nunpy"], "numpy"),
+    (["run", "rivals", "--problems", "drft"], "drift"),
+    (["check", "posterior", "--learners", "laplce"], "laplace"),
+    (["data", "fetch", "movilens"], "movielens"),
+    (["run", "noise.toml"], "noise_cov"),
+    (["run", "kind.toml"], "gaussian"),
+    (["run", "round.toml"], "rounds"),
+    (["run", "table.toml"], "problem"),
+    (["run", "law.toml"], "uniform"),
+    (["run", "features.toml"], "quadratic"),
+]
+
+
+@pytest.mark.parametrize(("words", "meant"), SLIPS)
+def test_a_slip_of_the_pen_is_told_what_was_meant(words: list[str], meant: str, capsys: Capture) -> None:
+    Path("noise.toml").write_bytes(HEAD + b"noise_covv = 1.0")
+    Path("kind.toml").write_bytes(HEAD.replace(b"gaussian", b"gausian"))
+    Path("round.toml").write_bytes(HEAD + b"[run]\nround = 3")
+    Path("table.toml").write_bytes(HEAD + b"[problm]\ndim = 3")
+    Path("law.toml").write_bytes(HEAD + b'action_law = "unifrm"')
+    Path("features.toml").write_bytes(HEAD + b'features = "quadratc"')
+    assert refused(capsys, *words).endswith(f"; did you mean {meant!r}?")
+
+
+def test_options_that_are_given_again_add_up(capsys: Capture) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", "fig1-gaussian", *SMALL, "--agents", "kk,naive", "--agents", "oracle", "--out", "run"])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines() if "±" in line]
+    spec = Path("run/spec.toml").read_text()
+    assert 'agents = ["kk", "naive", "oracle"]' in spec
+
+
+def test_a_worker_that_died_is_no_bad_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def dies(*_: object, **__: object) -> None:
+        raise WorkerDiedError
+
+    monkeypatch.setattr("unfog.lab.run.keep", dies)
+    said = refused(capsys, "run", "fig1-gaussian", *SMALL, code=1)
+    assert "a worker process died, possibly for lack of memory" in said
+    assert said.endswith("; the same command goes on where it stopped")
+
+
+def test_what_cannot_be_allocated_is_said(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 7.28 TiB for an array")
+
+    monkeypatch.setattr("unfog.lab.run.keep", fails)
+    said = refused(capsys, "run", "fig1-gaussian", *SMALL, code=1)
+    assert said == "not enough memory: Unable to allocate 7.28 TiB for an array"
+
+
+def test_a_full_disk_names_the_file() -> None:
+    with pytest.raises(OSError, match=r"No space left on device: 'figures/a\.svg'"), writing("figures/a.svg"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(OSError, match="'other'"), writing("figures/a.svg"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "other")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is a full disk")
+@pytest.mark.slow
+def test_a_full_disk_under_a_figure(capsys: Capture) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["run", "fig1-gaussian", *SMALL, "--agents", "kk", "--out", "run"])
+    capsys.readouterr()
+    Path("figures").mkdir()
+    Path("figures/.run.svg.tmp").symlink_to("/dev/full")
+    assert refused(capsys, "plot", "run", code=1) == "figures/run.svg: No space left on device"
+
+
+@pytest.mark.slow
+def test_as_a_process(tmp_path: Path) -> None:
+    """Nothing else is written to stderr either, such as warnings; stdin may be a pipe that nobody closes."""
+    (tmp_path / "deep.toml").write_bytes(WHOLE[1])
+    lines = [
+        ["run", "deep.toml"],
+        ["run", "/dev/stdin"],
+        ["run", "fig1-gaussian", "--out", LONG],
+        ["list", "x"],
+    ]
+    for words in lines:
+        code = "import sys; from unfog.cli import main; main(sys.argv[1:])"
+        with subprocess.Popen(
+            [sys.executable, "-c", code, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            assert process.wait(60) == 2
+            said = process.stderr.read()
+        assert said.startswith("unfog: ")
+        assert said.count("\n") == 1
