@@ -25,6 +25,7 @@ from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.engines.jax_program import Program
 from unfog.simulate.engines.pallas_kernel import LANES, Belief, Constants, Streams
+from unfog.simulate.engines.room import Term
 from unfog.simulate.job import Job, Part, Tick
 from unfog.theory import regret
 from unfog.worlds.gaussian import GaussianProblem
@@ -233,6 +234,10 @@ class Pallas(jax_engine.Jax):
     def batch(self, job: Job, trials: int, workers: int = 1) -> int:  # noqa: ARG002
         """One size, filled up."""
         return BATCH
+
+    def terms(self, job: Job) -> list[Term]:
+        """As of any compiled engine, and the draws of a stride of rounds."""
+        return [*super().terms(job), Term("draws made at once", ("engine",), fixed=STRIDE_BYTES)]
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials, as the other engines give them."""
