@@ -79,7 +79,7 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
         shape = inputs.count("actions", actions, most=MOST_ACTIONS), dim
         # An arm that has features of its own needs no action: zeros stand for it.
         made = Arms(build, shape, np.zeros(shape) if features in BARE else None, found)
-        if build not in ALIKE and made.given is None:
+        if build not in ALIKE:  # all of them are looked at below
             machine.refuse(("actions", "dim"), f"{shape[0]}, {dim}: they take", 16 * shape[0] * dim)
     else:
         given = _given(actions, dim, features if named else None)
