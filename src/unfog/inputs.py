@@ -36,8 +36,9 @@ class InputError(ValueError):
 
     @classmethod
     def prefixed(cls, table: str, error: "InputError") -> "InputError":
-        """The same complaint, about a field of a table."""
-        return cls(f"{table}.{error.field}", error.value, error.allowed)
+        """The same complaint, about a field of a table, or about several."""
+        fields = ", ".join(f"{table}.{field}" for field in error.field.split(", "))
+        return cls(fields, error.value, error.allowed)
 
 
 def one_line(text: str) -> str:

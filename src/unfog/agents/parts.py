@@ -66,9 +66,19 @@ class Denoiser(Part, Protocol):
         return False
 
     @property
+    def settled(self) -> bool:
+        """Whether its beliefs have one covariance from the first round to the last, where nothing is lost."""
+        return False
+
+    @property
     def needs_knowledge(self) -> tuple[str, ...]:
         """What it must be told of contexts beyond their moments: fields of `Knowledge` that may be None."""
         return ()
+
+    @property
+    def squares(self) -> int:
+        """Matrices (d, d) that every trial has to itself, believed or remembered; 0: all share theirs."""
+        return 0
 
     @abstractmethod
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
@@ -102,6 +112,11 @@ class Learner(Part, Protocol):
     def averages_context(self) -> bool:
         """Whether the context is averaged out of its likelihood, where that is not the score's mean alone."""
         return False
+
+    @property
+    def squares(self) -> int:
+        """Matrices of the size of theta's covariance that it keeps for every trial."""
+        return 1
 
     def misses(self, denoiser: Denoiser) -> str:
         """What it needs beside it and this denoiser is not, in words; nothing where they go together."""

@@ -24,6 +24,13 @@ def prior(features: FeatureMap, mean: Numbers, cov: Numbers) -> tuple[Array, Arr
     return inputs.vector("prior_mean", mean, features.size), covs
 
 
+def numbers(features: FeatureMap, cov: Numbers) -> int:
+    """How many numbers the covariance has."""
+    if isinstance(features, PerArm) and in_blocks(features, cov):
+        return features.arms * features.block**2
+    return features.size**2
+
+
 def in_blocks(features: FeatureMap, cov: Numbers) -> bool:
     """Whether a covariance is that of one arm, and so stands for independent blocks."""
     return isinstance(features, PerArm) and _fits(cov, features.block)

@@ -14,7 +14,7 @@ from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.features import FeatureMap
 from unfog.inputs import InputError, count, offering, one_of
-from unfog.simulate import engines
+from unfog.simulate import engines, memory
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import Executor
 from unfog.simulate.execute.processes import Processes
@@ -108,6 +108,7 @@ def plan(
     if executor is None:
         executor = Processes(workers) if workers > 1 and found.shares_work else Serial()
     sizes = [chunk or _size(found, job, trials) for job in jobs]
+    memory.refuse(jobs, found, sizes, trials, executor.workers)
     ready = [
         job._replace(precision=found.settle(precision), batch=n) for job, n in zip(jobs, sizes, strict=True)
     ]
@@ -142,6 +143,7 @@ def _rows(problems: Sequence[Problem], agents: Sequence[str | Agent], field: str
 
 def _features(problem: Problem) -> FeatureMap:
     """The map of a trial whose draws are all zero: good enough to see what kind it is."""
+    memory.refuse_truth(problem)
     wanted = problem.truth_draws().items()
     return problem.truth({name: np.zeros((1, *draws.shape)) for name, draws in wanted}).features
 

@@ -5,9 +5,11 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from unfog import inputs
+from unfog import inputs, machine
 from unfog.features import FeatureMap, MapBuilder
 from unfog.features.named import BUILT_IN, builder, check_map
+from unfog.features.product import product
+from unfog.features.quadratic import quadratic
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Draws
@@ -15,6 +17,8 @@ from unfog.worlds.problem import Draws
 ActionLaw = Literal["normal", "uniform", "folded"]
 ACTION_LAWS: tuple[ActionLaw, ...] = get_args(ActionLaw)
 MOST_ACTIONS = 10**6
+FEW = 2  # actions that stand for all where a map is looked at that is the same for any number of them
+ALIKE = (quadratic, product)
 BARE = ("per_arm", "slopes", "own")  # maps whose arms are told apart by their place alone
 
 
@@ -27,8 +31,24 @@ class Arms(NamedTuple):
     law: ActionLaw  # uniform: on [-1, 1]; folded: the absolute value of a normal
 
     def one(self) -> FeatureMap:
-        """The features of one set of actions: those given, or all zero."""
-        return self.build(np.zeros(self.shape) if self.given is None else self.given)
+        """The features of one set of actions: those given, or all zero; a few where they stand for all."""
+        return self.build(np.zeros((self.looked_at, *self.shape[1:])) if self.given is None else self.given)
+
+    @property
+    def looked_at(self) -> int:
+        """How many actions `one` has: of a map that does not hang on their number a few, however many."""
+        return min(FEW, self.shape[0]) if self.build in ALIKE and self.given is None else self.shape[0]
+
+    def cells(self) -> int:
+        """Numbers that one design keeps in memory for a moment, beyond a few for each arm."""
+        return self.one().cells
+
+    def table(self) -> int:
+        """Numbers that the map of one trial keeps; actions that are given are there already."""
+        made, given = self.one(), np.empty(0) if self.given is None else self.given
+        held = made if isinstance(made, tuple) else vars(made).values()
+        own = [x for x in held if isinstance(x, np.ndarray) and not np.may_share_memory(x, given)]
+        return sum(x.size for x in own) * self.shape[0] // self.looked_at
 
     def draws(self) -> dict[str, Draws]:
         """What actions are made of, where they are drawn."""
@@ -59,10 +79,12 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
         shape = inputs.count("actions", actions, most=MOST_ACTIONS), dim
         # An arm that has features of its own needs no action: zeros stand for it.
         made = Arms(build, shape, np.zeros(shape) if features in BARE else None, found)
+        if build not in ALIKE:  # all of them are looked at below
+            machine.refuse(("actions", "dim"), f"{shape[0]}, {dim}: they take", 16 * shape[0] * dim)
     else:
         given = _given(actions, dim, features if named else None)
         made = Arms(build, given.shape, given, found)
-    check_map(made.one, made.shape[0], dim)
+    check_map(made.one, made.looked_at, dim)
     return made
 
 

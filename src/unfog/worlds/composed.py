@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from unfog import inputs
+from unfog import inputs, machine
 from unfog.features.contract import Context, FeatureMap
-from unfog.features.prior import prior
+from unfog.features.prior import numbers, prior
 from unfog.inputs import InputError, Numbers
 from unfog.maths import blocks, gaussian
 from unfog.maths.arrays import Array, Ints
@@ -31,6 +31,7 @@ from unfog.worlds.problem import Draws, Emission, Truth
 from unfog.worlds.told import ToldFields, told
 from unfog.worlds.units import Units
 
+PRIORS = 5  # matrices of theta's size while a covariance is checked, and its root taken
 LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
 
 
@@ -117,7 +118,11 @@ class Composed(ToldFields, ChannelFields, ABC):
 
     def cells(self) -> int:
         """Numbers that the features of one round keep in memory for a moment."""
-        return self._parts.arms.one().cells + self._parts.channel.cells()
+        return self._parts.arms.cells() + self._parts.channel.cells()
+
+    def table(self) -> int:
+        """Numbers that the features of a trial keep as long as it is played."""
+        return self._parts.arms.table()
 
     def truth_draws(self) -> Mapping[str, Draws]:
         """Normals for theta* and gamma*, the actions where they are drawn, a number for the first row."""
@@ -197,9 +202,21 @@ class Composed(ToldFields, ChannelFields, ABC):
 
 
 def described(
-    dim: int, features: FeatureMap, payoff: Payoff, prior_mean: Numbers, prior_cov: Numbers, **laws: Numbers
+    dim: int,
+    features: FeatureMap,
+    payoff: Payoff,
+    prior_mean: Numbers,
+    prior_cov: Numbers,
+    *,
+    blame: tuple[str, ...] = ("actions", "dim"),
+    **laws: Numbers,
 ) -> Knowledge:
-    """What agents are told, from fields that are numbers, lists or matrices, checked by their names."""
+    """What agents are told, from fields that are numbers, lists or matrices, checked by their names.
+
+    `blame` are the fields that say how many features there are.
+    """
+    what = f"the prior of {features.size} features takes"
+    machine.refuse(blame, what, PRIORS * 8 * numbers(features, prior_cov))
     made: dict[str, Any] = {
         name: (inputs.vector if name == "context_mean" else inputs.covariance)(name, value, dim)
         for name, value in laws.items()

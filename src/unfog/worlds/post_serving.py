@@ -106,7 +106,9 @@ class PostServingProblem(Composed):
         made = Arms(partial(per_arm, intercept=False), (arms, p + q), np.zeros((arms, p + q)), "normal")
         spread = inputs.positive("prior_cov", self.prior_cov)
         laws: dict[str, Numbers] = {"context_mean": mean, "context_cov": cov}
-        known = described(p + q, made.one(), payoff, 0.0, spread, noise_cov=EXACT, bias_cov=EXACT, **laws)
+        laws |= {"noise_cov": EXACT, "bias_cov": EXACT}
+        blame = "actions", "before", "after"
+        known = described(p + q, made.one(), payoff, 0.0, spread, blame=blame, **laws)
         through = channel(self, known)
         if not through.plain:
             raise InputError("channel", "noise of another kind", "none: what is read is read as it is")

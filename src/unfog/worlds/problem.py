@@ -118,6 +118,10 @@ class Problem(Protocol):
         """Numbers that the features of one round keep in memory for a moment."""
         ...
 
+    def table(self) -> int:
+        """Numbers that the features of a trial keep as long as it is played."""
+        ...
+
     def truth_draws(self) -> Mapping[str, Draws]:
         """The draws that make one trial's truth, by name."""
         ...

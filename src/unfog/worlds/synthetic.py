@@ -8,6 +8,7 @@ score pays is for the worlds built on this one: worlds/gaussian.py, worlds/logis
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,7 @@ class Synthetic(UnitFields, Composed):
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
         if self._told_theta:
             inputs.vector("theta", self.theta, found.one().size)
-        laws = {name: of_all_arms(found.one(), getattr(self, name)) for name in LAWS}
+        laws: dict[str, Any] = {name: of_all_arms(found.one(), getattr(self, name)) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         owners = units(self)
         refuse_shared("drift_cov", self.drift_cov, owners.number)

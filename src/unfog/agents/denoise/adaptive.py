@@ -93,6 +93,7 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
     name = "adaptive"
     note = "finds out the size of the noise, the speed of the bias and the weight of tails"
     cost = 8.0
+    squares = 20
     takes_gaps = True
 
     def __post_init__(self) -> None:

@@ -42,6 +42,8 @@ class State(NamedTuple):
 class Filtered(FromEither, Denoiser, Expects, KnowsBias):
     """What such denoisers share; their parameters have a `channel`. The setting `pairs` is as for `exact`."""
 
+    squares = 2
+
     @abstractmethod
     def seen(self, parameters: Any, state: State, noisy: Array) -> tuple[Context, State]:
         """The moments of the context, and of the bias, given a noisy context (..., d)."""

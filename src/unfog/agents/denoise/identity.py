@@ -14,6 +14,7 @@ class Identity(Denoiser):
 
     name = "identity"
     note = "takes the noisy context for the true one"
+    settled = True
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Array:
         """The covariance of a certain belief: zero."""

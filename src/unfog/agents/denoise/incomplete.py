@@ -65,6 +65,7 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
     name = "incomplete"
     note = "knows which coordinates were lost; takes true contexts late, in any order, whole or in part"
     cost = 0.7
+    squares = 2
     takes_gaps = True
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:

@@ -30,6 +30,7 @@ class KnownBias(Denoiser, Expects, KnowsBias, Privileged):
 
     name = "known_bias"
     note = "is told the bias"
+    settled = True
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The gain, and the bias that was shown."""

@@ -38,6 +38,7 @@ class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
     name = "known_bias_atoms"
     note = "is told the bias, and the contexts there are"
     cost = 1.6  # with a thousand atoms
+    squares = 1
     needs_knowledge = ("contexts",)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:

@@ -18,6 +18,7 @@ class PriorOnly(Denoiser):
 
     name = "prior_only"
     note = "ignores the noisy context, knows its distribution"
+    settled = True
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Context:
         """The context's law."""

@@ -57,6 +57,7 @@ class Robust(FromEither, Denoiser, Expects, KnowsBias):
     name = "robust"
     note = "expects outliers: noise with heavy tails"
     cost = 3.0
+    squares = 2
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -95,6 +95,7 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
     name = "unknown_noise"
     note = "learns the covariance of the noise, too"
     cost = 4.0
+    squares = 3
 
     def __post_init__(self) -> None:
         """Check the settings."""

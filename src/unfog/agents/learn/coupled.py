@@ -78,6 +78,7 @@ class Coupled(Grows, FromNoisy):
     rewards = "gaussian"
     needs_features = (Sloped, Liftable)
     cost = 1.5
+    squares = 2
 
     def __post_init__(self) -> None:
         """Check the setting."""

@@ -75,6 +75,7 @@ class Lifted(Grows, FromNoisy):
 
     rewards = "gaussian"
     needs_features = (Liftable,)
+    squares = 3
 
     def __post_init__(self) -> None:
         """Check the setting."""

@@ -42,6 +42,7 @@ class Revisable(Grows, Learner, TakesBack):
     note = "can take back what a past round said, when more of its context becomes known"
     rewards = "gaussian"
     cost = 1.5
+    squares = 3
 
     def __post_init__(self) -> None:
         """Check the setting."""

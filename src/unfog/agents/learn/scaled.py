@@ -86,6 +86,11 @@ class Scaled(Grows, Learner):
         inputs.flag("mixed", self.mixed)
 
     @property
+    def squares(self) -> int:
+        """One a scale."""
+        return self.scales
+
+    @property
     def cost(self) -> float:
         """An update for every scale, and as many columns where they are mixed."""
         return (0.3 if self.mixed else 0.2) * self.scales

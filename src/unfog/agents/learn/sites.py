@@ -46,6 +46,7 @@ class Sites(Grows, Learner, TakesBack):
     note = "a Gaussian filtered reward by reward, which can take back what a past round said"
     rewards = "bernoulli"
     cost = 1.5
+    squares = 3
 
     def __post_init__(self) -> None:
         """Check the setting."""

@@ -51,6 +51,7 @@ class Averages(Denoiser, Counts):
     name = "averages"
     note = "averages all readings: the context is constant to it"
     takes_gaps = True
+    squares = 1
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Context:
         """The law of contexts, for when nothing was read."""

@@ -82,6 +82,7 @@ class Meb(EitherKind):
     name = "meb"
     note = "least squares less the covariance of errors"
     hears = "probability"
+    squares = 2
 
     def __post_init__(self) -> None:
         """Check the settings."""

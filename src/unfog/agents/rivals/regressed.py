@@ -52,6 +52,7 @@ class Regressed(Denoiser, Bounds):
 
     name = "regressed"
     note = "learns from pairs what true contexts follow a reading, and how far off that may be"
+    squares = 4
 
     def __post_init__(self) -> None:
         """Check the settings."""

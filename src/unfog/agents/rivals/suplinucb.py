@@ -102,6 +102,11 @@ class StagedRidge(EitherKind):
         super().__post_init__()
         inputs.count("horizon", self.horizon)
 
+    @property
+    def squares(self) -> int:
+        """One a stage."""
+        return stages(self.horizon)
+
     def setup(self, known: Knowledge) -> tuple[()]:
         """Nothing."""
         return ()

@@ -67,6 +67,11 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
     note = "is told the law of every context"
     takes_gaps = True
 
+    @property
+    def squares(self) -> int:
+        """The covariance of its draws, where draws stand for the law."""
+        return 1 if self.samples else 0
+
     def __post_init__(self) -> None:
         """Check the settings."""
         inputs.flag("pairs", self.pairs)

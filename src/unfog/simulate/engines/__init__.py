@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from unfog.inputs import InputError, one_of
+from unfog.simulate.engines.room import Term
 from unfog.simulate.job import Job, Part, Tick
 
 NAMES = ("numpy", "jax", "cuda")
@@ -43,6 +44,18 @@ class Engine(Protocol):
 
     def batch(self, job: Job, trials: int) -> int:
         """How many trials to play side by side: the same however many workers there are."""
+        ...
+
+    def terms(self, job: Job) -> list[Term]:
+        """Where the memory of one of its processes goes: engines/room.py."""
+        ...
+
+    def bytes(self, job: Job, trials: int) -> int:
+        """The peak of one process that plays so many trials side by side."""
+        ...
+
+    def device(self) -> int | None:
+        """Bytes of the device that a batch lies on; None: it is the machine's own memory."""
         ...
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:

@@ -1,4 +1,4 @@
-"""What a job costs: seconds, and numbers kept in memory.
+"""What a job costs in seconds; for memory see engines/room.py.
 
 The estimate of seconds is linear: an agent takes start + rounds (call batches + trials (each + root m^2 +
 arm K m)) seconds, and where its learner keeps all past rounds, `past` for every multiplication of its steps,
@@ -9,7 +9,6 @@ holds them to a factor of three of every measurement there: they need to be righ
 separates the engines.
 """
 
-from math import prod
 from typing import NamedTuple
 
 from unfog.agents.assemble import Agent
@@ -43,32 +42,3 @@ class Cost(NamedTuple):
             call *= 1 + chain.steps / STEPS_A_CALL
         slow = 1 + agent.denoiser.cost + agent.learner.cost
         return self.start + job.rounds * slow * (call * batches + trials * trial) / min(processes, batches)
-
-
-def history(agent: Agent, job: Job) -> int:
-    """Numbers that an agent keeps for a trial, and needs for a step, where its learner keeps past rounds."""
-    return 0 if agent.keeps is None else agent.keeps.room(job.problem.knowledge(), job.rounds)
-
-
-def walk(job: Job) -> int:
-    """Numbers that a trial's truth takes up where something moves: its steps, their path, and a copy."""
-    draws = job.problem.truth_draws()
-    return 3 * sum(prod(draws[name].shape) for name in ("walk", "path") if name in draws)
-
-
-def units(job: Job) -> int:
-    """Numbers that a denoiser's states of all units take up, where agents are told of several, and a copy."""
-    dim, number = job.problem.knowledge().context_mean.shape[0], job.problem.several
-    return 2 * number * (dim + 2) ** 2 if number > 1 else 0
-
-
-def weights(job: Job) -> int:
-    """Numbers that a posterior over a sample of contexts takes for a moment, in one round of a trial."""
-    known = job.problem.knowledge()
-    return 4 * max(0 if atoms is None else len(atoms) for atoms in (known.contexts, known.sample))
-
-
-def drawn(job: Job) -> int:
-    """Standard normals that the choosers take in a round, at most."""
-    known = job.problem.knowledge()
-    return max(agent.chooser.normals(known) for agent in job.agents)

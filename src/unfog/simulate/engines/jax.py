@@ -25,10 +25,10 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.streams import RoundDraws
 from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import StepDraws, reveal_uniforms, truth_draws
-from unfog.simulate.engines import cost, device_draws
+from unfog.simulate.engines import device_draws, jax_room, room
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.engines.jax_program import Inputs, Program, Stretch
-from unfog.simulate.grid import CURVES
+from unfog.simulate.engines.room import Term
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 
 COSTS = {  # by platform
@@ -151,10 +151,10 @@ def spread(values: Array) -> Array:
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     gpu, given = platform() == "gpu", job.draws == "numpy"
-    room = None if agent.keeps is None else job.rounds
-    program = _program(job.problem, agent, job.decompose, given, draws.dtype, gpu, room)
+    space = None if agent.keeps is None else job.rounds
+    program = _program(job.problem, agent, job.decompose, given, draws.dtype, gpu, space)
     privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged is not None else None
-    setup, memory = program.cast(rounds.begin(agent, program.known, privilege, room, late=False))
+    setup, memory = program.cast(rounds.begin(agent, program.known, privilege, space, late=False))
     inputs = Inputs(
         draws=draws.truth,
         setup=setup,
@@ -230,15 +230,23 @@ class Jax:
 
     def batch(self, job: Job, trials: int) -> int:
         """Equal batches of as many trials as a device holds with ease, so that one program serves all."""
-        most, room = (2**17, 2**33) if platform() == "gpu" else (2**12, 2**29)
-        m, arms = job.problem.knowledge().prior_mean.shape[0], job.problem.arms()
-        fed = job.draws == "numpy"  # all draws of the run are made beforehand
-        world = job.problem.round_normals() + reveal_uniforms(job.problem)
-        draws = job.rounds * (world + cost.drawn(job)) * fed
-        past = max(cost.history(agent, job) * (job.rounds if fed else 1) for agent in job.agents)
-        each = 8 * (CURVES * len(job.grid) + 4 * m * m + 4 * arms * m + job.problem.cells() + draws + past)
-        each += 8 * (cost.walk(job) + cost.weights(job))
-        return -(-trials // -(-trials // max(1, min(most, room // each))))
+        most, space = (2**17, 2**33) if platform() == "gpu" else (2**12, 2**29)
+        return -(-trials // -(-trials // max(1, min(most, space // room.for_each(self.terms(job))))))
+
+    def terms(self, job: Job) -> list[Term]:
+        """Where its memory goes."""
+        return jax_room.terms(job)
+
+    def bytes(self, job: Job, trials: int) -> int:
+        """What is there at the peak."""
+        return room.peak(self.terms(job), trials)
+
+    def device(self) -> int | None:
+        """What all devices have together, where they have memory of their own."""
+        if platform() == "cpu":
+            return None
+        found = [int((one.memory_stats() or {}).get("bytes_limit", 0)) for one in jax.devices()]
+        return sum(found) if all(found) else None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials, as the NumPy engine gives them.

@@ -16,9 +16,9 @@ from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import Nature, emitted, truth_draws
-from unfog.simulate.engines import cost
+from unfog.simulate.engines import numpy_room, room
 from unfog.simulate.engines.cost import Cost
-from unfog.simulate.grid import CURVES
+from unfog.simulate.engines.room import Term
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense, regular
 from unfog.simulate.player import Player
 from unfog.theory import regret
@@ -171,16 +171,23 @@ class Numpy:
 
     def batch(self, job: Job, trials: int) -> int:
         """As many trials as fit in memory with ease, and leave enough batches for several workers."""
-        known = job.problem.knowledge()
-        arms, cells = job.problem.arms(), job.problem.cells()
-        m, d = known.prior_mean.shape[0], known.context_mean.shape[0]
-        curves = len(job.agents) * CURVES * len(job.grid)
-        each = 8 * (BLOCK * (4 * arms + 6 * d + 2 * m + cells) + 4 * arms * m + 4 * m * m + curves)
-        each += 8 * (max(cost.history(agent, job) for agent in job.agents) + cost.walk(job))
-        each += 8 * (BLOCK * cost.drawn(job) + cost.weights(job) + cost.units(job))
         keeps_history = any(agent.keeps is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
-        return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // SHARES))))
+        return max(
+            1, min(BATCH_BYTES // room.for_each(self.terms(job)), most, max(least, -(-trials // SHARES)))
+        )
+
+    def terms(self, job: Job) -> list[Term]:
+        """Where its memory goes."""
+        return numpy_room.terms(job, BLOCK)
+
+    def bytes(self, job: Job, trials: int) -> int:
+        """What is there at the peak."""
+        return room.peak(self.terms(job), trials)
+
+    def device(self) -> int | None:
+        """It computes where its numbers are."""
+        return None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials at the rounds of the job's grid."""

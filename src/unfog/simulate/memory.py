@@ -1,0 +1,122 @@
+"""Memory is estimated before work starts, and a run that cannot fit is refused by the fields to blame.
+
+    run = this process + curves, twice while they are put together + workers x the peak of a batch
+
+Where the peak of a batch goes the engine says, term by term (engines/room.py); how much there is to have says
+the machine, or UNFOG_MEMORY (machine.py). What does not fit is, in this order: the curves of all trials; the
+workers, where one process would fit; the trials side by side, where one would; and else what takes most of
+one trial.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from unfog import machine
+from unfog.inputs import InputError
+from unfog.simulate.engines import Engine, room
+from unfog.simulate.engines.numpy_room import PROCESS
+from unfog.simulate.engines.room import Term
+from unfog.simulate.job import Job
+from unfog.worlds.problem import Problem
+
+COPIES = 2  # of the curves: batch by batch, and put together or written
+
+
+class Memory(NamedTuple):
+    """The estimate for a run."""
+
+    terms: tuple[Term, ...]  # of a process, where the most is taken
+    trials: int  # that it plays side by side
+    workers: int  # such processes; 1: the work is done in this one
+    stored: int  # bytes of all curves, with their copies
+
+    @property
+    def process(self) -> int:
+        """Bytes of each process that plays."""
+        return room.peak(self.terms, self.trials)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all processes together."""
+        return self.process * self.workers + self.stored + (int(PROCESS) if self.workers > 1 else 0)
+
+
+def estimate(
+    jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], trials: int, workers: int = 1
+) -> Memory:
+    """What a run of these jobs takes, in batches of these sizes and in so many processes."""
+    stored = COPIES * trials * sum(room.curves(job) for job in jobs)
+    found = [
+        Memory(tuple(engine.terms(job)), size, min(workers, -(-trials // size)), stored)
+        for job, size in zip(jobs, sizes, strict=True)
+    ]
+    return max(found, key=lambda one: one.total)
+
+
+def refuse(jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], trials: int, workers: int = 1) -> None:
+    """Complain of a run that does not fit, in the machine or on the device that the engine computes on."""
+    for job, size in zip(jobs, sizes, strict=True):
+        found = estimate([job], engine, [size], trials, workers)
+        stored = COPIES * trials * sum(room.curves(one) for one in jobs)
+        _refuse_one(job, engine, found._replace(stored=stored), trials)
+
+
+def refuse_truth(problem: Problem) -> None:
+    """Complain of a world of which not even one trial can be made."""
+    most, terms = machine.limit(), room.truth(problem)
+    if most is not None and room.peak(terms, 1) > most:
+        raise _too_much(problem, {}, terms, room.peak(terms, 1), machine.free(most))
+
+
+def _refuse_one(job: Job, engine: Engine, found: Memory, trials: int) -> None:
+    device, most = engine.device(), machine.limit()
+    if device is not None:
+        apart = [term for term in found.terms if term.fields]
+        _refuse_batch(job, found._replace(terms=tuple(apart), stored=0, workers=1), device, "on the device")
+        found = found._replace(terms=tuple(term for term in found.terms if not term.fields))
+    if most is None or found.total <= most:
+        return
+    free, rest = machine.free(most), most - found.stored
+    if rest < room.peak(found.terms, 1) and found.stored > most // 2:
+        what = f"{trials} with {len(job.grid)} stored rounds take {machine.said(found.stored)}"
+        raise InputError("trials, points", what, f"fewer of either: {free}")
+    if found.process <= rest:
+        fit = max(1, (rest - int(PROCESS)) // found.process)
+        what = f"{found.workers} processes of {machine.said(found.process)} each"
+        raise InputError("workers", what, f"at most {fit}: {free}")
+    _refuse_batch(job, found, rest, free)
+
+
+def _refuse_batch(job: Job, found: Memory, most: int, free: str) -> None:
+    """Complain of a batch that does not fit, or of a trial."""
+    if found.process <= most:
+        return
+    one = room.peak(found.terms, 1)
+    if one > most:
+        said = {"rounds": job.rounds, "points": len(job.grid), "agents": len(job.agents), "draws": job.draws}
+        raise _too_much(job.problem, said, found.terms, one, free)
+    fit = 1 + (most - one) // room.for_each(found.terms)
+    what = f"{found.trials} trials side by side take {machine.said(found.process)}"
+    raise InputError("chunk", what, f"at most {fit}: {free}")
+
+
+def _too_much(
+    problem: Problem, said: dict[str, Any], terms: Sequence[Term], total: int, free: str
+) -> InputError:
+    """The complaint about the term that takes most of one trial, and what its fields are."""
+    worst = max(room.counted(terms, 1), key=lambda term: term.bytes(1) if term.fields else -1)
+    values = {field: value for field in worst.fields if (value := _value(problem, said, field)) is not None}
+    what = f"{worst.what} take {machine.said(worst.bytes(1))} of the {machine.said(total)} that a trial needs"
+    shown = ", ".join(map(str, values.values()))
+    return InputError(", ".join(values) or "problem", f"{shown}: {what}" if shown else what, f"less: {free}")
+
+
+def _value(problem: Problem, said: dict[str, Any], field: str) -> Any:
+    """What a field says; None where the world has no such field, or it adds nothing."""
+    table, _, name = field.rpartition(".")
+    if not table:
+        return said.get(name)
+    if name == "actions":
+        return problem.arms() if hasattr(problem, name) else None
+    found = getattr(problem, name, None)
+    return None if name == "units" and found == 1 else found
