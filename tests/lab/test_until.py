@@ -10,7 +10,7 @@ import pytest
 import unfog
 from unfog.cli import main
 from unfog.inputs import InputError
-from unfog.lab import store, until_said
+from unfog.lab import bounds, store, until_said
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
@@ -40,8 +40,14 @@ def errors(data: Any, trials: int) -> list[float]:
     return [float(np.sqrt(np.var(gap, ddof=1) / trials) / y.mean()) for gap in gaps]
 
 
-def test_it_ends_at_the_first_look_at_which_every_error_is_small_enough() -> None:
-    found = unfog.run(small())
+@pytest.fixture(scope="module", name="whole")
+def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    return keep(prepare(small()), tmp_path_factory.mktemp("until") / "whole")
+
+
+def test_it_ends_at_the_first_look_at_which_every_error_is_small_enough(whole: Path) -> None:
+    found = open_run(whole)
     looks = checkpoints(2000, 100)
     ended = looks.index(found.sizes["trial"])
     assert 0 < ended < len(looks) - 1, "a test of nothing"
@@ -56,8 +62,8 @@ def test_it_ends_at_the_first_look_at_which_every_error_is_small_enough() -> Non
     assert [one["se"] for one in told["ratios"].values()] == pytest.approx(errors(found, looks[ended]))
 
 
-def test_the_trials_are_those_of_a_run_of_so_many() -> None:
-    found = unfog.run(small())
+def test_the_trials_are_those_of_a_run_of_so_many(whole: Path) -> None:
+    found = open_run(whole)
     told = unfog.run(small(trials=found.sizes["trial"], until=None, against=None))
     assert found.drop_attrs().equals(told.drop_attrs())
 
@@ -95,40 +101,39 @@ def interrupt_after(tasks: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("finished", [0, 1, 2])
 def test_an_interrupted_run_ends_with_the_same_bytes(
-    finished: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: int, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(prepare(small()), tmp_path / "whole")
     with monkeypatch.context() as trouble:
         interrupt_after(finished, trouble)
         with pytest.raises(OSError, match="No space"):
             keep(prepare(small()), tmp_path / "broken")
     keep(prepare(small()), tmp_path / "broken")
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "broken") == contents(whole)
 
 
-def test_trials_beyond_the_end_do_not_move_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_beyond_the_end_do_not_move_it(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With workers, some of the next trials are there before the last look: they are not looked at."""
-    keep(prepare(small()), tmp_path / "whole")
     with monkeypatch.context() as trouble:
         trouble.setattr("unfog.lab.search.Search.ended", lambda _: False)
         interrupt_after(6, trouble)
         with pytest.raises(OSError, match="No space"):
             keep(prepare(small()), tmp_path / "broken")
-    beyond = open_run(tmp_path / "whole").sizes["trial"]
+    beyond = open_run(whole).sizes["trial"]
     blocks = [path.name for path in (tmp_path / "broken.partial").glob("block-*")]
     assert any(int(name.split("-")[2]) >= beyond for name in blocks), "a test of nothing"
     keep(prepare(small()), tmp_path / "broken")
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "broken") == contents(whole)
 
 
-def test_a_stored_spec_repeats_it(tmp_path: Path) -> None:
-    keep(prepare(small(against=None)), tmp_path / "first")
-    again = load(tmp_path / "first/spec.toml")
+def test_a_stored_spec_repeats_it(whole: Path, tmp_path: Path) -> None:
+    again = load(whole / "spec.toml")
     assert (again.run.until, again.run.against, again.run.trials) == (0.02, "oracle", 2000)
-    keep(prepare(again), tmp_path / "second")
-    assert contents(tmp_path / "first") == contents(tmp_path / "second")
-    run = json.loads((tmp_path / "first/run.json").read_bytes())
-    assert run["trials_found"] == open_run(tmp_path / "first").sizes["trial"]
+    keep(prepare(again), tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(whole)
+    run = json.loads((whole / "run.json").read_bytes())
+    assert run["trials_found"] == open_run(whole).sizes["trial"]
 
 
 def test_every_setting_of_a_sweep_is_precise_enough() -> None:
@@ -242,6 +247,9 @@ def test_a_spec_is_held_to_the_same() -> None:
         small(trials=50)
     with pytest.raises(InputError, match=r"trials: 300; allowed: budget instead"):
         unfog.run(small(), trials=300)
+    assert prepare(small(against=None)).spec == prepare(small()).spec
+    with pytest.raises(InputError, match=r"run.until: 0.02; allowed: nothing where bounds are looked at"):
+        bounds.planned(small())
     assert "until" not in to_toml(small(until=None, against=None))
 
 

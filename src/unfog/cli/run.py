@@ -76,7 +76,7 @@ def command(
     tails: Tails = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
-    from unfog.cli.progress import bar, planned
+    from unfog.cli.progress import above, bar, planned
     from unfog.lab import datasets, store
     from unfog.lab.run import keep, open_run
     from unfog.lab.spec import SUITES, load, with_until
@@ -94,7 +94,7 @@ def command(
     spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     plan = planned(spec, workers)
     with bar(spec.name) as progress:
-        target = keep(plan, out, progress=progress, say=lambda line: typer.echo(line, err=True))
+        target = keep(plan, out, progress=progress, say=above)
     typer.echo(f"kept in {target}", err=True)
     say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)
 
