@@ -16,6 +16,7 @@ from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
 from unfog.lab.until import Look, checkpoints, reference
 from unfog.maths.paired import Quotient, quotient
+from unfog.simulate import Gathering
 
 AGENTS = ["alg1", "naive", "oracle"]
 FIELDS: dict[str, Any] = {"kind": "gaussian", "dim": 2, "actions": 4}
@@ -69,15 +70,20 @@ def test_the_trials_are_those_of_a_run_of_so_many(whole: Path) -> None:
 
 
 def test_means_over_trials_are_of_those_found_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the budget leaves few rounds of single trials, moments are kept beside them."""
+    """Where the budget leaves few rounds of single trials, moments are kept; pieces beyond may be there."""
     monkeypatch.setattr("unfog.simulate.grid.MOST_CELLS", 8 * 2000 * 3 * 4)
-    found = unfog.run(small())
-    assert (found.sizes["round"], found.sizes["curve"]) == (4, 10)
-    trials = found["regret"].sel(round=found["round"].values)
-    mean, se = trials.mean("trial"), trials.std("trial", ddof=1) / np.sqrt(found.sizes["trial"])
-    at = {"curve": found["round"].values}
-    np.testing.assert_allclose(found["regret_mean"].sel(at).values, mean.values, rtol=1e-12)
-    np.testing.assert_allclose(found["regret_se"].sel(at).values, se.values, rtol=1e-12)
+    work = prepare(small()).work
+    gathered = Gathering(work)
+    for task, parts in work.results(work.pieces[:4], lambda _: None):
+        for piece, part in zip(task, parts, strict=True):
+            gathered.add(piece, part)
+    found = gathered.curves(0, 200)
+    assert (len(found.rounds), len(found.curve), found.values["regret"].shape[1]) == (4, 10, 200)
+    at = np.searchsorted(found.curve, found.rounds)
+    trials = found.values["regret"]
+    np.testing.assert_allclose(found.mean["regret"][:, at], trials.mean(1), rtol=1e-12)
+    np.testing.assert_allclose(found.se["regret"][:, at], trials.std(1, ddof=1) / np.sqrt(200), rtol=1e-12)
+    np.testing.assert_array_equal(gathered.final(0, "regret", 200), trials[..., -1])
 
 
 @pytest.mark.slow

@@ -144,17 +144,18 @@ def _gathered(
     plan: Plan, progress: Progress, partial: store.Partial | None, say: Say
 ) -> tuple[Gathering, Look | None]:
     """All pieces, played now or found where an interrupted run left them; and where it ended, if it chose."""
-    work, gathered, done = plan.work, Gathering(plan.work), 0
+    work, gathered = plan.work, Gathering(plan.work)
     there = _left(partial, work.jobs, gathered)
+    done = sum(map(work.work_of, there))
     search = None if plan.spec.run.until is None else Search(plan, gathered, there, say)
 
     def tick(rounds: int) -> None:
         nonlocal done
         done += rounds
-        total = work.total if search is None else work.total // work.trials * search.expected
+        total = work.total if search is None else search.expects(rounds)
         progress(min(done, total), total)
 
-    tick(sum(map(work.work_of, there)))
+    tick(0)
     if search is not None and search.ended():
         return gathered, search.found
     stages = [[p for p in work.pieces if p not in there]] if search is None else search.missing()

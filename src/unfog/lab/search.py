@@ -22,9 +22,10 @@ class Search:
         self._plan, self._gathered, self._there, self._say = plan, gathered, there, say
         self._checkpoints = checkpoints(plan.work.trials, len(plan.work.batches[0][0]))
         self._stages = list(_stages(plan, self._checkpoints))
-        self._passed, self._earlier, self._started = 0, len(there), time.perf_counter()
+        self._earlier, self._worked = sum(map(plan.work.work_of, there)), 0  # agent-rounds
+        self._passed, self._started = 0, time.perf_counter()
+        self._expected = self._checkpoints[0]  # trials, as far as is known
         self.found: Look | None = None
-        self.expected = self._checkpoints[0]  # trials, as far as is known
         say(until_said.before(plan, self._checkpoints))
 
     def missing(self) -> Iterator[list[Piece]]:
@@ -37,6 +38,14 @@ class Search:
             self._pass(self._checkpoints[self._passed])
         return self.found is not None
 
+    def expects(self, worked: int) -> int:
+        """All agent-rounds there will be, as far as is known; told of those played since it was last asked.
+
+        Its pace is that of rounds, not of pieces: with workers, many pieces are half done at the first look.
+        """
+        self._worked += worked
+        return self._plan.work.total // self._plan.work.trials * self._expected
+
     def _pass(self, trials: int) -> None:
         """Look, and decide."""
         run, budget = self._plan.spec.run, self._checkpoints[-1]
@@ -45,22 +54,20 @@ class Search:
         now = look(self._gathered, trials, run.agents, self._plan.labels, run.against)
         self._passed += 1
         if now.worst <= run.until or trials == budget:
-            self.found, self.expected = now, trials
+            self.found, self._expected = now, trials
             self._say(until_said.ended(now, run.until))
             return
         needed = now.needed(run.until)
-        self.expected = next((n for n in self._checkpoints if n >= max(needed, trials + 1)), budget)
-        left = self._seconds(self.expected)
+        self._expected = next((n for n in self._checkpoints if n >= max(needed, trials + 1)), budget)
         tell = until_said.first if self._passed == 1 else until_said.again
-        self._say(tell(now, run.until, needed, self.expected, run.rounds, left))
+        self._say(tell(now, run.until, needed, self._expected, run.rounds, self._seconds()))
 
-    def _seconds(self, trials: int) -> float | None:
+    def _seconds(self) -> float | None:
         """How long it will take from here, at the pace since it started; None where nothing was played."""
-        played, batches = len(self._there) - self._earlier, self._plan.work.batches
-        if not played:
+        if not self._worked:
             return None
-        pieces = len(batches) * -(-trials // len(batches[0][0])) - len(self._there)
-        return max(0, pieces) * (time.perf_counter() - self._started) / played
+        left = self.expects(0) - self._earlier - self._worked
+        return max(0, left) * (time.perf_counter() - self._started) / self._worked
 
 
 def _stages(plan: Plan, checkpoints: list[int]) -> Iterator[list[Piece]]:
