@@ -1,5 +1,6 @@
 """What a long command says on stderr: which engine was chosen, and a bar where there is a terminal."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,6 +29,11 @@ def bar(name: str) -> Iterator[Progress]:
             display.update(task, completed=done, total=total)
 
         yield advance
+
+
+def above(line: str) -> None:
+    """Say a line while there is a bar: who prints by another way writes into it."""
+    print(line, file=sys.stderr)
 
 
 def planned(spec: Spec, workers: int | None) -> Plan:

@@ -10,6 +10,7 @@ from unfog.cli.show import Json, Parts, Tails, refuse_columns, say, say_suite
 
 EXAMPLE = (
     "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
+    "   |   unfog run fig1-gaussian --until 0.05 --against oracle"
     "   |   unfog run rivals --rounds 100 --trials 10   |   unfog run rivals --problems drift,missing --tuned"
 )
 
@@ -22,6 +23,20 @@ Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
 ]
 Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
+Until = Annotated[
+    float | None,
+    typer.Option(
+        help="As many trials as needed: until the standard error of every agent's regret as a ratio to that"
+        " of --against is at most this."
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(help="With --until: the agent that ratios are to; oracle, or the first, unless told."),
+]
+Budget = Annotated[
+    int | None, typer.Option(help="With --until: the most trials; 100,000 or the spec's unless told.")
+]
 Problems = Annotated[
     list[str] | None,
     typer.Option(
@@ -54,6 +69,9 @@ def command(
         Path | None, typer.Option(help="Run folder to make; runs/NAME-001 and up unless told.")
     ] = None,
     data: Data = None,
+    until: Until = None,
+    against: Against = None,
+    budget: Budget = None,
     problems: Problems = None,
     tuned: Tuned = False,
     json: Json = False,
@@ -62,7 +80,7 @@ def command(
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
     from unfog.lab import datasets
-    from unfog.lab.spec import SUITES, load
+    from unfog.lab.spec import SUITES, load, with_until
     from unfog.lab.target import run_folder
 
     out = None if out is None else run_folder(out)
@@ -71,18 +89,20 @@ def command(
     changes |= {"engine": engine, "precision": precision}
     if experiment in SUITES:
         refuse_columns(parts or tails)
+        _refuse_of_experiments(until, against, budget)
         _suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json)
         return
     _refuse_of_suites(problems, tuned)
     spec = load(experiment, changes)
+    spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     # A bad file is refused before these are imported, which takes longer.
-    from unfog.cli.progress import bar, planned
+    from unfog.cli.progress import above, bar, planned
     from unfog.lab import store
     from unfog.lab.run import keep, open_run
 
     plan = planned(spec, workers)
     with bar(spec.name) as progress:
-        target = keep(plan, out, progress=progress)
+        target = keep(plan, out, progress=progress, say=above)
     typer.echo(f"kept in {target}", err=True)
     say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)
 
@@ -96,6 +116,15 @@ def _refuse_of_suites(problems: list[str] | None, tuned: bool) -> None:
         raise InputError("--problems", ", ".join(problems), allowed)
     if tuned:
         raise InputError("--tuned", "given", allowed)
+
+
+def _refuse_of_experiments(until: float | None, against: str | None, budget: int | None) -> None:
+    """Complain of options that no suite has."""
+    from unfog.inputs import InputError
+
+    for option, value in (("--until", until), ("--against", against), ("--budget", budget)):
+        if value is not None:
+            raise InputError(option, value, "for one experiment, not for a suite")
 
 
 def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bool) -> None:

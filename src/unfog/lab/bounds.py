@@ -18,6 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from unfog.inputs import InputError
 from unfog.lab.bounds_case import BOUNDED, bounded, case_of, side_by_side
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import Progress, play, quiet
@@ -105,6 +106,8 @@ def study(spec: Spec, workers: int = 1, progress: Progress = quiet) -> Study:
 
 def planned(spec: Spec, workers: int = 1) -> Plays:
     """The runs of a study, each prepared once; what has no bounds is refused before all else."""
+    if spec.run.until is not None:  # its runs would differ in their trials
+        raise InputError("run.until", spec.run.until, "nothing where bounds are looked at: run.trials")
     spec = with_run(spec, {"agents": bounded(spec)})
     whole = _play(spec, workers, spec.run.rounds, {"points": None, "decompose": True})
     # From here on with the defaults of the problem written out.

@@ -12,6 +12,7 @@ from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.inputs import count
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
+from unfog.lab.until import reference
 from unfog.simulate.execute import Executor
 from unfog.worlds.problem import Problem
 
@@ -54,15 +55,19 @@ def prepare(
         [build_problem(fields, list(spec.sweep)) for _, fields in settings] if problem is None else [problem]
     )
     names, rows = _agents(spec, built[0]), {row.name: row for row in own}
+    searches = spec.run.until is not None
+    against = reference(names, spec.run.against) if searches else None
     work = simulate.plan(
         built,
         [rows.get(name, name) for name in names],
-        **spec.run.model_dump(exclude={"agents"}),
+        **spec.run.model_dump(exclude={"agents", "until", "against"}),
+        stoppable=searches,
         workers=workers,
         executor=executor,
         field="run.agents",
     )
     settled = {"agents": names, "engine": work.engine.name, "precision": work.jobs[0].precision}
+    settled["against"] = against
     told = spec.model_copy(update={"problem": _completed(spec, built[0])})
     return Plan(with_run(told, settled), tuple(label for label, _ in settings), work)
 

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
+from unfog.lab import until_said
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.grid import quarters
 from unfog.theory import tails as spread
@@ -49,6 +50,7 @@ def summary(data: xr.Dataset, seconds: float | None = None) -> dict[str, Any]:
         **({"note": data.attrs["note"]} if "note" in data.attrs else {}),
         "rounds": int(data["round"].values[-1]),
         "trials": int(data.sizes["trial"]),
+        **until_said.facts(data.attrs),
         "seed": json.loads(data.attrs["spec"])["run"]["seed"],
         "seconds": None if seconds is None else round(seconds, 3),
         "agents": {name: _one(data.sel(agent=name)) for name in names},
@@ -129,7 +131,9 @@ def table(data: xr.Dataset, seconds: float | None = None, *, parts: bool = False
     took = "" if seconds is None else f", {seconds:.1f} s"
     note = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
     said = [f"note: {facts['note']}"] if "note" in facts else []
-    return "\n".join([f"{facts['experiment']}: {note}", *said, *align(rows), LEGEND, *([SPREADS] * tails)])
+    head = [f"{facts['experiment']}: {note}", *until_said.found(facts), *said]
+    below = [*until_said.ratios(facts, width), LEGEND, *([SPREADS] * tails)]
+    return "\n".join([*head, *align(rows), *below])
 
 
 def _spread(value: float | None, digits: int) -> str:

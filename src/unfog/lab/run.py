@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,11 +12,13 @@ import xarray as xr
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import with_own
 from unfog.inputs import InputError, count, offering
-from unfog.lab import store
+from unfog.lab import store, until_said
 from unfog.lab.prepare import Plan, prepare
-from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run
+from unfog.lab.search import Say, Search
+from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, with_until
+from unfog.lab.until import Look
 from unfog.simulate import MOST_SEED, Curves, Gathering
-from unfog.simulate.job import Tick
+from unfog.simulate.job import Job
 from unfog.simulate.tasks import Piece
 from unfog.version import __version__
 from unfog.worlds.problem import Problem
@@ -35,6 +38,10 @@ def quiet(done: int, total: int) -> None:
     """Say nothing."""
 
 
+def silent(line: str) -> None:
+    """Likewise."""
+
+
 def run(
     experiment: str | Path | Spec | Problem,
     *,
@@ -47,12 +54,19 @@ def run(
     workers: int = 1,
     out: str | Path | None = None,
     progress: Progress = quiet,
+    until: float | None = None,
+    against: str | None = None,
+    budget: int | None = None,
+    say: Say = silent,
 ) -> xr.Dataset:
     """Cumulative losses with dims (agent, trial, round).
 
     `experiment` is a name of the catalog, a TOML file, a spec or a problem. With `out` the result is also
     kept in that folder, which must not exist yet; an interrupted run of the same spec is resumed there.
     Agents are names of the catalogue, names of your own as `module:name` or, without `out`, rows.
+    With `until` there are as many trials as make the standard error of every ratio to the regret of `against`
+    (the oracle, or the first agent, unless told) at most so large, and no more than `budget` (100,000 unless
+    told) however large it is; `say` is told lines on what that costs.
     """
     count("workers", workers)
     names, own = (None, []) if agents is None else with_own(agents)
@@ -65,13 +79,16 @@ def run(
         "precision": precision,
     }
     spec, problem = _spec_of(experiment, changes)
+    spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     if out is not None and spec.problem.get("kind") == PYTHON:
         raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
     if out is not None and own:
         allowed = f"nothing, for rows made in Python: put {own[0].name!r} in a module and name it module:name"
         raise InputError("out", str(out), allowed)
     plan = prepare(spec, workers=workers, own=own, problem=problem)
-    return play(plan, progress) if out is None else open_run(keep(plan, Path(out), progress=progress))
+    if out is None:
+        return play(plan, progress, say=say)
+    return open_run(keep(plan, Path(out), progress=progress, say=say))
 
 
 def _spec_of(
@@ -88,27 +105,29 @@ def _spec_of(
 
 
 def keep(
-    plan: Plan, target: Path | None = None, *, runs: Path = Path("runs"), progress: Progress = quiet
+    plan: Plan,
+    target: Path | None = None,
+    *,
+    runs: Path = Path("runs"),
+    progress: Progress = quiet,
+    say: Say = silent,
 ) -> Path:
     """Run into a folder: the one asked for, or the next free one under `runs`."""
     with store.claimed(plan, target, runs) as partial:
         started = time.perf_counter()
-        data = play(plan, progress, partial)
-        partial.finish(bytes(data.to_netcdf(engine="scipy")), time.perf_counter() - started)
+        data = play(plan, progress, partial, say)
+        found = {name: int(data.attrs[name]) for name in ("trials_found",) if name in data.attrs}
+        partial.finish(bytes(data.to_netcdf(engine="scipy")), time.perf_counter() - started, found)
         return partial.target
 
 
-def play(plan: Plan, progress: Progress = quiet, partial: store.Partial | None = None) -> xr.Dataset:
+def play(
+    plan: Plan, progress: Progress = quiet, partial: store.Partial | None = None, say: Say = silent
+) -> xr.Dataset:
     """Run what is planned, but for what an interrupted run left."""
-    done, total = 0, plan.work.total
-
-    def tick(rounds: int) -> None:
-        nonlocal done
-        done += rounds
-        progress(done, total)
-
-    gathered = _gathered(plan, tick, partial)
-    curves = [gathered.curves(index) for index in range(len(plan.labels))]
+    gathered, found = _gathered(plan, progress, partial, say)
+    trials = None if found is None else found.trials
+    curves = [gathered.curves(index, trials) for index in range(len(plan.labels))]
     parts = [_dataset(one, label) for one, label in zip(curves, plan.labels, strict=True)]
     data = xr.concat(parts, "agent") if len(parts) > 1 else parts[0]
     data.attrs = {
@@ -116,24 +135,50 @@ def play(plan: Plan, progress: Progress = quiet, partial: store.Partial | None =
         "spec": plan.spec.model_dump_json(),
         "unfog": __version__,
         "engine": plan.engine,
+        **({} if found is None else until_said.attributes(found, plan.spec.run)),
     }
     return data.assign_attrs(note=plan.note) if plan.note else data
 
 
-def _gathered(plan: Plan, tick: Tick, partial: store.Partial | None) -> Gathering:
-    """All pieces, played now or found where an interrupted run left them."""
-    work, found = plan.work, set[Piece]()
-    gathered = Gathering(work)
-    for piece, part in () if partial is None else partial.blocks(work.jobs):
+def _gathered(
+    plan: Plan, progress: Progress, partial: store.Partial | None, say: Say
+) -> tuple[Gathering, Look | None]:
+    """All pieces, played now or found where an interrupted run left them; and where it ended, if it chose."""
+    work, gathered = plan.work, Gathering(plan.work)
+    there = _left(partial, work.jobs, gathered)
+    done = sum(map(work.work_of, there))
+    search = None if plan.spec.run.until is None else Search(plan, gathered, there, say)
+
+    def tick(rounds: int) -> None:
+        nonlocal done
+        done += rounds
+        total = work.total if search is None else search.expects(rounds)
+        progress(min(done, total), total)
+
+    tick(0)
+    if search is not None and search.ended():
+        return gathered, search.found
+    stages = [[p for p in work.pieces if p not in there]] if search is None else search.missing()
+    with closing(work.in_stages(stages, tick)) as results:
+        for task, parts in results:
+            if partial is not None:
+                partial.save(task, parts)
+            for piece, part in zip(task, parts, strict=True):
+                gathered.add(piece, part)
+            there.update(task)
+            if search is not None and search.ended():
+                tick(0)
+                return gathered, search.found
+    return gathered, None
+
+
+def _left(partial: store.Partial | None, jobs: Sequence[Job], gathered: Gathering) -> set[Piece]:
+    """The pieces that an interrupted run left, put in their places."""
+    there = set[Piece]()
+    for piece, part in () if partial is None else partial.blocks(jobs):
         gathered.add(piece, part)
-        found.add(piece)
-        tick(work.work_of(piece))
-    for task, parts in work.results([piece for piece in work.pieces if piece not in found], tick):
-        if partial is not None:
-            partial.save(task, parts)
-        for piece, part in zip(task, parts, strict=True):
-            gathered.add(piece, part)
-    return gathered
+        there.add(piece)
+    return there
 
 
 def _dataset(curves: Curves, suffix: str) -> xr.Dataset:

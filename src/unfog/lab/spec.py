@@ -32,6 +32,7 @@ from unfog.lab.heartsteps import HeartSteps
 from unfog.lab.movielens import MovieLens
 from unfog.lab.recorded import RecordedFile
 from unfog.lab.spec_file import read
+from unfog.lab.until import BUDGET, FEWEST, check
 from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulate.grid import MOST_POINTS
 from unfog.simulate.job import PRECISIONS
@@ -89,6 +90,8 @@ class RunSpec(_Strict):
     decompose: bool = True
     engine: str = "numpy"
     precision: str | None = None
+    until: float | None = None  # trials are then the budget: the most there will be
+    against: str | None = None
 
 
 class Spec(_Strict):
@@ -167,6 +170,7 @@ def check_run(spec: Spec) -> Spec:
         raise InputError("title", repr(spec.title), f"at most {MOST_TITLE} characters")
     count("run.rounds", spec.run.rounds)
     count("run.trials", spec.run.trials, most=MOST_TRIALS)
+    check(spec.run.until, spec.run.against, spec.run.trials)
     count("run.seed", spec.run.seed, 0, MOST_SEED)
     if spec.run.points is not None:
         count("run.points", spec.run.points, most=MOST_POINTS)
@@ -179,6 +183,26 @@ def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
     """The spec with fields of [run] changed; None leaves a field as it is."""
     changed = {field: value for field, value in changes.items() if value is not None}
     return spec.model_copy(update={"run": spec.run.model_copy(update=changed)})
+
+
+def with_until(
+    spec: Spec, *, until: float | None, against: str | None, budget: int | None, trials: int | None
+) -> Spec:
+    """The spec with its trials to be found, where that is asked for; `trials` is what else was told of them.
+
+    The budget is that of a spec which has one, unless told.
+    """
+    searches = spec.run.until is not None
+    if until is None and not searches:
+        for field, value in (("against", against), ("budget", budget)):
+            if value is not None:
+                raise InputError(field, repr(value), "together with until alone")
+        return spec
+    if trials is not None:
+        raise InputError("trials", trials, "budget instead, where until has the number of trials found")
+    most = None if budget is None else count("budget", budget, FEWEST, MOST_TRIALS)
+    most = most or (None if searches else BUDGET)
+    return check_run(with_run(spec, {"until": until, "against": against, "trials": most}))
 
 
 def _check_problem(spec: Spec) -> None:

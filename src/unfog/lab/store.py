@@ -17,7 +17,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module, metadata, resources
 from pathlib import Path
@@ -42,6 +42,7 @@ NUMERIC = (  # what decides results, but for the maths on paper in the rest of `
     "simulate",
     "inputs.py",
     "theory/regret.py",
+    "lab/until.py",
     *sorted(
         f"lab/{home[-1]}.py" for home in (w.__module__.split(".") for w in KINDS.values()) if "lab" in home
     ),
@@ -186,15 +187,15 @@ class Partial:
             seen |= found.keys()
             yield from found.items()
 
-    def finish(self, curves: bytes, seconds: float) -> None:
-        """Write the final files beside the blocks, and rename them into place."""
+    def finish(self, curves: bytes, seconds: float, found: Mapping[str, Any]) -> None:
+        """Write the final files beside the blocks, and rename them into place; what was `found` is said."""
         final = self.folder / "final"
         shutil.rmtree(final, ignore_errors=True)
         final.mkdir()
         write_atomically(final / "curves.nc", curves)
         write_atomically(final / "spec.toml", to_toml(self.spec).encode())
         write_atomically(final / "timing.json", _json({"seconds": seconds}))
-        identity = {**self.identity, "curves": hashlib.sha256(curves).hexdigest()}
+        identity = {**self.identity, **found, "curves": hashlib.sha256(curves).hexdigest()}
         write_atomically(final / "run.json", _json(identity))
         if self.target.exists():
             raise InputError("out", f"{str(self.target)!r} appeared meanwhile", "a folder of this run's own")

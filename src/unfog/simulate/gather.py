@@ -48,6 +48,10 @@ class Gathering:
             values[:, trials.start : trials.stop] = part[name]
         self._moments[setting][trials] = {n: x for n, x in part.items() if n.startswith(MOMENTS)}
 
+    def final(self, setting: int, name: str, trials: int) -> Array:
+        """A loss after the last round, (agents, trials), of the first trials, whose pieces are there."""
+        return self._values[setting][name][:, :trials, -1]
+
     def curves(self, setting: int, trials: int | None = None) -> Curves:
         """Those of one setting, of its first trials where so many are asked for; all pieces are there."""
         job, parts = self._work.jobs[setting], self._moments[setting]

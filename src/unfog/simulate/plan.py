@@ -5,7 +5,7 @@ batches of any size, played anywhere, give the same bits.
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.grid import MOST_POINTS, curve_rounds, refuse_too_much, stored_rounds
 from unfog.simulate.job import DRAWS, PRECISIONS, Job, Part, Tick, refuse
-from unfog.simulate.tasks import Piece, Task, bearable, cut, grouped
+from unfog.simulate.tasks import SOON, SOON_COMPILED, Piece, Task, bearable, cut, grouped
 from unfog.worlds.problem import Problem
 
 MOST_SEED = 2**64 - 1
@@ -63,7 +63,13 @@ class Plan(NamedTuple):
 
     def results(self, pieces: Sequence[Piece], tick: Tick) -> Iterator[tuple[Task, Sequence[Part]]]:
         """These pieces, as tasks that go where the executor has them played, in the order they finish."""
-        tasks = grouped(pieces, self.seconds, self.executor.workers)
+        return self.in_stages([pieces], tick)
+
+    def in_stages(
+        self, stages: Iterable[Sequence[Piece]], tick: Tick
+    ) -> Generator[tuple[Task, Sequence[Part]], None, None]:
+        """Likewise, no task with pieces of two stages; nobody waits for a stage to end to begin the next."""
+        tasks = (task for some in stages for task in grouped(some, self.seconds, self.executor.workers))
         for task, parts in self.executor.run(self.engine, self.jobs, tasks, tick):
             for part in parts:
                 _refuse_overflow(part)
@@ -85,11 +91,13 @@ def plan(
     chunk: int | None = None,
     workers: int = 1,
     executor: Executor | None = None,
+    stoppable: bool = False,
     field: str = "agents",
 ) -> Plan:
     """Check everything, choose who plays, and cut the trials into batches; the problems share the storage.
 
-    `field` is what complaints about the names of agents call them. See `simulate` for the rest.
+    What is `stoppable` is cut into small pieces, alike for all problems. `field` is what complaints about the
+    names of agents call them. See `simulate` for the rest.
     """
     rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
     seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
@@ -108,6 +116,8 @@ def plan(
     if executor is None:
         executor = Processes(workers) if workers > 1 and found.shares_work else Serial()
     sizes = [chunk or _size(found, job, trials) for job in jobs]
+    if stoppable:
+        sizes = [min(SOON if found.shares_work else SOON_COMPILED, *sizes)] * len(jobs)
     memory.refuse(jobs, found, sizes, trials, executor.workers)
     ready = [
         job._replace(precision=found.settle(precision), batch=n) for job, n in zip(jobs, sizes, strict=True)

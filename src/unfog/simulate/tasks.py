@@ -12,6 +12,8 @@ from typing import NamedTuple, TypeAlias
 AIM = 2.0  # seconds of a task
 LONGEST = 10.0  # seconds of a piece, where fewer trials side by side make it shorter
 FEWEST = 25  # trials side by side, however long they take: fewer would take longer each
+SOON = 100  # trials of a piece, at most, where a run may stop after any of them
+SOON_COMPILED = 1000  # likewise, for an engine that plays more trials in about the same time
 ROUNDS_OF_WORK = 4  # tasks for each worker at least, so that none waits long for the last of them
 
 

@@ -1,10 +1,9 @@
 """Regret as a ratio to ours on the same trials, with an interval.
 
-    r = mean(x) / mean(y),    se(r) = sd(x - r y) / (sqrt(n) mean(y)),    r exp(± t se(r) / r)
+    r exp(± t se(r) / r)
 
-x and y are the regrets of both in the same n trials: the same theta, contexts, noise and luck with rewards.
-The delta method gives the standard error of r, and of ln r, which is se(r) / r: the interval is symmetric
-around ln r, since ratios are, and t is Student's quantile with n - 1 degrees of freedom.
+r and its standard error are those of maths/paired.py, and that of ln r is se(r) / r: the interval is
+symmetric around ln r, since ratios are, and t is Student's quantile with n - 1 degrees of freedom.
 """
 
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from unfog.maths.arrays import Array
+from unfog.maths.paired import quotient
 from unfog.theory.regret import estimate
 
 LEVEL = 0.95
@@ -38,14 +38,12 @@ class Ratio(NamedTuple):
 
 def ratio(other: Array, ours: Array) -> Ratio:
     """Of the regrets (trials,) of another to ours; above 1 where ours is better."""
-    n, top, bottom = len(ours), float(other.mean()), float(ours.mean())
-    if top <= 0 or bottom <= 0:  # rewards of 0 or 1: an oracle that is no maximiser may be beaten
+    value, error = quotient(other, ours)
+    if not value > 0:  # rewards of 0 or 1: an oracle that is no maximiser may be beaten
         return Ratio(np.nan, np.nan, np.nan)
-    value = top / bottom
-    if n < 2:
+    if len(ours) < 2:
         return Ratio(value, np.nan, np.nan)
-    error = float((other - value * ours).std(ddof=1)) / np.sqrt(n) / bottom
-    width = float(stdtrit(n - 1, 0.5 + LEVEL / 2)) * error / value
+    width = float(stdtrit(len(ours) - 1, 0.5 + LEVEL / 2)) * error / value
     return Ratio(value, value * float(np.exp(-width)), value * float(np.exp(width)))
 
 

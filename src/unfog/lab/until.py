@@ -1,0 +1,96 @@
+"""As many trials as needed: what is asked for, when it is looked at, and when it is enough.
+
+For every setting and every agent but the reference, ratio = mean regret / mean regret of the reference after
+the last round, over the same trials (maths/paired.py). Trials are played until the standard error of every
+ratio is at most what was asked for, or until the budget is spent.
+
+It is looked at after 100 trials, then after half as many again, and so on, rounded up to whole pieces. Each
+look is at all trials up to there and at none beyond, so that where a run ends depends on its spec alone: not
+on workers, and not on interruptions.
+"""
+
+import difflib
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+from unfog.inputs import InputError, count, positive
+from unfog.maths.paired import Quotient, quotient
+from unfog.simulate import MOST_TRIALS, Gathering
+
+FEWEST = 100  # trials: of fewer, the standard error is itself too uncertain
+BUDGET = 100_000  # trials, unless told
+LARGEST = 1000.0  # standard error that may be asked for
+USUAL = "oracle"  # the reference where none is named and it plays
+LOSS = "regret"
+
+
+class Look(NamedTuple):
+    """What the first trials say."""
+
+    trials: int
+    ratios: dict[str, Quotient]  # to the reference, by the name of the agent and its setting
+
+    @property
+    def hardest(self) -> str:
+        """The one whose ratio is known least."""
+        return max(self.ratios, key=lambda name: self.ratios[name].se)
+
+    @property
+    def worst(self) -> float:
+        """The largest standard error."""
+        return self.ratios[self.hardest].se
+
+    def needed(self, until: float) -> int:
+        """Trials after which every standard error would be small enough, as they shrink like 1 / sqrt(n)."""
+        return ceil(self.trials * (self.worst / until) ** 2)
+
+
+def check(until: float | None, against: str | None, budget: int) -> None:
+    """Complain of what no run can be asked for; that the reference plays is seen by `reference`."""
+    if until is None:
+        if against is not None:
+            raise InputError("run.against", repr(against), "together with run.until alone")
+        return
+    if positive("run.until", until) > LARGEST:
+        raise InputError("run.until", until, f"a positive number, at most {LARGEST:g}")
+    count("run.trials", budget, FEWEST, MOST_TRIALS)
+
+
+def reference(agents: Sequence[str], against: str | None) -> str:
+    """Whom ratios are to: the agent named, or the usual one, or the first."""
+    if len(agents) < 2:
+        raise InputError("run.agents", ", ".join(agents), "two or more where run.until asks for ratios")
+    if against is None:
+        return USUAL if USUAL in agents else agents[0]
+    if against not in agents:
+        near = difflib.get_close_matches(against, agents, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError("run.against", f"{against!r} does not play{hint}", ", ".join(agents))
+    return against
+
+
+def checkpoints(budget: int, piece: int) -> list[int]:
+    """The numbers of trials after which to look: whole pieces, the last one the budget."""
+    found, wanted = list[int](), FEWEST
+    while not found or found[-1] < budget:
+        whole = min(-(-wanted // piece) * piece, budget)
+        found += [whole] if whole not in found[-1:] else []
+        wanted += wanted // 2
+    return found
+
+
+def look(
+    gathered: Gathering, trials: int, agents: Sequence[str], labels: Sequence[str], against: str
+) -> Look:
+    """The ratios over the first trials, all of whose pieces are there."""
+    found = dict[str, Quotient]()
+    for setting, label in enumerate(labels):
+        regret = dict(zip(agents, gathered.final(setting, LOSS, trials), strict=True))
+        mean = float(regret[against].mean())
+        if mean <= 0:
+            what = f"the mean regret of {against + label!r} in {trials} trials is {mean:.3g}"
+            raise InputError("run.against", what, "an agent whose mean regret is positive")
+        others = {name: values for name, values in regret.items() if name != against}
+        found |= {name + label: quotient(values, regret[against]) for name, values in others.items()}
+    return Look(trials, found)
