@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from unfog.inputs import InputError, one_of
 from unfog.simulate.job import Job, Part, Tick
 
-NAMES = ("numpy", "jax", "pallas")
+NAMES = ("numpy", "numba", "jax", "pallas")
 ALIASES = {"chip": "pallas"}  # what older specs call it
 AUTO, AS_TOLD = "auto", "as told"
 CANDIDATES = ("numpy", "jax")  # for `auto`; pallas takes a minute and a half to compile: only when asked for

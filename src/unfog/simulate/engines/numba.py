@@ -1,0 +1,175 @@
+"""The engine of one compiled kernel for CPUs: the NumPy engine's random numbers, actions and results.
+
+Nature's block of rounds is made by NumPy, and denoised (`numba_block`); then one kernel (`numba_kernel`) takes a
+trial after the other through it. What has no kernel (`numba_split`) is played as the NumPy engine plays it, so
+that nothing is refused that NumPy does not refuse. Results agree with NumPy's to rounding; each trial is played
+by itself, so that batches of any size, in any number of processes, give the same bits.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from unfog.agents import doors
+from unfog.agents.choose import RandUcb
+from unfog.features.quadratic import Quadratic
+from unfog.inputs import LARGEST
+from unfog.maths.arrays import Array, Ints
+from unfog.model.knowledge import Knowledge
+from unfog.simulate.draws import Nature, emitted, truth_draws
+from unfog.simulate.engines import numba_kernel as kernel
+from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulate.engines.cost import Cost
+from unfog.simulate.engines.numba_block import Beliefs, beliefs
+from unfog.simulate.engines.numba_kernel import Rules, State, Trace, World
+from unfog.simulate.engines.numba_split import learner_of, split
+from unfog.simulate.engines.numpy import BLOCK, Meter, losses, make_emission, over_rounds, tabled
+from unfog.simulate.job import Job, Part, Tick, refuse_nonsense
+from unfog.simulate.player import Player
+from unfog.theory import regret
+from unfog.model.shrinkage import as_told
+from unfog.agents.assemble import Agent
+from unfog.worlds.problem import Emission, Truth
+
+BATCH = 1000  # trials
+COST = Cost(BATCH, 0.5, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
+
+
+def rules_of(agent: Agent, known: Knowledge) -> Rules:
+    """The agent in numbers."""
+    chooser, limit = agent.chooser, np.inf if agent.limit is None else float(agent.limit)
+    if known.reward_var is None:
+        raise ValueError(f"{agent.name}: there is no kernel for such rewards")
+    of_all = float(known.reward_var), limit, agent.sees_context
+    if not isinstance(chooser, RandUcb):
+        return Rules(*of_all, 0.0, 1.0, 0.0, 1.0)
+    return Rules(*of_all, *map(float, (chooser.level, chooser.tail, chooser.growth, chooser.patience)))
+
+
+def start(agent: Agent, known: Knowledge, trials: int) -> State:
+    """The learner's own first state, for every trial."""
+    first = agent.learner.start(known, None)
+    scaled = learner_of(agent) in (kernel.SCALED, kernel.MIXED)
+    belief = first.beliefs if scaled else first
+    mean, root = (x if scaled else x[None] for x in (belief.mean, belief.root))
+    one = np.ones(len(mean))
+    rest = (first.shape, first.rates, first.weights) if scaled else (1.0, one, 0 * one)
+    return State(*(np.repeat(np.asarray(x, dtype=float)[None], trials, 0) for x in (mean, root, *rest)))
+
+
+class Seat:
+    """One agent in the middle of its run: the player, and what the kernel keeps for it."""
+
+    def __init__(self, agent: Agent, job: Job, truth: Truth, trials: range) -> None:
+        """Before the first round."""
+        known, features, learner = job.problem.knowledge(), truth.features, learner_of(agent)
+        if learner is None:
+            raise ValueError(f"{agent.name} has no kernel")
+        self.player = Player(agent, job.problem, truth, job.seed, trials)
+        self.rules, self.state = rules_of(agent, known), start(agent, known, len(trials))
+        dim, scales = known.context_mean.shape[0], self.state.rates.shape[1]
+        pair = learner, int(isinstance(agent.chooser, RandUcb))
+        plan = kernel.plan(*pair, dim, features.size, features.arms, scales)
+        self.program, self.desk = kernel.program(plan), kernel.desk(plan)
+        self.total = np.zeros((len(trials), dim))  # of what was seen of the bias, where that is tallied
+
+    def play(self, world: World, found: Beliefs, number: int, first: int) -> Trace:
+        """So many rounds of a block."""
+        shape = self.state.shape.shape[0], BLOCK
+        trace = Trace(np.zeros(shape, dtype=np.intp), np.zeros(shape), np.zeros(shape))
+        normals = self.player.draws.next(BLOCK)
+        arrays = found.context.mean, _contiguous(found.context.cov, 4), found.shown
+        believed = kernel.Believed(*map(np.ascontiguousarray, arrays), normals)
+        self.program(self.desk, self.rules, world, believed, self.state, trace, number, first)
+        for values in trace:
+            values[:, number:] = values[:, number - 1 : number]
+        doors.reward("problem.reward", trace.paid, "gaussian")
+        refuse_nonsense(self.player.agent.name, bool((np.abs(self.state.mean) <= LARGEST).all()))
+        return trace
+
+
+def _contiguous(values: Array, axes: int) -> Array:
+    """With axes for trials and rounds, of one entry where all share it."""
+    values = values.reshape(*[1] * (axes - values.ndim), *values.shape)
+    values = values[:1] if values.strides[0] == 0 else values
+    return np.ascontiguousarray(values[:, :1] if values.strides[1] == 0 else values)
+
+
+def world_of(job: Job, truth: Truth, table: Array, emission: Emission, normals: Array) -> World:
+    """A block in the kernel's arrays."""
+    wide = over_rounds(truth)
+    best = regret.best_context(as_told(job.problem.knowledge()), emission, wide.bias, job.problem.has_bias)
+    spread = np.linalg.diagonal(best.cov)
+    square = best.mean**2 + spread
+    nothing = np.zeros(emission.context.shape[:2])
+    noise = job.problem.reward(nothing, normals)
+    counts = (job.problem.reward(nothing + 1, normals) != noise).astype(float)
+    arrays = emission.context, np.broadcast_to(best.mean, emission.context.shape), square, noise, counts
+    return World(table, truth.theta, *map(np.ascontiguousarray, arrays))
+
+
+def _merged(parts: list[tuple[list[int], Part]]) -> Part:
+    """Parts of some agents each, in the agents' order."""
+    places = np.argsort(np.concatenate([which for which, _ in parts]))
+    return {name: np.concatenate([part[name] for _, part in parts])[places] for name in parts[0][1]}
+
+
+class Numba:
+    """The engine."""
+
+    name = label = "numba"
+    packages: tuple[str, ...] = ("numba",)
+    shares_work = True
+
+    def refuse(self, job: Job) -> None:
+        """As NumPy's."""
+        numpy_engine.refuse_float32(job, self.name)
+
+    def settle(self, precision: str | None) -> str | None:
+        """As asked: there is one."""
+        return precision
+
+    def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
+        """Those that have a kernel, and those that have none."""
+        return COST.seconds(job, trials, workers)
+
+    def batch(self, job: Job, trials: int, workers: int = 1) -> int:
+        """As many trials as fit in memory with ease."""
+        usual = numpy_engine.ENGINE.batch(job, trials, workers)
+        return usual if split(job)[1] else max(1, min(BATCH, -(-trials // workers)))
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        """Cumulative losses of these trials at the rounds of the job's grid."""
+        parts = []
+        for which, engine in zip(split(job), (_run, numpy_engine.ENGINE.run), strict=True):
+            if which:
+                own = job._replace(agents=tuple(job.agents[place] for place in which))
+                parts.append((which, engine(own, trials, tick)))
+        return _merged(parts)
+
+
+def _run(job: Job, trials: range, tick: Tick) -> Part:
+    """All agents have a kernel."""
+    problem = job.problem
+    truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
+    nature, meter = Nature(problem, job.seed, trials), Meter(job, len(trials))
+    seats = [Seat(agent, job, truth, trials) for agent in job.agents]
+    table = _contiguous(truth.features.table, 3)
+    for first in range(0, job.rounds, BLOCK):
+        number = min(BLOCK, job.rounds - first)
+        drawn, numbers = nature.next(BLOCK), first + np.arange(BLOCK)
+        emission = make_emission(job, truth, *drawn, numbers)
+        world = world_of(job, truth, table, emission, drawn[0])
+        block = tabled(job, truth, emission, drawn[0]) if job.decompose else None
+        for index, seat in enumerate(seats):
+            found = beliefs(seat.player, emission, truth, number, first, seat.total)
+            trace = seat.play(world, found, number, first)
+            lost = {"regret": trace.regret}
+            if block is not None:
+                lost = losses(job, truth, block, trace.arm, found.context)
+            meter.add(index, first, {name: loss[:, :number] for name, loss in lost.items()})
+            tick(number * len(trials))
+    return meter.values
+
+
+ENGINE = Numba()
