@@ -38,7 +38,8 @@ def generator(seed: int, trial: int, purpose: str) -> np.random.Generator:
     """The stream of one trial for one purpose."""
     key = np.array([seed, trial], dtype=np.uint64)
     counter = np.array([0, 0, 0, purpose_number(purpose)], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(_Key(key), counter=counter))
+    words: Any = _Key(key)
+    return np.random.Generator(np.random.Philox(words, counter=counter))
 
 
 class RoundDraws:

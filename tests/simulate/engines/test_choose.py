@@ -35,8 +35,9 @@ def work(trials: int = 100, engine: str = "auto", workers: int = 1, precision: s
 def test_small_jobs_stay_with_numpy_and_large_ones_compile() -> None:
     small = work()
     assert small.engine.name == "numpy"
+    assert "numba about" in small.reason
     assert "jax on cpu about" in small.reason
-    assert work(100_000).engine.name == "jax"
+    assert work(100_000).engine.name == "numba"
 
 
 @pytest.mark.parametrize("workers", [1, 16, 64])
@@ -58,7 +59,7 @@ def test_one_engine_serves_a_whole_sweep_and_the_spec_names_it() -> None:
 def test_float32_is_asked_of_jax() -> None:
     chosen = work(3, precision="float32")
     assert chosen.engine.name == "jax"
-    assert chosen.reason.endswith("precision: float32; allowed: float64 on the numpy engine")
+    assert "precision: float32; allowed: float64 on the numpy engine" in chosen.reason
 
 
 def test_the_precision_that_runs_is_stored() -> None:

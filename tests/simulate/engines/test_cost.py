@@ -8,6 +8,7 @@ import pytest
 
 from unfog.simulate import plan
 from unfog.simulate.engines import jax as jax_engine
+from unfog.simulate.engines import numba as numba_engine
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines import pallas as pallas_engine
 from unfog.simulate.engines.cost import Cost
@@ -16,6 +17,7 @@ from unfog.worlds.gaussian import GaussianProblem
 
 COSTS = {
     "numpy": numpy_engine.COST,
+    "numba on cpu": numba_engine.COST,
     "jax on cpu": jax_engine.COSTS["cpu"],
     "jax on gpu": jax_engine.COSTS["gpu"],
     "one kernel": pallas_engine.COST,

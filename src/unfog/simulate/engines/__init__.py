@@ -14,7 +14,7 @@ from unfog.simulate.job import Job, Part, Tick
 NAMES = ("numpy", "numba", "jax", "pallas")
 ALIASES = {"chip": "pallas"}  # what older specs call it
 AUTO, AS_TOLD = "auto", "as told"
-CANDIDATES = ("numpy", "jax")  # for `auto`; pallas takes a minute and a half to compile: only when asked for
+CANDIDATES = ("numpy", "numba", "jax")  # for `auto`; pallas takes long to compile: only when asked for
 
 
 class Engine(Protocol):

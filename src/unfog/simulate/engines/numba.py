@@ -1,38 +1,39 @@
 """The engine of one compiled kernel for CPUs: the NumPy engine's random numbers, actions and results.
 
-Nature's block of rounds is made by NumPy, and denoised (`numba_block`); then one kernel (`numba_kernel`) takes a
-trial after the other through it. What has no kernel (`numba_split`) is played as the NumPy engine plays it, so
-that nothing is refused that NumPy does not refuse. Results agree with NumPy's to rounding; each trial is played
-by itself, so that batches of any size, in any number of processes, give the same bits.
+Nature's block of rounds is made by NumPy, and denoised (`numba_block`); then one kernel (`numba_kernel`)
+takes a trial after the other through it. What has no kernel (`numba_split`) is played as the NumPy engine
+plays it, so that nothing is refused that NumPy does not refuse. Results agree with NumPy's to rounding; each
+trial is played by itself, so that batches of any size, in any number of processes, give the same bits.
 """
-
-from typing import Any
 
 import numpy as np
 
 from unfog.agents import doors
+from unfog.agents.assemble import Agent
 from unfog.agents.choose import RandUcb
 from unfog.features.quadratic import Quadratic
 from unfog.inputs import LARGEST
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
-from unfog.simulate.draws import Nature, emitted, truth_draws
+from unfog.model.shrinkage import as_told
+from unfog.simulate.draws import Nature, truth_draws
+from unfog.simulate.engines import cost
 from unfog.simulate.engines import numba_kernel as kernel
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines.cost import Cost
-from unfog.simulate.engines.numba_block import Beliefs, beliefs
-from unfog.simulate.engines.numba_kernel import Rules, State, Trace, World
+from unfog.simulate.engines.numba_block import Beliefs, beliefs, ready
+from unfog.simulate.engines.numba_kernel import Believed, Rules, State, Trace, World
 from unfog.simulate.engines.numba_split import learner_of, split
 from unfog.simulate.engines.numpy import BLOCK, Meter, losses, make_emission, over_rounds, tabled
+from unfog.simulate.grid import CURVES
 from unfog.simulate.job import Job, Part, Tick, refuse_nonsense
 from unfog.simulate.player import Player
 from unfog.theory import regret
-from unfog.model.shrinkage import as_told
-from unfog.agents.assemble import Agent
 from unfog.worlds.problem import Emission, Truth
 
-BATCH = 1000  # trials
-COST = Cost(BATCH, 0.5, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
+BATCH_BYTES = 128_000_000
+BATCH_TRIALS = (50, 500)  # fewer are slow, more bring nothing
+COST = Cost(500, 3.0, call=6e-5, each=5e-7, root=8e-10, arm=3e-10, past=0.0, share=0.0)
 
 
 def rules_of(agent: Agent, known: Knowledge) -> Rules:
@@ -62,24 +63,23 @@ class Seat:
 
     def __init__(self, agent: Agent, job: Job, truth: Truth, trials: range) -> None:
         """Before the first round."""
-        known, features, learner = job.problem.knowledge(), truth.features, learner_of(agent)
+        known, arms, learner = job.problem.knowledge(), truth.features.arms, learner_of(agent)
         if learner is None:
-            raise ValueError(f"{agent.name} has no kernel")
+            raise ValueError(f"{agent.name}: there is no kernel for its learner")
         self.player = Player(agent, job.problem, truth, job.seed, trials)
         self.rules, self.state = rules_of(agent, known), start(agent, known, len(trials))
         dim, scales = known.context_mean.shape[0], self.state.rates.shape[1]
         pair = learner, int(isinstance(agent.chooser, RandUcb))
-        plan = kernel.plan(*pair, dim, features.size, features.arms, scales)
+        plan = kernel.plan(*pair, dim, arms, scales)
         self.program, self.desk = kernel.program(plan), kernel.desk(plan)
         self.total = np.zeros((len(trials), dim))  # of what was seen of the bias, where that is tallied
 
     def play(self, world: World, found: Beliefs, number: int, first: int) -> Trace:
         """So many rounds of a block."""
-        shape = self.state.shape.shape[0], BLOCK
+        shape = len(self.state.shape), BLOCK
         trace = Trace(np.zeros(shape, dtype=np.intp), np.zeros(shape), np.zeros(shape))
-        normals = self.player.draws.next(BLOCK)
-        arrays = found.context.mean, _contiguous(found.context.cov, 4), found.shown
-        believed = kernel.Believed(*map(np.ascontiguousarray, arrays), normals)
+        mean, cov = found.context
+        believed = Believed(ready(mean), _shared(cov, 4), ready(found.shown), self.player.draws.next(BLOCK))
         self.program(self.desk, self.rules, world, believed, self.state, trace, number, first)
         for values in trace:
             values[:, number:] = values[:, number - 1 : number]
@@ -88,24 +88,31 @@ class Seat:
         return trace
 
 
-def _contiguous(values: Array, axes: int) -> Array:
-    """With axes for trials and rounds, of one entry where all share it."""
+def _shared(values: Array, axes: int) -> Array:
+    """With axes for trials and rounds, or trials alone, of one entry where all share it."""
     values = values.reshape(*[1] * (axes - values.ndim), *values.shape)
     values = values[:1] if values.strides[0] == 0 else values
-    return np.ascontiguousarray(values[:, :1] if values.strides[1] == 0 else values)
+    return ready(values[:, :1] if values.strides[1] == 0 else values)
+
+
+def table_of(truth: Truth) -> Array:
+    """[a^2, a, 1] of every arm: (trials, K, 2 d + 1), or with one entry for all trials."""
+    if not isinstance(truth.features, Quadratic):
+        raise TypeError(f"there is no kernel for the features {type(truth.features).__name__}")
+    return _shared(truth.features.table, 3)
 
 
 def world_of(job: Job, truth: Truth, table: Array, emission: Emission, normals: Array) -> World:
-    """A block in the kernel's arrays."""
-    wide = over_rounds(truth)
-    best = regret.best_context(as_told(job.problem.knowledge()), emission, wide.bias, job.problem.has_bias)
-    spread = np.linalg.diagonal(best.cov)
-    square = best.mean**2 + spread
-    nothing = np.zeros(emission.context.shape[:2])
-    noise = job.problem.reward(nothing, normals)
-    counts = (job.problem.reward(nothing + 1, normals) != noise).astype(float)
-    arrays = emission.context, np.broadcast_to(best.mean, emission.context.shape), square, noise, counts
-    return World(table, truth.theta, *map(np.ascontiguousarray, arrays))
+    """A block in the kernel's arrays. A reward is the score and noise, or noise alone: an outlier."""
+    problem, shape = job.problem, emission.context.shape
+    best = regret.best_context(
+        as_told(problem.knowledge()), emission, over_rounds(truth).bias, problem.has_bias
+    )
+    square = best.mean**2 + np.linalg.diagonal(best.cov)
+    noise = problem.reward(np.zeros(shape[:2]), normals)
+    counts = (problem.reward(np.ones(shape[:2]), normals) != noise).astype(float)
+    mean, square = (ready(np.broadcast_to(x, shape)) for x in (best.mean, square))
+    return World(table, ready(truth.theta), ready(emission.context), mean, square, ready(noise), counts)
 
 
 def _merged(parts: list[tuple[list[int], Part]]) -> Part:
@@ -130,13 +137,29 @@ class Numba:
         return precision
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
-        """Those that have a kernel, and those that have none."""
-        return COST.seconds(job, trials, workers)
+        """Of those with a kernel, and of those without; denoisers cost what they do with NumPy."""
+        able, lacking = split(job)
+        found = 0.0
+        for place in able:
+            agent = job.agents[place]
+            alone, slow = job._replace(agents=(agent,)), agent.denoiser.cost
+            usual = numpy_engine.COST.seconds(alone, trials, workers)
+            found += COST.seconds(alone, trials, workers) + usual * slow / (1 + slow + agent.learner.cost)
+        rest = job._replace(agents=tuple(job.agents[place] for place in lacking))
+        return found + numpy_engine.COST.seconds(rest, trials, workers)
 
     def batch(self, job: Job, trials: int, workers: int = 1) -> int:
-        """As many trials as fit in memory with ease."""
-        usual = numpy_engine.ENGINE.batch(job, trials, workers)
-        return usual if split(job)[1] else max(1, min(BATCH, -(-trials // workers)))
+        """As many trials as fit in memory with ease and keep all workers busy."""
+        if split(job)[1]:
+            return numpy_engine.ENGINE.batch(job, trials, workers)
+        known, arms = job.problem.knowledge(), job.problem.arms()
+        m, d = known.prior_mean.shape[0], known.context_mean.shape[0]
+        tables = 4 * arms + job.problem.cells() if job.decompose else 0
+        each = 8 * (BLOCK * (12 * d + d * d + 8 + cost.drawn(job) + tables) + 4 * arms * m)
+        each += 8 * len(job.agents) * (4 * m * m + CURVES * len(job.grid))
+        each += 8 * (cost.walk(job) + cost.weights(job) + cost.units(job))
+        least, most = BATCH_TRIALS
+        return max(1, min(BATCH_BYTES // each, most, max(least, -(-trials // workers))))
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials at the rounds of the job's grid."""
@@ -154,7 +177,7 @@ def _run(job: Job, trials: range, tick: Tick) -> Part:
     truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
     nature, meter = Nature(problem, job.seed, trials), Meter(job, len(trials))
     seats = [Seat(agent, job, truth, trials) for agent in job.agents]
-    table = _contiguous(truth.features.table, 3)
+    table = table_of(truth)
     for first in range(0, job.rounds, BLOCK):
         number = min(BLOCK, job.rounds - first)
         drawn, numbers = nature.next(BLOCK), first + np.arange(BLOCK)

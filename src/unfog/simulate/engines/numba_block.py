@@ -1,8 +1,8 @@
 """What an agent believes of the contexts of a block of rounds, before it plays any of them.
 
 No denoiser that the kernel plays hears of rewards, so that all rounds can be denoised first: at once where
-nothing is remembered from one to the next, in a kernel where a tally is (`numba_tally`), else one by one, by the
-round itself (agents/round.py).
+nothing is remembered from one to the next, in a kernel where a tally is (`numba_tally`), else one by one, by
+the round itself (agents/round.py).
 """
 
 from typing import Any, NamedTuple
@@ -28,10 +28,15 @@ class Beliefs(NamedTuple):
     shown: Array  # (trials, rounds, d)  the true context as it is learnt from; the mean where it is not shown
 
 
+def ready(values: Array) -> Array:
+    """In one piece, and not for reading alone: as kernels take arrays, so that one program serves all."""
+    return np.require(values, dtype=np.float64, requirements=["C", "W"])
+
+
 def beliefs(
     player: Player, emission: Emission, truth: Truth, number: int, first: int, total: Array
 ) -> Beliefs:
-    """Of the first so many rounds of a block; the player, or the total, remembers what they said of the channel."""
+    """Of the first so many rounds of a block; the player, or the total, remembers what the channel showed."""
     denoiser: Any = player.agent.denoiser
     if emission.unit is None and tallies(player.agent):
         return _tallied(player, emission, first, total)
@@ -45,10 +50,10 @@ def _tallied(player: Player, emission: Emission, first: int, total: Array) -> Be
     agent, setup, known = player.agent, player.setup, player.problem.knowledge()
     noisy = rounds.mask_lost(agent, setup, offered(emission, np.asarray(first)))
     told = gains(agent, setup, known, first, noisy.shape[1])
-    reach = Reach(np.inf if agent.limit is None else float(agent.limit), setup.context_mean, setup.context_var)
+    limit = np.inf if agent.limit is None else float(agent.limit)
+    reach = Reach(limit, ready(setup.context_mean), ready(setup.context_var))
     mean, shown, room = np.empty(noisy.shape), np.empty(noisy.shape), np.zeros((2, noisy.shape[-1]))
-    arrays = map(np.ascontiguousarray, (noisy, emission.context))
-    follow(told, Reach(reach.limit, *map(np.ascontiguousarray, reach[1:])), *arrays, total, mean, shown, room)
+    follow(told, reach, ready(noisy), ready(emission.context), total, mean, shown, room)
     return Beliefs(Context(mean, told.cov), shown if agent.sees_context else mean)
 
 

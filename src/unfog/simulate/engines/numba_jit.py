@@ -8,14 +8,15 @@ import numba
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Sums may be taken in another order, and a product and a sum rounded once: it is a matter of last bits. What
-# is not a number stays so, and dividing by zero is infinite, as with NumPy. Kernels are given all their arrays
-# and make none, so that nothing need be counted.
+# is not a number stays so, and dividing by zero is infinite, as with NumPy. Kernels are given all their
+# arrays and make none, so that nobody need count who holds one.
 SETTINGS: Any = {"error_model": "numpy", "_nrt": False, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
 def inlined(function: Function) -> Function:
     """A piece of a kernel, put in its place wherever it is called."""
-    return cast(Function, numba.njit(forceinline=True, **SETTINGS)(function))
+    alone: Any = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Function, numba.njit(**alone, **SETTINGS)(function))
 
 
 def compiled(function: Function) -> Function:

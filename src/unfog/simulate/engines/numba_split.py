@@ -36,8 +36,8 @@ def why_not_problem(problem: Problem) -> str:
 def why_not_agent(agent: Agent, problem: Problem) -> str:
     """Why the kernel cannot play an agent, in words; empty where it can.
 
-    It denoises a block of rounds before it plays it. So the denoiser must not hear of rewards, and true contexts
-    must come at once or not at all.
+    It denoises a block of rounds before it plays it. So the denoiser must not hear of rewards, and true
+    contexts must come at once or not at all.
     """
     learner = learner_of(agent)
     if learner is None:

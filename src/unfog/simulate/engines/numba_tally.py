@@ -1,9 +1,9 @@
 """Denoisers that tally observations of the bias, in a kernel: what they believe of a block of contexts.
 
-Given how many rounds were seen, what `plugin` and `exact` believe of a context is affine in the noisy context and
-in the tally's total, and the same for all trials. So they are told by numbers, which are read off the denoiser
-itself by showing it one thing at a time: no formula of theirs is written a second time. Steps are a deviation
-long and start at the mean, so that little is lost to rounding where contexts are far from zero.
+Given how many rounds were seen, what `plugin` and `exact` believe of a context is affine in the noisy context
+and in the tally's total, and the same for all trials. So they are told by numbers, which are read off the
+denoiser itself by showing it one thing at a time: no formula of theirs is written a second time. Steps are a
+deviation long and start at the mean, so that little is lost to rounding where contexts are far from zero.
 """
 
 from math import inf, sqrt
@@ -17,7 +17,7 @@ from unfog.agents.denoise.bias import Tally
 from unfog.agents.round import Setup
 from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
-from unfog.simulate.engines.numba_jit import compiled
+from unfog.simulate.engines.numba_jit import compiled, inlined
 
 
 class Affine(NamedTuple):
@@ -55,7 +55,7 @@ def _affine(probed: Array, steps: Array) -> Affine:
     """From values (rounds, 2 d + 1, d) at the start, and one step off it in each direction."""
     slopes = ((probed[:, 1:] - probed[:, :1]) / np.concat([steps, steps])[:, None]).swapaxes(1, 2)
     parts = probed[:, 0], slopes[..., : len(steps)], slopes[..., len(steps) :]
-    return Affine(*map(np.ascontiguousarray, parts))
+    return Affine(*(np.array(x) for x in parts))
 
 
 def gains(agent: Agent, setup: Setup, known: Knowledge, first: int, rounds: int) -> Gains:
@@ -75,42 +75,53 @@ def gains(agent: Agent, setup: Setup, known: Knowledge, first: int, rounds: int)
     parts = (np.broadcast_to(x, shape) for x in (belief.mean, expected, added.total))
     cov = np.broadcast_to(belief.cov, (rounds, 1, dim, dim))[:, 0]
     spread = np.broadcast_to(variance, (rounds, 1, dim))[:, 0]
-    return Gains(*(_affine(x, steps) for x in parts), *map(np.ascontiguousarray, (cov, spread)))
+    mean, readings, more = (_affine(x, steps) for x in parts)
+    return Gains(mean, readings, more, np.array(cov), np.array(spread))
+
+
+@inlined
+def _value(affine: Affine, t: int, k: int, noisy: Array, other: Array) -> float:
+    """A coordinate of what is affine in a noisy context and another."""
+    value = affine.at[t, k]
+    for j in range(len(noisy)):
+        value += affine.on_noisy[t, k, j] * noisy[j] + affine.on_other[t, k, j] * other[j]
+    return value
+
+
+@inlined
+def _within(away: float, expected: float, reach: float) -> float:
+    """What is too far from what was expected, brought within reach: agents/surprise.py."""
+    return min(max(away, expected - reach), expected + reach)
+
+
+@inlined
+def _step(
+    gains: Gains, reach: Reach, noisy: Array, context: Array, mean: Array, shown: Array, t: int, seen: Array,
+    true: Array, total: Array,
+) -> None:  # fmt: skip
+    """A round of a trial: bring within reach, denoise, and add to the total."""
+    limit, centre, dim = reach.limit, reach.centre, len(seen)
+    for k in range(dim):
+        true[k] = _within(context[t, k] - centre[k], 0.0, limit * sqrt(reach.variance[k]))
+        shown[t, k] = centre[k] + true[k]
+        expected = _value(gains.expected, t, k, total, total) - centre[k] if limit < inf else 0.0
+        seen[k] = _within(noisy[t, k] - centre[k], expected, limit * sqrt(gains.variance[t, k]))
+    for k in range(dim):
+        mean[t, k] = _value(gains.mean, t, k, seen, total)
+    for k in range(dim):
+        total[k] += _value(gains.added, t, k, seen, true)
 
 
 @compiled
 def follow(
     gains: Gains, reach: Reach, noisy: Array, context: Array, total: Array, mean: Array, shown: Array,
-    seen: Array,
+    room: Array,
 ) -> None:  # fmt: skip
-    """Walk every trial through the block: the means of contexts, true ones within reach, and the new totals.
+    """Walk every trial through the block: means of contexts, true ones within reach, and the new totals.
 
-    `seen` is room for a noisy context and a true one, (2, d).
+    The room is for a noisy context and a true one less mu_c, (2, d). Nothing is expected by the noisy context
+    itself: its slope is zero there.
     """
-    limit, centre, (trials, rounds, dim) = reach.limit, reach.centre, noisy.shape
-    for i in range(trials):
-        for t in range(rounds):
-            for k in range(dim):
-                away = noisy[i, t, k] - centre[k]
-                if limit < inf:
-                    expected = gains.expected.at[t, k] - centre[k]
-                    for j in range(dim):
-                        expected += gains.expected.on_other[t, k, j] * total[i, j]
-                    far = limit * sqrt(gains.variance[t, k])
-                    away = min(max(away, expected - far), expected + far)
-                seen[0, k] = away
-                away, far = context[i, t, k] - centre[k], limit * sqrt(reach.variance[k])
-                seen[1, k] = min(max(away, -far), far)
-                shown[i, t, k] = centre[k] + seen[1, k]
-            for k in range(dim):
-                value = gains.mean.at[t, k]
-                for j in range(dim):
-                    value += gains.mean.on_noisy[t, k, j] * seen[0, j]
-                    value += gains.mean.on_other[t, k, j] * total[i, j]
-                mean[i, t, k] = value
-            for k in range(dim):
-                value = gains.added.at[t, k]
-                for j in range(dim):
-                    value += gains.added.on_noisy[t, k, j] * seen[0, j]
-                    value += gains.added.on_other[t, k, j] * seen[1, j]
-                total[i, k] += value
+    for i in range(noisy.shape[0]):
+        for t in range(noisy.shape[1]):
+            _step(gains, reach, noisy[i], context[i], mean[i], shown[i], t, room[0], room[1], total[i])

@@ -114,6 +114,7 @@ def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
 
 
 def over_rounds(truth: Truth) -> Truth:
+    """With an axis for rounds after that for trials."""
     first = None if truth.first is None else truth.first[:, None]
     # What has an axis for rounds already, or is looked up by unit, stays as it is.
     features = truth.features.over_rounds()
@@ -123,6 +124,7 @@ def over_rounds(truth: Truth) -> Truth:
 
 
 def losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
+    """What the arms of a block lost, (trials, rounds) by name."""
     wide = over_rounds(truth)
     own = wide.features.design(beliefs) if job.decompose else None
     return regret.losses(job.problem.rewards, block.tables, arms, own, wide.theta)
