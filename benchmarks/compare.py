@@ -28,8 +28,8 @@ RESULTS = ROOT / "benchmarks" / "results" / "cpu.json"
 DIM, ARMS = 5, 40
 ROUNDS_OF = {1: 1000, 10: 1000, 100: 1000, 1000: 500, 4000: 250}  # by trials
 PLAIN_SIZES = (1, 1000)  # trials, rounds
-AGENT_SIZES = {"numpy": (100, 1000), "jax": (1000, 500)}
-GROWTH_SIZES = {"plain": (1, 300), "numpy": (100, 500), "jax": (1000, 200)}
+AGENT_SIZES = {"numpy": (100, 1000), "numba": (1000, 500), "jax": (1000, 500)}
+GROWTH_SIZES = {"plain": (1, 300), "numpy": (100, 500), "numba": (1000, 200), "jax": (1000, 200)}
 SETTINGS = ("agent", "trials", "rounds", "dim", "arms", "repeats")
 ARMS_GRID, DIM_GRID = (10, 40, 160, 640), (2, 5, 10, 20)
 
@@ -53,7 +53,7 @@ def engine_cases() -> list[Case]:
     return [
         Case("engines", engine, trials, rounds, decompose=decompose)
         for trials, rounds in ROUNDS_OF.items()
-        for engine in ("numpy", "jax")
+        for engine in ("numpy", "numba", "jax")
         for decompose in (False, True)
     ]
 

@@ -31,7 +31,8 @@ from benchmarks.plain import run_trial
 from unfog.simulate import simulate
 from unfog.worlds.gaussian import GaussianProblem
 
-ENGINES = ("plain", "numpy", "jax")
+ENGINES = ("plain", "numpy", "numba", "jax")
+PACKAGES = {"jax": ("jax", "jaxlib"), "numba": ("numba", "llvmlite")}
 
 
 def pin() -> None:
@@ -76,7 +77,7 @@ def peak_mb() -> float:
 
 def versions(engine: str) -> dict[str, str]:
     """Of everything that the measurement depends on."""
-    wanted = ("numpy", "jax", "jaxlib") if engine == "jax" else ("numpy",)
+    wanted = ("numpy", *PACKAGES.get(engine, ()))
     own = {"unfog": unfog.__version__, "python": platform.python_version()}
     return own | {name: version(name) for name in wanted}
 
@@ -111,7 +112,7 @@ def main() -> None:
         parser.error("the plain loop is alg1 without decomposition")
     pin()
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["XDG_CACHE_HOME"] = cache
+        os.environ["XDG_CACHE_HOME"] = os.environ["NUMBA_CACHE_DIR"] = cache
         print(json.dumps(measure(given)))
 
 

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.live_page import live_section
 from benchmarks.picture import picture
 from benchmarks.wording import (
+    ENGINES,
     KINDS,
     NAMES,
     RESULTS,
@@ -25,6 +26,7 @@ from benchmarks.wording import (
     Row,
     batch,
     command,
+    engines,
     gpu_speeds,
     item,
     live,
@@ -85,13 +87,13 @@ def peers_section(cpu: Row) -> list[str]:
 
 def peers_table(cpu: Row) -> str:
     """Time, memory and ratios of every row."""
-    engines = [batch(cpu, engine) for engine in ("numpy", "jax")]
-    columns = [f"× in batch, {NAMES[row['engine']]}, {row['trials']} trials" for row in engines]
+    ours = [batch(cpu, engine) for engine in engines(cpu["engines"])]
+    columns = [f"× in batch, {NAMES[row['engine']]}, {row['trials']} trials" for row in ours]
     head = ["row", "version", "what is used", "parameters", "µs a step", "min to max", "peak MB", "× live"]
 
     def cells(row: Row) -> list[str]:
         step = row["us_per_step"]
-        ratios = [step["median"] / live(cpu), *(step["median"] * speed(engine) / 1e6 for engine in engines)]
+        ratios = [step["median"] / live(cpu), *(step["median"] * speed(engine) / 1e6 for engine in ours)]
         name = f"**{row['peer']}**" if row["peer"] == "unfog" else row["peer"]
         about = [name, row["version"], f"`{row['model']}`", row["parameters"]]
         return [*about, short(step["median"]), spread(step), f"{row['peak_mb']:.0f}", *map(times, ratios)]
@@ -156,38 +158,41 @@ def engines_table(cpu: Row) -> str:
         about = [NAMES[row["engine"]], "split" if row["decompose"] else "whole"]
         sizes = [f"{row['trials']:,}", f"{row['rounds']:,}"]
         pace = [short(speed(row)), spread(row["rounds_per_s"]), times(speed(row) / plain(cpu))]
-        compiled = short(row["compile_s"], 2) if row["engine"] == "jax" else "–"
+        compiled = short(row["compile_s"], 2) if row["engine"] != "numpy" else "–"
         return [*about, *sizes, *pace, compiled, f"{row['peak_mb']:.0f}"]
 
     order = sorted(
-        cpu["engines"], key=lambda row: (row["engine"] != "numpy", row["decompose"], row["trials"])
+        cpu["engines"], key=lambda row: (ENGINES.index(row["engine"]), row["decompose"], row["trials"])
     )
     return table([*head, "compile, s", "peak MB"], map(cells, order), left=2)
 
 
 def break_even(cpu: Row) -> str:
-    """When compiling pays, at the number of trials that suits JAX best."""
-    whole = [row for row in cpu["engines"] if not row["decompose"]]
-    jax = max((row for row in whole if row["engine"] == "jax"), key=speed)
-    numpy = next(row for row in whole if (row["engine"], row["trials"]) == ("numpy", jax["trials"]))
-    gain = 1 / speed(numpy) - 1 / speed(jax)
+    """When compiling pays, at the number of trials that suits each compiled engine best."""
+    return said(" ".join(_pays(cpu, engine) for engine in engines(cpu["engines"]) if engine != "numpy"))
+
+
+def _pays(cpu: Row, engine: str) -> str:
+    whole, name = [row for row in cpu["engines"] if not row["decompose"]], NAMES[engine]
+    best = max((row for row in whole if row["engine"] == engine), key=speed)
+    numpy = next(row for row in whole if (row["engine"], row["trials"]) == ("numpy", best["trials"]))
+    gain = 1 / speed(numpy) - 1 / speed(best)
     if gain <= 0:
-        return said("Here JAX is no faster than NumPy, so compiling does not pay on this machine.")
-    rounds = jax["compile_s"] / gain
-    return said(f"""On one core, at {jax["trials"]:,} trials, JAX is {times(speed(jax) / speed(numpy))} as
-        fast as NumPy and takes {short(jax["peak_mb"] / numpy["peak_mb"], 2)} times the memory. Compiling
-        takes {short(jax["compile_s"], 2)} s for an agent, so without a warm cache it pays from about
-        {short(rounds / 1e6, 2)} million trial-rounds on.""")
+        return f"Here {name} is no faster than NumPy, so compiling does not pay on this machine."
+    rounds = best["compile_s"] / gain
+    return f"""On one core, at {best["trials"]:,} trials, {name} is {times(speed(best) / speed(numpy))} as
+        fast as NumPy and takes {short(best["peak_mb"] / numpy["peak_mb"], 2)} times the memory. Compiling
+        takes {short(best["compile_s"], 2)} s for an agent, so without a warm cache it pays from about
+        {short(rounds / 1e6, 2)} million trial-rounds on."""
 
 
 def agents_section(cpu: Row) -> list[str]:
     """Every agent of the catalogue."""
-    engines = [batch(cpu, engine) for engine in ("numpy", "jax")]
     head = ["agent"]
-    for row in engines:
+    for row in (batch(cpu, engine) for engine in engines(cpu["agents"])):
         head += [f"{NAMES[row['engine']]}, {row['trials']:,} trials: /s", "min to max", "× plain loop"]
     found: dict[str, list[str]] = {}
-    for row in sorted(cpu["agents"], key=lambda row: bool(row["engine"] != "numpy")):
+    for row in sorted(cpu["agents"], key=lambda row: ENGINES.index(row["engine"])):
         cells = [short(speed(row)), spread(row["rounds_per_s"]), times(speed(row) / plain(cpu))]
         found.setdefault(row["agent"], []).extend(cells)
     return [
@@ -216,15 +221,15 @@ def growth_section(cpu: Row) -> list[str]:
 
 def growth_table(rows: list[Row], field: str, symbol: str) -> str:
     """The engines side by side at every size."""
-    engines = ("plain", "numpy", "jax")
+    columns = ("plain", *engines(rows))
     at = {(row[field], row["engine"]): row for row in rows}
     head = [symbol]
-    for engine in engines:
+    for engine in columns:
         head += [NAMES[engine], "min to max", *(["ratio"] if engine != "plain" else [])]
 
     def cells(size: int) -> Iterable[str]:
         yield str(size)
-        for engine in engines:
+        for engine in columns:
             row = at[size, engine]
             yield from (short(speed(row)), spread(row["rounds_per_s"]))
             if engine != "plain":

@@ -7,10 +7,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from benchmarks.wording import BASELINES, NAMES, Row, batch, gpu_speeds, measured, plain, short, speed
+from benchmarks.wording import (
+    BASELINES,
+    NAMES,
+    Row,
+    batch,
+    engines,
+    gpu_speeds,
+    measured,
+    plain,
+    short,
+    speed,
+)
 
-COLOURS = {"plain": "#000000", "numpy": "#0072B2", "jax": "#D55E00", "cuda": "#009E73", "peer": "#B5B5B5"}
-MARKERS = {"plain": "^", "numpy": "o", "jax": "s", "cuda": "D"}
+COLOURS = {
+    "plain": "#000000",
+    "numpy": "#0072B2",
+    "numba": "#CC79A7",
+    "jax": "#D55E00",
+    "cuda": "#009E73",
+    "peer": "#B5B5B5",
+}
+MARKERS = {"plain": "^", "numpy": "o", "numba": "v", "jax": "s", "cuda": "D"}
 STYLE: dict[Any, Any] = {
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -55,7 +73,7 @@ def bars(cpu: Row) -> list[tuple[str, float, str]]:
         name = str({"unfog": "unfog, live", "numpy": "plain NumPy"}.get(row["peer"], row["peer"]))
         label = name if row["peer"] in BASELINES else f"{name} {row['version']}"
         found.append((label, float(row["us_per_step"]["median"]), COLOURS["numpy" if ours else "peer"]))
-    for engine in ("numpy", "jax"):
+    for engine in engines(cpu["engines"]):
         row = batch(cpu, engine)
         label = f"unfog, batch of {row['trials']:,}, {NAMES[engine]}"
         found.append((label, 1e6 / speed(row), COLOURS[engine]))
@@ -92,7 +110,7 @@ def draw_trials(axes: Axes, cpu: Row, gpu: Row | None) -> None:
     """Throughput over trials, in the order of height."""
     for engine in ("cuda", "jax") if gpu else ():
         draw_gpu(axes, gpu or {}, engine)
-    for engine in ("jax", "numpy"):
+    for engine in reversed(engines(cpu["engines"])):
         for split, dash in ((False, "-"), (True, ":")):
             rows = [r for r in cpu["engines"] if (r["engine"], r["decompose"]) == (engine, split)]
             line(axes, rows, "trials", NAMES[engine] + (", regret split" if split else ""), dash)
@@ -124,7 +142,7 @@ def draw_gpu(axes: Axes, gpu: Row, engine: str) -> None:
 
 def draw_growth(axes: Axes, rows: list[Row], field: str) -> None:
     """Throughput over a size, one line an engine."""
-    for engine in ("jax", "numpy", "plain"):
+    for engine in (*reversed(engines(rows)), "plain"):
         of_engine = [row for row in rows if row["engine"] == engine]
         trials = of_engine[0]["trials"]
         line(axes, of_engine, field, NAMES[engine] + (f", {trials:,} trials" if trials > 1 else ""))

@@ -1,6 +1,6 @@
 """Rounds a second of every agent on one core, against the plain loop, in one run.
 
-python benchmarks/rounds.py [--trials 100] [--rounds 1000] [--repeats 3]
+python benchmarks/rounds.py [--trials 100] [--rounds 1000] [--repeats 3] [--engine numba]
 """
 
 import os
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--engine", default="numpy")
     given = parser.parse_args()
     problem = GaussianProblem()
     plain = speeds(lambda: run_trial(given.rounds, 0), given.rounds, given.repeats)
@@ -56,8 +57,11 @@ def main() -> None:
         for decompose in (True, False):
 
             def work(name: str = name, decompose: bool = decompose) -> None:
-                simulate(problem, [name], rounds=given.rounds, trials=given.trials, decompose=decompose)
+                sizes = {"rounds": given.rounds, "trials": given.trials}
+                simulate(problem, [name], **sizes, decompose=decompose, engine=given.engine)
 
+            if given.engine != "numpy":  # compiled, or read from where it is kept
+                work()
             found = speeds(work, given.rounds * given.trials, given.repeats)
             line(name + ("" if decompose else ", no split"), found)
 

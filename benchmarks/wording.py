@@ -11,7 +11,8 @@ Row: TypeAlias = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 
-NAMES = {"plain": "plain loop", "numpy": "NumPy", "jax": "JAX", "cuda": "one kernel"}
+NAMES = {"plain": "plain loop", "numpy": "NumPy", "numba": "Numba", "jax": "JAX", "cuda": "one kernel"}
+ENGINES = ("numpy", "numba", "jax")
 BASELINES = ("unfog", "numpy")  # rows of the peers' table that are no libraries of bandits
 KINDS = {
     "shared": "One theta for all arms, one exact posterior draw a round: the same algorithm as ours, so the "
@@ -67,6 +68,12 @@ def item(text: str) -> str:
 def command(*lines: str) -> str:
     """What to type."""
     return "\n".join(["```sh", *lines, "```"])
+
+
+def engines(rows: Iterable[Row]) -> list[str]:
+    """Those of the engines that were measured, in their order."""
+    there = {row["engine"] for row in rows}
+    return [engine for engine in ENGINES if engine in there]
 
 
 def speed(row: Row) -> float:

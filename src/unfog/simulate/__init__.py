@@ -33,8 +33,9 @@ def simulate(
     """Run every agent on the same `trials` worlds for `rounds` rounds.
 
     Agents are names of the catalogue or rows of your own. A `seed` of None is drawn anew; the result says it.
-    `points` is how many rounds to store. `engine` is "numpy", "jax", "cuda" (one GPU kernel, for the
-    problems it serves) or "auto", which takes the one estimated to finish first; `precision` and `draws` are
+    `points` is how many rounds to store. `engine` is "numpy", "numba" (compiled, for CPUs),
+    "jax", "cuda" (one GPU kernel, for the problems it serves) or "auto", which takes the one estimated to
+    finish first; `precision` and `draws` are
     for compiled engines: float32 or float64, and "numpy" to feed them the NumPy engine's random numbers.
     `chunk` trials run side by side, in `workers` processes if the engine gains by it, or wherever `executor`
     has them run; none of it changes a number on the NumPy engine. `tick` is told of rounds done.

@@ -9,6 +9,7 @@ import pytest
 from unfog.simulate import plan
 from unfog.simulate.engines import cuda as cuda_engine
 from unfog.simulate.engines import jax as jax_engine
+from unfog.simulate.engines import numba as numba_engine
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.job import Job
@@ -16,6 +17,7 @@ from unfog.worlds.gaussian import GaussianProblem
 
 COSTS = {
     "numpy": numpy_engine.COST,
+    "numba on cpu": numba_engine.COST,
     "jax on cpu": jax_engine.COSTS["cpu"],
     "jax on gpu": jax_engine.COSTS["gpu"],
     "one kernel": cuda_engine.COST,

@@ -12,10 +12,10 @@ from unfog.inputs import InputError, one_of
 from unfog.simulate.engines.room import Term
 from unfog.simulate.job import Job, Part, Tick
 
-NAMES = ("numpy", "jax", "cuda")
+NAMES = ("numpy", "numba", "jax", "cuda")
 ALIASES = {"chip": "cuda", "pallas": "cuda"}  # what older specs call it
 AUTO, AS_TOLD = "auto", "as told"
-CANDIDATES = ("numpy", "jax", "cuda")  # for `auto`
+CANDIDATES = NAMES  # for `auto`
 
 
 class Engine(Protocol):

@@ -40,7 +40,7 @@ class Block(NamedTuple):
     tables: regret.Tables
 
 
-def _play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[Ints, Context]:
+def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[Ints, Context]:
     """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
 
     Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
@@ -63,14 +63,14 @@ def _play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[
         beliefs.append(decision.context)
     refuse_nonsense(player.agent.name, bool((np.abs(player.belief().mean) <= LARGEST).all()))
     last = BLOCK - rounds
-    return np.stack(arms + arms[-1:] * last, 1), _stack(beliefs + beliefs[-1:] * last)
+    return np.stack(arms + arms[-1:] * last, 1), stacked(beliefs + beliefs[-1:] * last)
 
 
 def _by_round(values: Any) -> Any:
     return np.ascontiguousarray(values.swapaxes(0, 1))
 
 
-def _stack(beliefs: Sequence[Context]) -> Context:
+def stacked(beliefs: Sequence[Context]) -> Context:
     """Beliefs round by round to (trials, rounds, ...); covariances shared by all trials stay shared.
 
     What was shared until trials were shown different contexts is not from the first of these rounds on.
@@ -83,13 +83,23 @@ def _stack(beliefs: Sequence[Context]) -> Context:
     return Context(mean, np.stack([np.broadcast_to(belief.cov, shape) for belief in beliefs], -3))
 
 
-def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Block:
-    """Everything of a block that does not depend on the agents."""
-    shrinkage = as_told(job.problem.knowledge())
-    wide = _over_rounds(truth)
-    emission = emitted(job.problem, wide, normals, uniforms, numbers)
+def make_emission(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Emission:
+    """What nature makes of these draws, checked."""
+    emission = emitted(job.problem, over_rounds(truth), normals, uniforms, numbers)
     doors.numbers("problem.context", emission.context)
     doors.numbers("problem.noisy", emission.noisy)
+    return emission
+
+
+def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Block:
+    """Everything of a block that does not depend on the agents."""
+    return tabled(job, truth, make_emission(job, truth, normals, uniforms, numbers), normals)
+
+
+def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
+    """With the worth of every arm."""
+    shrinkage = as_told(job.problem.knowledge())
+    wide = over_rounds(truth)
     best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
     tables = regret.tables(
         job.problem.rewards,
@@ -104,7 +114,8 @@ def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers:
     return Block(emission, normals, tables)
 
 
-def _over_rounds(truth: Truth) -> Truth:
+def over_rounds(truth: Truth) -> Truth:
+    """With an axis for rounds after that for trials."""
     first = None if truth.first is None else truth.first[:, None]
     # What has an axis for rounds already, or is looked up by unit, stays as it is.
     features = truth.features.over_rounds()
@@ -113,13 +124,14 @@ def _over_rounds(truth: Truth) -> Truth:
     return wide._replace(first=first, context=context)
 
 
-def _losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
-    wide = _over_rounds(truth)
+def losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
+    """What the arms of a block lost, (trials, rounds) by name."""
+    wide = over_rounds(truth)
     own = wide.features.design(beliefs) if job.decompose else None
     return regret.losses(job.problem.rewards, block.tables, arms, own, wide.theta)
 
 
-class _Meter:
+class Meter:
     """Adds losses up and keeps the totals, and their moments over trials, at the wanted rounds."""
 
     def __init__(self, job: Job, trials: int) -> None:
@@ -149,6 +161,12 @@ def _within(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
     return slice(low, high), points[low:high] - first - 1
 
 
+def refuse_float32(job: Job, engine: str) -> None:
+    """For engines that compute in float64."""
+    if job.precision == "float32":
+        raise InputError("precision", job.precision, f"float64 on the {engine} engine")
+
+
 class Numpy:
     """The engine. Batches of any size, in any number of processes, give the same bits."""
 
@@ -158,8 +176,7 @@ class Numpy:
 
     def refuse(self, job: Job) -> None:
         """It computes in float64."""
-        if job.precision == "float32":
-            raise InputError("precision", job.precision, "float64 on the numpy engine")
+        refuse_float32(job, self.name)
 
     def settle(self, precision: str | None) -> str | None:
         """As asked: there is one."""
@@ -195,16 +212,16 @@ class Numpy:
         truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
         nature = Nature(problem, job.seed, trials)
         players = [Player(agent, problem, truth, job.seed, trials) for agent in job.agents]
-        meter = _Meter(job, len(trials))
+        meter = Meter(job, len(trials))
         for first in range(0, job.rounds, BLOCK):
             rounds = min(BLOCK, job.rounds - first)
             block = make_block(job, truth, *nature.next(BLOCK), first + np.arange(BLOCK))
             for index, player in enumerate(players):
                 # What comes of overflows is refused afterwards.
                 with np.errstate(over="ignore", invalid="ignore"), regular(player.agent.name):
-                    arms, beliefs = _play(player, problem, block, rounds)
-                losses = _losses(job, truth, block, arms, beliefs)
-                meter.add(index, first, {name: loss[:, :rounds] for name, loss in losses.items()})
+                    arms, beliefs = play(player, problem, block, rounds)
+                lost = losses(job, truth, block, arms, beliefs)
+                meter.add(index, first, {name: loss[:, :rounds] for name, loss in lost.items()})
                 tick(rounds * len(trials))
         return meter.values
 
