@@ -35,10 +35,11 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
     from unfog.inputs import InputError
     from unfog.live.errors import Held, StoreError
     from unfog.serve.refusals import Refused
+    from unfog.simulate.execute import WorkerDiedError
 
     if isinstance(error, InputError | Held | Refused):
         return str(error), BAD_INPUT
-    return (str(error), FAILED) if isinstance(error, StoreError) else (None, FAILED)
+    return (str(error), FAILED) if isinstance(error, StoreError | WorkerDiedError) else (None, FAILED)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -12,7 +12,7 @@ from unfog.inputs import InputError
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder, match, run, suite, timing, tuning
 from unfog.lab.rivals.problems import PACES, PLACES, build
-from unfog.lab.rivals.table import ratio
+from unfog.lab.rivals.table import Comparison, ratio
 from unfog.lab.run import Progress, keep
 from unfog.simulate import simulate
 
@@ -123,7 +123,7 @@ def test_folders_are_numbered_and_only_an_unfinished_one_of_the_same_is_taken(tm
     first = folder.claim(told, None, tmp_path)
     assert (first.name, folder.claim(told, None, tmp_path)) == ("rivals-001", first)
     assert folder.claim({"rounds": 4}, None, tmp_path).name == "rivals-002"
-    (first / "table.json").write_text("{}")
+    folder.finish(first, Comparison((), {}))
     assert folder.claim(told, None, tmp_path).name == "rivals-003"
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="exists already"):
@@ -134,9 +134,9 @@ def test_folders_are_numbered_and_only_an_unfinished_one_of_the_same_is_taken(tm
 
 def test_another_run_in_the_place_of_ours_is_refused(tmp_path: Path) -> None:
     told = match.Asked(("missing",), ("linucb",), 20, 5)
-    suite.compare(told, tmp_path)
+    suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
     with pytest.raises(InputError, match="holds another run"):
-        suite.compare(told._replace(seed=1), tmp_path)
+        suite.compare(told._replace(seed=1), tmp_path / "kept")
 
 
 def test_data_that_are_missing_leave_their_problem_out(
