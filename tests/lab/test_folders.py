@@ -163,3 +163,15 @@ def test_a_worker_that_is_killed_takes_nothing_finished_with_it(
     assert 0 < found(prepare(spec), tmp_path / "run") < 30
     keep(prepare(spec), tmp_path / "run")
     assert content(tmp_path / "run") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["run.json", "timing.json"])
+def test_another_sealed_file_in_the_place_of_run_json_is_damage(
+    name: str, plan: Plan, tmp_path: Path
+) -> None:
+    keep(plan, tmp_path / "whole")
+    folder = stopped(plan, tmp_path / "run", 2)
+    (folder / "run.json").write_bytes((tmp_path / "whole" / name).read_bytes())
+    assert found(plan, tmp_path / "run") > 0
+    keep(plan, tmp_path / "run")
+    assert content(tmp_path / "run") == content(tmp_path / "whole")

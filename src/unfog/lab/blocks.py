@@ -10,8 +10,10 @@ what the plan of the run asks for, and its numbers are finite; whatever is wrong
 
 import hashlib
 import json
+import stat
 from collections.abc import Sequence, Set
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ import numpy as np
 from unfog.simulate.job import MOMENTS, Job, Part
 from unfog.simulate.tasks import Piece, Task
 
+DIGEST = hashlib.sha256().hexdigest()  # how long one is
 FLOATS = ("<f4", "<f8")
 WORDS = 8192  # bytes of what is said of a piece besides its numbers, at most
 
@@ -42,10 +45,20 @@ def most_bytes(pieces: Set[Piece], jobs: Sequence[Job]) -> int:
     return 8 * cells + WORDS * (1 + len(pieces))
 
 
-def owner(file: bytes) -> set[str]:
-    """The run that a block belongs to; none where it is damaged."""
-    found = _whole(file)
-    return set() if found is None else {str(found[0].get("run"))}
+def owner(path: Path) -> set[str]:
+    """The run that a block belongs to, of whatever plan and size that is; none where it is damaged."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        return set()
+    with open(path, "rb") as file:
+        expected = file.readline(len(DIGEST) + 1).rstrip(b"\n")
+        if (
+            len(expected) < len(DIGEST)
+            or hashlib.file_digest(file, "sha256").hexdigest().encode() != expected
+        ):
+            return set()
+        file.seek(len(DIGEST) + 1)
+        said = _said(file.readline())
+    return set() if said is None else {str(said.get("run"))}
 
 
 def unpacked(file: bytes, run: str, pieces: Set[Piece], jobs: Sequence[Job]) -> dict[Piece, Part] | None:
@@ -65,11 +78,16 @@ def _whole(file: bytes) -> tuple[dict[str, Any], bytes] | None:
     if hashlib.sha256(content).hexdigest().encode() != digest:
         return None
     words, _, numbers = content.partition(b"\n")
+    said = _said(words)
+    return None if said is None else (said, numbers)
+
+
+def _said(words: bytes) -> dict[str, Any] | None:
     try:
         said = json.loads(words)
     except (ValueError, RecursionError):
         return None
-    return (said, numbers) if isinstance(said, dict) else None
+    return said if isinstance(said, dict) else None
 
 
 def _parts(

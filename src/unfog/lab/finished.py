@@ -65,16 +65,28 @@ def identity_of(folder: Path) -> dict[str, Any]:
 
 
 def stated(content: bytes, first: set[str]) -> dict[str, Any]:
-    """What a run.json says: sealed, or as the first layout had it, with these entries and nothing else."""
+    """What a run.json says, which has these entries: sealed, or as the first layout had it.
+
+    Other files are sealed, too, and may have come in its place. What a newer one has to say is not known.
+    """
     try:
-        return unsealed(content)
+        found = unsealed(content)
     except DamagedError:
-        found = parsed(content)
-        old = json.dumps(found, indent=2, sort_keys=True) + "\n"
-        named = isinstance(found.get("versions"), dict) and "unfog" in found["versions"]
-        if named and found.keys() - {"data"} == first and old.encode() == content:
-            return found
-        raise
+        return _first(content, first)
+    complete = first <= found.keys() and ("curves" in found) == ("curves" in first)
+    if complete or layout_of(found) > LAYOUT:
+        return found
+    raise DamagedError("it is another file")
+
+
+def _first(content: bytes, first: set[str]) -> dict[str, Any]:
+    """As the first layout had it: these entries and nothing else, in the order of the alphabet."""
+    found = parsed(content)
+    old = json.dumps(found, indent=2, sort_keys=True) + "\n"
+    named = isinstance(found.get("versions"), dict) and "unfog" in found["versions"]
+    if named and found.keys() - {"data"} == first and old.encode() == content:
+        return found
+    raise DamagedError("its hash differs")
 
 
 def refuse_newer(folder: Path, said: dict[str, Any], version: str) -> None:

@@ -6,19 +6,20 @@
     NAME/timing.json   seconds it took; the one file that differs between equal runs
 
 While it runs the folder is NAME.partial, with one file for each finished task (lab/blocks.py); the last step
-is a rename. A run that was interrupted goes on from them if spec and code are still the same. What an
-unfinished folder belongs to is said by its run.json and, where that is damaged, by each of its blocks.
+is a rename. A run that was interrupted goes on from them if spec and code are still the same (whose they are:
+lab/owners.py). What a kill left half-done is cleared away by the next run that holds the folder.
 """
 
 import hashlib
 import itertools
 import logging
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from unfog.inputs import InputError
 from unfog.lab import blocks, finished
@@ -34,6 +35,7 @@ from unfog.lab.files import (
 )
 from unfog.lab.finished import read, seconds
 from unfog.lab.identity import fingerprint, manifest
+from unfog.lab.owners import owners, stated
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import to_toml
 from unfog.simulate.job import Job, Part
@@ -41,7 +43,6 @@ from unfog.simulate.tasks import Piece, Task
 
 __all__ = ["BeingWrittenError", "Partial", "claimed", "fingerprint", "manifest", "read", "seconds"]
 
-OURS = re.compile(r"run\.json|lock|final|block-.*|.*\.tmp")  # names in an unfinished folder
 say = logging.getLogger("unfog.lab").warning
 
 
@@ -56,9 +57,17 @@ class Partial:
         """The folder NAME.partial of this very run; nothing is made yet."""
         self.target, self.spec = target, plan.spec
         self.folder = target.parent / f"{target.name}.partial"
-        self.identity = manifest(plan)
-        self.run = digest(self.identity)
-        self._pieces, self._jobs = frozenset(plan.work.pieces), plan.work.jobs
+        self._plan = plan
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What run.json says; to be found out only where a folder may be ours."""
+        return manifest(self._plan)
+
+    @cached_property
+    def run(self) -> str:
+        """The hash that blocks of this run carry."""
+        return digest(self.identity)
 
     def open(self) -> None:
         """Make the folder, or take it over."""
@@ -88,29 +97,7 @@ class Partial:
 
     def matches(self) -> bool:
         """Whether what is there belongs to this spec and this code."""
-        return self._owners() <= {self.run}
-
-    def _owners(self) -> set[str]:
-        """The runs that the folder belongs to: the one of its run.json or, without, those of its blocks."""
-        said = self._stated()
-        if said is not None:
-            return {said}
-        most, found = blocks.most_bytes(self._pieces, self._jobs), set[str]()
-        for path in self.folder.iterdir():
-            if not OURS.fullmatch(path.name):
-                found.add(path.name)  # whoever made this, it was not us
-            elif path.name.startswith("block-"):
-                with suppress(OSError, DamagedError):
-                    found |= blocks.owner(content_of(path, most))
-        return found
-
-    def _stated(self) -> str | None:
-        """The run that run.json says; None where that is damaged or missing."""
-        try:
-            content = content_of(self.folder / finished.RUN)
-            return digest(finished.stated(content, finished.FIRST))
-        except (OSError, DamagedError):
-            return None
+        return owners(self.folder) <= {self.run}
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -135,7 +122,7 @@ class Partial:
         self._refuse_another()
         for path in (*self.folder.glob("*.tmp"), self.folder / "final"):
             remove(path)
-        if self._stated() is None:
+        if stated(self.folder) is None:
             path = self.folder / finished.RUN
             if path.exists():
                 say("unfog: %s is damaged and is made anew; blocks that say they are of this run stay", path)
@@ -151,7 +138,7 @@ class Partial:
     def _is_leftover(self) -> bool:
         """Whether both folders are there, and of one run."""
         try:
-            return self.folder.is_dir() and self._owners() <= {digest(read(self.target).identity)}
+            return self.folder.is_dir() and owners(self.folder) <= {digest(read(self.target).identity)}
         except (InputError, OSError):
             return False
 
@@ -167,10 +154,11 @@ class Partial:
 
     def blocks(self, jobs: Sequence[Job]) -> Iterator[tuple[Piece, Part]]:
         """All pieces that are there; a damaged block is removed, and its pieces are played again."""
-        most, seen = blocks.most_bytes(self._pieces, jobs), set[Piece]()
+        pieces, seen = frozenset(self._plan.work.pieces), set[Piece]()
+        most = blocks.most_bytes(pieces, jobs)
         for path in sorted(self.folder.glob("block-*")):
             try:
-                found = blocks.unpacked(content_of(path, most), self.run, self._pieces, jobs)
+                found = blocks.unpacked(content_of(path, most), self.run, pieces, jobs)
             except (OSError, DamagedError):
                 found = None
             if found is None or seen & found.keys():

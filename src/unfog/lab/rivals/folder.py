@@ -74,7 +74,7 @@ def claim(asked: dict[str, Any], out: Path | None, runs: Path = Path("runs")) ->
 def _unfinished(path: Path, whole: dict[str, Any]) -> bool:
     """Whether this folder holds a suite of this identity without a whole table."""
     try:
-        if unsealed(content_of(path / ASKED)) != whole:
+        if _stated(content_of(path / ASKED)) != whole:
             return False
         read(path)
     except (OSError, DamagedError):
@@ -151,14 +151,16 @@ def _asked(path: Path) -> dict[str, Any]:
 
 
 def _stated(content: bytes) -> dict[str, Any]:
-    """What a suite.json says: sealed, or as the first layout had it."""
+    """What a suite.json says: sealed, or as the first layout had it; other files are sealed, too."""
     try:
-        return unsealed(content)
+        found = unsealed(content)
+        whole = found.keys() >= FIRST
     except DamagedError:
         found = parsed(content)
-        if found.keys() == FIRST and (json.dumps(found, indent=1) + "\n").encode() == content:
-            return found
-        raise
+        whole = found.keys() == FIRST and (json.dumps(found, indent=1) + "\n").encode() == content
+    if not whole:
+        raise DamagedError("it is not as it was written")
+    return found
 
 
 def _table(path: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
