@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab.test_blocks import planned, stopped
+from unfog.cli import main
 from unfog.inputs import InputError
 from unfog.lab import store
 from unfog.lab.files import sealed
@@ -148,7 +149,7 @@ def test_a_worker_that_is_killed_takes_nothing_finished_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
-    run = {"rounds": 300, "trials": 60, "agents": ["alg1", "naive"]}
+    run = {"rounds": 50, "trials": 24, "agents": ["alg1", "naive"]}
     spec = parse({"problem": {"kind": "gaussian", "dim": 2, "actions": 4}, "run": run}, "small")
     keep(prepare(spec), tmp_path / "whole")
     folder = tmp_path / "run.partial"
@@ -160,7 +161,7 @@ def test_a_worker_that_is_killed_takes_nothing_finished_with_it(
 
     with pytest.raises(WorkerDiedError, match="a worker process died"):
         keep(prepare(spec, workers=2), tmp_path / "run", progress=kill)
-    assert 0 < found(prepare(spec), tmp_path / "run") < 30
+    assert 0 < found(prepare(spec), tmp_path / "run") < 12
     keep(prepare(spec), tmp_path / "run")
     assert content(tmp_path / "run") == content(tmp_path / "whole")
 
@@ -175,3 +176,17 @@ def test_another_sealed_file_in_the_place_of_run_json_is_damage(
     assert found(plan, tmp_path / "run") > 0
     keep(plan, tmp_path / "run")
     assert content(tmp_path / "run") == content(tmp_path / "whole")
+
+
+def test_the_command_says_in_one_line_that_a_worker_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def died(*_: Any, **__: Any) -> None:
+        raise WorkerDiedError("a worker process died, perhaps for lack of memory")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("unfog.lab.run.play", died)
+    with pytest.raises(SystemExit) as leaving:
+        main(["run", "fig1-gaussian", "--trials", "2", "--rounds", "2", "--workers", "1"])
+    assert leaving.value.code == 1
+    assert capsys.readouterr().err.endswith("unfog: a worker process died, perhaps for lack of memory\n")
