@@ -110,7 +110,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
+def test_a_killed_process_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "from pathlib import Path\nfrom unfog.lab.run import keep\nfrom unfog.lab.spec import load\n"
         "from unfog.lab.prepare import prepare\n"
@@ -125,9 +125,13 @@ def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     process.wait()
     assert not (tmp_path / "killed").exists()
     assert len(list(tmp_path.glob("killed.partial/block-*"))) >= 2
-    spec = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 40}))
-    keep(spec, tmp_path / "killed")
-    keep(spec, tmp_path / "whole")
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 2))
+    plan, told = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 40})), list[int]()
+    with store.claimed(plan, tmp_path / "killed", tmp_path) as partial:
+        assert len(list(partial.blocks(plan.work.jobs))) >= 2
+    keep(plan, tmp_path / "killed", progress=lambda done, total: told.append(done))
+    assert told[0] == plan.work.work_of(plan.work.pieces[0])  # found, not played
+    keep(plan, tmp_path / "whole")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 

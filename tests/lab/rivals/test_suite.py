@@ -9,10 +9,11 @@ import pytest
 
 import unfog
 from unfog.inputs import InputError
+from unfog.lab.files import sealed
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder, match, run, suite, timing, tuning
 from unfog.lab.rivals.problems import PACES, PLACES, build
-from unfog.lab.rivals.table import Comparison, ratio
+from unfog.lab.rivals.table import Comparison, plain, ratio
 from unfog.lab.run import Progress, keep
 from unfog.simulate import simulate
 
@@ -137,6 +138,31 @@ def test_another_run_in_the_place_of_ours_is_refused(tmp_path: Path) -> None:
     suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
     with pytest.raises(InputError, match="holds another run"):
         suite.compare(told._replace(seed=1), tmp_path / "kept")
+
+
+def test_suites_of_other_layouts(tmp_path: Path) -> None:
+    found = Comparison((), {"drift": "nobody wanted to"})
+    old = {"suite": "rivals", "asked": {}, "unfog": "0.1.0", "code": "of then"}
+    for name, data in (("suite.json", old), ("table.json", plain(found))):
+        (tmp_path / name).write_text(json.dumps(data, indent=1) + "\n")
+    assert folder.read(tmp_path) == found
+    assert "was made by unfog 0.1.0, in an older layout" in str(folder.older(tmp_path))
+    (tmp_path / "suite.json").write_bytes(sealed({**old, "layout": 3}))
+    with pytest.raises(InputError, match=r"made by unfog 0\.1\.0, in layout 3; allowed: layouts up to 2"):
+        folder.read(tmp_path)
+
+
+def test_a_damaged_table_is_made_anew(tmp_path: Path) -> None:
+    told = match.Asked(("missing",), ("linucb",), 5, 2)
+    whole = suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
+    assert folder.read(tmp_path / "kept") == whole
+    assert folder.older(tmp_path / "kept") is None
+    for name in ("table.json", "table.txt"):
+        (tmp_path / "kept" / name).write_text("{}")
+        with pytest.raises(InputError, match=f"{name}' is damaged"):
+            folder.read(tmp_path / "kept")
+        assert suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept")) == whole
+        assert folder.read(tmp_path / "kept") == whole
 
 
 def test_data_that_are_missing_leave_their_problem_out(
