@@ -15,6 +15,7 @@ from tests.lab.test_blocks import planned
 from unfog.cli import main
 from unfog.inputs import InputError
 from unfog.lab import identity
+from unfog.lab.files import write_atomically
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder as suites
 from unfog.lab.rivals import match, suite, timing
@@ -95,6 +96,17 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 def content(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in FILES}
+
+
+@pytest.mark.parametrize("fails", range(5))
+def test_a_file_that_cannot_be_replaced_stays_as_it_was(fails: int, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"as it was")
+    with on(Disk(tmp_path, fails)), pytest.raises(OSError, match="No space"):
+        write_atomically(path, b"as it should be")
+    replaced = fails == 4  # the folder could not be written out: the new file may be lost, not torn
+    assert path.read_bytes() == (b"as it should be" if replaced else b"as it was")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 import unfog
 from unfog.inputs import InputError
-from unfog.lab.files import sealed
+from unfog.lab.files import sealed, unsealed
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder, match, run, suite, timing, tuning
 from unfog.lab.rivals.problems import PACES, PLACES, build
@@ -157,8 +157,9 @@ def test_a_damaged_table_is_made_anew(tmp_path: Path) -> None:
     whole = suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
     assert folder.read(tmp_path / "kept") == whole
     assert folder.older(tmp_path / "kept") is None
-    for name in ("table.json", "table.txt"):
-        (tmp_path / "kept" / name).write_text("{}")
+    another = sealed(unsealed((tmp_path / "kept/table.json").read_bytes()) | {"suite": "0" * 64})
+    for name, wrong in (("table.json", b"{}"), ("table.json", another), ("table.txt", b"{}")):
+        (tmp_path / "kept" / name).write_bytes(wrong)
         with pytest.raises(InputError, match=f"{name}' is damaged"):
             folder.read(tmp_path / "kept")
         assert suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept")) == whole
