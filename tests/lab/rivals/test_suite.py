@@ -158,7 +158,8 @@ def test_a_damaged_table_is_made_anew(tmp_path: Path) -> None:
     assert folder.read(tmp_path / "kept") == whole
     assert folder.older(tmp_path / "kept") is None
     another = sealed(unsealed((tmp_path / "kept/table.json").read_bytes()) | {"suite": "0" * 64})
-    for name, wrong in (("table.json", b"{}"), ("table.json", another), ("table.txt", b"{}")):
+    wrong_ones = [("suite.json", b"{}"), ("table.json", b"{}"), ("table.json", another), ("table.txt", b"{}")]
+    for name, wrong in wrong_ones:
         (tmp_path / "kept" / name).write_bytes(wrong)
         with pytest.raises(InputError, match=f"{name}' is damaged"):
             folder.read(tmp_path / "kept")
