@@ -18,8 +18,8 @@ import pytest
 
 import unfog
 from unfog.inputs import InputError
+from unfog.lab import identity, store
 from unfog.lab import spec as spec_module
-from unfog.lab import store
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
@@ -110,7 +110,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
+def test_a_killed_process_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "from pathlib import Path\nfrom unfog.lab.run import keep\nfrom unfog.lab.spec import load\n"
         "from unfog.lab.prepare import prepare\n"
@@ -125,9 +125,13 @@ def test_a_killed_process_is_resumed(tmp_path: Path) -> None:
     process.wait()
     assert not (tmp_path / "killed").exists()
     assert len(list(tmp_path.glob("killed.partial/block-*"))) >= 2
-    spec = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 40}))
-    keep(spec, tmp_path / "killed")
-    keep(spec, tmp_path / "whole")
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 2))
+    plan, told = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 40})), list[int]()
+    with store.claimed(plan, tmp_path / "killed", tmp_path) as partial:
+        assert len(list(partial.blocks(plan.work.jobs))) >= 2
+    keep(plan, tmp_path / "killed", progress=lambda done, total: told.append(done))
+    assert told[0] == plan.work.work_of(plan.work.pieces[0])  # found, not played
+    keep(plan, tmp_path / "whole")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
@@ -253,7 +257,7 @@ def test_other_code_or_spec_never_mixes(tmp_path: Path, monkeypatch: pytest.Monk
     target = claim(tmp_path, small())
     assert claim(tmp_path, small()) == target == tmp_path / "small-001"
     assert claim(tmp_path, small(seed=1)) == tmp_path / "small-002"
-    monkeypatch.setattr(store, "fingerprint", lambda _: "other code")
+    monkeypatch.setattr(identity, "fingerprint", lambda _: "other code")
     assert claim(tmp_path, small()) == tmp_path / "small-003"
     with pytest.raises(InputError, match="another unfinished run"):
         keep(prepare(small()), target)
@@ -308,13 +312,13 @@ def test_other_code_of_ones_own_never_mixes(
 
 
 def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = store.fingerprint()
-    for name in store.NUMERIC:
-        monkeypatch.setattr(store, "NUMERIC", tuple(other for other in store.NUMERIC if other != name))
-        assert store.fingerprint() != whole
+    whole = identity.fingerprint()
+    for name in identity.NUMERIC:
+        monkeypatch.setattr(identity, "NUMERIC", tuple(other for other in identity.NUMERIC if other != name))
+        assert identity.fingerprint() != whole
         monkeypatch.undo()
     missing = {p.name for p in Path(str(resources.files("unfog"))).iterdir() if p.name[0] not in "_."}
-    assert missing - set(store.NUMERIC) == {
+    assert missing - set(identity.NUMERIC) == {
         "cli",
         "lab",
         "adapters",
@@ -333,7 +337,7 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
     code += "print(*(name for name in sys.modules if name.startswith('unfog.theory.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert [f"{name.removeprefix('unfog.').replace('.', '/')}.py" for name in loaded.split()] == [
-        name for name in store.NUMERIC if name.startswith("theory/")
+        name for name in identity.NUMERIC if name.startswith("theory/")
     ]
 
 
@@ -341,7 +345,9 @@ def test_the_import_contract_is_about_the_same_packages() -> None:
     settings = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
     [core] = [c for c in settings["tool"]["importlinter"]["contracts"] if "NumPy alone" in c["name"]]
     told = {
-        f"unfog.{name.removesuffix('.py').replace('/', '.')}" for name in store.NUMERIC if "lab/" not in name
+        f"unfog.{name.removesuffix('.py').replace('/', '.')}"
+        for name in identity.NUMERIC
+        if "lab/" not in name
     }
     assert set(core["source_modules"]) == told | {"unfog.theory.mismatch"}
 
@@ -377,9 +383,9 @@ def test_a_run_says_how_it_was_made(tmp_path: Path) -> None:
 
 
 def test_a_run_says_the_versions_that_made_its_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "scikit-learn" not in store.manifest(prepare(small()))["versions"]
+    assert "scikit-learn" not in identity.manifest(prepare(small()))["versions"]
     monkeypatch.setattr(spec_module.KINDS["gaussian"], "packages", ("scikit-learn",))
-    assert "scikit-learn" in store.manifest(prepare(small()))["versions"]
+    assert "scikit-learn" in identity.manifest(prepare(small()))["versions"]
     assert spec_module.KINDS["movielens"].packages == ("scikit-learn",)
 
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from unfog.cli.show import say_older
+
 EXAMPLE = "Examples: unfog plot runs/fig1-gaussian-001 --out figures   |   unfog plot runs/rivals-001"
 
 
@@ -19,6 +21,7 @@ def command(
 
     made_folder("out", out)
     kept.folder(run)
+    say_older(run)
     suite = folder.is_suite(run)
     chart = figure.figure(folder.read(run)) if suite else figures.figure(kept.opened(run))
     for path in figures.save(chart, out, run.resolve().name):

@@ -40,12 +40,23 @@ def command(
     from unfog.lab.rivals import folder
 
     kept.folder(run)
+    say_older(run)
     if folder.is_suite(run):
         refuse_columns(parts or tails)
         say_suite(folder.read(run), json)
         return
     data, seconds = kept.opened(run), store.seconds(run)
     say(data, seconds, json, parts=parts, tails=tails)
+
+
+def say_older(run: Path) -> None:
+    """A word on a folder of an older layout."""
+    from unfog.lab import finished
+    from unfog.lab.rivals import folder
+
+    said = folder.older(run) if folder.is_suite(run) else finished.older(run)
+    if said is not None:
+        typer.echo(f"unfog: {said}", err=True)
 
 
 def say(data: "xr.Dataset", seconds: float | None, json: bool, **columns: bool) -> None:

@@ -200,8 +200,10 @@ def _kept(path: Path, key: str) -> Factors | None:
 
 def _digest(found: Factors) -> str:
     """A hash of the factors themselves: what was kept is what is read, or it is made anew."""
-    parts = [str((part.dtype, part.shape)).encode() + part.tobytes() for part in found]
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    parts = [np.asarray(part) for part in found]  # a damaged archive gives bytes where arrays should be
+    return hashlib.sha256(
+        b"".join(str((part.dtype, part.shape)).encode() + part.tobytes() for part in parts)
+    ).hexdigest()
 
 
 def _keep(path: Path, key: str, found: Factors) -> None:

@@ -196,7 +196,6 @@ def _dataset(curves: Curves, suffix: str) -> xr.Dataset:
 
 
 def open_run(folder: str | Path) -> xr.Dataset:
-    """The Dataset of a finished run folder, checked against its hash."""
-    _, curves = store.read(Path(folder))
-    data = xr.load_dataset(io.BytesIO(curves), engine="scipy")
+    """The Dataset of a finished run folder, every file of it checked against its hash."""
+    data = xr.load_dataset(io.BytesIO(store.read(Path(folder)).curves), engine="scipy")
     return data.assign_coords(agent=data["agent"].astype(str))

@@ -1,120 +1,49 @@
 """A run folder: written once, whole or not at all, resumed after an interruption, never overwritten.
 
     NAME/spec.toml     the experiment; `unfog run NAME/spec.toml` repeats it
-    NAME/run.json      seed, versions, fingerprint of the code, sha256 of the curves
+    NAME/run.json      seed, versions, fingerprint of the code, sha256 of the spec, the curves and itself
     NAME/curves.nc     cumulative losses as netCDF 3 (dims agent, trial, round), for xarray
     NAME/timing.json   seconds it took; the one file that differs between equal runs
 
-While it runs the folder is NAME.partial, with one file for each finished task; the last step is a
-rename. A run that was interrupted goes on from them if spec and code are still the same.
+While it runs the folder is NAME.partial, with one file for each finished task (lab/blocks.py); the last step
+is a rename. A run that was interrupted goes on from them if spec and code are still the same (whose they are:
+lab/owners.py). What a kill left half-done is cleared away by the next run that holds the folder.
 """
 
 import hashlib
 import itertools
-import json
-import math
+import logging
 import os
-import platform
 import shutil
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from importlib import import_module, metadata, resources
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unfog.agents.assemble import PLACES
-from unfog.inputs import REFERENCE, InputError
-from unfog.lab import blocks
+from unfog.inputs import InputError
+from unfog.lab import blocks, finished
+from unfog.lab.files import (
+    FULL,
+    DamagedError,
+    content_of,
+    digest,
+    remove,
+    sealed,
+    sync_folder,
+    write_atomically,
+)
+from unfog.lab.finished import read, seconds
+from unfog.lab.identity import fingerprint, manifest
+from unfog.lab.owners import owners, stated
 from unfog.lab.prepare import Plan
-from unfog.lab.spec import KINDS, to_toml
+from unfog.lab.spec import to_toml
 from unfog.simulate.job import Job, Part
 from unfog.simulate.tasks import Piece, Task
-from unfog.version import __version__
-from unfog.worlds.composed import Composed
 
-NUMERIC = (  # what decides results, but for the maths on paper in the rest of `theory`
-    "maths",
-    "model",
-    "features",
-    "agents",
-    "worlds",
-    "simulate",
-    "inputs.py",
-    "theory/regret.py",
-    "lab/until.py",
-    *sorted(
-        f"lab/{home[-1]}.py" for home in (w.__module__.split(".") for w in KINDS.values()) if "lab" in home
-    ),
-    "lab/ratings.py",
-)
+__all__ = ["BeingWrittenError", "Partial", "claimed", "fingerprint", "manifest", "read", "seconds"]
 
-
-def own_modules(plan: Plan) -> set[str]:
-    """The modules named module:name, and those that the classes of the agents' parts live in."""
-    named = [*plan.spec.run.agents, *(fields.get("features") for _, fields in plan.spec.settings())]
-    found = {name.partition(":")[0] for name in named if isinstance(name, str) and REFERENCE.fullmatch(name)}
-    parts = [vars(agent)[place] for agent in plan.work.jobs[0].agents for place in PLACES]
-    return found | {kind.__module__ for part in parts for kind in type(part).__mro__}
-
-
-def fingerprint(own: Iterable[str] = ()) -> str:
-    """A hash of the code that decides results, so that old and new code never mix in one run.
-
-    Modules of one's own bring their file or, where they are in a package, all files of the outermost one.
-    """
-    paths = [Path(str(resources.files("unfog") / name)) for name in NUMERIC]
-    for name in sorted({name.partition(".")[0] for name in own} - {"unfog", *sys.stdlib_module_names}):
-        module = vars(import_module(name))
-        paths += map(Path, module.get("__path__") or filter(None, [module.get("__file__")]))
-    digest = hashlib.sha256()
-    for path in paths:
-        for file in sorted([*path.rglob("*.py"), *path.rglob("*.cu")]) if path.is_dir() else [path]:
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def manifest(plan: Plan) -> dict[str, Any]:
-    """What identifies a run."""
-    spec = plan.spec
-    packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages, *KINDS[spec.problem["kind"]].packages]
-    versions = {name: metadata.version(name) for name in packages}
-    data = [one.digest for one in plan.problems if isinstance(one, Composed) and one.digest]
-    return {
-        **({"data": data} if data else {}),
-        "experiment": spec.name,
-        "seed": spec.run.seed,
-        "versions": {"unfog": __version__, "python": platform.python_version(), **versions},
-        "code": fingerprint(own_modules(plan)),
-        "spec": hashlib.sha256(to_toml(spec).encode()).hexdigest(),
-    }
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """The file appears whole, or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable; not every system lets a folder be opened."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _json(data: Any) -> bytes:
-    return (json.dumps(data, indent=2, sort_keys=True) + "\n").encode()
+say = logging.getLogger("unfog.lab").warning
 
 
 class BeingWrittenError(InputError):
@@ -125,64 +54,116 @@ class Partial:
     """A run in progress."""
 
     def __init__(self, target: Path, plan: Plan) -> None:
-        """Open NAME.partial, keeping the blocks in it if they belong to this very run."""
+        """The folder NAME.partial of this very run; nothing is made yet."""
         self.target, self.spec = target, plan.spec
         self.folder = target.parent / f"{target.name}.partial"
-        self.identity = manifest(plan)
+        self._plan = plan
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What run.json says; to be found out only where a folder may be ours."""
+        return manifest(self._plan)
+
+    @cached_property
+    def run(self) -> str:
+        """The hash that blocks of this run carry."""
+        return digest(self.identity)
 
     def open(self) -> None:
         """Make the folder, or take it over."""
         try:
             self._open()
         except OSError as error:
+            if error.errno in FULL:
+                raise
             problem = f"{str(self.target)!r} cannot be made ({error.strerror})"
             raise InputError("out", problem, "a folder that can be made") from None
 
     def _open(self) -> None:
         if not self.target.name or self.target.exists() or self.target.is_symlink():
-            problem = f"{str(self.target)!r} exists already"
-            raise InputError("out", problem, "a folder that does not exist yet")
-        if self.folder.exists() and not self.matches():
+            self.tidy()
+            raise self._exists()
+        if self.folder.exists():
+            self._refuse_another()
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def _exists(self) -> InputError:
+        return InputError("out", f"{str(self.target)!r} exists already", "a folder that does not exist yet")
+
+    def _refuse_another(self) -> None:
+        if not self.matches():
             problem = f"{str(self.folder)!r} holds another unfinished run"
             raise InputError("out", problem, "another folder, or remove the unfinished run")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not (self.folder / "run.json").exists():
-            write_atomically(self.folder / "run.json", _json(self.identity))
 
     def matches(self) -> bool:
         """Whether what is there belongs to this spec and this code."""
-        try:
-            return bool(json.loads((self.folder / "run.json").read_bytes()) == self.identity)
-        except FileNotFoundError:
-            return not any(self.folder.iterdir())
-        except (OSError, ValueError):
-            return False
+        return owners(self.folder) <= {self.run}
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep a second process out; the lock dies with its holder."""
+        with self._lock():
+            self._settle()
+            yield
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
         with open(self.folder / "lock", "wb") as lock:
             if not _lock(lock.fileno()):
-                raise BeingWrittenError(
-                    "out",
-                    f"{str(self.folder)!r} is being written",
-                    "another folder, or wait for it to be done",
-                )
+                problem = f"{str(self.folder)!r} is being written"
+                raise BeingWrittenError("out", problem, "another folder, or wait for it to be done")
             yield
+
+    def _settle(self) -> None:
+        """Once the folder is ours alone: look again, clear away what a kill left, say whose it is."""
+        if self.target.exists():  # finished by another just before the lock was ours
+            self._remove_leftover()
+            raise self._exists()
+        self._refuse_another()
+        for path in (*self.folder.glob("*.tmp"), self.folder / "final"):
+            remove(path)
+        if stated(self.folder) is None:
+            path = self.folder / finished.RUN
+            if path.exists():
+                say("unfog: %s is damaged and is made anew; blocks that say they are of this run stay", path)
+                remove(path)
+            write_atomically(path, sealed(self.identity))
+
+    def tidy(self) -> None:
+        """Remove what a kill after the last step left beside a finished run."""
+        if self._is_leftover():
+            with suppress(BeingWrittenError, OSError), self._lock():
+                self._remove_leftover()
+
+    def _is_leftover(self) -> bool:
+        """Whether both folders are there, and of one run."""
+        try:
+            return self.folder.is_dir() and owners(self.folder) <= {digest(read(self.target).identity)}
+        except (InputError, OSError):
+            return False
+
+    def _remove_leftover(self) -> None:
+        if self._is_leftover():
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def save(self, task: Task, parts: Sequence[Part]) -> None:
         """Keep what came of a task."""
         first, last = task[0], task[-1]
         name = f"block-{first.setting}-{first.trials.start}-{last.setting}-{last.trials.stop}"
-        write_atomically(self.folder / name, blocks.packed(task, parts))
+        write_atomically(self.folder / name, blocks.packed(self.run, task, parts))
 
     def blocks(self, jobs: Sequence[Job]) -> Iterator[tuple[Piece, Part]]:
         """All pieces that are there; a damaged block is removed, and its pieces are played again."""
-        seen = set[Piece]()
+        pieces, seen = frozenset(self._plan.work.pieces), set[Piece]()
+        most = blocks.most_bytes(pieces, jobs)
         for path in sorted(self.folder.glob("block-*")):
-            found = blocks.unpacked(path.read_bytes(), jobs)
+            try:
+                found = blocks.unpacked(content_of(path, most), self.run, pieces, jobs)
+            except (OSError, DamagedError):
+                found = None
             if found is None or seen & found.keys():
-                path.unlink(missing_ok=True)
+                say("unfog: %s is damaged; what it held is played again", path)
+                remove(path)
                 continue
             seen |= found.keys()
             yield from found.items()
@@ -190,17 +171,17 @@ class Partial:
     def finish(self, curves: bytes, seconds: float, found: Mapping[str, Any]) -> None:
         """Write the final files beside the blocks, and rename them into place; what was `found` is said."""
         final = self.folder / "final"
-        shutil.rmtree(final, ignore_errors=True)
+        remove(final)
         final.mkdir()
-        write_atomically(final / "curves.nc", curves)
-        write_atomically(final / "spec.toml", to_toml(self.spec).encode())
-        write_atomically(final / "timing.json", _json({"seconds": seconds}))
         identity = {**self.identity, **found, "curves": hashlib.sha256(curves).hexdigest()}
-        write_atomically(final / "run.json", _json(identity))
+        write_atomically(final / finished.CURVES, curves)
+        write_atomically(final / finished.SPEC, to_toml(self.spec).encode())
+        write_atomically(final / finished.TIMING, sealed(finished.timing(digest(identity), seconds)))
+        write_atomically(final / finished.RUN, sealed(identity))
         if self.target.exists():
             raise InputError("out", f"{str(self.target)!r} appeared meanwhile", "a folder of this run's own")
         os.rename(final, self.target)
-        _sync_folder(self.target.parent)
+        sync_folder(self.target.parent)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -236,8 +217,6 @@ def claimed(plan: Plan, target: Path | None, runs: Path) -> Iterator[Partial]:
 
 def _free(partial: Partial, held: ExitStack) -> bool:
     """Whether this folder could be taken; another process may take or finish it at any moment."""
-    if partial.target.exists() or (partial.folder.exists() and not partial.matches()):
-        return False
     try:
         partial.open()
         held.enter_context(partial.locked())
@@ -247,40 +226,4 @@ def _free(partial: Partial, held: ExitStack) -> bool:
         if partial.target.exists() or partial.folder.exists():
             return False
         raise
-    if partial.target.exists():  # finished by another just before the lock was ours: what we made is empty
-        shutil.rmtree(partial.folder, ignore_errors=True)
-        return False
     return True
-
-
-def read(folder: Path) -> tuple[dict[str, Any], bytes]:
-    """The identity of a finished run, and its curves, checked against their hash."""
-    run = folder / "run.json"
-    allowed = "a folder made by `unfog run`"
-    if not folder.is_dir():
-        raise InputError("run", f"no folder {str(folder)!r}", allowed)
-    if folder.name.endswith(".partial"):
-        raise InputError(
-            "run", f"{str(folder)!r} is unfinished", allowed + "; the same command goes on with it"
-        )
-    try:
-        identity = json.loads(run.read_bytes())
-        curves, spec = ((folder / name).read_bytes() for name in ("curves.nc", "spec.toml"))
-        expected = {"curves.nc": identity["curves"], "spec.toml": identity["spec"]}
-    except FileNotFoundError as error:
-        raise InputError("run", f"{str(folder)!r} has no {Path(error.filename).name}", allowed) from None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError("run", f"{str(run)!r} is damaged", allowed) from None
-    for name, content in (("curves.nc", curves), ("spec.toml", spec)):
-        if hashlib.sha256(content).hexdigest() != expected[name]:
-            raise InputError("run", f"{str(folder / name)!r} is damaged: its hash differs", allowed)
-    return identity, curves
-
-
-def seconds(folder: Path) -> float | None:
-    """How long the run took, where that is known."""
-    try:
-        found = float(json.loads((folder / "timing.json").read_bytes())["seconds"])
-        return found if math.isfinite(found) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

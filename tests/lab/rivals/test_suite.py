@@ -9,10 +9,11 @@ import pytest
 
 import unfog
 from unfog.inputs import InputError
+from unfog.lab.files import sealed, unsealed
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder, match, run, suite, timing, tuning
 from unfog.lab.rivals.problems import PACES, PLACES, build
-from unfog.lab.rivals.table import ratio
+from unfog.lab.rivals.table import Comparison, plain, ratio
 from unfog.lab.run import Progress, keep
 from unfog.simulate import simulate
 
@@ -123,7 +124,7 @@ def test_folders_are_numbered_and_only_an_unfinished_one_of_the_same_is_taken(tm
     first = folder.claim(told, None, tmp_path)
     assert (first.name, folder.claim(told, None, tmp_path)) == ("rivals-001", first)
     assert folder.claim({"rounds": 4}, None, tmp_path).name == "rivals-002"
-    (first / "table.json").write_text("{}")
+    folder.finish(first, Comparison((), {}))
     assert folder.claim(told, None, tmp_path).name == "rivals-003"
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="exists already"):
@@ -134,9 +135,36 @@ def test_folders_are_numbered_and_only_an_unfinished_one_of_the_same_is_taken(tm
 
 def test_another_run_in_the_place_of_ours_is_refused(tmp_path: Path) -> None:
     told = match.Asked(("missing",), ("linucb",), 20, 5)
-    suite.compare(told, tmp_path)
+    suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
     with pytest.raises(InputError, match="holds another run"):
-        suite.compare(told._replace(seed=1), tmp_path)
+        suite.compare(told._replace(seed=1), tmp_path / "kept")
+
+
+def test_suites_of_other_layouts(tmp_path: Path) -> None:
+    found = Comparison((), {"drift": "nobody wanted to"})
+    old = {"suite": "rivals", "asked": {}, "unfog": "0.1.0", "code": "of then"}
+    for name, data in (("suite.json", old), ("table.json", plain(found))):
+        (tmp_path / name).write_text(json.dumps(data, indent=1) + "\n")
+    assert folder.read(tmp_path) == found
+    assert "was made by unfog 0.1.0, in an older layout" in str(folder.older(tmp_path))
+    (tmp_path / "suite.json").write_bytes(sealed({**old, "layout": 3}))
+    with pytest.raises(InputError, match=r"made by unfog 0\.1\.0, in layout 3; allowed: layouts up to 2"):
+        folder.read(tmp_path)
+
+
+def test_a_damaged_table_is_made_anew(tmp_path: Path) -> None:
+    told = match.Asked(("missing",), ("linucb",), 5, 2)
+    whole = suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
+    assert folder.read(tmp_path / "kept") == whole
+    assert folder.older(tmp_path / "kept") is None
+    another = sealed(unsealed((tmp_path / "kept/table.json").read_bytes()) | {"suite": "0" * 64})
+    wrong_ones = [("suite.json", b"{}"), ("table.json", b"{}"), ("table.json", another), ("table.txt", b"{}")]
+    for name, wrong in wrong_ones:
+        (tmp_path / "kept" / name).write_bytes(wrong)
+        with pytest.raises(InputError, match=f"{name}' is damaged"):
+            folder.read(tmp_path / "kept")
+        assert suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept")) == whole
+        assert folder.read(tmp_path / "kept") == whole
 
 
 def test_data_that_are_missing_leave_their_problem_out(

@@ -2,12 +2,16 @@
 
     rivals-001/suite.json    what was asked, and the fingerprint of the code
     rivals-001/PROBLEM       a run folder (lab/store.py); beside it -slow, -dear, -tuning and -tuned
-    rivals-001/table.json    the ratios; its being there says that the suite is done
+    rivals-001/table.txt     the table for people
+    rivals-001/table.json    the ratios, and a hash of table.txt; its being there says that the suite is done
 
 An interrupted suite that was asked for the same, of the same code, is gone on with: finished problems are
-read, the unfinished one is resumed.
+read, the unfinished one is resumed. Both JSON files are sealed (lab/files.py), and the table says of which
+suite it is. A damaged table is made anew by the same command. So is a damaged suite.json in the folder that
+was asked for: what was played so far is used where it is the same run, and refused by name where it is not.
 """
 
+import hashlib
 import itertools
 import json
 from pathlib import Path
@@ -17,7 +21,19 @@ import xarray as xr
 
 from unfog.files import is_file
 from unfog.inputs import InputError
-from unfog.lab import store
+from unfog.lab import finished
+from unfog.lab.files import (
+    FULL,
+    DamagedError,
+    content_of,
+    digest,
+    parsed,
+    remove,
+    sealed,
+    unsealed,
+    write_atomically,
+)
+from unfog.lab.identity import LAYOUT, fingerprint, manifest
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals.table import Comparison, from_plain, plain
 from unfog.lab.run import Progress, keep, open_run
@@ -25,11 +41,12 @@ from unfog.version import __version__
 
 NAME = "rivals"
 ASKED, TABLE, TEXT = "suite.json", "table.json", "table.txt"
+FIRST = {"suite", "asked", "unfog", "code"}  # what a suite.json of the first layout says
 
 
 def identity(asked: dict[str, Any]) -> dict[str, Any]:
     """What a suite is: what was asked of which code."""
-    whole = {"suite": NAME, "asked": asked, "unfog": __version__, "code": store.fingerprint()}
+    whole = {"suite": NAME, "layout": LAYOUT, "asked": asked, "unfog": __version__, "code": fingerprint()}
     return dict(json.loads(json.dumps(whole)))  # as it will be read again
 
 
@@ -40,24 +57,49 @@ def claim(asked: dict[str, Any], out: Path | None, runs: Path = Path("runs")) ->
         numbered = (runs / f"{NAME}-{number:03d}" for number in itertools.count(1))
         out = next(path for path in numbered if not path.exists() or _unfinished(path, whole))
     try:
-        if out.exists() and not _unfinished(out, whole):
+        if out.exists() and not (_unfinished(out, whole) or _nameless(out, whole)):
             allowed = "a folder that does not exist yet, or an unfinished suite of the same settings and code"
             raise InputError("out", f"{str(out)!r} exists already", allowed)
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        if error.errno in FULL:
+            raise
         problem = f"{str(out)!r} cannot be made ({error.strerror})"
         raise InputError("out", problem, "a folder that can be made") from None
-    store.write_atomically(out / ASKED, _json(whole))
+    for path in out.glob("*.tmp"):
+        remove(path)
+    write_atomically(out / ASKED, sealed(whole))
     return out
 
 
 def _unfinished(path: Path, whole: dict[str, Any]) -> bool:
-    """Whether this folder holds an unfinished suite of this identity."""
-    if (path / TABLE).exists():
+    """Whether this folder holds a suite of this identity without a whole table."""
+    try:
+        if _stated(content_of(path / ASKED)) != whole:
+            return False
+        read(path)
+    except (OSError, DamagedError):
+        return False
+    except InputError:
+        return True
+    return False
+
+
+def _nameless(path: Path, whole: dict[str, Any]) -> bool:
+    """Whether suite.json is damaged there, and no table says that the suite is another one."""
+    try:
+        _stated(content_of(path / ASKED))
+    except DamagedError:
+        pass
+    except OSError:
+        return False
+    else:
         return False
     try:
-        return bool(json.loads((path / ASKED).read_bytes()) == whole)
-    except (OSError, ValueError):
+        return bool(unsealed(content_of(path / TABLE)).get("suite") == digest(whole))
+    except FileNotFoundError:
+        return True
+    except (OSError, DamagedError):
         return False
 
 
@@ -66,8 +108,7 @@ def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
     target = folder / plan.spec.name
     if not target.exists():
         return open_run(keep(plan, target, progress=progress))
-    found, _ = store.read(target)
-    if {name: value for name, value in found.items() if name != "curves"} != store.manifest(plan):
+    if finished.read(target).identity != manifest(plan):
         raise InputError("out", f"{str(target)!r} holds another run", "another folder, or remove that run")
     return open_run(target)
 
@@ -78,21 +119,77 @@ def is_suite(path: Path) -> bool:
 
 
 def read(path: Path) -> Comparison:
-    """What a finished suite found."""
+    """What a finished suite found; damage is refused by name."""
     if not (path / TABLE).exists():
         allowed = "a finished one; the same `unfog run rivals` goes on with it"
         raise InputError("run", f"{str(path)!r} is an unfinished suite: it has no {TABLE} yet", allowed)
+    asked = _asked(path)
     try:
-        return from_plain(json.loads((path / TABLE).read_bytes()))
+        found, text = _table(path, asked)
+        made = from_plain(found)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        raise InputError("run", f"{str(path / TABLE)!r} is damaged", "a table made by `unfog run`") from None
+        allowed = "a table made by `unfog run`; the same `unfog run rivals` makes it anew"
+        raise InputError("run", f"{str(path / TABLE)!r} is damaged", allowed) from None
+    _check_text(path / TEXT, text)
+    return made
+
+
+def older(path: Path) -> str | None:
+    """What is to be said of a suite that an older version made."""
+    asked = _asked(path)
+    said = f"{path} was made by unfog {asked.get('unfog')}, in an older layout: not all has a hash"
+    return None if finished.layout_of(asked) == LAYOUT else said
+
+
+def _asked(path: Path) -> dict[str, Any]:
+    """What a suite.json says, whole or refused."""
+    try:
+        found = _stated(content_of(path / ASKED))
+    except (OSError, DamagedError):
+        raise InputError("run", f"{str(path / ASKED)!r} is damaged", "one made by `unfog run`") from None
+    finished.refuse_newer(path, found, str(found.get("unfog")))
+    return found
+
+
+def _stated(content: bytes) -> dict[str, Any]:
+    """What a suite.json says: sealed, or as the first layout had it; other files are sealed, too."""
+    try:
+        found = unsealed(content)
+        whole = found.keys() >= FIRST
+    except DamagedError:
+        found = parsed(content)
+        whole = found.keys() == FIRST and (json.dumps(found, indent=1) + "\n").encode() == content
+    if not whole:
+        raise DamagedError("it is not as it was written")
+    return found
+
+
+def _table(path: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """What the table.json of this suite says, and the hash of the table for people."""
+    content = content_of(path / TABLE)
+    if finished.layout_of(asked) == 1:
+        return parsed(content), None
+    found = unsealed(content)
+    if found.pop("suite") != digest(asked):
+        raise DamagedError("it is another suite's")
+    return found, found.pop("text")
+
+
+def _check_text(path: Path, expected: str | None) -> None:
+    """The table for people may be missing, but not another one."""
+    try:
+        whole = expected is None or hashlib.sha256(content_of(path)).hexdigest() == expected
+    except FileNotFoundError:
+        return
+    except (OSError, DamagedError):
+        whole = False
+    if not whole:
+        raise InputError("run", f"{str(path)!r} is damaged", "one made with the table; or remove it")
 
 
 def finish(folder: Path, found: Comparison) -> None:
     """Keep the table, for programs and for people."""
-    store.write_atomically(folder / TEXT, f"{found}\n".encode())
-    store.write_atomically(folder / TABLE, _json(plain(found)))
-
-
-def _json(data: Any) -> bytes:
-    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+    text = f"{found}\n".encode()
+    marks = {"suite": digest(_asked(folder)), "text": hashlib.sha256(text).hexdigest()}
+    write_atomically(folder / TEXT, text)
+    write_atomically(folder / TABLE, sealed({**marks, **plain(found)}))

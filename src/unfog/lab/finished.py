@@ -1,0 +1,142 @@
+"""Reading a finished run folder: every file of it is held against its hash, and damage is refused by name.
+
+`run.json` is sealed (lab/files.py) and has the hashes of `spec.toml` and `curves.nc`; `timing.json` is sealed
+and says whose it is. Folders of the first layout had hashes of the spec and the curves alone.
+"""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unfog.inputs import InputError
+from unfog.lab.files import DamagedError, content_of, digest, parsed, unsealed
+from unfog.lab.identity import LAYOUT
+
+RUN, SPEC, CURVES, TIMING = "run.json", "spec.toml", "curves.nc", "timing.json"
+MADE = "a folder made by `unfog run`"
+FIRST = {"code", "experiment", "seed", "spec", "versions"}  # what an identity of the first layout says
+
+
+class Finished(NamedTuple):
+    """All that is in a run folder."""
+
+    identity: dict[str, Any]  # as lab/identity.py made it
+    curves: bytes
+    seconds: float | None  # None: it is not known
+
+    @property
+    def layout(self) -> int:
+        """Of the folder's files."""
+        return layout_of(self.identity)
+
+
+def layout_of(identity: dict[str, Any]) -> int:
+    """What a folder says of its layout; the first one said nothing."""
+    return int(identity.get("layout", 1))
+
+
+def read(folder: Path) -> Finished:
+    """A finished run, whole; anything else is refused."""
+    identity = identity_of(folder)
+    owner, said = digest(identity), identity.pop("curves", None)
+    curves, spec = (_content(folder, name) for name in (CURVES, SPEC))
+    for name, content, expected in ((CURVES, curves, said), (SPEC, spec, identity.get("spec"))):
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise InputError("run", f"{str(folder / name)!r} is damaged: its hash differs", MADE)
+    return Finished(identity, curves, _seconds(folder, owner, layout_of(identity)))
+
+
+def identity_of(folder: Path) -> dict[str, Any]:
+    """What the run.json of a finished run says."""
+    if not folder.is_dir():
+        raise InputError("run", f"no folder {str(folder)!r}", MADE)
+    if folder.name.endswith(".partial"):
+        problem = f"{str(folder)!r} is unfinished"
+        raise InputError("run", problem, MADE + "; the same command goes on with it")
+    content = _content(folder, RUN)
+    try:
+        found = stated(content, {*FIRST, "curves"})
+    except DamagedError as error:
+        raise InputError("run", f"{str(folder / RUN)!r} is damaged: {error}", MADE) from None
+    refuse_newer(folder, found, str(found.get("versions", {}).get("unfog", "of another version")))
+    return found
+
+
+def stated(content: bytes, first: set[str]) -> dict[str, Any]:
+    """What a run.json says, which has these entries: sealed, or as the first layout had it.
+
+    Other files are sealed, too, and may have come in its place. What a newer one has to say is not known.
+    """
+    try:
+        found = unsealed(content)
+    except DamagedError:
+        return _first(content, first)
+    complete = first <= found.keys() and ("curves" in found) == ("curves" in first)
+    if complete or layout_of(found) > LAYOUT:
+        return found
+    raise DamagedError("it is another file")
+
+
+def _first(content: bytes, first: set[str]) -> dict[str, Any]:
+    """As the first layout had it: these entries and nothing else, in the order of the alphabet."""
+    found = parsed(content)
+    old = json.dumps(found, indent=2, sort_keys=True) + "\n"
+    named = isinstance(found.get("versions"), dict) and "unfog" in found["versions"]
+    if named and found.keys() - {"data"} == first and old.encode() == content:
+        return found
+    raise DamagedError("its hash differs")
+
+
+def refuse_newer(folder: Path, said: dict[str, Any], version: str) -> None:
+    """Complain of a folder that only a newer version knows how to read."""
+    if (found := layout_of(said)) > LAYOUT:
+        problem = f"{str(folder)!r} was made by unfog {version}, in layout {found}"
+        raise InputError("run", problem, f"layouts up to {LAYOUT}, or a newer unfog")
+
+
+def seconds(folder: Path) -> float | None:
+    """How long a finished run took, where that is known."""
+    identity = identity_of(folder)
+    return _seconds(folder, digest(identity), layout_of(identity))
+
+
+def older(folder: Path) -> str | None:
+    """What is to be said of a folder that an older version made."""
+    found = identity_of(folder)
+    if layout_of(found) == LAYOUT:
+        return None
+    return f"{folder} was made by unfog {found['versions']['unfog']}, in an older layout: not all has a hash"
+
+
+def _content(folder: Path, name: str) -> bytes:
+    try:
+        return content_of(folder / name)
+    except FileNotFoundError:
+        raise InputError("run", f"{str(folder)!r} has no {name}", MADE) from None
+    except DamagedError as error:
+        raise InputError("run", f"{error}, and should be", MADE) from None
+    except OSError as error:
+        problem = f"{str(folder / name)!r} cannot be read ({error.strerror})"
+        raise InputError("run", problem, MADE) from None
+
+
+def timing(owner: str, seconds: float) -> dict[str, Any]:
+    """What timing.json says: how long the run of this run.json took."""
+    return {"run": owner, "seconds": seconds}
+
+
+def _seconds(folder: Path, owner: str, layout: int) -> float | None:
+    """How long a run took; it may be unknown, but not wrong."""
+    if not (folder / TIMING).exists():
+        return None
+    content = _content(folder, TIMING)
+    try:
+        found = unsealed(content) if layout > 1 else {"run": owner, **parsed(content)}
+        if found == timing(owner, seconds := float(found["seconds"])) and 0 <= seconds < math.inf:
+            return seconds
+    except (DamagedError, LookupError, TypeError, ValueError):
+        pass
+    problem = f"{str(folder / TIMING)!r} is damaged"
+    raise InputError("run", problem, "one made with the run; or remove it, and the time is not known")

@@ -1,0 +1,192 @@
+"""Unfinished folders: whose they are, and what a kill at any moment leaves."""
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.test_blocks import planned, stopped
+from unfog.cli import main
+from unfog.inputs import InputError
+from unfog.lab import store
+from unfog.lab.files import sealed
+from unfog.lab.prepare import Plan, prepare
+from unfog.lab.run import keep, open_run
+from unfog.lab.spec import parse
+from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulate.execute import WorkerDiedError
+
+FILES = ("curves.nc", "run.json", "spec.toml")
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
+    return planned()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def found(plan: Plan, target: Path) -> int:
+    """How many pieces a run would find done."""
+    with store.claimed(plan, target, target.parent) as partial:
+        return len(list(partial.blocks(plan.work.jobs)))
+
+
+@pytest.mark.parametrize("hurt", [b"", b"{}", b'{"layout": 2}', None])
+def test_a_damaged_run_json_is_made_anew_and_blocks_of_the_run_stay(
+    hurt: bytes | None, plan: Plan, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = stopped(plan, tmp_path / "run", 2)
+    before = found(plan, tmp_path / "run")
+    whole = (folder / "run.json").read_bytes()
+    (folder / "run.json").unlink() if hurt is None else (folder / "run.json").write_bytes(hurt)
+    assert found(plan, tmp_path / "run") == before > 0
+    assert (folder / "run.json").read_bytes() == whole
+    assert ("run.json is damaged and is made anew" in caplog.text) == (hurt is not None)
+
+
+def test_another_run_whose_run_json_is_damaged_is_left_to_its_own_command(plan: Plan, tmp_path: Path) -> None:
+    other = planned(seed=1)
+    folder = stopped(other, tmp_path / "run", 2)
+    before = found(other, tmp_path / "run")
+    (folder / "run.json").write_bytes(b"?")
+    with pytest.raises(InputError, match="another unfinished run"):
+        keep(plan, tmp_path / "run")
+    assert found(other, tmp_path / "run") == before > 0
+
+
+def test_a_folder_of_somebody_else_is_left_alone(plan: Plan, tmp_path: Path) -> None:
+    folder = tmp_path / "run.partial"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="another unfinished run"):
+        keep(plan, tmp_path / "run")
+    (folder / "run.json").write_text("{}")
+    with pytest.raises(InputError, match="another unfinished run"):
+        keep(plan, tmp_path / "run")
+    assert (folder / "thesis.txt").exists()
+
+
+def test_an_unfinished_run_of_the_first_layout_is_another(plan: Plan, tmp_path: Path) -> None:
+    folder = tmp_path / "run.partial"
+    folder.mkdir()
+    old = json.loads((Path(__file__).parent / "old/plain/run.json").read_bytes())
+    old.pop("curves")
+    (folder / "run.json").write_text(json.dumps(old, indent=2, sort_keys=True) + "\n")
+    (folder / "block-0-0-0-2").write_bytes(b"as it was then")
+    with pytest.raises(InputError, match="another unfinished run"):
+        keep(plan, tmp_path / "run")
+    assert (folder / "block-0-0-0-2").exists()
+
+
+def test_halves_are_cleared_away(plan: Plan, tmp_path: Path) -> None:
+    keep(plan, tmp_path / "whole")
+    folder = stopped(plan, tmp_path / "run", 1)
+    (folder / "block-0-2-0-4.tmp").write_bytes(b"half a block")
+    (folder / "run.json.tmp").mkdir()
+    shutil.copytree(tmp_path / "whole", folder / "final")
+    (folder / "final/curves.nc").write_bytes(b"half of the curves")
+    with store.claimed(plan, tmp_path / "run", tmp_path):
+        left = {path.name.partition("-")[0] for path in folder.iterdir()}
+        assert left == {"block", "lock", "run.json"}
+    keep(plan, tmp_path / "run")
+    assert content(tmp_path / "run") == content(tmp_path / "whole")
+
+
+def killed_after_the_rename(plan: Plan, target: Path | None, runs: Path, kept: str = "*") -> None:
+    """The result is in place, and what it was made of is still there, or what a kill left of that."""
+
+    def killed(folder: Path, **_: Any) -> None:
+        for path in folder.iterdir():
+            if not path.match(kept):
+                path.unlink()
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            keep(plan, target, runs=runs)
+
+
+@pytest.mark.parametrize("kept", ["*", "block-*", "lock"])
+def test_what_stays_beside_a_finished_run_is_cleared_away(kept: str, plan: Plan, tmp_path: Path) -> None:
+    runs, told = tmp_path / "runs", tmp_path / "told"
+    killed_after_the_rename(plan, told, runs, kept)
+    killed_after_the_rename(plan, None, runs, kept)
+    assert sorted(p.name for p in runs.iterdir()) == ["small-001", "small-001.partial"]
+    assert content(told) == content(runs / "small-001")
+    assert open_run(told).sizes["trial"] == 4
+    with pytest.raises(InputError, match="exists already"):
+        keep(plan, told)
+    assert keep(plan, runs=runs) == runs / "small-002"
+    assert sorted(p.name for p in runs.iterdir()) == ["small-001", "small-002"]
+    assert not (tmp_path / "told.partial").exists()
+
+
+def test_only_what_is_of_the_finished_run_is_cleared_away(plan: Plan, tmp_path: Path) -> None:
+    other = stopped(planned(seed=1), tmp_path / "run", 1)
+    other.rename(tmp_path / "aside")
+    keep(plan, tmp_path / "run")
+    (tmp_path / "aside").rename(other)
+    for path in (other, tmp_path / "run.partial/run.json"):
+        with pytest.raises(InputError, match="exists already"):
+            keep(plan, tmp_path / "run")
+        assert other.exists()
+        if path.is_dir():
+            (other / "run.json").write_bytes(sealed({"layout": 9}))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_takes_nothing_finished_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
+    run = {"rounds": 50, "trials": 24, "agents": ["alg1", "naive"]}
+    spec = parse({"problem": {"kind": "gaussian", "dim": 2, "actions": 4}, "run": run}, "small")
+    keep(prepare(spec), tmp_path / "whole")
+    folder = tmp_path / "run.partial"
+
+    def kill(done: int, total: int) -> None:
+        if any(folder.glob("block-*")):
+            for worker in multiprocessing.active_children()[:1]:
+                os.kill(worker.pid or 0, signal.SIGKILL)
+
+    with pytest.raises(WorkerDiedError, match="a worker process died"):
+        keep(prepare(spec, workers=2), tmp_path / "run", progress=kill)
+    assert 0 < found(prepare(spec), tmp_path / "run") < 12
+    keep(prepare(spec), tmp_path / "run")
+    assert content(tmp_path / "run") == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["run.json", "timing.json"])
+def test_another_sealed_file_in_the_place_of_run_json_is_damage(
+    name: str, plan: Plan, tmp_path: Path
+) -> None:
+    keep(plan, tmp_path / "whole")
+    folder = stopped(plan, tmp_path / "run", 2)
+    (folder / "run.json").write_bytes((tmp_path / "whole" / name).read_bytes())
+    assert found(plan, tmp_path / "run") > 0
+    keep(plan, tmp_path / "run")
+    assert content(tmp_path / "run") == content(tmp_path / "whole")
+
+
+def test_the_command_says_in_one_line_that_a_worker_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def died(*_: Any, **__: Any) -> None:
+        raise WorkerDiedError("a worker process died, perhaps for lack of memory")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("unfog.lab.run.play", died)
+    with pytest.raises(SystemExit) as leaving:
+        main(["run", "fig1-gaussian", "--trials", "2", "--rounds", "2", "--workers", "1"])
+    assert leaving.value.code == 1
+    assert capsys.readouterr().err.endswith("unfog: a worker process died, perhaps for lack of memory\n")
