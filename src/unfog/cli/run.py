@@ -58,7 +58,7 @@ def command(
     tails: Tails = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
-    from unfog.cli.progress import bar, planned
+    from unfog.cli.progress import planned, watching
     from unfog.lab import datasets, store
     from unfog.lab.run import keep, open_run
     from unfog.lab.spec import SUITES, load
@@ -73,7 +73,7 @@ def command(
     _refuse_of_suites(problems, tuned)
     spec = load(experiment, changes)
     plan = planned(spec, workers)
-    with bar(spec.name) as progress:
+    with watching(plan) as progress:
         target = keep(plan, out, progress=progress)
     typer.echo(f"kept in {target}", err=True)
     say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)

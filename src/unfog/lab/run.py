@@ -4,7 +4,7 @@ import io
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import xarray as xr
 
@@ -12,27 +12,18 @@ from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import with_own
 from unfog.inputs import InputError, count, offering
 from unfog.lab import store
+from unfog.lab.count import Count, Progress, quiet
+from unfog.lab.dataset import dataset, decoded
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run
-from unfog.simulate import MOST_SEED, Curves, Gathering
-from unfog.simulate.job import Tick
+from unfog.simulate import MOST_SEED, Gathering
 from unfog.simulate.tasks import Piece
 from unfog.version import __version__
 from unfog.worlds.problem import Problem
 
+__all__ = ["Progress", "keep", "open_run", "play", "quiet", "run"]
+
 PYTHON = "python"  # the kind of a problem that no spec can describe
-
-
-class Progress(Protocol):
-    """Told how much work there is, then of every piece done."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Agent-rounds done so far, of so many."""
-        ...
-
-
-def quiet(done: int, total: int) -> None:
-    """Say nothing."""
 
 
 def run(
@@ -48,7 +39,7 @@ def run(
     out: str | Path | None = None,
     progress: Progress = quiet,
 ) -> xr.Dataset:
-    """Cumulative losses with dims (agent, trial, round).
+    """Cumulative losses with dims (agent, trial, round), and in front of them those of a sweep.
 
     `experiment` is a name of the catalog, a TOML file, a spec or a problem. With `out` the result is also
     kept in that folder, which must not exist yet; an interrupted run of the same spec is resumed there.
@@ -100,17 +91,8 @@ def keep(
 
 def play(plan: Plan, progress: Progress = quiet, partial: store.Partial | None = None) -> xr.Dataset:
     """Run what is planned, but for what an interrupted run left."""
-    done, total = 0, plan.work.total
-
-    def tick(rounds: int) -> None:
-        nonlocal done
-        done += rounds
-        progress(done, total)
-
-    gathered = _gathered(plan, tick, partial)
-    curves = [gathered.curves(index) for index in range(len(plan.labels))]
-    parts = [_dataset(one, label) for one, label in zip(curves, plan.labels, strict=True)]
-    data = xr.concat(parts, "agent") if len(parts) > 1 else parts[0]
+    gathered = _gathered(plan, Count(plan, progress), partial)
+    data = dataset(gathered.together(), plan.spec.sweep)
     data.attrs = {
         "experiment": plan.spec.name,
         "spec": plan.spec.model_dump_json(),
@@ -120,38 +102,26 @@ def play(plan: Plan, progress: Progress = quiet, partial: store.Partial | None =
     return data.assign_attrs(note=plan.note) if plan.note else data
 
 
-def _gathered(plan: Plan, tick: Tick, partial: store.Partial | None) -> Gathering:
+def _gathered(plan: Plan, count: Count, partial: store.Partial | None) -> Gathering:
     """All pieces, played now or found where an interrupted run left them."""
     work, found = plan.work, set[Piece]()
     gathered = Gathering(work)
     for piece, part in () if partial is None else partial.blocks(work.jobs):
         gathered.add(piece, part)
         found.add(piece)
-        tick(work.work_of(piece))
-    for task, parts in work.results([piece for piece in work.pieces if piece not in found], tick):
+        count.tick(work.work_of(piece))
+    count.finished(found)
+    for task, parts in work.results([piece for piece in work.pieces if piece not in found], count.tick):
         if partial is not None:
             partial.save(task, parts)
         for piece, part in zip(task, parts, strict=True):
             gathered.add(piece, part)
+        count.finished(task)
     return gathered
-
-
-def _dataset(curves: Curves, suffix: str) -> xr.Dataset:
-    dims = ("agent", "trial", "round")
-    first = next(iter(curves.values.values()))
-    coords = {
-        "agent": [name + suffix for name in curves.agents],
-        "trial": range(first.shape[1]),
-        "round": curves.rounds,
-    }
-    data = xr.Dataset({name: (dims, values) for name, values in curves.values.items()}, coords)
-    for kind, found in (("mean", curves.mean), ("se", curves.se)):
-        data = data.assign({f"{name}_{kind}": (("agent", "curve"), values) for name, values in found.items()})
-    return data.assign_coords(curve=curves.curve) if len(curves.curve) else data
 
 
 def open_run(folder: str | Path) -> xr.Dataset:
     """The Dataset of a finished run folder, checked against its hash."""
     _, curves = store.read(Path(folder))
     data = xr.load_dataset(io.BytesIO(curves), engine="scipy")
-    return data.assign_coords(agent=data["agent"].astype(str))
+    return decoded(data)
