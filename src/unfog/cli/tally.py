@@ -38,7 +38,7 @@ class Tally:
             self._costs[piece.setting] += work.seconds(piece)
         self._clock, self._began = clock, clock()
         self._done, self._found = np.zeros(len(self.labels)), np.zeros(len(self.labels))
-        self._rounds, self._total, self._before = 0, work.total, 0
+        self._rounds, self._total = 0, work.total
         self._told = False  # of what was there already
 
     def __call__(self, done: int, total: int) -> None:
@@ -49,8 +49,7 @@ class Tally:
         """Trials of each setting that are finished; the first time, those that were there already."""
         self._done = np.array(done, float)
         if not self._told:
-            self._told, self._found = True, self._done
-            self._before, self._began = self._rounds, self._clock()
+            self._told, self._found, self._began = True, self._done, self._clock()
 
     @property
     def finished(self) -> int:
@@ -65,16 +64,22 @@ class Tally:
     def left(self) -> float | None:
         """Seconds until all is finished."""
         ends = self._ends()
-        if ends is not None:
-            return float(ends[-1])
-        played = self._rounds - self._before
-        return (self._clock() - self._began) * (self._total - self._rounds) / played if played else None
+        return None if ends is None else float(ends[-1])
 
     def _ends(self) -> Array | None:
-        """Seconds until each setting is finished, one after the other as they are played."""
-        spent = float(self._costs @ (self._done - self._found)) / self.trials
+        """Seconds until each setting is finished, one after the other as they are played.
+
+        What is under way counts as far as it is, at what the rest costs on average.
+        """
         rest = np.cumsum(self._costs * (1 - self._done / self.trials))
-        return rest * ((self._clock() - self._began) / spent) if spent else None
+        finished = self._done.sum() / (self.trials * len(self.labels)) * self._total
+        open_ = max(self._total - finished, 1)
+        under_way = rest[-1] * max(self._rounds - finished, 0) / open_
+        spent = self._costs @ (self._done - self._found) / self.trials + under_way
+        if not spent > 0:
+            return None
+        pace = (self._clock() - self._began) / spent
+        return np.maximum(rest - under_way, 0) * pace
 
     def rows(self, most: int) -> list[Row]:
         """Settings, at most so many: those that are under way, then those to come, then finished ones."""
