@@ -262,6 +262,12 @@ def test_a_part_of_a_sweep_can_be_shown(runs: dict[str, Path]) -> None:
     part = open_run(runs["grid"]).sel(actions=3)
     assert next(iter(unfog.summary(part)["agents"])) == "alg1 noise_cov=0.5"
     assert unfog.table(part).splitlines()[1] == "3 settings x 3 agents x 7 trials"
+    [axes] = figures.figure(part.sel(agent=["naive", "alg1"])).axes
+    assert len(points(axes)) == 2
+    one = part.isel(noise_cov=0)
+    assert list(unfog.summary(one)["agents"]) == AGENTS
+    [axes] = figures.figure(one).axes
+    assert len(axes.get_lines()) == 3
 
 
 def test_settings_may_have_different_losses(monkeypatch: pytest.MonkeyPatch) -> None:

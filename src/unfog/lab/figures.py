@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from unfog.lab import sweep as sweeps
 from unfog.lab import sweep_figure
 from unfog.lab.agent_look import EDGE, TITLE, averaged, called, heading, places, style
+from unfog.lab.dataset import OWN
 from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
 from unfog.look import STYLE
@@ -26,9 +27,11 @@ def figure(data: xr.Dataset, title: str | None = None) -> Figure:
     Of a sweep the final regret over what is swept; of one agent and a few values of one field a curve each.
     """
     spec = Spec.model_validate_json(data.attrs["spec"])
-    lines, trials = curves(data), data.sizes["trial"]
-    if sweeps.fields(spec.sweep) and not _few(spec):
+    if _single(data, spec):
+        spec = spec.model_copy(update={"sweep": {}})
+    if spec.sweep and not _few(spec):
         return sweep_figure.figure(data, spec, spec.title if title is None else title)
+    lines, trials = curves(data), data.sizes["trial"]
     with mpl.rc_context(STYLE):
         chart = Figure(figsize=(5.2, 3.6) if len(lines) <= MOST_INSIDE else (8.4, 4.2), layout="constrained")
         axes = chart.subplots()
@@ -52,6 +55,11 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
         if any(data.sizes["trial"] > 1 for data in runs):
             chart.supxlabel("bands: 95 % intervals", **EDGE)
     return chart
+
+
+def _single(data: xr.Dataset, spec: Spec) -> bool:
+    """Whether this is one setting of a sweep, taken out of it."""
+    return set(data["regret"].dims) <= set(OWN) and {*data["agent"].values} <= {*spec.run.agents}
 
 
 def _few(spec: Spec) -> bool:

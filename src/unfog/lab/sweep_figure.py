@@ -68,8 +68,7 @@ class Panel(NamedTuple):
 
 def figure(data: xr.Dataset, spec: Spec, title: str) -> Figure:
     """Small multiples on one scale, with one legend for all."""
-    agents = spec.run.agents
-    axis, panels = _cut(data, spec, agents)
+    agents, axis, panels = _cut(data, spec)
     shown = panels[:MOST_PANELS]
     wide = min(len(shown), BESIDE)
     high = math.ceil(len(shown) / wide)
@@ -101,14 +100,14 @@ def _note(data: xr.Dataset, spec: Spec, shown: int, panels: int) -> str:
     return averaged(data, spec) + bars + (f"; the first {shown} of {panels} panels" if shown < panels else "")
 
 
-def _cut(data: xr.Dataset, spec: Spec, agents: Sequence[str]) -> tuple[Axis, list[Panel]]:
-    """The axis, and the panels with what is in them."""
+def _cut(data: xr.Dataset, spec: Spec) -> tuple[list[str], Axis, list[Panel]]:
+    """The agents, the axis, and the panels with what is in them."""
     found = flat(data)
     ends = {line.label: (line.mean[-1], line.half_width[-1]) for line in drawn(found)}
-    settings, labels = found.settings, found.labels
+    agents, settings, labels = found.agents, found.settings, found.labels
     if labels == [""]:  # a folder of an older version: the setting is in the names
         [(field, values)] = sweeps.values(spec.sweep).items()
-        settings = [{field: str(value)} for value in values]
+        agents, settings = spec.run.agents, [{field: str(value)} for value in values]
         labels = [sweeps.label(setting) for setting in settings]
     finals = np.array([[ends[agent + label] for agent in agents] for label in labels])
     axis, along, titles = _laid_out(settings, spec)
@@ -117,7 +116,7 @@ def _cut(data: xr.Dataset, spec: Spec, agents: Sequence[str]) -> tuple[Axis, lis
         own = [place for place, other in enumerate(titles) if other == title]
         own.sort(key=lambda place: along[place])
         panels.append(Panel(title, [along[i] for i in own], finals[own, :, 0], finals[own, :, 1]))
-    return axis, panels
+    return agents, axis, panels
 
 
 def _laid_out(settings: Sequence[Mapping[str, str]], spec: Spec) -> tuple[Axis, list[int], list[str]]:
