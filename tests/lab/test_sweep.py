@@ -229,6 +229,17 @@ def test_a_number_is_an_axis_and_its_points_are_final_regrets() -> None:
     assert chart.get_supxlabel().strip() == "actions K"
 
 
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [([2, 3, 4], "linear"), ([0.5, 2.0], "linear"), ([1, 10, 100], "log"), ([0.0, 0.1, 1.0, 10.0], "symlog")],
+)
+def test_numbers_far_apart_are_on_a_logarithmic_axis(values: list[float], scale: str) -> None:
+    chart = figures.figure(unfog.run(spec({"drift_cov" if 0.0 in values else "noise_cov": values})))
+    [axes] = chart.axes
+    assert axes.get_xscale() == scale
+    assert [text.get_text() for text in axes.get_xticklabels()] == [str(value) for value in values]
+
+
 PANELS: dict[str, tuple[Any, list[str], bool]] = {
     "category": ({"action_law": ["normal", "uniform"]}, [""], False),
     "two": (GRID, ["noise covariance = 0.5", "noise covariance = 1", f"noise_cov = {MATRIX}"], True),

@@ -30,7 +30,7 @@ MOST_WORDS = 30  # categories that are
 ACROSS = 34  # letters of a panel's title
 UPRIGHT = 3  # categories whose words stand side by side
 MARKS = "osD^vPX*"
-WIDE = 8  # from this ratio of the largest to the smallest on, numbers are on a logarithmic axis
+MOST_BARS = 20  # settings in a panel whose intervals have ends; of more they are pale lines
 WORDS = {
     "actions": "actions K",
     "dim": "dimension d of contexts",
@@ -153,7 +153,7 @@ def _plain(field: str) -> str:
 
 
 def _draw(axes: Axes, axis: Axis, panel: Panel, agents: Sequence[str]) -> None:
-    joined = axis.values is not None
+    joined, crowded = axis.values is not None, len(panel.along) > MOST_BARS
     at = np.asarray(panel.along if axis.values is None else [axis.values[i] for i in panel.along], float)
     for agent, place in enumerate(places(list(agents))):
         colour, dash = style(place)
@@ -166,13 +166,13 @@ def _draw(axes: Axes, axis: Axis, panel: Panel, agents: Sequence[str]) -> None:
             color=colour,
             linewidth=1.4,
             elinewidth=1.0,
-            capsize=2,
-            markersize=3.5,
+            capsize=0 if crowded else 2,
+            markersize=2 if crowded else 3.5,
             label=called(agents[agent]),
             **look,
         )
         for bar in bars[2]:
-            bar.set_linestyle("-")
+            bar.set(linestyle="-", alpha=0.3 if crowded else 1.0)
     axes.set_title(panel.title, **TITLE)
     _scale(axes, axis)
 
@@ -186,12 +186,24 @@ def _scale(axes: Axes, axis: Axis) -> None:
             axes.set_xticks(range(len(axis.ticks)), axis.ticks, fontsize=8, **slanted)
         axes.set_xlim(-0.6, len(axis.ticks) - 0.4)
         return
+    ticks = dict(zip(axis.values, axis.ticks, strict=True))
     above = [value for value in axis.values if value > 0]
-    if min(axis.values) >= 0 and above and max(above) >= WIDE * min(above):
+    if min(axis.values) >= 0 and _geometric(above):
         if len(above) == len(axis.values):
             axes.set_xscale("log")
         else:
             axes.set_xscale("symlog", linthresh=min(above), linscale=0.5)
-    if len(axis.values) <= MOST_TICKS:
-        axes.set_xticks(axis.values, axis.ticks)
+        if len(ticks) > MOST_TICKS:
+            wanted = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
+            ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in wanted)}
+    if len(ticks) <= MOST_TICKS:
+        axes.set_xticks(list(ticks), list(ticks.values()))
         axes.minorticks_off()
+
+
+def _geometric(values: Sequence[float]) -> bool:
+    """Whether numbers in increasing order are spread more evenly by their ratios than by their distances."""
+    if len(values) < 3:
+        return False
+    gaps, ratios = np.diff(values), np.diff(np.log(values))
+    return bool(ratios.std() / ratios.mean() < gaps.std() / gaps.mean() - 1e-9)
