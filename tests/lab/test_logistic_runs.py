@@ -50,7 +50,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
         trouble.setattr(store.Partial, "save", failing)
         with pytest.raises(OSError, match="No space"):
             keep(prepare(small()), tmp_path / "broken")
-    assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == finished
+    assert len(list((tmp_path / "broken.partial").glob("block-*"))) == finished
     keep(prepare(small()), tmp_path / "broken")
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
     assert not (tmp_path / "broken.partial").exists()

@@ -365,7 +365,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path: Path, monkeypatch
         trouble.setattr(store.Partial, "save", failing)
         with pytest.raises(OSError, match="No space"):
             keep(prepare(spec(ratings="auto")), tmp_path / "broken")
-    assert len(list((tmp_path / "broken.partial").glob("batch-*.npz"))) == 2
+    assert len(list((tmp_path / "broken.partial").glob("block-*"))) == 2
     keep(prepare(spec(ratings="auto")), tmp_path / "broken")
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
     assert open_run(tmp_path / "broken").attrs["note"] == STAND_IN
