@@ -13,9 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab.figures import COLOURS, STYLE
+from unfog.lab import sweep
 from unfog.lab.report import curves
 from unfog.lab.spec import Spec
+from unfog.look import COLOURS, STYLE
 
 NAMES = ("missing", "late", "unknown-noise", "drift", "heavy-tails", "learners", "choosers")
 MARKS = "osD^vPX"
@@ -25,7 +26,7 @@ SAME = {"unfog": 1, "oracle": 2, "alg1-exact": 3, "alg1": 3}  # these look alike
 def panel(axes: Axes, data: xr.Dataset) -> None:
     """Final regret with its 95 % interval over the values swept, an agent a line."""
     spec = Spec.model_validate_json(data.attrs["spec"])
-    [(field, values)] = spec.sweep.items()
+    [(field, values)] = sweep.values(spec.sweep).items()
     found = {line.label: line for line in curves(data)}
     own = iter((0, 4, 5, 6, 1, 3))
     for agent in spec.run.agents:

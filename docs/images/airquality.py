@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from scipy.special import ndtri
 
 from unfog.lab.airquality import AirQuality
-from unfog.lab.figures import COLOURS, STYLE
+from unfog.look import COLOURS, STYLE
 from unfog.maths.arrays import Array, Ints
 from unfog.model.calibration import Calibration
 from unfog.worlds.record import calibrated

@@ -203,7 +203,8 @@ def nearest(value: object, names: Iterable[str]) -> str:
 
 def offering(field: str, value: object, contract: type, allowed: str) -> None:
     """Refuse what lacks a member of a contract, and a class where an instance of it is meant."""
-    lacks = [name for name in vars(contract) if name[0] != "_" and name not in dir(value)]
+    there = set(dir(value))
+    lacks = [name for name in vars(contract) if name[0] != "_" and name not in there]
     if isinstance(value, type):
         raise InputError(field, f"the class {value.__name__}", f"{allowed}; of a class, an instance")
     if lacks:

@@ -194,7 +194,9 @@ BAD_SPECS = {
     "zero rounds": ("[run]\nrounds = 0", "run.rounds", "0"),
     "negative seed": ("[run]\nseed = -1", "run.seed", "-1"),
     "swept nonsense": ("[sweep]\nactions = [10, 0]", "sweep.actions", "0"),
-    "two sweeps": ("[sweep]\nactions = [1]\ndim = [2]", "sweep", "actions, dim"),
+    "swept twice": ("[sweep]\nactions = [1, 1]\ndim = [2]", "sweep.actions", "all different"),
+    "a swept number": ("[sweep]\nactions = 1", "sweep.actions", "1"),
+    "swept rounds": ("[sweep]\nrounds = [10, 20]", "sweep.rounds", "a field of [run]"),
     "huge": ("context_mean = 1e200", "problem.context_mean", "1e+200"),
     "too many actions": ("actions = 1000000000000", "problem.actions", "at most 1000000"),
     "too many rounds": ("[run]\nrounds = 1000000000000000000000", "run.rounds", "at most"),
@@ -266,7 +268,7 @@ def test_an_interrupt_is_heard_and_leaves_no_process(workers: str) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert err == "unfog: interrupted; the same command goes on where it stopped\n"
+    assert err.splitlines()[-1] == "unfog: interrupted; the same command goes on where it stopped"
     _wait_for(lambda: not _alive(process.pid))
 
 

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
 from scipy import stats
 
@@ -147,25 +148,26 @@ def test_odd_titles_single_rounds_and_many_curves_can_be_drawn() -> None:
             "sweep": {"actions": [2, 3, 4]},
         }
     )
-    data = unfog.run(spec)
-    many = figures.figure(data)
+    many = figures.figure(unfog.run(spec))
     many.draw_without_rendering()
-    assert [axes.get_title("left") for axes in many.axes] == [f"actions = {k}" for k in (2, 3, 4)]
-    assert [len(axes.get_lines()) for axes in many.axes] == [5, 5, 5]
-    assert [axes.get_legend() is None for axes in many.axes] == [True, True, False]
-    most = max((curve.mean + curve.half_width).max() for curve in report.curves(data))
-    assert {axes.get_ylim() for axes in many.axes} == {(0, 1.02 * most)}
+    [axes] = many.axes
+    assert len(axes.containers) == 5
 
 
-def test_an_agent_is_drawn_alike_in_all_panels() -> None:
+def test_an_agent_is_drawn_alike_in_all_panels_and_in_all_figures() -> None:
     run = {"rounds": 3, "trials": 2, "agents": ["drift", "robust", "unfog", "oracle"]}
-    spec = parse({"problem": {"kind": "gaussian", "dim": 1}, "run": run, "sweep": {"tails": [0, 3]}})
-    left, right = figures.figure(unfog.run(spec)).axes
-    looks = [
-        [(line.get_color(), line.get_linestyle()) for line in axes.get_lines()] for axes in (left, right)
-    ]
-    assert looks[0] == looks[1]
-    assert len({colour for colour, _ in looks[0]}) == 4
+    told = {"problem": {"kind": "gaussian", "dim": 1}, "run": run}
+    swept = figures.figure(unfog.run(parse({**told, "sweep": {"actions": [2, 3], "tails": [0, 3]}})))
+    looks = [[one.lines[0] for one in _bars(axes)] for axes in swept.axes]
+    alone = [figures.figure(unfog.run(parse(told))).axes[0].get_lines()]
+    found = [[(one.get_color(), one.get_linestyle()) for one in lines] for lines in (*looks, *alone)]
+    assert len(looks) == 2
+    assert found[0] == found[1] == found[2]
+    assert len({colour for colour, _ in found[0]}) == 4
+
+
+def _bars(axes: Axes) -> list[ErrorbarContainer]:
+    return [one for one in axes.containers if isinstance(one, ErrorbarContainer)]
 
 
 def test_the_sweep_has_a_curve_for_each_value() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unfog.simulate.grid import CURVES, MOST_CELLS, quarters, stored_rounds
+from unfog.simulate.grid import CURVES, MOST_CELLS, MOST_MOMENTS, curve_rounds, quarters, stored_rounds
 
 
 @given(rounds=st.integers(1, 5000), points=st.integers(1, 6000))
@@ -42,3 +42,18 @@ def test_stored_rounds_fit_in_memory(rounds: int, trials: int, agents: int) -> N
 
 def test_every_round_is_stored_where_that_is_affordable() -> None:
     assert np.array_equal(stored_rounds(1000, 400, 5), np.arange(1, 1001))
+
+
+@given(rounds=st.integers(1, 10**5), trials=st.integers(1, 10**5), agents=st.integers(1, 50_000))
+def test_moments_of_very_many_settings_fit_in_memory_too(rounds: int, trials: int, agents: int) -> None:
+    grid = stored_rounds(rounds, trials, agents)
+    curve = curve_rounds(rounds, grid, agents)
+    assert 2 * CURVES * len(curve) * agents <= MOST_MOMENTS
+    assert not len(curve) or len(curve) >= len(grid)
+
+
+def test_few_agents_have_fine_moments() -> None:
+    grid = stored_rounds(5000, 10**6, 5)
+    assert len(curve_rounds(5000, grid, 5)) == 1000
+    assert 3 < len(curve_rounds(5000, grid, 5000)) <= 100
+    assert not len(curve_rounds(50, stored_rounds(50, 100, 5), 5))

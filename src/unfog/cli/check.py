@@ -100,7 +100,7 @@ def summary(name: str, found: "Check") -> dict[str, Any]:
 def table(facts: dict[str, Any]) -> str:
     """The numbers, for people; the last line says what to read from them."""
     from unfog.lab.posterior_figure import percent
-    from unfog.lab.report import align
+    from unfog.lab.terminal import align
 
     nuts, learners = facts["nuts"], facts["learners"]
     rows = [[name, *map(_figures, numbers.values())] for name, numbers in learners.items()]

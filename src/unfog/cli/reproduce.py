@@ -55,11 +55,11 @@ def command(
 
 def _one(plan: "Plan", runs: Path, out: Path) -> Path:
     """One experiment: its run, its table, its figure."""
-    from unfog.cli.progress import bar
+    from unfog.cli.progress import watching
     from unfog.lab import figures, report, store
     from unfog.lab.run import keep, open_run
 
-    with bar(plan.spec.name) as progress:
+    with watching(plan) as progress:
         target = keep(plan, runs=runs, progress=progress)
     found = open_run(target)
     paths = figures.save(figures.figure(found), out, plan.spec.name)

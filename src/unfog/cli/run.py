@@ -96,12 +96,12 @@ def command(
     spec = load(experiment, changes)
     spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     # A bad file is refused before these are imported, which takes longer.
-    from unfog.cli.progress import above, bar, planned
+    from unfog.cli.progress import above, planned, watching
     from unfog.lab import store
     from unfog.lab.run import keep, open_run
 
     plan = planned(spec, workers)
-    with bar(spec.name) as progress:
+    with watching(plan) as progress:
         target = keep(plan, out, progress=progress, say=above)
     typer.echo(f"kept in {target}", err=True)
     say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)

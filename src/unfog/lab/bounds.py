@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from unfog.inputs import InputError
+from unfog.lab import sweep as sweeps
 from unfog.lab.bounds_case import BOUNDED, bounded, case_of, side_by_side
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import Progress, play, quiet
@@ -139,12 +140,13 @@ def _tied(spec: Spec, workers: int) -> list[Play]:
 
 
 def _swept(spec: Spec, workers: int) -> list[Play]:
-    """A run for each value of the field that is swept, where it is a number."""
-    for field, values in spec.sweep.items():
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) and v > 0 for v in values)
-        if numbers and len(values) > 1:
-            return [_play(spec, workers, v, LAST, {field: v}) for v in sorted(values)]
-    return []
+    """A run for each value of the field that is swept, where it is one, and a number."""
+    if len(sweeps.fields(spec.sweep)) != 1:
+        return []
+    [(field, values)] = sweeps.values(spec.sweep).items()
+    if not sweeps.numeric(values) or min(values) <= 0 or len(values) < 2:
+        return []
+    return [_play(spec, workers, v, LAST, {field: v}) for v in sorted(values)]
 
 
 def played(plays: Plays, progress: Progress = quiet) -> Study:
@@ -159,7 +161,7 @@ def played(plays: Plays, progress: Progress = quiet) -> Study:
         spec,
         _over_rounds(spec, plays.whole.case, found[0][1]),
         _over_runs("horizon", tied) if tied else None,
-        _over_runs(next(iter(spec.sweep)), swept) if swept else None,
+        _over_runs(sweeps.fields(spec.sweep)[0], swept) if swept else None,
     )
 
 

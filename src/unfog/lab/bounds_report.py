@@ -6,7 +6,7 @@ import numpy as np
 
 from unfog.lab.bounds import Growth, Panel, Study, quantile
 from unfog.lab.bounds_case import AT_RANDOM, Measured
-from unfog.lab.report import align
+from unfog.lab.terminal import align
 from unfog.theory.bounds import Bound
 from unfog.theory.bounds.potential import LIMIT
 from unfog.theory.information import VERSIONS

@@ -11,7 +11,7 @@ import numpy as np
 
 from unfog.lab import demo
 from unfog.lab.demo import Played
-from unfog.lab.report import align
+from unfog.lab.terminal import align
 from unfog.maths.arrays import Array
 
 Z = 1.96  # standard errors in half an interval of 95 %

@@ -11,6 +11,7 @@ from unfog import simulate
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.inputs import count
+from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
 from unfog.lab.until import reference
 from unfog.simulate.execute import Executor
@@ -51,9 +52,8 @@ def prepare(
     """The plan of a spec; agents may be rows of one's own, and the problem one that is there already."""
     count("workers", workers)
     settings = spec.settings()
-    built = (
-        [build_problem(fields, list(spec.sweep)) for _, fields in settings] if problem is None else [problem]
-    )
+    swept = sweeps.fields(spec.sweep)
+    built = [build_problem(fields, swept) for _, fields in settings] if problem is None else [problem]
     names, rows = _agents(spec, built[0]), {row.name: row for row in own}
     searches = spec.run.until is not None
     against = reference(names, spec.run.against) if searches else None
@@ -84,4 +84,4 @@ def _completed(spec: Spec, problem: Problem) -> dict[str, Any]:
     """The fields with defaults written out, so that a stored spec says everything even when they change."""
     fields = {**spec.problem, **(describe(problem) or {})}
     defaults = DEFAULTS.get(fields["kind"], {})
-    return fields | {field: spec.problem.get(field, defaults[field]) for field in spec.sweep}
+    return fields | {field: spec.problem.get(field, defaults[field]) for field in sweeps.fields(spec.sweep)}

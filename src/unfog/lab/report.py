@@ -8,7 +8,9 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
-from unfog.lab import until_said
+from unfog.lab import sweep_table, until_said
+from unfog.lab.dataset import Flat, flat
+from unfog.lab.terminal import align
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.grid import quarters
 from unfog.theory import tails as spread
@@ -25,10 +27,10 @@ TITLES = {
 }
 REFERENCE = "oracle"  # differences are shown against it where it played
 SPREAD = {**dict.fromkeys(spread.QUANTILES, 1), "linear_share": 2}  # with so many digits
-LEGEND = "mean cumulative regret at the last round ± 95 % half-width; differences are paired"
+LEGEND = "mean cumulative regret at the last round ± 95 % half-width; differences: paired"
 SPREADS = (
-    "q50, q99: quantiles over trials; linear: the share of trials whose regret in the last\n"
-    f"quarter of the rounds is at least {spread.LINEAR} of that in the quarter before"
+    "q50, q99: quantiles over trials; linear: the share of trials whose regret in the\n"
+    f"last quarter of the rounds is at least {spread.LINEAR} of that in the quarter before"
 )
 
 
@@ -42,44 +44,60 @@ class Curve(NamedTuple):
 
 
 def summary(data: xr.Dataset, seconds: float | None = None) -> dict[str, Any]:
-    """Final round, means over trials; every two agents compared on the same trials."""
-    final = data.isel(round=-1)
-    names = [str(name) for name in data["agent"].values]
+    """Final round, means over trials; every two agents compared on the same trials of the same setting."""
+    return _summary(data, flat(data), seconds)
+
+
+def _summary(data: xr.Dataset, found: Flat, seconds: float | None) -> dict[str, Any]:
+    rows, pairs = dict[str, Any](), dict[str, Any]()
+    for place, names in enumerate(_keys(found)):
+        losses = {loss: values[place] for loss, values in found.losses.items()}
+        rows |= {name: _one({n: x[i] for n, x in losses.items()}, found) for i, name in enumerate(names)}
+        final = dict(zip(names, losses["regret"][:, :, -1], strict=True))
+        pairs |= {f"{a} - {b}": _gap(final[a] - final[b]) for a, b in itertools.combinations(names, 2)}
     return {
         "experiment": data.attrs["experiment"],
         **({"note": data.attrs["note"]} if "note" in data.attrs else {}),
-        "rounds": int(data["round"].values[-1]),
-        "trials": int(data.sizes["trial"]),
+        "rounds": int(found.rounds[-1]),
+        "trials": found.trials,
         **until_said.facts(data.attrs),
         "seed": json.loads(data.attrs["spec"])["run"]["seed"],
         "seconds": None if seconds is None else round(seconds, 3),
-        "agents": {name: _one(data.sel(agent=name)) for name in names},
-        "pairs": {f"{a} - {b}": _difference(final, a, b) for a, b in itertools.combinations(names, 2)},
+        "agents": rows,
+        "pairs": pairs,
     }
 
 
-def _one(data: xr.Dataset) -> dict[str, float | None]:
-    final = data.isel(round=-1)
-    mean, se = estimate(final["regret"].values)
-    parts = {name: estimate(final[name].values).mean for name in PARTS if name in final}
+def _keys(found: Flat) -> list[list[str]]:
+    """What the agents are called, setting by setting."""
+    return [[name + label for name in found.agents] for label in found.labels]
+
+
+def _one(losses: dict[str, Array], found: Flat) -> dict[str, float | None]:
+    """An agent in a setting, its losses (trials, rounds); one that the setting lacks is not a number."""
+    final = {name: x[:, -1] for name, x in losses.items() if not np.isnan(x[0, -1])}
+    mean, se = estimate(final["regret"])
+    parts = {name: estimate(final[name]).mean for name in PARTS if name in final}
     measured = dict[str, float | None]()
     for name in (name for name in MEASURED if name in final):
-        found = estimate(final[name].values)
-        measured |= {name: found.mean, f"{name}_se": _number(found.se)}
-    tails = {**spread.quantiles(final["regret"].values), **_linear(data["regret"])}
+        each = estimate(final[name])
+        measured |= {name: each.mean, f"{name}_se": _number(each.se)}
+    tails = {**spread.quantiles(final["regret"]), **_linear(losses["regret"], found.rounds)}
     return {"regret": mean, "se": _number(se), **parts, **measured, **tails}
 
 
-def _linear(regret: xr.DataArray) -> dict[str, float | None]:
+def _linear(regret: Array, rounds: Ints) -> dict[str, float | None]:
     """The share of trials that grow linearly; null where a run is too short or, being old, lacks rounds."""
-    ends = quarters(int(regret["round"].values[-1]))
-    if ends is None or not np.isin(ends, regret["round"].values).all():
+    ends = quarters(int(rounds[-1]))
+    if ends is None or not np.isin(ends, rounds).all():
         return {"linear_share": None}
-    return {"linear_share": spread.linear_share(*(regret.sel(round=end).values for end in ends))}
+    return {
+        "linear_share": spread.linear_share(*(regret[:, place] for place in np.searchsorted(rounds, ends)))
+    }
 
 
-def _difference(final: xr.Dataset, a: str, b: str) -> dict[str, float | None]:
-    mean, se = estimate(final["regret"].sel(agent=a).values - final["regret"].sel(agent=b).values)
+def _gap(differences: Array) -> dict[str, float | None]:
+    mean, se = estimate(differences)
     return {"mean": mean, "se": _number(se)}
 
 
@@ -89,22 +107,29 @@ def _number(value: float) -> float | None:
 
 
 def curves(data: xr.Dataset) -> list[Curve]:
-    """Mean cumulative regret of every agent with its 95 % band; a single trial has no band."""
-    width = _quantile(data.sizes["trial"])
-    found = []
-    for name in data["agent"].values:
-        rounds, mean, se = _curve(data.sel(agent=name))
-        found.append(Curve(str(name), rounds, mean, width * se))
-    return found
+    """Mean cumulative regret of every agent, in every setting, with its 95 % band; one trial has no band."""
+    return drawn(flat(data))
 
 
-def _curve(data: xr.Dataset) -> tuple[Ints, Array, Array]:
+def drawn(found: Flat) -> list[Curve]:
+    """Likewise, of a run whose settings are on one axis already."""
+    width = _quantile(found.trials)
+    lines = []
+    for place, names in enumerate(_keys(found)):
+        for agent, name in enumerate(names):
+            rounds, mean, se = _curve(found, place, agent)
+            lines.append(Curve(name, rounds, mean, width * se))
+    return lines
+
+
+def _curve(found: Flat, setting: int, agent: int) -> tuple[Ints, Array, Array]:
     """Rounds, means and standard errors: stored as such where trials are many, else from the trials."""
-    if "regret_mean" in data:
-        return data["curve"].values, data["regret_mean"].values, data["regret_se"].values
-    values, trials = data["regret"].values, data.sizes["trial"]
+    if found.moments:
+        mean, se = (found.moments[f"regret_{kind}"][setting, agent] for kind in ("mean", "se"))
+        return found.curve, mean, se
+    values, trials = found.losses["regret"][setting, agent], found.trials
     se = values.std(0, ddof=1) / np.sqrt(trials) if trials > 1 else np.zeros(values.shape[1])
-    return data["round"].values, values.mean(0), se
+    return found.rounds, values.mean(0), se
 
 
 def _quantile(trials: int) -> float:
@@ -117,23 +142,38 @@ def table(data: xr.Dataset, seconds: float | None = None, *, parts: bool = False
 
     With `parts` what regret is made of and two further benchmarks, with `tails` how trials are spread.
     """
-    facts = summary(data, seconds)
-    names, width = list(facts["agents"]), _quantile(facts["trials"])
-    against = REFERENCE if REFERENCE in names else names[0]
-    shown = [loss for loss in (*MEASURED, *(PARTS if parts else ())) if loss in data]
-    spreads = list(SPREAD) if tails else []
-    rows = [["agent", "regret", f"minus {against}", *(TITLES.get(x, x) for x in (*shown, *spreads))]]
-    for name in names:
-        row = facts["agents"][name]
-        regret, gap = _pm(row["regret"], row["se"], width), _paired(facts["pairs"], name, against, width)
-        losses = [_pm(row[loss], row.get(f"{loss}_se"), width) for loss in shown]
-        rows.append([name, regret, gap, *losses, *(_spread(row[x], SPREAD[x]) for x in spreads)])
+    found = flat(data)
+    facts, agents = _summary(data, found, seconds), found.agents
+    shown = [loss for loss in (*MEASURED, *(PARTS if parts else ())) if loss in found.losses]
+    titles, cells = _cells(found, facts, shown, list(SPREAD) if tails else [])
     took = "" if seconds is None else f", {seconds:.1f} s"
     note = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
     said = [f"note: {facts['note']}"] if "note" in facts else []
+    if found.settings[0]:
+        lines = sweep_table.lines(found, titles, cells)
+    else:
+        lines = align([["agent", *titles], *([name, *row] for name, row in zip(agents, cells, strict=True))])
     head = [f"{facts['experiment']}: {note}", *until_said.found(facts), *said]
-    below = [*until_said.ratios(facts, width), LEGEND, *([SPREADS] * tails)]
-    return "\n".join([*head, *align(rows), *below])
+    below = [*until_said.ratios(facts, _quantile(facts["trials"])), LEGEND, *([SPREADS] * tails)]
+    return "\n".join([*head, *lines, *below])
+
+
+def _cells(
+    found: Flat, facts: dict[str, Any], shown: list[str], spreads: list[str]
+) -> tuple[list[str], list[list[str]]]:
+    """The titles of the columns, and a row of cells for each agent of each setting."""
+    width, cells = _quantile(found.trials), []
+    against = found.agents.index(REFERENCE) if REFERENCE in found.agents else 0
+    alone = bool(found.settings[0]) and len(found.agents) == 1  # there is nobody to be compared with
+    titles = ["regret", *([] if alone else [f"minus {found.agents[against]}"])]
+    for names in _keys(found):
+        for name in names:
+            row = facts["agents"][name]
+            gap = [] if alone else [_paired(facts["pairs"], name, names[against], width)]
+            losses = [_pm(row.get(loss), row.get(f"{loss}_se"), width) for loss in shown]
+            tails = [_spread(row[x], SPREAD[x]) for x in spreads]
+            cells.append([_pm(row["regret"], row["se"], width), *gap, *losses, *tails])
+    return titles + [TITLES.get(name, name) for name in (*shown, *spreads)], cells
 
 
 def _spread(value: float | None, digits: int) -> str:
@@ -148,18 +188,8 @@ def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str
     return _pm(-pair["mean"] if flip else pair["mean"], pair["se"], width, "+")
 
 
-def _pm(mean: float, se: float | None, width: float, sign: str = "") -> str:
+def _pm(mean: float | None, se: float | None, width: float, sign: str = "") -> str:
+    if mean is None:
+        return "-"
     spread = "" if se is None else f" ± {width * se:.1f}"
     return f"{mean:{sign}z.1f}{spread}"
-
-
-def align(rows: list[list[str]]) -> list[str]:
-    """Columns padded to the same width, the first to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import xarray as xr
 
@@ -13,33 +13,26 @@ from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import with_own
 from unfog.inputs import InputError, count, offering
 from unfog.lab import store, until_said
+from unfog.lab.count import Count, Progress, quiet
+from unfog.lab.dataset import dataset, decoded
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.search import Say, Search
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, with_until
+from unfog.lab.target import run_folder
 from unfog.lab.until import Look
-from unfog.simulate import MOST_SEED, Curves, Gathering
+from unfog.simulate import MOST_SEED, Gathering
 from unfog.simulate.job import Job
 from unfog.simulate.tasks import Piece
 from unfog.version import __version__
 from unfog.worlds.problem import Problem
 
+__all__ = ["Progress", "keep", "open_run", "play", "quiet", "run"]
+
 PYTHON = "python"  # the kind of a problem that no spec can describe
 
 
-class Progress(Protocol):
-    """Told how much work there is, then of every piece done."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Agent-rounds done so far, of so many."""
-        ...
-
-
-def quiet(done: int, total: int) -> None:
-    """Say nothing."""
-
-
 def silent(line: str) -> None:
-    """Likewise."""
+    """Say nothing."""
 
 
 def run(
@@ -59,7 +52,7 @@ def run(
     budget: int | None = None,
     say: Say = silent,
 ) -> xr.Dataset:
-    """Cumulative losses with dims (agent, trial, round).
+    """Cumulative losses with dims (agent, trial, round), and in front of them those of a sweep.
 
     `experiment` is a name of the catalog, a TOML file, a spec or a problem. With `out` the result is also
     kept in that folder, which must not exist yet; an interrupted run of the same spec is resumed there.
@@ -88,7 +81,7 @@ def run(
     plan = prepare(spec, workers=workers, own=own, problem=problem)
     if out is None:
         return play(plan, progress, say=say)
-    return open_run(keep(plan, Path(out), progress=progress, say=say))
+    return open_run(keep(plan, run_folder(out), progress=progress, say=say))
 
 
 def _spec_of(
@@ -125,11 +118,8 @@ def play(
     plan: Plan, progress: Progress = quiet, partial: store.Partial | None = None, say: Say = silent
 ) -> xr.Dataset:
     """Run what is planned, but for what an interrupted run left."""
-    gathered, found = _gathered(plan, progress, partial, say)
-    trials = None if found is None else found.trials
-    curves = [gathered.curves(index, trials) for index in range(len(plan.labels))]
-    parts = [_dataset(one, label) for one, label in zip(curves, plan.labels, strict=True)]
-    data = xr.concat(parts, "agent") if len(parts) > 1 else parts[0]
+    gathered, found = _gathered(plan, Count(plan, progress), partial, say)
+    data = dataset(gathered.together(None if found is None else found.trials), plan.spec.sweep)
     data.attrs = {
         "experiment": plan.spec.name,
         "spec": plan.spec.model_dump_json(),
@@ -141,20 +131,18 @@ def play(
 
 
 def _gathered(
-    plan: Plan, progress: Progress, partial: store.Partial | None, say: Say
+    plan: Plan, count: Count, partial: store.Partial | None, say: Say
 ) -> tuple[Gathering, Look | None]:
     """All pieces, played now or found where an interrupted run left them; and where it ended, if it chose."""
     work, gathered = plan.work, Gathering(plan.work)
     there = _left(partial, work.jobs, gathered)
-    done = sum(map(work.work_of, there))
     search = None if plan.spec.run.until is None else Search(plan, gathered, there, say)
 
     def tick(rounds: int) -> None:
-        nonlocal done
-        done += rounds
-        total = work.total if search is None else search.expects(rounds)
-        progress(min(done, total), total)
+        count.tick(rounds, work.total if search is None else search.expects(rounds))
 
+    count.begins(sum(map(work.work_of, there)))
+    count.finished(there)
     tick(0)
     if search is not None and search.ended():
         return gathered, search.found
@@ -166,6 +154,7 @@ def _gathered(
             for piece, part in zip(task, parts, strict=True):
                 gathered.add(piece, part)
             there.update(task)
+            count.finished(task)
             if search is not None and search.ended():
                 tick(0)
                 return gathered, search.found
@@ -181,21 +170,6 @@ def _left(partial: store.Partial | None, jobs: Sequence[Job], gathered: Gatherin
     return there
 
 
-def _dataset(curves: Curves, suffix: str) -> xr.Dataset:
-    dims = ("agent", "trial", "round")
-    first = next(iter(curves.values.values()))
-    coords = {
-        "agent": [name + suffix for name in curves.agents],
-        "trial": range(first.shape[1]),
-        "round": curves.rounds,
-    }
-    data = xr.Dataset({name: (dims, values) for name, values in curves.values.items()}, coords)
-    for kind, found in (("mean", curves.mean), ("se", curves.se)):
-        data = data.assign({f"{name}_{kind}": (("agent", "curve"), values) for name, values in found.items()})
-    return data.assign_coords(curve=curves.curve) if len(curves.curve) else data
-
-
 def open_run(folder: str | Path) -> xr.Dataset:
     """The Dataset of a finished run folder, every file of it checked against its hash."""
-    data = xr.load_dataset(io.BytesIO(store.read(Path(folder)).curves), engine="scipy")
-    return data.assign_coords(agent=data["agent"].astype(str))
+    return decoded(xr.load_dataset(io.BytesIO(store.read(Path(folder)).curves), engine="scipy"))

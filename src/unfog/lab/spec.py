@@ -9,7 +9,7 @@ rounds = 1000
 trials = 100
 seed = 0
 agents = ["alg1", "oracle"]
-[sweep]                          # optional: the same run for each value of one field of the problem
+[sweep]                          # optional: the same run for several settings (lab/sweep.py)
 actions = [10, 20, 40, 80]
 """
 
@@ -20,13 +20,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, ValidationError
 
 from unfog import files
 from unfog.inputs import LONGEST, InputError, count, nearest, one_of, shown
+from unfog.lab import sweep as sweeps
 from unfog.lab.airquality import AirQuality
 from unfog.lab.heartsteps import HeartSteps
 from unfog.lab.movielens import MovieLens
@@ -101,21 +102,12 @@ class Spec(_Strict):
     title: str = ""
     problem: dict[str, Any]
     run: RunSpec = RunSpec()
-    sweep: dict[str, list[Any]] = Field(default_factory=dict)
+    sweep: Annotated[sweeps.Sweep, SkipValidation] = Field(default_factory=dict)  # by `sweeps.check`
 
     def settings(self) -> list[tuple[str, dict[str, Any]]]:
         """What is appended to the agents' names, and the fields of the problem, for each problem to run."""
-        swept = [(field, value) for field, values in self.sweep.items() for value in values]
-        found = [(f" {field}={_said(value)}", {**self.problem, field: value}) for field, value in swept]
-        return found or [("", self.problem)]
-
-
-def _said(value: object) -> str:
-    """A value in the name of its setting; what cannot be written will be refused."""
-    try:
-        return str(value)
-    except (ValueError, RecursionError):
-        return shown(value)
+        together = zip(sweeps.labels(self.sweep), sweeps.settings(self.sweep), strict=True)
+        return [(label, {**self.problem, **fields}) for label, fields in together]
 
 
 def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Problem:
@@ -213,11 +205,8 @@ def _check_problem(spec: Spec) -> None:
     for field, value in spec.problem.items():
         if field != "kind":
             _check_field("problem", kind, field, value)
-    if len(spec.sweep) > 1:
-        raise InputError("sweep", ", ".join(spec.sweep), "one field of the problem")
-    for field, values in spec.sweep.items():
-        if not values or len({shown(v) for v in values}) < len(values):
-            raise InputError(f"sweep.{field}", values, "a list of one or more values, all different")
+    sweeps.check(spec.sweep, list(RunSpec.model_fields), list(DEFAULTS[kind]))
+    for field, values in sweeps.values(spec.sweep).items():
         for value in values:
             _check_field("sweep", kind, field, value)
 
@@ -288,13 +277,10 @@ def to_toml(spec: Spec) -> str:
     """The spec as a file that `unfog run` takes. JSON's numbers, strings and lists are TOML's too."""
     data = spec.model_dump(exclude_none=True)
     lines = [f"{field} = {_quoted(data.pop(field))}" for field in ("name", "title")]
-    for table, fields in data.items():
-        if fields:
-            lines += [
-                "",
-                f"[{table}]",
-                *(f"{field} = {json.dumps(value)}" for field, value in fields.items()),
-            ]
+    for table, found in data.items():
+        head, each = (f"[[{table}]]", found) if isinstance(found, list) else (f"[{table}]", [found])
+        for fields in filter(None, each):
+            lines += ["", head, *(f"{field} = {json.dumps(value)}" for field, value in fields.items())]
     return "\n".join(lines) + "\n"
 
 

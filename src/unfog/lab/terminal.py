@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unfog.lab.report import align
 from unfog.maths.arrays import Array
 
 WIDTH = 80
@@ -76,3 +75,15 @@ def notes(said: Sequence[str]) -> str:
         textwrap.fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
         for note in said
     )
+
+
+def align(rows: list[list[str]]) -> list[str]:
+    """Columns padded to the same width, the first to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]

@@ -12,6 +12,7 @@ from unfog.maths.arrays import Ints
 MOST_POINTS = 1000
 MOST_CELLS = 32_000_000  # stored numbers in a run: 256 MB
 MOST_STORED = 2**28  # 2 GB, where points are asked for
+MOST_MOMENTS = MOST_CELLS // 4  # numbers that moments over trials take, 64 MB
 FINE_ENOUGH = 100  # points that make a curve
 CURVES = 8  # losses of an agent, at most
 
@@ -48,7 +49,11 @@ def refuse_too_much(grid: Ints, trials: int, agents: int) -> None:
         raise InputError("trials", where, f"at most {MOST_STORED // each}, or fewer points")
 
 
-def curve_rounds(rounds: int, grid: Ints) -> Ints:
-    """The rounds of the moments over trials: where single trials are stored too coarsely to draw a curve."""
-    fine = len(grid) >= min(rounds, FINE_ENOUGH)
-    return grid[:0] if fine else stored_rounds(rounds, 1, 1, MOST_POINTS)
+def curve_rounds(rounds: int, grid: Ints, agents: int = 1) -> Ints:
+    """The rounds of the moments over trials: where single trials are stored too coarsely to draw a curve.
+
+    With very many agents, those of all settings counted, they are fewer, or none where that gains nothing.
+    """
+    points = min(MOST_POINTS, MOST_MOMENTS // (2 * CURVES * agents))
+    fine = len(grid) >= min(rounds, FINE_ENOUGH, points)
+    return grid[:0] if fine else stored_rounds(rounds, 1, 1, points)

@@ -117,6 +117,6 @@ def _value(problem: Problem, said: dict[str, Any], field: str) -> Any:
     if not table:
         return said.get(name)
     if name == "actions":
-        return problem.arms() if hasattr(problem, name) else None
-    found = getattr(problem, name, None)
+        return problem.arms() if name in dir(problem) else None
+    found = vars(problem).get(name)
     return None if name == "units" and found == 1 else found

@@ -106,7 +106,7 @@ def plan(
     chunk = None if chunk is None else min(count("chunk", chunk), trials)
     rows = _rows(problems, agents, field)
     grid = stored_rounds(rounds, trials, len(problems) * len(rows), points)
-    curve = curve_rounds(rounds, grid) if points is None else grid[:0]
+    curve = curve_rounds(rounds, grid, len(problems) * len(rows)) if points is None else grid[:0]
     refuse_too_much(grid, trials, len(problems) * len(rows))
     wanted = engines.canonical(engine)
     precision = None if precision is None else one_of("precision", precision, PRECISIONS)

@@ -141,6 +141,6 @@ def _wrapped(text: str) -> list[str]:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns padded to the same width, the first to the left, numbers to the right."""
-    from unfog.lab.report import align
+    from unfog.lab.terminal import align
 
     return align([list(row) for row in rows])

@@ -1,0 +1,162 @@
+"""A sweep: the same run for several settings of the problem, a grid of them or a list.
+
+[sweep]                          # a grid: every combination, the last field changing fastest
+actions = [10, 40]
+noise_cov = [0.5, 1.0, 2.0]
+
+[[sweep]]                        # a list: these settings and no others
+actions = 10
+noise_cov = 0.5
+[[sweep]]
+actions = 40
+noise_cov = 2.0
+"""
+
+import itertools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from unfog.inputs import InputError, shown
+
+Sweep: TypeAlias = dict[str, list[Any]] | list[dict[str, Any]]
+"""A grid, by field, or a list of settings; empty where nothing is swept."""
+
+MOST_SETTINGS = 10_000
+LONGEST = 40  # letters of a value that is written out
+LARGEST = 2**31  # integers that netCDF 3 can hold are below
+SETTING = "setting"  # the dimension of a list
+
+
+class Axes(NamedTuple):
+    """Where the settings of a sweep are in a Dataset."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    coords: dict[str, tuple[str, Any]]  # by field: the dimension it lies on, and its values
+
+
+def fields(sweep: Sweep) -> list[str]:
+    """The fields that are swept."""
+    return list(sweep) if isinstance(sweep, dict) else [*sweep[0]] if sweep else []
+
+
+def values(sweep: Sweep) -> dict[str, list[Any]]:
+    """The values of each field: all of a grid's, or one for each setting of a list."""
+    return (
+        sweep if isinstance(sweep, dict) else {name: [one[name] for one in sweep] for name in fields(sweep)}
+    )
+
+
+def settings(sweep: Sweep) -> list[dict[str, Any]]:
+    """The fields of each setting; a single one without fields where nothing is swept."""
+    return _settings(sweep, values(sweep))
+
+
+def labels(sweep: Sweep) -> list[str]:
+    """What each setting is called: ` actions=10 noise_cov=0.5`, to be appended to an agent's name."""
+    texts = {name: spelled(found) for name, found in values(sweep).items()}
+    return [label(one) for one in _settings(sweep, texts)]
+
+
+def label(setting: Mapping[str, str]) -> str:
+    """Fields and their values, each after a space."""
+    return "".join(f" {name}={text}" for name, text in setting.items())
+
+
+def _settings(sweep: Sweep, found: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The settings, with these values in place of a sweep's own."""
+    together = (
+        itertools.product(*found.values()) if isinstance(sweep, dict) else zip(*found.values(), strict=True)
+    )
+    return [dict(zip(found, one, strict=True)) for one in together] or [{}]
+
+
+def spelled(found: Sequence[Any]) -> list[str]:
+    """Values as text; a long one is cut, and has its number so that no two are called alike."""
+    texts = [" ".join(_said(value).split()) or "''" for value in found]
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts), 1)}
+    return [t if len(t) <= LONGEST else f"{t[: LONGEST - 10]}... #{numbers[t]}" for t in texts]
+
+
+def _said(value: object) -> str:
+    """A value as text; what cannot be written will be refused."""
+    try:
+        return str(value)
+    except (ValueError, RecursionError):
+        return shown(value)
+
+
+def numeric(found: Sequence[Any]) -> bool:
+    """Whether all values are numbers."""
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in found)
+
+
+def axes(sweep: Sweep) -> Axes:
+    """A dimension for each field of a grid; one for all settings of a list."""
+    coords = {name: _coordinate(found) for name, found in values(sweep).items()}
+    if isinstance(sweep, list) and sweep:
+        return Axes((SETTING,), (len(sweep),), {name: (SETTING, found) for name, found in coords.items()})
+    shape = tuple(len(found) for found in coords.values())
+    return Axes(tuple(coords), shape, {name: (name, found) for name, found in coords.items()})
+
+
+def _coordinate(found: Sequence[Any]) -> Any:
+    """Numbers as numbers, all else as text."""
+    if not numeric(found):
+        return spelled(found)
+    whole = all(isinstance(value, int) and abs(value) < LARGEST for value in found)
+    return np.asarray(found, np.int64 if whole else np.float64)
+
+
+def check(sweep: Any, run: Collection[str], problem: Collection[str]) -> None:
+    """Complain of what is no sweep, given the names of the fields of [run] and of the problem."""
+    if isinstance(sweep, list):
+        _check_list(sweep)
+    elif isinstance(sweep, dict):
+        _check_grid(sweep)
+    else:
+        raise InputError("sweep", repr(sweep), "a table, [sweep], or several, [[sweep]]")
+    for name in fields(sweep):
+        if name in run and name not in problem:
+            allowed = f"fields of [problem]: {', '.join(problem)}"
+            raise InputError(f"sweep.{name}", "a field of [run], which all settings share", allowed)
+        if name not in problem:
+            raise InputError(f"sweep.{name}", "unknown field", ", ".join(problem))
+
+
+def _check_grid(grid: Mapping[str, Any]) -> None:
+    for name, found in grid.items():
+        if not isinstance(found, list) or not found or len({_key(value) for value in found}) < len(found):
+            raise InputError(f"sweep.{name}", found, "a list of one or more values, all different")
+    _check_number(math.prod(map(len, grid.values())))
+
+
+def _check_list(found: Sequence[Any]) -> None:
+    _check_number(len(found))
+    seen: dict[Any, int] = {}
+    for number, one in enumerate(found, 1):
+        if not isinstance(one, dict) or not one:
+            raise InputError(f"sweep[{number}]", repr(one), "a table of fields of the problem: [[sweep]]")
+        if one.keys() != found[0].keys():
+            allowed = f"the fields of the first: {', '.join(found[0])}"
+            raise InputError(f"sweep[{number}]", f"has {', '.join(one)}", allowed)
+        key = tuple(_key(one[name]) for name in found[0])
+        if key in seen:
+            what = f"is the same as sweep[{seen[key]}]"
+            raise InputError(f"sweep[{number}]", what, "settings that are all different")
+        seen[key] = number
+
+
+def _check_number(count: int) -> None:
+    if count > MOST_SETTINGS:
+        raise InputError("sweep", f"{count} settings", f"at most {MOST_SETTINGS}")
+
+
+def _key(value: Any) -> Any:
+    """Equal for values that mean the same: 1 and 1.0, but not 1 and true."""
+    if isinstance(value, list):
+        return tuple(map(_key, value))
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else repr(value)
