@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from unfog.cli import main
+from unfog.lab.files import sealed
+from unfog.lab.identity import LAYOUT
 
 Capture = pytest.CaptureFixture[str]
 SMALL = ("--rounds", "8", "--trials", "3", "--workers", "1", "--agents", "linucb, oracle")
@@ -97,7 +99,9 @@ def test_show_and_plot_say_again_what_a_suite_found(capsys: Capture) -> None:
     assert {path.name for path in Path("kept").iterdir() if path.is_dir()} == {"missing", "drift"}
     assert unfog(capsys, "show", "kept")[:2] == (0, ran)
     code, out, _ = unfog(capsys, "show", "kept", "--json")
-    assert (code, json.loads(out)) == (0, json.loads(Path("kept/table.json").read_text("utf-8")))
+    kept, said = json.loads(Path("kept/table.json").read_text("utf-8")), json.loads(out)
+    assert (code, said) == (0, {name: kept[name] for name in said})
+    assert said["outcomes"]
     code, out, err = unfog(capsys, "show", "kept", "--tails")
     assert (code, out, err.count("\n")) == (2, "", 1)
     code, out, _ = unfog(capsys, "plot", "kept", "--out", "drawn")
@@ -127,7 +131,7 @@ def test_a_suite_without_a_table_is_one_line(
     command: str, table: str | None, words: str, capsys: Capture
 ) -> None:
     Path("kept").mkdir()
-    Path("kept/suite.json").write_text("{}")
+    Path("kept/suite.json").write_bytes(sealed({"layout": LAYOUT}))
     if table is not None:
         Path("kept/table.json").write_text(table)
     code, out, err = unfog(capsys, command, "kept")

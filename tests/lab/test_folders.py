@@ -189,4 +189,4 @@ def test_the_command_says_in_one_line_that_a_worker_died(
     with pytest.raises(SystemExit) as leaving:
         main(["run", "fig1-gaussian", "--trials", "2", "--rounds", "2", "--workers", "1"])
     assert leaving.value.code == 1
-    assert capsys.readouterr().err.endswith("unfog: a worker process died, perhaps for lack of memory\n")
+    assert capsys.readouterr().err.endswith("lack of memory; the same command goes on where it stopped\n")

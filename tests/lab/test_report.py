@@ -1,7 +1,5 @@
 """Tables, summaries and figures against numbers computed by hand."""
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 import unfog
+from tests.lab.first_layout import written_back
 from unfog.cli import main
 from unfog.lab import figures, report
 from unfog.lab.run import open_run
@@ -238,10 +237,7 @@ def test_three_rounds_have_no_quarters() -> None:
 def aged(folder: Path) -> None:
     """Make a run folder one of before: without the losses and the rounds that were added since."""
     old = open_run(folder).drop_vars(["regret_realised", "regret_bayes"]).isel(round=[0, -1])
-    curves = bytes(old.to_netcdf(engine="scipy"))
-    facts = json.loads((folder / "run.json").read_bytes())
-    (folder / "curves.nc").write_bytes(curves)
-    (folder / "run.json").write_text(json.dumps({**facts, "curves": hashlib.sha256(curves).hexdigest()}))
+    written_back(folder, bytes(old.to_netcdf(engine="scipy")))
 
 
 def test_old_run_folders_open_and_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -328,6 +328,8 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
         "testing",
         "theory",
         "extras.py",
+        "files.py",
+        "machine.py",
         "look.py",
         "version.py",
         "py.typed",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.inputs import InputError, shown
+from unfog.inputs import InputError, nearest, shown
 
 Sweep: TypeAlias = dict[str, list[Any]] | list[dict[str, Any]]
 """A grid, by field, or a list of settings; empty where nothing is swept."""
@@ -113,18 +113,25 @@ def _coordinate(found: Sequence[Any]) -> Any:
 
 def check(sweep: Any, run: Collection[str], problem: Collection[str]) -> None:
     """Complain of what is no sweep, given the names of the fields of [run] and of the problem."""
-    if isinstance(sweep, list):
-        _check_list(sweep)
-    elif isinstance(sweep, dict):
-        _check_grid(sweep)
-    else:
-        raise InputError("sweep", repr(sweep), "a table, [sweep], or several, [[sweep]]")
+    try:
+        _check_form(sweep)
+    except RecursionError:
+        raise InputError("sweep", "lists in lists, too deep", "values of fields of the problem") from None
     for name in fields(sweep):
         if name in run and name not in problem:
             allowed = f"fields of [problem]: {', '.join(problem)}"
             raise InputError(f"sweep.{name}", "a field of [run], which all settings share", allowed)
         if name not in problem:
-            raise InputError(f"sweep.{name}", "unknown field", ", ".join(problem))
+            raise InputError(f"sweep.{name}", "unknown field", ", ".join(problem) + nearest(name, problem))
+
+
+def _check_form(sweep: Any) -> None:
+    if isinstance(sweep, list):
+        _check_list(sweep)
+    elif isinstance(sweep, dict):
+        _check_grid(sweep)
+    else:
+        raise InputError("sweep", shown(sweep), "a table, [sweep], or several, [[sweep]]")
 
 
 def _check_grid(grid: Mapping[str, Any]) -> None:
@@ -139,7 +146,7 @@ def _check_list(found: Sequence[Any]) -> None:
     seen: dict[Any, int] = {}
     for number, one in enumerate(found, 1):
         if not isinstance(one, dict) or not one:
-            raise InputError(f"sweep[{number}]", repr(one), "a table of fields of the problem: [[sweep]]")
+            raise InputError(f"sweep[{number}]", shown(one), "a table of fields of the problem: [[sweep]]")
         if one.keys() != found[0].keys():
             allowed = f"the fields of the first: {', '.join(found[0])}"
             raise InputError(f"sweep[{number}]", f"has {', '.join(one)}", allowed)
@@ -159,4 +166,4 @@ def _key(value: Any) -> Any:
     """Equal for values that mean the same: 1 and 1.0, but not 1 and true."""
     if isinstance(value, list):
         return tuple(map(_key, value))
-    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else repr(value)
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else shown(value)
