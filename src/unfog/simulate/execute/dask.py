@@ -1,0 +1,161 @@
+"""Tasks on Dask: worker processes of this machine, or whatever workers an existing scheduler has.
+
+Engine and jobs are the result of a task of their own, which all others depend on: workers fetch it once, from
+each other, and should all that hold it die, it is made again. Dask plays again by itself what a dead worker
+had, and gives up on a task that has outlived `allowed-failures` workers.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import cloudpickle
+import dask
+import distributed
+
+from unfog.inputs import InputError, count
+from unfog.simulate.engines import Engine
+from unfog.simulate.execute import IN_FLIGHT, WorkerDiedError
+from unfog.simulate.execute.elsewhere import RETRIES, Parcel, collected, parcel, served
+from unfog.simulate.execute.processes import cores, deaf_children
+from unfog.simulate.job import Job, Part, Tick
+from unfog.simulate.tasks import Task
+
+PATIENCE = 10.0  # seconds to find a scheduler, and to close a cluster
+DEVICE = "GPU"  # what workers with a device to themselves are started with: --resources "GPU=1"
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": RETRIES,
+    "distributed.admin.large-graph-warning-threshold": "1GB",  # the parcel may be large: it is sent once
+    "distributed.comm.timeouts.connect": PATIENCE,
+}
+
+
+class Dask:
+    """The executor. With the address of a scheduler (tcp://host:port) there, without one in processes here."""
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        """`workers` is how many to start here, or to have tasks in flight for there: those it has unless told."""
+        self.address = address
+        told = None if workers is None else count("workers", workers)
+        if address is None:
+            self.workers = told or cores()
+            return
+        with _connected(address) as client:
+            self.workers = told or sum(client.nthreads().values())
+        if not self.workers:
+            raise InputError("on", address, f"a scheduler with workers: start some with `dask worker {address}`")
+
+    def __repr__(self) -> str:
+        """As it was made."""
+        return f"Dask({self.address!r}, {self.workers})"
+
+    def run(
+        self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
+    ) -> Iterator[tuple[Task, Sequence[Part]]]:
+        """Each task with its curves, as they finish."""
+        sent = parcel(engine, jobs, "dask", cloudpickle.dumps)
+        with _local(self.workers) if self.address is None else _connected(self.address) as client:
+            place = _Place(client, sent, alone=not engine.shares_work)
+            room = IN_FLIGHT * min(self.workers, place.devices or self.workers)
+            yield from collected(place, tasks, room, tick)
+
+
+class _Place:
+    """A cluster that has the parcel."""
+
+    def __init__(self, client: Any, sent: Parcel, *, alone: bool) -> None:
+        """An engine that takes a device whole goes to workers that have one each, where there are any."""
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        devices = sum(worker["resources"].get(DEVICE, 0) for worker in workers)
+        self.client, self.devices = client, int(devices) if alone else 0
+        self.name = f"unfog-{uuid4().hex}"
+        with _seen_as_lost(client), dask.config.set(SETTINGS):
+            self.sent = client.submit(_parcel, sent, key=f"{self.name}-parcel")
+            distributed.wait(self.sent)
+            client.replicate([self.sent])
+        self.number = 0
+
+    def submit(self, task: Task) -> Any:
+        """Under a key of its own: equal tasks of two runs are two."""
+        self.number += 1
+        needs = {DEVICE: 1} if self.devices else None
+        key = (self.name, self.number)
+        return self.client.submit(served, self.sent, task, key=key, pure=False, resources=needs)
+
+    def finished(self, handles: Sequence[Any]) -> Sequence[Any]:
+        """Those that are done; where the scheduler is gone all are cancelled."""
+        with _seen_as_lost(self.client):
+            done: Any = distributed.wait(handles, return_when="FIRST_COMPLETED").done
+        return list(done)
+
+    def result(self, handle: Any) -> tuple[list[Part], int]:
+        """What was served."""
+        with _seen_as_lost(self.client):
+            found: tuple[list[Part], int] = handle.result()
+        return found
+
+
+def _parcel(sent: Parcel) -> Parcel:
+    return sent
+
+
+@contextmanager
+def _seen_as_lost(client: Any) -> Iterator[None]:
+    """What Dask says when workers, or the scheduler, are gone, in our words."""
+    try:
+        yield
+    except distributed.KilledWorker:
+        died = f"a task has cost Dask {RETRIES + 1} workers, perhaps for lack of memory"
+        raise WorkerDiedError(died) from None
+    except (CancelledError, distributed.client.FutureCancelledError, distributed.CommClosedError):
+        raise WorkerDiedError(f"the scheduler of Dask at {client.scheduler.address} is gone") from None
+
+
+@contextmanager
+def _local(workers: int) -> Iterator[Any]:
+    """A cluster of processes with a thread each, which leave interrupts to us, and die with us."""
+    with dask.config.set(SETTINGS), deaf_children(), _quiet():
+        cluster = _cluster(workers)
+    with _quiet(), cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def _cluster(workers: int) -> Any:
+    try:
+        return distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address=None,
+            memory_limit=None,
+            silence_logs=logging.CRITICAL,
+        )
+    except RuntimeError:
+        allowed = "serial, or call it under `if __name__ == '__main__':`; no worker process could start"
+        raise InputError("on", "dask", allowed) from None
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """A scheduler of somebody else's."""
+    with _quiet():
+        try:
+            client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InputError("on", address, f"a scheduler of Dask that answers ({error})") from None
+        with client:
+            yield client
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What happens to a cluster is told by what comes of it, not by its log."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
