@@ -10,10 +10,11 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; what goes wrong is one line on stderr and an exit code: 2 for bad input."""
+    told = sys.argv[1:] if arguments is None else arguments
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
-        _leave("interrupted" + _resumes(sys.argv[1:] if arguments is None else arguments), INTERRUPTED)
+        _leave("interrupted" + _resumes(told), INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         sys.exit(0)
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         message, code = _complaint(error)
         if message is None:
             raise
-        _leave(message, code)
+        _leave(message + _resumes(told) if _kept(error) else message, code)
 
 
 def _complaint(error: Exception) -> tuple[str | None, int]:
@@ -38,7 +39,14 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
 
     if isinstance(error, InputError | Held | Refused):
         return str(error), BAD_INPUT
-    return (str(error), FAILED) if isinstance(error, StoreError) else (None, FAILED)
+    return (str(error), FAILED) if isinstance(error, StoreError) or _kept(error) else (None, FAILED)
+
+
+def _kept(error: Exception) -> bool:
+    """Whether what was finished before this error is kept, and the rest can be done again."""
+    from unfog.simulate.execute import WorkerDiedError
+
+    return isinstance(error, WorkerDiedError)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

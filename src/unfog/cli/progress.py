@@ -9,6 +9,7 @@ from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import Progress
 from unfog.lab.spec import Spec
 from unfog.simulate.engines import AS_TOLD
+from unfog.simulate.execute.named import executor
 from unfog.simulate.execute.processes import cores
 
 
@@ -30,9 +31,10 @@ def bar(name: str) -> Iterator[Progress]:
         yield advance
 
 
-def planned(spec: Spec, workers: int | None) -> Plan:
+def planned(spec: Spec, workers: int | None, on: str | None = None) -> Plan:
     """The plan of a spec, on all cores unless told; an engine that we chose is said, with the reason."""
-    plan = prepare(spec, workers=cores() if workers is None else workers)
+    told = cores() if workers is None else workers
+    plan = prepare(spec, workers=told, executor=executor(on, workers))
     if plan.work.reason != AS_TOLD:
         typer.echo(f"engine {plan.engine}", err=True)
     return plan

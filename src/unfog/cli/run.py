@@ -21,6 +21,12 @@ Precision = Annotated[str | None, typer.Option(help="float32 or float64, for a c
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
 ]
+On = Annotated[
+    str | None,
+    typer.Option(
+        help="Where to play: serial, processes, dask or ray on this machine; dask://HOST:PORT, ray://HOST:PORT."
+    ),
+]
 Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
 Problems = Annotated[
     str | None,
@@ -47,6 +53,7 @@ def command(
     engine: Engine = None,
     precision: Precision = None,
     workers: Workers = None,
+    on: On = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; runs/NAME-001 and up unless told.")
     ] = None,
@@ -68,11 +75,12 @@ def command(
     changes |= {"engine": engine, "precision": precision}
     if experiment in SUITES:
         refuse_columns(parts or tails)
+        _refuse_of_single(on)
         _suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json)
         return
     _refuse_of_suites(problems, tuned)
     spec = load(experiment, changes)
-    plan = planned(spec, workers)
+    plan = planned(spec, workers, on)
     with bar(spec.name) as progress:
         target = keep(plan, out, progress=progress)
     typer.echo(f"kept in {target}", err=True)
@@ -88,6 +96,14 @@ def _refuse_of_suites(problems: str | None, tuned: bool) -> None:
         raise InputError("--problems", problems, allowed)
     if tuned:
         raise InputError("--tuned", "given", allowed)
+
+
+def _refuse_of_single(on: str | None) -> None:
+    """Complain of an option that suites do not have."""
+    from unfog.inputs import InputError
+
+    if on is not None:
+        raise InputError("--on", on, "for experiments by themselves; rivals run on this machine")
 
 
 def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bool) -> None:

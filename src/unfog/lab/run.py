@@ -15,6 +15,7 @@ from unfog.lab import store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run
 from unfog.simulate import MOST_SEED, Curves, Gathering
+from unfog.simulate.execute.named import executor
 from unfog.simulate.job import Tick
 from unfog.simulate.tasks import Piece
 from unfog.version import __version__
@@ -44,7 +45,8 @@ def run(
     agents: Sequence[str | Agent] | None = None,
     engine: str | None = None,
     precision: str | None = None,
-    workers: int = 1,
+    workers: int | None = None,
+    on: str | None = None,
     out: str | Path | None = None,
     progress: Progress = quiet,
 ) -> xr.Dataset:
@@ -52,9 +54,11 @@ def run(
 
     `experiment` is a name of the catalog, a TOML file, a spec or a problem. With `out` the result is also
     kept in that folder, which must not exist yet; an interrupted run of the same spec is resumed there.
+    `on` is where it is played: None for this process or `workers` others, "serial", "processes", "dask" or
+    "ray" for workers on this machine, "dask://host:port" or "ray://host:port" for those of a cluster.
     Agents are names of the catalogue, names of your own as `module:name` or, without `out`, rows.
     """
-    count("workers", workers)
+    here = 1 if workers is None else count("workers", workers)
     names, own = (None, []) if agents is None else with_own(agents)
     changes = {
         "rounds": None if rounds is None else count("rounds", rounds),
@@ -70,7 +74,8 @@ def run(
     if out is not None and own:
         allowed = f"nothing, for rows made in Python: put {own[0].name!r} in a module and name it module:name"
         raise InputError("out", str(out), allowed)
-    plan = prepare(spec, workers=workers, own=own, problem=problem)
+    played = executor(on, workers)
+    plan = prepare(spec, workers=here, executor=played, own=own, problem=problem)
     return play(plan, progress) if out is None else open_run(keep(plan, Path(out), progress=progress))
 
 

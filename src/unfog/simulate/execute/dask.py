@@ -27,6 +27,8 @@ from unfog.simulate.tasks import Task
 PATIENCE = 10.0  # seconds to find a scheduler, and to close a cluster
 DEVICE = "GPU"  # what workers with a device to themselves are started with: --resources "GPU=1"
 SETTINGS = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.profile.enabled": False,  # a look at every frame each 10 ms: JAX compiles for a minute
     "distributed.scheduler.allowed-failures": RETRIES,
     "distributed.admin.large-graph-warning-threshold": "1GB",  # the parcel may be large: it is sent once
     "distributed.comm.timeouts.connect": PATIENCE,
@@ -110,7 +112,7 @@ def _seen_as_lost(client: Any) -> Iterator[None]:
     except distributed.KilledWorker:
         died = f"a task has cost Dask {RETRIES + 1} workers, perhaps for lack of memory"
         raise WorkerDiedError(died) from None
-    except (CancelledError, distributed.client.FutureCancelledError, distributed.CommClosedError):
+    except (CancelledError, distributed.client.FutureCancelledError, distributed.comm.CommClosedError):
         raise WorkerDiedError(f"the scheduler of Dask at {client.scheduler.address} is gone") from None
 
 
@@ -128,7 +130,7 @@ def _cluster(workers: int) -> Any:
         return distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # None would still take a port, and always the same
             memory_limit=None,
             silence_logs=logging.CRITICAL,
         )
@@ -142,7 +144,7 @@ def _connected(address: str) -> Iterator[Any]:
     """A scheduler of somebody else's."""
     with _quiet():
         try:
-            client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+            client = distributed.Client(address, timeout=PATIENCE)
         except (OSError, ValueError) as error:
             raise InputError("on", address, f"a scheduler of Dask that answers ({error})") from None
         with client:

@@ -5,6 +5,7 @@ task. Ray plays again by itself what a dead worker had, `RETRIES` times.
 """
 
 import os
+import socket
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
 
 LOCAL = "local"
+PATIENCE = 10.0  # seconds for a cluster to answer
 LOOK_SECONDS = 1.0  # between looks at whether the cluster is still there
 STORE = 2**29  # bytes of shared memory for results on their way: a few for each worker; more goes to disk
 SETTINGS = {
@@ -127,6 +129,17 @@ def _refuse_the_dead() -> None:
         raise WorkerDiedError("the cluster of Ray on this machine is gone")
 
 
+def _refuse_silence(address: str) -> None:
+    """Complain of an address where nobody listens; Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise InputError("on", address, f"a cluster of Ray that answers ({error})") from None
+
+
 @contextmanager
 def _joined(address: str, workers: int) -> Iterator[None]:
     """A Ray to work on: the one this process is in, or one for as long as this lasts."""
@@ -134,6 +147,7 @@ def _joined(address: str, workers: int) -> Iterator[None]:
         yield
         return
     here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
+    _refuse_silence(address)
     try:
         with deaf_children(), warnings.catch_warnings():
             # What Ray forks becomes another program at once: JAX, whose warning this is, has no part in it.
