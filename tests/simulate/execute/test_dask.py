@@ -48,18 +48,18 @@ def test_what_a_killed_worker_had_is_played_again(cluster: Dask, tmp_path: Path)
     assert (tmp_path / "died").exists()
 
 
-def test_a_task_that_kills_every_worker_ends_the_run(cluster: Dask, tmp_path: Path) -> None:
-    with pytest.raises(WorkerDiedError, match=r"^a task has cost Dask 4 workers, perhaps for lack of memory$"):
-        list(clusters.stubs(cluster, clusters.Deadly(tmp_path)))
-    assert len((tmp_path / "deaths").read_text().split()) == RETRIES + 1
-
-
 def test_refusals_come_with_the_same_words(cluster: Dask) -> None:
     clusters.assert_same_words(cluster)
 
 
 def test_what_cannot_travel_is_refused_by_name(cluster: Dask) -> None:
     clusters.assert_refused_by_name(cluster, "dask")
+
+
+def test_a_task_that_kills_every_worker_ends_the_run(cluster: Dask, tmp_path: Path) -> None:
+    with pytest.raises(WorkerDiedError, match=r"^a task has cost Dask 4 workers, perhaps for lack of memory$"):
+        list(clusters.stubs(cluster, clusters.Deadly(tmp_path)))
+    assert len((tmp_path / "deaths").read_text().split()) == RETRIES + 1
 
 
 def test_no_scheduler_no_run() -> None:

@@ -6,6 +6,7 @@ had, and gives up on a task that has outlived `allowed-failures` workers.
 """
 
 import logging
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -19,12 +20,15 @@ import distributed
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import IN_FLIGHT, WorkerDiedError
-from unfog.simulate.execute.elsewhere import RETRIES, Parcel, collected, parcel, served
+from unfog.simulate.execute.elsewhere import RETRIES, Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
 
 PATIENCE = 10.0  # seconds to find a scheduler, and to close a cluster
+LOOK_SECONDS = 1.0  # between looks at whether there are workers
+LONELY = 60.0  # seconds without any: those that died are started again, in time
+DESERTED = f"Dask has had no worker for {LONELY:.0f} seconds"
 DEVICE = "GPU"  # what workers with a device to themselves are started with: --resources "GPU=1"
 SETTINGS = {
     "distributed.scheduler.http.routes": [],
@@ -76,8 +80,7 @@ class _Place:
         self.name = f"unfog-{uuid4().hex}"
         with _seen_as_lost(client), dask.config.set(SETTINGS):
             self.sent = client.submit(_parcel, sent, key=f"{self.name}-parcel")
-            distributed.wait(self.sent)
-            client.replicate([self.sent])
+            _spread(client, self.sent)
         self.number = 0
 
     def submit(self, task: Task) -> Any:
@@ -87,21 +90,46 @@ class _Place:
         key = (self.name, self.number)
         return self.client.submit(served, self.sent, task, key=key, pure=False, resources=needs)
 
-    def finished(self, handles: Sequence[Any]) -> Sequence[Any]:
-        """Those that are done; where the scheduler is gone all are cancelled."""
-        with _seen_as_lost(self.client):
-            done: Any = distributed.wait(handles, return_when="FIRST_COMPLETED").done
-        return list(done)
+    def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
+        """One that is done; where the scheduler is gone all are cancelled, where no worker is left none will be."""
+        alone_since = time.monotonic()
+        while True:
+            with _seen_as_lost(self.client):
+                found = self._first(handles)
+                if found:
+                    return found
+                if self.client.nthreads():
+                    alone_since = time.monotonic()
+            if time.monotonic() - alone_since > LONELY:
+                raise WorkerDiedError(DESERTED)
 
-    def result(self, handle: Any) -> tuple[list[Part], int]:
-        """What was served."""
-        with _seen_as_lost(self.client):
-            found: tuple[list[Part], int] = handle.result()
-        return found
+    def _first(self, handles: Sequence[Any]) -> list[tuple[Any, Served]]:
+        """None where nothing came in a while: what is done may still be lost, with the worker that held it."""
+        try:
+            done = list(distributed.wait(handles, LOOK_SECONDS, "FIRST_COMPLETED").done)
+        except TimeoutError:
+            return []
+        for failed in [handle for handle in done if handle.status == "error"]:
+            failed.result()
+        try:
+            return [(done[0], done[0].result(PATIENCE))]
+        except TimeoutError:
+            return []
 
 
 def _parcel(sent: Parcel) -> Parcel:
     return sent
+
+
+def _spread(client: Any, sent: Any) -> None:
+    """A copy on every worker: tasks are given to those that have one first, and to others when they are idle."""
+    try:
+        distributed.wait(sent, LONELY)
+        client.replicate([sent])
+    except TimeoutError:
+        raise WorkerDiedError(DESERTED) from None
+    except ValueError:
+        pass  # what Dask says when workers come or go meanwhile; the idle will fetch it
 
 
 @contextmanager
@@ -154,10 +182,12 @@ def _connected(address: str) -> Iterator[Any]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What happens to a cluster is told by what comes of it, not by its log."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    loggers = [logging.getLogger(name) for name in ("distributed", "asyncio")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

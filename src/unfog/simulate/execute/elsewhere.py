@@ -16,6 +16,9 @@ RETRIES = 3  # times a task is played again whose worker died: more often, and i
 Parcel = tuple[tuple[str, ...], bytes]
 """Where modules were looked for, and what every task needs: engine and jobs, sent once a worker."""
 
+Served = tuple[list[Part], int]
+"""What a worker gives for a task, and the agent-rounds of it."""
+
 
 class Place(Protocol):
     """A cluster that holds the parcel. Handles are its own promises of a result; dropped, they are forgotten there."""
@@ -24,12 +27,11 @@ class Place(Protocol):
         """A handle of what will be `served`."""
         ...
 
-    def finished(self, handles: Sequence[Any]) -> Sequence[Any]:
-        """Those that are done, as soon as one of them is; raises WorkerDiedError when none will ever be."""
-        ...
+    def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
+        """Some that are done with what was served, as soon as there are any.
 
-    def result(self, handle: Any) -> tuple[list[Part], int]:
-        """What was served; errors of the engine are raised as they were there."""
+        Errors of the engine are raised as they were there; WorkerDiedError when none will ever be done.
+        """
         ...
 
 
@@ -42,8 +44,8 @@ def parcel(engine: Engine, jobs: Sequence[Job], on: str, dumps: Callable[[Any], 
     return tuple(sys.path), dumps((engine, tuple(jobs)))
 
 
-def served(sent: Parcel, task: Task) -> tuple[list[Part], int]:
-    """What a worker gives for a task, and the agent-rounds of it."""
+def served(sent: Parcel, task: Task) -> Served:
+    """What a worker does."""
     paths, packed = sent
     sys.path += [path for path in paths if path not in sys.path]  # agents of one's own lie beside the spec
     engine, jobs = unpacked(packed)
@@ -62,7 +64,8 @@ def collected(
             return
         ready = list(place.finished(list(waiting)))
         while ready:
-            parts, rounds = place.result(ready[-1])
-            task = waiting.pop(ready.pop())
+            handle, (parts, rounds) = ready.pop()
+            task = waiting.pop(handle)
+            del handle
             tick(rounds)
             yield task, parts

@@ -20,7 +20,7 @@ import ray
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import IN_FLIGHT, WorkerDiedError
-from unfog.simulate.execute.elsewhere import RETRIES, Parcel, collected, parcel, served
+from unfog.simulate.execute.elsewhere import RETRIES, Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
@@ -81,23 +81,17 @@ class _Place:
         """A reference to what will be there."""
         return self.serve.remote(self.sent, task)
 
-    def finished(self, handles: Sequence[Any]) -> Sequence[Any]:
+    def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
         """Those that are done; now and then a look at whether any ever will be."""
         while True:
             _refuse_the_dead()
             with _seen_as_lost():
                 done, _ = ray.wait(list(handles), num_returns=1, timeout=LOOK_SECONDS)
-            if done:
-                return list(done)
-
-    def result(self, handle: Any) -> tuple[list[Part], int]:
-        """What was served."""
-        with _seen_as_lost():
-            found: tuple[list[Part], int] = ray.get(handle)
-        return found
+                if done:
+                    return [(handle, ray.get(handle)) for handle in done]
 
 
-def _serve(sent: list[Any], task: Task) -> tuple[list[Part], int]:
+def _serve(sent: list[Any], task: Task) -> Served:
     return served(_taken(sent[0]), task)
 
 
