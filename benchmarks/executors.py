@@ -1,6 +1,6 @@
 """What executors cost: throughput against worker processes, the first result, memory with very many tasks.
 
-python benchmarks/executors.py             # about a quarter of an hour; into benchmarks/results/executors.json
+python benchmarks/executors.py             # half an hour; into benchmarks/results/executors.json
 python benchmarks/executors.py --quick     # a smoke test; into benchmarks/out/executors-quick.json
 
 The engine is a stub that does a given amount of arithmetic: what differs is the way there and back. Every
@@ -70,7 +70,7 @@ def tasks(number: int) -> Iterator[Task]:
 
 
 def one(on: str, number: int, steps: int) -> dict[str, float]:
-    """One pass of so many tasks through an executor: seconds to the first result and to the last, peak memory."""
+    """So many tasks through an executor: seconds to the first result and the last, peak memory."""
     started = time.perf_counter()
     found, first, done = executor(on, WORKERS), 0.0, 0
     assert found is not None
@@ -131,7 +131,9 @@ def main() -> None:
         "versions": {name: version(name) for name in ("distributed", "ray", "numpy")},
         "workers": WORKERS,
         "load_before": os.getloadavg()[0],
-        "first_result": {on: min(measured(on, 4, 1)["first"] for _ in range(1 if quick else 5)) for on in NAMES},
+        "first_result": {
+            on: min(measured(on, 4, 1)["first"] for _ in range(1 if quick else 5)) for on in NAMES
+        },
         "throughput": throughput(*((8, 0.2, 1) if quick else (32, 2.0, 3))),
         "many": {on: measured(on, 1000 if quick else 100_000, 1) for on in NAMES},
         "load_after": os.getloadavg()[0],

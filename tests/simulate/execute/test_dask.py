@@ -57,13 +57,17 @@ def test_what_cannot_travel_is_refused_by_name(cluster: Dask) -> None:
 
 
 def test_a_task_that_kills_every_worker_ends_the_run(cluster: Dask, tmp_path: Path) -> None:
-    with pytest.raises(WorkerDiedError, match=r"^a task has cost Dask 4 workers, perhaps for lack of memory$"):
+    with pytest.raises(
+        WorkerDiedError, match=r"^a task has cost Dask 4 workers, perhaps for lack of memory$"
+    ):
         list(clusters.stubs(cluster, clusters.Deadly(tmp_path)))
     assert len((tmp_path / "deaths").read_text().split()) == RETRIES + 1
 
 
 def test_no_scheduler_no_run() -> None:
-    with pytest.raises(InputError, match=r"^on: tcp://127.0.0.1:9; allowed: a scheduler of Dask that answers"):
+    with pytest.raises(
+        InputError, match=r"^on: tcp://127.0.0.1:9; allowed: a scheduler of Dask that answers"
+    ):
         Dask("tcp://127.0.0.1:9")
 
 

@@ -32,7 +32,7 @@ DESERTED = f"Dask has had no worker for {LONELY:.0f} seconds"
 DEVICE = "GPU"  # what workers with a device to themselves are started with: --resources "GPU=1"
 SETTINGS = {
     "distributed.scheduler.http.routes": [],
-    "distributed.worker.profile.enabled": False,  # a look at every frame each 10 ms: JAX compiles for a minute
+    "distributed.worker.profile.enabled": False,  # it looks at all frames every 10 ms: JAX compiles for ever
     "distributed.scheduler.allowed-failures": RETRIES,
     "distributed.admin.large-graph-warning-threshold": "1GB",  # the parcel may be large: it is sent once
     "distributed.comm.timeouts.connect": PATIENCE,
@@ -40,10 +40,10 @@ SETTINGS = {
 
 
 class Dask:
-    """The executor. With the address of a scheduler (tcp://host:port) there, without one in processes here."""
+    """The executor. With the address of a scheduler (tcp://host:port) there, else in processes here."""
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        """`workers` is how many to start here, or to have tasks in flight for there: those it has unless told."""
+        """`workers` is how many to start here, or to have tasks in flight for there: all unless told."""
         self.address = address
         told = None if workers is None else count("workers", workers)
         if address is None:
@@ -52,7 +52,9 @@ class Dask:
         with _connected(address) as client:
             self.workers = told or sum(client.nthreads().values())
         if not self.workers:
-            raise InputError("on", address, f"a scheduler with workers: start some with `dask worker {address}`")
+            raise InputError(
+                "on", address, f"a scheduler with workers: start some with `dask worker {address}`"
+            )
 
     def __repr__(self) -> str:
         """As it was made."""
@@ -91,7 +93,7 @@ class _Place:
         return self.client.submit(served, self.sent, task, key=key, pure=False, resources=needs)
 
     def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
-        """One that is done; where the scheduler is gone all are cancelled, where no worker is left none will be."""
+        """One that is done. Without a scheduler all are cancelled, without workers none ever will be."""
         alone_since = time.monotonic()
         while True:
             with _seen_as_lost(self.client):
@@ -104,7 +106,7 @@ class _Place:
                 raise WorkerDiedError(DESERTED)
 
     def _first(self, handles: Sequence[Any]) -> list[tuple[Any, Served]]:
-        """None where nothing came in a while: what is done may still be lost, with the worker that held it."""
+        """None where nothing came in a while: what is done may be lost with the worker that held it."""
         try:
             done = list(distributed.wait(handles, LOOK_SECONDS, "FIRST_COMPLETED").done)
         except TimeoutError:
@@ -122,7 +124,7 @@ def _parcel(sent: Parcel) -> Parcel:
 
 
 def _spread(client: Any, sent: Any) -> None:
-    """A copy on every worker: tasks are given to those that have one first, and to others when they are idle."""
+    """A copy on every worker: tasks are given to those that have one, and stolen by others when idle."""
     try:
         distributed.wait(sent, LONELY)
         client.replicate([sent])

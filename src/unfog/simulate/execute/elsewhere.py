@@ -1,4 +1,4 @@
-"""What executors on other people's clusters have in common: engine and jobs as one parcel, tasks a few at a time."""
+"""What executors on clusters have in common: engine and jobs as one parcel, tasks a few at a time."""
 
 import itertools
 import sys
@@ -21,7 +21,7 @@ Served = tuple[list[Part], int]
 
 
 class Place(Protocol):
-    """A cluster that holds the parcel. Handles are its own promises of a result; dropped, they are forgotten there."""
+    """A cluster that holds the parcel. Handles are its promises of a result; dropped, they are forgotten."""
 
     def submit(self, task: Task) -> Any:
         """A handle of what will be `served`."""

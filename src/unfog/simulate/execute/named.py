@@ -27,7 +27,9 @@ def executor(on: str | None, workers: int | None = None) -> Executor | None:
         return Processes(workers or cores())
     if name not in ("dask", "ray") or (on != name and not address):
         near = get_close_matches(name, NAMES, 1)
-        raise InputError("on", on, f"{ALLOWED}; did you mean {near[0]!r}?" if near and name != near[0] else ALLOWED)
+        raise InputError(
+            "on", on, f"{ALLOWED}; did you mean {near[0]!r}?" if near and name != near[0] else ALLOWED
+        )
     return _elsewhere(name, address, workers)
 
 

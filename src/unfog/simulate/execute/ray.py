@@ -37,14 +37,14 @@ QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "CRITICAL"}
 
 
 class Ray:
-    """The executor. With an address ("auto", host:port, ray://host:port) there, without one in processes here.
+    """The executor. With an address ("auto", host:port, ray://host:port) there, else in processes here.
 
-    Without an address, one in the environment's RAY_ADDRESS counts; a Ray that this process has joined already
-    is used as it is.
+    Without an address, that of the environment's RAY_ADDRESS counts; a Ray that this process has joined
+    already is used as it is.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        """`workers` is how many to start here, or to have tasks in flight for there: its cores unless told."""
+        """`workers` is how many to start here, or to have tasks in flight for there: all unless told."""
         self.address = address or os.environ.get("RAY_ADDRESS") or LOCAL
         told = None if workers is None else count("workers", workers)
         if self.address == LOCAL and not ray.is_initialized():
@@ -104,7 +104,7 @@ def _taken(reference: Any) -> Parcel:
 
 @contextmanager
 def _seen_as_lost() -> Iterator[None]:
-    """What Ray says when workers, or the cluster, are gone, in our words; errors of the engine as they were."""
+    """What Ray says when workers, or all of it, are gone, in our words; errors of the engine as they were."""
     try:
         yield
     except ray.exceptions.RayTaskError as error:
