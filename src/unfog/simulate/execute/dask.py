@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
-import cloudpickle
 import dask
 import distributed
 
@@ -64,7 +63,7 @@ class Dask:
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
         """Each task with its curves, as they finish."""
-        sent = parcel(engine, jobs, "dask", cloudpickle.dumps)
+        sent = parcel(engine, jobs, "dask", distributed.protocol.pickle.dumps)
         with _local(self.workers) if self.address is None else _connected(self.address) as client:
             place = _Place(client, sent, alone=not engine.shares_work)
             room = IN_FLIGHT * min(self.workers, place.devices or self.workers)
@@ -165,8 +164,8 @@ def _cluster(workers: int) -> Any:
             silence_logs=logging.CRITICAL,
         )
     except RuntimeError:
-        allowed = "serial, or call it under `if __name__ == '__main__':`; no worker process could start"
-        raise InputError("on", "dask", allowed) from None
+        why = "killed at once, or started by a script that is not under `if __name__ == '__main__':`"
+        raise WorkerDiedError(f"no worker process of Dask could start: {why}") from None
 
 
 @contextmanager

@@ -147,9 +147,11 @@ def _joined(address: str, workers: int) -> Iterator[None]:
             # What Ray forks becomes another program at once: JAX, whose warning this is, has no part in it.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
             ray.init(address, **QUIET, **(here | {"_system_config": SETTINGS} if address == LOCAL else {}))
-    except (ConnectionError, ValueError) as error:
-        words = str(error).splitlines()[0]
-        raise InputError("on", address, f"a cluster of Ray that answers ({words})") from None
+    except Exception as error:  # Ray's own, of no further kind
+        words = (str(error).splitlines() or [""])[0]
+        if address == LOCAL:
+            raise WorkerDiedError(f"Ray could not start on this machine ({words})") from error
+        raise InputError("on", address, f"a cluster of Ray that answers ({words})") from error
     try:
         yield
     finally:
