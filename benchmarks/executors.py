@@ -119,6 +119,9 @@ def throughput(number: int, seconds: float, turns: int) -> dict[str, Any]:
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--quick", action="store_true")
+    asked.add_argument("--turns", type=int, default=3)
+    asked.add_argument("--tasks", type=int, default=32, help="of two seconds")
+    asked.add_argument("--many", type=int, default=100_000, help="tasks that take no time")
     asked.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = asked.parse_args()
     if given.one:
@@ -132,10 +135,11 @@ def main() -> None:
         "workers": WORKERS,
         "load_before": os.getloadavg()[0],
         "first_result": {
-            on: min(measured(on, 4, 1)["first"] for _ in range(1 if quick else 5)) for on in NAMES
+            on: min(measured(on, 4, 1)["first"] for _ in range(1 if quick else given.turns)) for on in NAMES
         },
-        "throughput": throughput(*((8, 0.2, 1) if quick else (32, 2.0, 3))),
-        "many": {on: measured(on, 1000 if quick else 100_000, 1) for on in NAMES},
+        "throughput": throughput(*((8, 0.2, 1) if quick else (given.tasks, 2.0, given.turns))),
+        "many_tasks": 1000 if quick else given.many,
+        "many": {on: measured(on, 1000 if quick else given.many, 1) for on in NAMES},
         "load_after": os.getloadavg()[0],
     }
     where = ROOT / "benchmarks" / ("out/executors-quick.json" if quick else "results/executors.json")

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ AGENTS = {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
 
 
 def run(executor: Executor, **settings: Any) -> Curves:
-    told = {"rounds": 12, "trials": 8, "chunk": 2, "seed": 3, "executor": executor} | settings
+    told: dict[str, Any] = {"rounds": 12, "trials": 8, "chunk": 2, "seed": 3, "executor": executor} | settings
     return simulate(PROBLEM, ["alg1", "naive"], **told)
 
 
@@ -204,6 +205,13 @@ def start(folder: Path, on: str, out: str = "out") -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, start_new_session=True, **streams)
 
 
+def finish(folder: Path, on: str, out: str) -> None:
+    """The same command, undisturbed: it says where the result is, and nothing else."""
+    process = start(folder, on, out)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (0, f"kept in {out}\n"), err
+
+
 def wait_for(what: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not what():
@@ -212,7 +220,7 @@ def wait_for(what: Callable[[], object]) -> None:
 
 
 def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Its processes, but for two idle ones of Ray's that look for their dead for a minute before they leave."""
+    """Its processes, but for two idle ones of Ray's, which leave a minute after a kill."""
     found = psutil.Process(process.pid).children(recursive=True)
     return [one for one in found if not AGENTS & set(" ".join(one.cmdline()).split())]
 
@@ -220,6 +228,10 @@ def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
 def gone(processes: Sequence[psutil.Process]) -> bool:
     """Whether none of them runs any more; one that ended waits for whoever adopted it."""
     return all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in processes)
+
+
+def _more(folder: Path, before: set[Path]) -> bool:
+    return bool(set(folder.glob("*.partial/block-*")) - before)
 
 
 def digest(run: Path) -> str:
@@ -231,7 +243,7 @@ def assert_killed_and_resumed(folder: Path, on: str) -> None:
     for sign, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         before = set(folder.glob("*.partial/block-*"))
         process = start(folder, on)
-        wait_for(lambda before=before: set(folder.glob("*.partial/block-*")) - before)
+        wait_for(partial(_more, folder, before))
         others = family(process)
         assert len(others) >= 2
         os.killpg(process.pid, sign) if sign == signal.SIGINT else process.kill()
@@ -239,9 +251,7 @@ def assert_killed_and_resumed(folder: Path, on: str) -> None:
         assert process.returncode == code, err
         if code == 130:
             assert err == "unfog: interrupted; the same command goes on where it stopped\n", err
-        wait_for(lambda others=others: gone(others))
-    last = start(folder, on)
-    _, err = last.communicate(timeout=PATIENCE)
-    assert (last.returncode, err) == (0, "kept in out\n"), err
-    assert start(folder, "serial", "alone").wait(PATIENCE) == 0
+        wait_for(partial(gone, others))
+    finish(folder, on, "out")
+    finish(folder, "serial", "alone")
     assert digest(folder / "out") == digest(folder / "alone")

@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 
 from unfog.inputs import InputError, count
@@ -78,6 +79,7 @@ def deaf_children() -> Iterator[None]:
     if sys.platform == "win32":  # it has no such masks
         yield
         return
+    resource_tracker.ensure_running()  # it would unblock interrupts in the thread that starts it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
