@@ -16,6 +16,7 @@ from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import Progress
 from unfog.lab.spec import Spec
 from unfog.simulate.engines import AS_TOLD
+from unfog.simulate.execute.named import executor
 from unfog.simulate.execute.processes import cores
 
 if TYPE_CHECKING:
@@ -103,9 +104,10 @@ def above(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def planned(spec: Spec, workers: int | None) -> Plan:
+def planned(spec: Spec, workers: int | None, on: str | None = None) -> Plan:
     """The plan of a spec, on all cores unless told; an engine that we chose is said, with the reason."""
-    plan = prepare(spec, workers=cores() if workers is None else workers)
+    told = cores() if workers is None else workers
+    plan = prepare(spec, workers=told, executor=executor(on, workers))
     if plan.work.reason != AS_TOLD:
         typer.echo(f"engine {plan.engine}", err=True)
     return plan

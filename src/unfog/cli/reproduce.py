@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unfog.cli.run import Data, Engine, Precision, Rounds, Seed, Trials, Workers
+from unfog.cli.run import Data, Engine, On, Precision, Rounds, Seed, Trials, Workers
 
 if TYPE_CHECKING:
     from unfog.lab.prepare import Plan
@@ -28,6 +28,7 @@ def command(
     engine: Engine = None,
     precision: Precision = None,
     workers: Workers = None,
+    on: On = None,
     data: Data = None,
     runs: Annotated[Path, typer.Option(help="Where the run folders go.")] = Path("runs"),
     out: Annotated[Path, typer.Option(help="Where the figures go.")] = Path("figures"),
@@ -45,7 +46,7 @@ def command(
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}
     wanted = list(names or DEFAULT)
     singles = dict.fromkeys(single for name in wanted for single in PANELS.get(name, (name,)))
-    plans = {name: planned(load(name, changes), workers) for name in singles}
+    plans = {name: planned(load(name, changes), workers, on) for name in singles}
     kept = {name: _one(plan, runs, out) for name, plan in plans.items()}
     for name in wanted:
         if name in PANELS:

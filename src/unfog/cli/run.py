@@ -22,6 +22,12 @@ Precision = Annotated[str | None, typer.Option(help="float32 or float64, for a c
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
 ]
+On = Annotated[
+    str | None,
+    typer.Option(
+        help="Where to play: serial, processes, dask or ray on this machine; dask://HOST:PORT, ray://HOST:PORT."
+    ),
+]
 Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
 Until = Annotated[
     float | None,
@@ -65,6 +71,7 @@ def command(
     engine: Engine = None,
     precision: Precision = None,
     workers: Workers = None,
+    on: On = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; runs/NAME-001 and up unless told.")
     ] = None,
@@ -89,7 +96,7 @@ def command(
     changes |= {"engine": engine, "precision": precision}
     if experiment in SUITES:
         refuse_columns(parts or tails)
-        _refuse_of_experiments(until, against, budget)
+        _refuse_of_experiments({"--until": until, "--against": against, "--budget": budget, "--on": on})
         _suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json)
         return
     _refuse_of_suites(problems, tuned)
@@ -100,7 +107,7 @@ def command(
     from unfog.lab import store
     from unfog.lab.run import keep, open_run
 
-    plan = planned(spec, workers)
+    plan = planned(spec, workers, on)
     with watching(plan) as progress:
         target = keep(plan, out, progress=progress, say=above)
     typer.echo(f"kept in {target}", err=True)
@@ -118,11 +125,11 @@ def _refuse_of_suites(problems: list[str] | None, tuned: bool) -> None:
         raise InputError("--tuned", "given", allowed)
 
 
-def _refuse_of_experiments(until: float | None, against: str | None, budget: int | None) -> None:
+def _refuse_of_experiments(told: dict[str, object]) -> None:
     """Complain of options that no suite has."""
     from unfog.inputs import InputError
 
-    for option, value in (("--until", until), ("--against", against), ("--budget", budget)):
+    for option, value in told.items():
         if value is not None:
             raise InputError(option, value, "for one experiment, not for a suite")
 

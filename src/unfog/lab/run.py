@@ -21,6 +21,7 @@ from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, w
 from unfog.lab.target import run_folder
 from unfog.lab.until import Look
 from unfog.simulate import MOST_SEED, Gathering
+from unfog.simulate.execute.named import executor
 from unfog.simulate.job import Job
 from unfog.simulate.tasks import Piece
 from unfog.version import __version__
@@ -44,7 +45,8 @@ def run(
     agents: Sequence[str | Agent] | None = None,
     engine: str | None = None,
     precision: str | None = None,
-    workers: int = 1,
+    workers: int | None = None,
+    on: str | None = None,
     out: str | Path | None = None,
     progress: Progress = quiet,
     until: float | None = None,
@@ -56,12 +58,14 @@ def run(
 
     `experiment` is a name of the catalog, a TOML file, a spec or a problem. With `out` the result is also
     kept in that folder, which must not exist yet; an interrupted run of the same spec is resumed there.
+    `on` is where it is played: None for this process or `workers` others, "serial", "processes", "dask" or
+    "ray" for workers on this machine, "dask://host:port" or "ray://host:port" for those of a cluster.
     Agents are names of the catalogue, names of your own as `module:name` or, without `out`, rows.
     With `until` there are as many trials as make the standard error of every ratio to the regret of `against`
     (the oracle, or the first agent, unless told) at most so large, and no more than `budget` (100,000 unless
     told) however large it is; `say` is told lines on what that costs.
     """
-    count("workers", workers)
+    here = 1 if workers is None else count("workers", workers)
     names, own = (None, []) if agents is None else with_own(agents)
     changes = {
         "rounds": None if rounds is None else count("rounds", rounds),
@@ -78,7 +82,8 @@ def run(
     if out is not None and own:
         allowed = f"nothing, for rows made in Python: put {own[0].name!r} in a module and name it module:name"
         raise InputError("out", str(out), allowed)
-    plan = prepare(spec, workers=workers, own=own, problem=problem)
+    played = executor(on, workers)
+    plan = prepare(spec, workers=here, executor=played, own=own, problem=problem)
     if out is None:
         return play(plan, progress, say=say)
     return open_run(keep(plan, run_folder(out), progress=progress, say=say))

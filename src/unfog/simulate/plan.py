@@ -118,7 +118,7 @@ def plan(
     sizes = [chunk or _size(found, job, trials) for job in jobs]
     if stoppable:
         sizes = [min(SOON if found.shares_work else SOON_COMPILED, *sizes)] * len(jobs)
-    memory.refuse(jobs, found, sizes, trials, executor.workers)
+    memory.refuse(jobs, found, sizes, trials, executor.here)
     ready = [
         job._replace(precision=found.settle(precision), batch=n) for job, n in zip(jobs, sizes, strict=True)
     ]

@@ -34,6 +34,11 @@ class Executor(Protocol):
         """How many tasks are played at a time."""
         ...
 
+    @property
+    def here(self) -> int:
+        """How many processes of this machine play them: their memory is this machine's."""
+        ...
+
     def run(
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
     ) -> Iterator[tuple[Task, Sequence[Part]]]:

@@ -19,6 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from multiprocessing import resource_tracker
 from typing import Any, NamedTuple
 
 from unfog.inputs import InputError, count
@@ -40,6 +41,11 @@ class Processes:
     def __post_init__(self) -> None:
         """One or more."""
         count("workers", self.workers)
+
+    @property
+    def here(self) -> int:
+        """All of them."""
+        return self.workers
 
     def run(
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
@@ -73,11 +79,12 @@ def _run_in_processes(
 
 
 @contextmanager
-def _deaf_children() -> Iterator[None]:
+def deaf_children() -> Iterator[None]:
     """Processes started in here never hear of an interrupt: children block what their parent blocks."""
     if sys.platform == "win32":  # it has no such masks
         yield
         return
+    resource_tracker.ensure_running()  # it would unblock interrupts in the thread that starts it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -85,15 +92,15 @@ def _deaf_children() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def refuse_what_cannot_travel(jobs: Sequence[Job], field: str, value: object) -> None:
-    """Complain, of this field, about what no other process could be given."""
+def refuse_what_cannot_travel(jobs: Sequence[Job], field: str, value: object, instead: str = "1") -> None:
+    """Complain, of this field, about what no other process could be given; `instead` would keep it here."""
     problems = {id(job.problem): job.problem for job in jobs}
     what = [("a problem", problem) for problem in problems.values()]
     for name, one in [*what, *((repr(agent.name), agent) for agent in jobs[0].agents)]:
         try:
             pickle.dumps(one)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
-            allowed = f"1 for {name} that cannot be sent to another process ({error})"
+            allowed = f"{instead} for {name} that cannot be sent to another process ({error})"
             raise InputError(field, value, allowed) from None
 
 
@@ -102,7 +109,7 @@ def _collect(
 ) -> Iterator[tuple[Task, Sequence[Part]]]:
     waiting, seen = dict[Future[list[Part]], Task](), 0
     while True:
-        with _deaf_children():
+        with deaf_children():
             waiting |= {
                 pool.submit(_serve, task): task for task in itertools.islice(tasks, room - len(waiting))
             }

@@ -14,6 +14,7 @@ class Serial:
     """The executor."""
 
     workers: int = 1
+    here: int = 1
 
     def run(
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick

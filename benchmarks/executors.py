@@ -1,0 +1,151 @@
+"""What executors cost: throughput against worker processes, the first result, memory with very many tasks.
+
+python benchmarks/executors.py             # half an hour; into benchmarks/results/executors.json
+python benchmarks/executors.py --quick     # a smoke test; into benchmarks/out/executors-quick.json
+
+The engine is a stub that does a given amount of arithmetic: what differs is the way there and back. Every
+measurement is a process of its own, executors take turns, and the best of several turns counts.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from benchmarks.peers.run import ROOT, machine
+from unfog.simulate import plan
+from unfog.simulate.execute.named import executor
+from unfog.simulate.job import Job, Part, Tick
+from unfog.simulate.tasks import Piece, Task
+from unfog.worlds.gaussian import GaussianProblem
+
+NAMES = ("processes", "dask", "ray")
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Stub:
+    """An engine that only takes time: so many steps of arithmetic a piece."""
+
+    steps: int
+    shares_work: bool = True
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        total = 0
+        for step in range(self.steps):
+            total += step & 7
+        tick(len(job.agents) * job.rounds * len(trials))
+        return {"regret": np.full((len(job.agents), len(trials), 8), float(total))}
+
+
+def steps_of(seconds: float) -> int:
+    """How many steps of the stub take so long: the fastest of some tries."""
+    job, tries, some = jobs()[0], 5, 2_000_000
+    best = float("inf")
+    for _ in range(tries):
+        started = time.perf_counter()
+        Stub(some).run(job, range(1), lambda _: None)
+        best = min(best, time.perf_counter() - started)
+    return int(some * seconds / best)
+
+
+def jobs() -> tuple[Job, ...]:
+    return plan([GaussianProblem(dim=2, actions=3)], ["alg1"], rounds=5, trials=4, seed=0).jobs
+
+
+def tasks(number: int) -> Iterator[Task]:
+    return ((Piece(0, range(i, i + 1)),) for i in range(number))
+
+
+def one(on: str, number: int, steps: int) -> dict[str, float]:
+    """So many tasks through an executor: seconds to the first result and the last, peak memory."""
+    started = time.perf_counter()
+    found, first, done = executor(on, WORKERS), 0.0, 0
+    assert found is not None
+    for task, parts in found.run(Stub(steps), jobs(), tasks(number), lambda _: None):  # type: ignore[arg-type]
+        assert len(task) == len(parts) == 1
+        done += 1
+        last = time.perf_counter() - started
+        first = first or last
+    assert done == number
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    return {"first": first, "last": last, "whole": time.perf_counter() - started, "driver_mb": peak}
+
+
+def measured(on: str, number: int, steps: int) -> dict[str, float]:
+    """The same in a process of its own."""
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+    command = [sys.executable, __file__, "--one", on, str(number), str(steps)]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | threads, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", done.stderr
+    found: dict[str, float] = json.loads(done.stdout)
+    print(on, number, {name: round(value, 2) for name, value in found.items()}, flush=True)
+    return found
+
+
+def throughput(number: int, seconds: float, turns: int) -> dict[str, Any]:
+    """Tasks a second between the first result and the last, and over all, start and end included."""
+    steps = steps_of(seconds)
+    found = {on: list[dict[str, float]]() for on in NAMES}
+    for turn in range(turns):
+        for on in NAMES if turn % 2 else reversed(NAMES):
+            found[on].append(measured(on, number, steps))
+    steady = {on: max((number - 1) / (run["last"] - run["first"]) for run in found[on]) for on in NAMES}
+    whole = {on: max(number / run["whole"] for run in found[on]) for on in NAMES}
+    return {
+        "tasks": number,
+        "seconds_a_task": seconds,
+        "turns": found,
+        "tasks_a_second": steady,
+        "of_processes": {on: steady[on] / steady["processes"] for on in NAMES},
+        "tasks_a_second_with_start_and_end": whole,
+        "of_processes_with_start_and_end": {on: whole[on] / whole["processes"] for on in NAMES},
+    }
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--quick", action="store_true")
+    asked.add_argument("--turns", type=int, default=3)
+    asked.add_argument("--tasks", type=int, default=32, help="of two seconds")
+    asked.add_argument("--many", type=int, default=100_000, help="tasks that take no time")
+    asked.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    given = asked.parse_args()
+    if given.one:
+        on, number, steps = given.one
+        print(json.dumps(one(on, int(number), int(steps))))
+        return
+    quick = given.quick
+    found = {
+        "machine": machine(),
+        "versions": {name: version(name) for name in ("distributed", "ray", "numpy")},
+        "workers": WORKERS,
+        "load_before": os.getloadavg()[0],
+        "first_result": {
+            on: min(measured(on, 4, 1)["first"] for _ in range(1 if quick else given.turns)) for on in NAMES
+        },
+        "throughput": throughput(*((8, 0.2, 1) if quick else (given.tasks, 2.0, given.turns))),
+        "many_tasks": 1000 if quick else given.many,
+        "many": {on: measured(on, 1000 if quick else given.many, 1) for on in NAMES},
+        "load_after": os.getloadavg()[0],
+    }
+    where = ROOT / "benchmarks" / ("out/executors-quick.json" if quick else "results/executors.json")
+    where.parent.mkdir(exist_ok=True)
+    where.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

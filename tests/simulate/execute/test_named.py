@@ -1,0 +1,62 @@
+"""Executors by name; a cluster is only looked for when it is asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+from unfog.inputs import InputError
+from unfog.simulate.execute.named import executor
+from unfog.simulate.execute.processes import Processes, cores
+from unfog.simulate.execute.serial import Serial
+
+
+def test_names() -> None:
+    assert executor(None, 3) is None
+    assert executor("serial", 3) == Serial()
+    assert executor("processes", 3) == Processes(3)
+    assert executor("processes") == Processes(cores())
+
+
+@pytest.mark.slow
+def test_names_of_clusters_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert repr(executor("dask", 3)) == "Dask(None, 3)"
+    assert repr(executor("ray", 3)) == "Ray('local', 3)"
+
+
+@pytest.mark.parametrize(
+    ("on", "told"),
+    [
+        ("daks", "did you mean 'dask'?"),
+        ("Ray", "did you mean 'ray'?"),
+        ("spark://here:1", "ray or ray://HOST:PORT"),
+        ("dask://", "ray or ray://HOST:PORT"),
+        ("serial://here:1", "ray or ray://HOST:PORT"),
+        ("", "ray or ray://HOST:PORT"),
+        (7, "ray or ray://HOST:PORT"),
+    ],
+)
+def test_anything_else_is_refused_by_name(on: object, told: str) -> None:
+    with pytest.raises(InputError) as refused:
+        executor(on)  # type: ignore[arg-type]
+    assert str(refused.value).startswith("on: ")
+    assert str(refused.value).endswith(told)
+
+
+def test_workers_are_counted_before_anything_starts() -> None:
+    for on in ("processes", "dask", "ray"):
+        with pytest.raises(InputError, match=r"^workers: 0; "):
+            executor(on, 0)
+
+
+@pytest.mark.parametrize("module", ["distributed", "ray"])
+@pytest.mark.slow
+def test_without_the_extra_the_command_says_which(module: str) -> None:
+    on = {"distributed": "dask"}.get(module, module)
+    code = f"import sys; sys.modules[{module!r}] = None; from unfog.cli import main; main()"
+    command = [sys.executable, "-c", code, "run", "fig1-gaussian", "--on", on]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    hint = f"unfog: {module} is not installed; it comes with the extra {on!r}: pip install 'unfog[{on}]'\n"
+    assert done.stderr == hint

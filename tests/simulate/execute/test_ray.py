@@ -1,0 +1,77 @@
+"""Tasks on Ray: the bits of one process, whatever dies."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import ray
+
+from tests.simulate.execute import clusters
+from unfog.inputs import InputError
+from unfog.simulate.execute import WorkerDiedError
+from unfog.simulate.execute.elsewhere import RETRIES
+from unfog.simulate.execute.ray import Ray, _joined
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Ray]:
+    """Two workers for all tests of this file but the last."""
+    with _joined("local", 2):
+        yield Ray()
+
+
+def test_the_workers_there_are_counted(cluster: Ray) -> None:
+    assert cluster.workers == 2
+    assert Ray(workers=5).workers == 5
+
+
+@pytest.mark.parametrize("engine", ["numpy", "jax"])
+def test_the_bits_are_those_of_one_process(cluster: Ray, engine: str) -> None:
+    clusters.assert_same_bits(cluster, engine)
+
+
+def test_tasks_are_taken_lazily_and_the_engine_travels_once(cluster: Ray, tmp_path: Path) -> None:
+    clusters.assert_taken_lazily(cluster, tmp_path)
+
+
+def test_what_a_killed_worker_had_is_played_again(cluster: Ray, tmp_path: Path) -> None:
+    assert clusters.firsts(clusters.stubs(cluster, clusters.Dies(tmp_path))) == list(range(12))
+    assert (tmp_path / "died").exists()
+
+
+def test_a_task_that_kills_every_worker_ends_the_run(cluster: Ray, tmp_path: Path) -> None:
+    with pytest.raises(WorkerDiedError, match=r"^a task has cost Ray 4 workers, perhaps for lack of memory$"):
+        list(clusters.stubs(cluster, clusters.Deadly(tmp_path)))
+    assert len((tmp_path / "deaths").read_text().split()) == RETRIES + 1
+
+
+def test_refusals_come_with_the_same_words(cluster: Ray) -> None:
+    clusters.assert_same_words(cluster)
+
+
+def test_what_cannot_travel_is_refused_by_name(cluster: Ray) -> None:
+    clusters.assert_refused_by_name(cluster, "ray")
+
+
+def test_a_dead_cluster_is_told_of(cluster: Ray, tmp_path: Path) -> None:
+    """The last that the cluster of this file sees."""
+    results = clusters.stubs(cluster, clusters.Waits(tmp_path))
+    assert next(results)[0][0].trials.start <= 3
+    [raylet] = [one for one in psutil.Process().children() if one.name() == "raylet"]
+    raylet.kill()
+    with pytest.raises(WorkerDiedError, match=r"^the cluster of Ray .*is gone"):
+        list(results)
+    ray.shutdown()
+
+
+def test_no_cluster_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(InputError, match=r"^on: 127.0.0.1:9; allowed: a cluster of Ray that answers"):
+        Ray()
+
+
+def test_a_killed_run_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
+    clusters.assert_killed_and_resumed(tmp_path, "ray")
