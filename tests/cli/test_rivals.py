@@ -8,6 +8,7 @@ import pytest
 from unfog.cli import main
 from unfog.lab.files import sealed
 from unfog.lab.identity import LAYOUT
+from unfog.lab.rivals.folder import FIRST
 
 Capture = pytest.CaptureFixture[str]
 SMALL = ("--rounds", "8", "--trials", "3", "--workers", "1", "--agents", "linucb, oracle")
@@ -131,7 +132,7 @@ def test_a_suite_without_a_table_is_one_line(
     command: str, table: str | None, words: str, capsys: Capture
 ) -> None:
     Path("kept").mkdir()
-    Path("kept/suite.json").write_bytes(sealed({"layout": LAYOUT}))
+    Path("kept/suite.json").write_bytes(sealed(dict.fromkeys(FIRST, "") | {"layout": LAYOUT}))
     if table is not None:
         Path("kept/table.json").write_text(table)
     code, out, err = unfog(capsys, command, "kept")

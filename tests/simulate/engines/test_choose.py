@@ -80,7 +80,7 @@ def test_a_compiled_batch_fits_whatever_the_features() -> None:
             [GaussianProblem(dim=dim, actions=10)], ["alg1"], rounds=2, trials=10**5, seed=0, engine="jax"
         )
         [planned], [parts] = chosen.jobs, chosen.batches
-        assert 8 * 4 * (3 * dim) ** 2 * len(parts[0]) <= 2**29
+        assert 8 * 2 * (3 * dim) ** 2 * len(parts[0]) <= 2**29
         assert planned.batch == len(parts[0])
 
 
