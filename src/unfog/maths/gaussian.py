@@ -96,7 +96,8 @@ def covariance(belief: Gaussian) -> Array:
 def inverted(cov: Array) -> tuple[Array, Array]:
     """The inverse of a covariance (..., d, d), and the logarithm of its determinant, (...,).
 
-    In compiled programs by hand, where it is small (maths/small.py): XLA's calls of LAPACK were seen to wait for each other for ever on a CPU of few cores.
+    In compiled programs by hand, where it is small (maths/small.py): XLA's calls of LAPACK were seen
+    to wait for each other for ever on a CPU of few cores.
     """
     xp = cov.__array_namespace__()
     if not small.by_hand(cov):

@@ -1,14 +1,17 @@
 """Inverses, roots, eigenvectors and products of many small matrices, in plain sums and products over trials.
 
-Compiled programs hand every matrix of a batch to LAPACK, or to a GPU's likeness of it: for thousands of matrices of
-five rows the calls take many times as long as the work. Here a matrix of a batch is taken apart into entries, each
-an array over trials, the trials last, so that neighbours in memory are worked on side by side. NumPy calls LAPACK as
+Compiled programs hand the matrices of a batch to LAPACK, or to a GPU's likeness of it: for thousands of
+matrices of five rows the calls take many times as long as the work. Here every entry of a matrix is an array
+over trials, the trials last, so that neighbours in memory are worked on side by side. NumPy calls LAPACK as
 ever, and so does any library where matrices have more than `SMALL` rows.
 
-- Inverses by sweeping the diagonal: J. H. Goodnight, *A Tutorial on the SWEEP Operator*. Positive definite alone:
-  there pivots need no search.
-- Eigenvectors by Jacobi's rotations, in rounds of pairs that share no row (R. P. Brent and F. T. Luk, *The Solution
-  of Singular-Value and Symmetric Eigenvalue Problems on Multiprocessor Arrays*).
+- Inverses by sweeping the diagonal: J. H. Goodnight, *A Tutorial on the SWEEP Operator*. Of positive definite
+  matrices alone: there pivots need no search.
+- Eigenvectors by Jacobi's rotations, in rounds of pairs that share no row: R. P. Brent and F. T. Luk, *The
+  Solution of Singular-Value and Symmetric Eigenvalue Problems on Multiprocessor Arrays*.
+
+On a CPU rotations take half as long again as LAPACK, and so do roots of many rows: these, and products, are
+by hand only where the engine says that calls are slow (`Flow.calls`).
 """
 
 from functools import cache
@@ -52,40 +55,69 @@ def swept(cov: Array) -> tuple[Array, Array]:
     return _trials_first(-left), size
 
 
+def solve(cov: Array, right: Array) -> Array:
+    """Cov^-1 right, of positive definite matrices (..., d, d) and matrices (..., d, r)."""
+    xp = cov.__array_namespace__()
+    found: Array = product(swept(cov)[0], right) if by_hand(cov) else xp.linalg.solve(cov, right)
+    return found
+
+
+def cholesky(cov: Array) -> Array:
+    """The lower triangular L with L L' = cov, column by column."""
+    xp, dim = cov.__array_namespace__(), cov.shape[-1]
+    if not by_hand(cov):
+        root: Array = xp.linalg.cholesky(cov)
+        return root
+    left, columns = _trials_last(cov), []
+    for k in range(dim):
+        columns.append(xp.where(_mask(left, np.arange(dim) >= k), left[:, k] / xp.sqrt(left[k, k]), 0.0))
+        left = left - columns[-1][:, None] * columns[-1][None]
+    return _trials_first(xp.stack(columns, 1))
+
+
 def inverse_root(precision: Array) -> Array:
     """R with R R' = precision^-1: the transpose of L^-1 where precision = L L'.
 
     By hand, elimination without pivots, E precision = U with E unit lower triangular: L^-1 = diag(U)^-1/2 E.
     """
     xp, dim = precision.__array_namespace__(), precision.shape[-1]
-    if xp is np or dim > ROOTS:
+    if dim > ROOTS or not _calls_are_slow(xp):
         root: Array = xp.linalg.inv(xp.linalg.cholesky(precision)).mT
         return root
     left = _trials_last(precision)
-    lower = xp.broadcast_to(_mask(left, np.eye(dim)).astype(left.dtype), left.shape)
-    for k in range(dim - 1):
-        below = _mask(left, np.arange(dim) > k)
-        share = xp.where(below, left[:, k] / left[k, k], 0.0)[:, None]
-        left, lower = left - share * left[k], lower - share * lower[k]
-    pivots = xp.stack([left[i, i] for i in range(dim)])
-    return _trials_first(lower / xp.sqrt(pivots)[:, None]).mT
+    zeros, ones, rows = xp.zeros_like(left[0]), xp.ones_like(left[0, :1]), []
+    lower = left[:, :0]  # of E's rows from k on, what is before column k
+    for k in range(dim):
+        scale = 1 / xp.sqrt(left[0, 0])
+        rows.append(xp.concat([xp.concat([lower[0], ones]) * scale, zeros[k + 1 :]]))
+        share = left[1:, :1] / left[0, 0]
+        left = left[1:, 1:] - share * left[0, 1:]
+        lower = xp.concat([lower[1:] - share * lower[0], -share], axis=1)
+    return _trials_first(xp.stack(rows, 1))
 
 
 def product(left: Array, right: Array) -> Array:
     """Of matrices (..., p, q) and (..., q, r)."""
-    if not (by_hand(left) and by_hand(right)):
+    if not (_calls_are_slow(left.__array_namespace__()) and by_hand(left) and by_hand(right)):
         return left @ right
-    return (left[..., :, :, None] * right[..., None, :, :]).sum(-2)
+    parts = [left[..., :, k, None] * right[..., None, k, :] for k in range(left.shape[-1])]
+    return sum(parts[1:], parts[0])
 
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., d) of symmetric matrices, in no order, and their vectors as columns (..., d, d)."""
     xp = matrix.__array_namespace__()
     flow = flow_of(xp)
-    if flow is None or not by_hand(matrix):
+    if flow is None or flow.calls or not by_hand(matrix):
         found: tuple[Array, Array] = xp.linalg.eigh(matrix)
         return found
     return _rotated(matrix, flow)
+
+
+def _calls_are_slow(library: Any) -> bool:
+    """Whether the engine said so."""
+    flow = flow_of(library)
+    return flow is not None and not flow.calls
 
 
 def _rotated(matrix: Array, flow: Flow) -> tuple[Array, Array]:
@@ -115,7 +147,11 @@ def _rotated(matrix: Array, flow: Flow) -> tuple[Array, Array]:
 def _round(left: Array, turn: Array, pairs: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
     """Rotations of pairs (p, q) that share no row, each making entry (p, q) zero: left = J'left J, turn J."""
     xp, dim = left.__array_namespace__(), left.shape[0]
-    other, cosines, sines = list(range(dim)), [xp.ones_like(left[0, 0])] * dim, [xp.zeros_like(left[0, 0])] * dim
+    other, cosines, sines = (
+        list(range(dim)),
+        [xp.ones_like(left[0, 0])] * dim,
+        [xp.zeros_like(left[0, 0])] * dim,
+    )
     for p, q in pairs:
         other[p], other[q] = q, p
         cosine, sine = _rotation(left[p, p], left[q, q], left[p, q])

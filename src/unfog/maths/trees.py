@@ -57,7 +57,9 @@ def if_any(where: Bools, make: Callable[[], Tree], state: Tree) -> Tree:
     return found
 
 
-def settle(moves: Callable[[Tree], Bools], step: Callable[..., Tree], state: Tree, most: int, *inputs: Any) -> Tree:
+def settle(
+    moves: Callable[[Tree], Bools], step: Callable[..., Tree], state: Tree, most: int, *inputs: Any
+) -> Tree:
     """Steps where a state still moves, so many at most: as long as any trial moves."""
     flow = flow_of(moves(state).__array_namespace__())
     if flow is None:

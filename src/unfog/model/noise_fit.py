@@ -75,7 +75,7 @@ def fit(told: Array, sums: Sums) -> Fit:
 
 def bias(sums: Sums, size: Array, more: Array | None = None) -> tuple[Array, Array]:
     """G and S, were N = diag(size); with one measurement alone more (..., d), where it is given."""
-    xp, u, y = size.__array_namespace__(), sums.alone[..., None], sums.totals[..., 1]
+    u, y = sums.alone[..., None], sums.totals[..., 1]
     if more is not None:
         u, y = u + 1, y + more
     seen = diagonal_matrix(sums.pairs[..., None] / size + u / (1 + size))

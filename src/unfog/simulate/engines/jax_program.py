@@ -24,7 +24,9 @@ from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
 
 
-offer(jnp, Flow(jax.lax.cond, jax.lax.while_loop))
+def offer_flow(platform: str) -> None:
+    """Let the maths decide while it runs, on this platform."""
+    offer(jnp, Flow(jax.lax.cond, jax.lax.while_loop, calls=platform == "cpu"))
 
 
 class Inputs(NamedTuple):
