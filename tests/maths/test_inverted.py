@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from unfog.maths.gaussian import SMALL, inverted
+from unfog.maths.gaussian import inverted
+from unfog.maths.small import SMALL
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, SMALL, SMALL + 1])

@@ -7,8 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from unfog.maths.arrays import Array, settled
-from unfog.maths.trees import changed, each, either
+from unfog.maths import flow
+from unfog.maths.arrays import Array, Bools, settled
+from unfog.maths.trees import changed, each, either, if_any, settle
+
+
+@pytest.fixture
+def _can_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(flow._FLOWS, jnp, flow.Flow(jax.lax.cond, jax.lax.while_loop, calls=True))
 
 
 class Pair(NamedTuple):
@@ -63,3 +69,44 @@ def test_only_what_has_numbers_is_settled() -> None:
     assert settled(np.asarray(True))
     assert not settled(np.array([True, False]))
     assert not settled(jnp.array([True, True]))
+
+
+@pytest.mark.usefixtures("_can_ask")
+@pytest.mark.parametrize("true", [0, 2])
+def test_a_compiled_program_makes_what_is_asked_for_alone(true: int) -> None:
+    made = list[float]()
+
+    def found(where: Bools, x: Array) -> Array:
+        def make() -> Array:
+            jax.debug.callback(lambda total: made.append(float(total)), x.sum())
+            return either(where, 2 * x, x)
+
+        return if_any(where, make, x)
+
+    where, x = np.arange(5) < true, np.arange(1.0, 6.0)
+    np.testing.assert_array_equal(jax.jit(found)(where, x), np.where(where, 2 * x, x))
+    jax.effects_barrier()
+    assert made == [15.0] * bool(true)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_steps_are_taken_while_any_trial_moves_and_no_more_than_allowed(
+    asks: bool, request: pytest.FixtureRequest
+) -> None:
+    if asks:
+        request.getfixturevalue("_can_ask")
+
+    class Halved(NamedTuple):
+        left: Array
+        steps: Array
+
+    def halved(state: Halved, by: Array) -> Halved:
+        return Halved(state.left / by, state.steps + 1)
+
+    left, by = np.array([0.5, 3.0, 9.0, 1e9]), np.array([2.0, 2.0, 3.0, 2.0])
+    start = Halved(left, np.zeros(4))
+    plain = settle(lambda at: at.left > 1, halved, start, 6, by)
+    np.testing.assert_array_equal(plain.steps, [0, 2, 2, 6])
+    compiled = jax.jit(lambda at, by: settle(lambda at: at.left > 1, halved, at, 6, by))(start, by)
+    for one, other in zip(plain, compiled, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -14,11 +14,8 @@ the rounding, because it is a square.
 
 from typing import NamedTuple
 
-import numpy as np
-
+from unfog.maths import small
 from unfog.maths.arrays import Array, matvec
-
-SMALL = 12  # rows of a matrix that is inverted by sweeps
 
 
 class Gaussian(NamedTuple):
@@ -99,19 +96,10 @@ def covariance(belief: Gaussian) -> Array:
 def inverted(cov: Array) -> tuple[Array, Array]:
     """The inverse of a covariance (..., d, d), and the logarithm of its determinant, (...,).
 
-    In compiled programs by sweeping its diagonal (J. H. Goodnight, *A Tutorial on the SWEEP Operator*), where
-    it is small: XLA's calls of LAPACK were seen to wait for each other for ever on a CPU of few cores.
+    In compiled programs by hand, where it is small (maths/small.py): XLA's calls of LAPACK were seen
+    to wait for each other for ever on a CPU of few cores.
     """
-    xp, dim = cov.__array_namespace__(), cov.shape[-1]
-    if dim > SMALL or xp is np:
+    xp = cov.__array_namespace__()
+    if not small.by_hand(cov):
         return xp.linalg.inv(cov), xp.linalg.slogdet(cov)[1]
-    eye, size = xp.eye(dim, dtype=bool), xp.zeros(cov.shape[:-2], dtype=cov.dtype)
-    for k in range(dim):
-        column = cov[..., :, k]
-        pivot = column[..., k]
-        size = size + xp.log(pivot)
-        share = column / pivot[..., None]
-        swept = cov - column[..., :, None] * share[..., None, :]
-        swept = xp.where(eye[k], share[..., :, None], xp.where(eye[k][:, None], share[..., None, :], swept))
-        cov = xp.where(eye[k] & eye[k][:, None], -1 / pivot[..., None, None], swept)
-    return -cov, size
+    return small.swept(cov)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, matvec
+from unfog.maths.small import eigh, product
 
 FARTHEST = 3e3
 TAIL = 25.0  # what is cut off, and what falls between nodes, is of the order of exp(-TAIL)
@@ -64,8 +65,8 @@ def noise(scale: Array, nu: float) -> Noise:
 def mixture(noise: Noise, cov: Array, surprise: Array) -> Mixture:
     """For a surprise (..., d) that is N(0, cov) plus the noise; cov (d, d) or (..., d, d)."""
     xp = surprise.__array_namespace__()
-    levels, vectors = xp.linalg.eigh(noise.white @ cov @ noise.white.mT)
-    basis = noise.white.mT @ vectors
+    levels, vectors = eigh(product(product(noise.white, cov), noise.white.mT))
+    basis = product(noise.white.mT, vectors)
     seen = matvec(basis.mT, surprise)
     rates = 1 / (xp.maximum(levels, xp.zeros_like(levels))[..., None, :] + xp.exp(-noise.logs)[:, None])
     density = noise.prior + 0.5 * (xp.log(rates).sum(-1) - _each(rates, seen**2))

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from unfog.maths.arrays import Array, Bools
+from unfog.maths.flow import flow_of
 
 Tree = TypeVar("Tree")
 
@@ -41,6 +42,44 @@ def changed(where: Bools, step: Callable[..., Tree], state: Tree, *inputs: Any) 
         return step(state, *inputs)
     some = step(*each(lambda x: x[where], (state, *inputs)))
     found = each(lambda old, now: _put(old, where, now), state, some)
+    return found
+
+
+def if_any(where: Bools, make: Callable[[], Tree], state: Tree) -> Tree:
+    """The state if `where` is true nowhere, for what is dear to make and seldom asked for; else what is made.
+
+    A library that cannot ask makes it in any case.
+    """
+    flow = flow_of(where.__array_namespace__())
+    if flow is None:
+        return make()
+    found: Tree = flow.choose(where.any(), lambda: _alike(make(), state), lambda: state)
+    return found
+
+
+def settle(
+    moves: Callable[[Tree], Bools], step: Callable[..., Tree], state: Tree, most: int, *inputs: Any
+) -> Tree:
+    """Steps where a state still moves, so many at most: as long as any trial moves."""
+    flow = flow_of(moves(state).__array_namespace__())
+    if flow is None:
+        for _ in range(most):
+            state = changed(moves(state), step, state, *inputs)
+        return state
+
+    def again(count: Any, state: Tree) -> tuple[Any, Tree]:
+        return count + 1, _alike(changed(moves(state), step, state, *inputs), state)
+
+    xp = moves(state).__array_namespace__()
+    found: Tree = flow.repeat(
+        lambda at: (at[0] < most) & moves(at[1]).any(), lambda at: again(*at), (xp.asarray(0), state)
+    )[1]
+    return found
+
+
+def _alike(new: Tree, old: Tree) -> Tree:
+    """With the kinds of numbers of another."""
+    found: Tree = each(lambda x, y: x.astype(y.dtype), new, old)
     return found
 
 

@@ -22,7 +22,8 @@ two to ten, and what is left is 1 to 5 % of N, far less than the posterior's own
 from typing import NamedTuple
 
 from unfog.maths.arrays import Array, diagonal_matrix, matvec
-from unfog.maths.trees import changed
+from unfog.maths.small import eigh, inverse, product
+from unfog.maths.trees import settle
 
 STEPS = 8  # at most
 NEAR = 0.1  # a step that changes N by less, of its own size, is the last
@@ -68,25 +69,24 @@ def fit(told: Array, sums: Sums) -> Fit:
     """The solution, from what was told, diag(told)."""
     left, slope, _ = _newton(sums, told)
     noise = _moved(told, left / slope, FIRST, None)
-    for _ in range(STEPS - 1):
-        noise = changed(noise.moved > NEAR, _step, noise, sums)
+    noise = settle(lambda at: at.moved > NEAR, _step, noise, STEPS - 1, sums)
     return Fit(noise.size, noise.turn, _turned(sums, noise.turn))
 
 
 def bias(sums: Sums, size: Array, more: Array | None = None) -> tuple[Array, Array]:
     """G and S, were N = diag(size); with one measurement alone more (..., d), where it is given."""
-    xp, u, y = size.__array_namespace__(), sums.alone[..., None], sums.totals[..., 1]
+    u, y = sums.alone[..., None], sums.totals[..., 1]
     if more is not None:
         u, y = u + 1, y + more
     seen = diagonal_matrix(sums.pairs[..., None] / size + u / (1 + size))
-    cov = xp.linalg.inv(sums.squares[..., 2, :, :] + seen)
+    cov = inverse(sums.squares[..., 2, :, :] + seen)
     return matvec(cov, sums.totals[..., 0] / size + y / (1 + size)), cov
 
 
 def _turned(sums: Sums, turn: Array) -> Sums:
     """In coordinates that are turned, where Sigma_c = I still."""
-    squares = turn.mT[..., None, :, :] @ sums.squares @ turn[..., None, :, :]
-    return sums._replace(totals=turn.mT @ sums.totals, squares=squares)
+    squares = product(product(turn.mT[..., None, :, :], sums.squares), turn[..., None, :, :])
+    return sums._replace(totals=product(turn.mT, sums.totals), squares=squares)
 
 
 def _view(sums: Sums, size: Array) -> View:
@@ -111,7 +111,7 @@ def _step(noise: Noise, sums: Sums) -> Noise:
     bend = xp.maximum(bend, -0.25 * xp.linalg.diagonal(slope))  # to stay above zero
     slope = xp.maximum(slope + bend[..., :, None] + bend[..., None, :], 0.5 * sums.worth[..., None, None])
     found = _moved(size, left / slope, LEAST, MOST)
-    return found._replace(turn=turn @ found.turn)
+    return found._replace(turn=product(turn, found.turn))
 
 
 def _newton(sums: Sums, size: Array) -> tuple[Array, Array, Array]:
@@ -128,7 +128,7 @@ def _newton(sums: Sums, size: Array) -> tuple[Array, Array, Array]:
 def _moved(size: Array, less: Array, least: float, most: float | None) -> Noise:
     """N = diag(size) less a matrix: a covariance that is not too far from N in any of its own directions."""
     xp = less.__array_namespace__()
-    found, turn = xp.linalg.eigh(diagonal_matrix(size) - less)
+    found, turn = eigh(diagonal_matrix(size) - less)
     last = matvec((turn**2).mT, size)
     found = xp.maximum(found, least * last)
     unit = 1 / xp.sqrt(size)

@@ -9,6 +9,7 @@ does that without changing shapes, so that every trial of a batch may miss other
 from typing import NamedTuple
 
 from unfog.maths.arrays import Array, matvec
+from unfog.maths.small import inverse, product
 from unfog.model.knowledge import Knowledge
 
 
@@ -37,14 +38,14 @@ def masked_inverse(cov: Array, mask: Array) -> Array:
     xp = cov.__array_namespace__()
     both = mask[..., :, None] * mask[..., None, :]
     eye = xp.eye(cov.shape[-1], dtype=cov.dtype)
-    found: Array = both * xp.linalg.inv(both * cov + (1 - mask)[..., None] * eye)
+    found: Array = both * inverse(both * cov + (1 - mask)[..., None] * eye)
     return found
 
 
 def masked_shrinkage(mean: Array, context_cov: Array, noise_cov: Array, mask: Array) -> Shrinkage:
     """With only the coordinates measured whose mask is 1; what stands in for the others does not matter."""
-    gain = context_cov @ masked_inverse(context_cov + noise_cov, mask)
-    return Shrinkage(mean, gain, context_cov - gain @ context_cov)
+    gain = product(context_cov, masked_inverse(context_cov + noise_cov, mask))
+    return Shrinkage(mean, gain, context_cov - product(gain, context_cov))
 
 
 def as_told(known: Knowledge) -> Shrinkage:

@@ -19,6 +19,7 @@ from unfog.features.quadrature import quadrature
 from unfog.inputs import InputError
 from unfog.simulate import Curves, Plan, grid, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
+from unfog.simulate.engines.jax_program import Program
 from unfog.theory.regret import names
 from unfog.worlds.gaussian import GaussianProblem
 
@@ -65,6 +66,27 @@ def test_every_row_of_the_catalogue_agrees_on_both_engines(name: str) -> None:
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
 
+class Traced(Exception):  # noqa: N818
+    """A round was prepared for: there is no need to compile it."""
+
+
+@pytest.mark.parametrize("name", ["unfog", "coupled", "gaps", "late", "unknown-noise", "robust"])
+def test_no_round_calls_lapack(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a GPU a call takes far longer than the work: for 5 x 5 matrices, and 15 x 15 ones of theta.
+    def refused(*given: Any, **settings: Any) -> Any:
+        raise AssertionError("a matrix went to LAPACK")
+
+    def traced(*given: Any) -> Any:
+        raise Traced
+
+    for call in ("inv", "solve", "cholesky", "eigh", "slogdet", "qr"):
+        monkeypatch.setattr(jnp.linalg, call, refused)
+    monkeypatch.setattr(Program, "_advance", traced)
+    monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
+    with pytest.raises(Traced):
+        run(GaussianProblem(dim=5, actions=3), [name], engine="jax")
+
+
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_every_feature_map_agrees_on_both_engines(kind: str) -> None:
     numpy = run(PROBLEMS[kind], ["alg1", "alg2"])
@@ -74,9 +96,10 @@ def test_every_feature_map_agrees_on_both_engines(kind: str) -> None:
 
 
 def test_the_layout_for_gpus_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    straight = run(engine="jax", precision="float64")
+    agents = [*SOME, "unknown-noise"]
+    straight = run(agents=agents, engine="jax", precision="float64")
     monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
-    turned = run(engine="jax", precision="float64")
+    turned = run(agents=agents, engine="jax", precision="float64")
     for loss, values in straight.values.items():
         np.testing.assert_allclose(turned.values[loss], values, rtol=1e-9, atol=1e-9)
 

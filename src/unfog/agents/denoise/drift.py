@@ -20,6 +20,7 @@ from unfog.agents.denoise.bias import spread
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
+from unfog.maths.small import product, solve
 from unfog.model.knowledge import Knowledge
 
 
@@ -66,11 +67,10 @@ class Drift(bias.FromEither, Denoiser, Expects, KnowsBias):
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context."""
-        xp = noisy.__array_namespace__()
         bias_mean, bias_cov = _bias(parameters, state)
-        gain = xp.linalg.solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
+        gain = solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
-        return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
+        return Context(mean, parameters.context_cov - product(gain, parameters.context_cov))
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""

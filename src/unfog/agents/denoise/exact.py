@@ -16,6 +16,7 @@ from unfog.agents.denoise.bias import Tally, Weighed, belief, spread
 from unfog.agents.parts import Denoiser, Expects, Hindsight, KnowsBias, Privilege, Readies, Rewinds
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
+from unfog.maths.small import product, solve
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
@@ -52,11 +53,10 @@ class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
 
     def predict(self, parameters: Parameters, state: bias.Tally | bias.Weighed, noisy: Array) -> Context:
         """The posterior of this round's context."""
-        xp = noisy.__array_namespace__()
         bias_mean, bias_cov = bias.belief(parameters.sight, state)
-        gain = xp.linalg.solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
+        gain = solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
-        return Context(mean, parameters.context_cov - gain @ parameters.context_cov)
+        return Context(mean, parameters.context_cov - product(gain, parameters.context_cov))
 
     def expected(self, parameters: Parameters, state: bias.Tally | bias.Weighed) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""

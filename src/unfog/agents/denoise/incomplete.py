@@ -27,6 +27,8 @@ from unfog.agents.denoise.bias import FromEither, spread
 from unfog.agents.parts import Corrects, Denoiser, Expects, Foresees, KnowsBias, Privilege, is_news
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, matvec, settled
+from unfog.maths.small import inverse, product
+from unfog.maths.trees import either, if_any
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import masked_inverse
 
@@ -96,8 +98,7 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
 
     def foreseen(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
-        xp = parameters.mean.__array_namespace__()
-        cov = xp.linalg.inv(state.precision)
+        cov = inverse(state.precision)
         noisy_cov = parameters.context_cov + parameters.noise_cov
         return bias.expected(parameters.mean, noisy_cov, matvec(cov, state.natural_mean), cov)
 
@@ -122,7 +123,7 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
 
 def _moments(state: State) -> tuple[Array, Array]:
     """Mean and covariance of the bias."""
-    cov = state.precision.__array_namespace__().linalg.inv(state.precision)
+    cov = inverse(state.precision)
     return spread(matvec(cov, state.natural_mean), cov)
 
 
@@ -132,10 +133,7 @@ def where_asked(before: Array, after: Array, known: Context, posterior: Callable
     asked = is_news(before, after) & xp.isnan(after).any(-1)
     if settled(~asked):
         return known
-    mean, cov = posterior()
-    return Context(
-        xp.where(asked[..., None], mean, known.mean), xp.where(asked[..., None, None], cov, known.cov)
-    )
+    return if_any(asked, lambda: either(asked, posterior(), known), known)
 
 
 def conditional(mean: Array, cov: Array, known: Array) -> Context:
@@ -145,11 +143,11 @@ def conditional(mean: Array, cov: Array, known: Array) -> Context:
     if settled(_alike(hidden)):
         return Context(xp.where(hidden, mean, known), xp.where(hidden[..., None], cov, 0.0))
     seen, left = (~hidden).astype(cov.dtype), hidden.astype(cov.dtype)
-    gain = cov @ masked_inverse(cov, seen)
+    gain = product(cov, masked_inverse(cov, seen))
     moved = mean + matvec(gain, xp.where(hidden, 0.0, known - mean))
     # Exactly known where it is known: features factorise such a covariance.
     return Context(
-        xp.where(hidden, moved, known), left[..., :, None] * left[..., None, :] * (cov - gain @ cov)
+        xp.where(hidden, moved, known), left[..., :, None] * left[..., None, :] * (cov - product(gain, cov))
     )
 
 
@@ -181,14 +179,13 @@ def _complete(
     context, hidden = conditional(*context, known), xp.isnan(known)
     if settled(_alike(hidden)):
         return xp.where(hidden[..., None], parameters.alone, parameters.paired), context
-    found: Array = xp.linalg.inv(context.cov + parameters.noise_cov)
-    return found, context
+    return inverse(context.cov + parameters.noise_cov), context
 
 
 def context_of(state: State, term: State, known: Context) -> Context:
     """The posterior of a round's context, with what all rounds say of the bias, its own term included."""
-    bias_cov = state.precision.__array_namespace__().linalg.inv(state.precision)
+    bias_cov = inverse(state.precision)
     away = term.natural_mean - matvec(term.precision, matvec(bias_cov, state.natural_mean))
-    gain = known.cov @ term.precision
-    left = known.cov - gain @ known.cov + gain @ bias_cov @ gain.mT
+    gain = product(known.cov, term.precision)
+    left = known.cov - product(gain, known.cov) + product(product(gain, bias_cov), gain.mT)
     return Context(known.mean + matvec(known.cov, away), left)

@@ -33,6 +33,7 @@ from unfog.agents.denoise.bias import FromEither, spread
 from unfog.agents.parts import Corrects, Denoiser, Expects, KnowsBias, Privilege
 from unfog.features import Context
 from unfog.maths.arrays import Array, diagonal_matrix, matvec, settled, stretch
+from unfog.maths.small import inverse, product
 from unfog.model.knowledge import Knowledge
 from unfog.model.noise_fit import Fit, Sums, bias, fit
 
@@ -168,8 +169,9 @@ def channel(parameters: Parameters, state: State) -> Channel:
     """What is believed of the channel: the same from the same rounds, whatever their order."""
     size, turn, sums = fit(parameters.told, _sums(parameters, state))
     mean, cov = bias(sums, size)
-    back = parameters.back @ turn
-    return Channel((back * size[..., None, :]) @ back.mT, matvec(back, mean), back @ cov @ back.mT)
+    back = product(parameters.back, turn)
+    noise_cov, bias_cov = product(back * size[..., None, :], back.mT), product(product(back, cov), back.mT)
+    return Channel(noise_cov, matvec(back, mean), bias_cov)
 
 
 def _denoised(parameters: Parameters, found: Fit, noisy: Array) -> Context:
@@ -178,19 +180,19 @@ def _denoised(parameters: Parameters, found: Fit, noisy: Array) -> Context:
     The belief N(g, S) about the bias has this measurement in it.
     """
     xp, (size, turn, sums) = noisy.__array_namespace__(), found
-    back, shrunk = parameters.back @ turn, 1 / (1 + size)
+    back, shrunk = product(parameters.back, turn), 1 / (1 + size)
     y = matvec(turn.mT, matvec(parameters.there, noisy - parameters.mean))
     mean, cov = bias(sums, size, y)
     left = diagonal_matrix(size * shrunk) + shrunk[..., :, None] * cov * shrunk[..., None, :]
-    spread = xp.broadcast_to(back @ left @ back.mT, (*noisy.shape, noisy.shape[-1]))
+    spread = xp.broadcast_to(product(product(back, left), back.mT), (*noisy.shape, noisy.shape[-1]))
     return Context(parameters.mean + matvec(back, shrunk * (y - mean)), spread)
 
 
 def _posterior(context: Context, channel: Channel, noisy: Array) -> Context:
     """A context given its measurement, and what other rounds say of the channel."""
     xp, (mean, cov) = noisy.__array_namespace__(), context
-    gain = cov @ xp.linalg.inv(cov + channel.noise_cov + channel.bias_cov)
-    left = xp.broadcast_to(cov - gain @ cov, (*noisy.shape, noisy.shape[-1]))
+    gain = product(cov, inverse(cov + channel.noise_cov + channel.bias_cov))
+    left = xp.broadcast_to(cov - product(gain, cov), (*noisy.shape, noisy.shape[-1]))
     return Context(mean + matvec(gain, noisy - mean - channel.bias_mean), left)
 
 
@@ -218,8 +220,8 @@ def _pair(noisy: Array, known: Array) -> tuple[Array, Array]:
 def _sums(parameters: Parameters, state: State) -> Sums:
     """What has been seen, and what is told, where Sigma_c = I."""
     xp, there, (pairs, alone) = parameters.mean.__array_namespace__(), parameters.there, state
-    totals = there @ xp.stack([pairs.total, alone.total], -1)
-    squares = there @ xp.stack([pairs.square, alone.square], -3) @ there.mT
+    totals = product(there, xp.stack([pairs.total, alone.total], -1))
+    squares = product(product(there, xp.stack([pairs.square, alone.square], -3)), there.mT)
     told = parameters.trust * diagonal_matrix(parameters.told)
     first = xp.stack([told, xp.zeros_like(told)])
     prior = xp.broadcast_to(parameters.precision, (*alone.square.shape[:-2], 1, *told.shape))

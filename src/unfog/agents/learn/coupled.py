@@ -48,6 +48,7 @@ from unfog.inputs import InputError
 from unfog.maths import blocks, gaussian, growth
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.blocks import Belief, Blocks
+from unfog.maths.small import cholesky, inverse, product
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import as_told, posterior_mean
 
@@ -151,16 +152,16 @@ class Coupled(Grows, FromNoisy):
 def shift_belief(state: State, hindsight: Hindsight) -> tuple[Array, Array]:
     """Mean s (..., d) and covariance U (..., d, d) of u, from noisy contexts and rewards."""
     xp, gain = hindsight.mean.__array_namespace__(), hindsight.shrinkage.gain
-    before = xp.linalg.inv(gain @ hindsight.cov @ gain.mT)
-    cov = xp.linalg.inv(before + state.precision)
-    mean = matvec(cov, matvec(before @ gain, hindsight.mean) + state.natural_mean)
+    before = inverse(product(product(gain, hindsight.cov), gain.mT))
+    cov = inverse(before + state.precision)
+    mean = matvec(cov, matvec(product(before, gain), hindsight.mean) + state.natural_mean)
     return mean, xp.broadcast_to(cov, (*mean.shape, mean.shape[-1]))
 
 
 def theta_belief(theta: Belief, shift: Array, cov: Array) -> Belief:
     """That about theta, with u ~ N(s, U); of blocks, each by itself."""
     xp, slopes = cov.__array_namespace__(), theta.centre[..., 1:, :].mT
-    mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift), slopes @ xp.linalg.cholesky(cov)
+    mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift), slopes @ cholesky(cov)
     root = theta.root[..., 0, :, :]
     if isinstance(theta, Blocks):
         root = theta.root[..., 0, :, :, :]

@@ -27,10 +27,11 @@ from typing import NamedTuple
 
 from unfog.agents.parts import Term
 from unfog.maths import growth
-from unfog.maths.arrays import Array, matvec
+from unfog.maths.arrays import Array, Bools, matvec
 from unfog.maths.blocks import Belief, Blocks
 from unfog.maths.gaussian import Gaussian
-from unfog.maths.trees import changed
+from unfog.maths.small import inverse_root
+from unfog.maths.trees import changed, if_any
 from unfog.model.knowledge import Knowledge
 
 LEAST = 0.5  # of the variance: one digit in base two is lost at most
@@ -68,7 +69,7 @@ def start(known: Knowledge) -> State:
     precision = xp.linalg.inv(known.prior_cov)
     natural_mean = matvec(precision, _cut(known.prior_cov, known.prior_mean))
     sums = [Sum(x, xp.zeros_like(x)) for x in (precision, natural_mean)]
-    return State(sums[0], sums[1], _factorised(precision))
+    return State(sums[0], sums[1], inverse_root(precision))
 
 
 def grown(prior_cov: Array, state: State, fresh: State) -> State:
@@ -134,8 +135,12 @@ def _replaced(prior_cov: Array, state: State, old: Term, new: Term, was: Array, 
     precision, natural_mean = _summed(prior_cov, fewer, new, now, 1)
     more, _ = _turned(prior_cov, state.root, new, 1)
     root, left = _turned(prior_cov, more, old, -1)
-    root = changed(left < LEAST, lambda _, whole: _factorised(whole), root, precision.value)
-    return State(precision, natural_mean, root)
+    return State(precision, natural_mean, _sound(left < LEAST, root, precision.value))
+
+
+def _sound(lost: Bools, root: Array, precision: Array) -> Array:
+    """The root, made anew where its digits were lost: seldom, after the first rounds."""
+    return if_any(lost, lambda: changed(lost, lambda _, whole: inverse_root(whole), root, precision), root)
 
 
 def _summed(prior_cov: Array, state: State, term: Term, value: Array, sign: int) -> tuple[Sum, Sum]:
@@ -156,13 +161,6 @@ def _turned(prior_cov: Array, root: Array, term: Term, sign: int) -> tuple[Array
     safe = xp.maximum(left, LEAST / 2)
     scaled = half / _each(prior_cov, sign * variance * (safe + xp.sqrt(safe)))
     return root - matvec(root, half)[..., :, None] * scaled[..., None, :], left
-
-
-def _factorised(precision: Array) -> Array:
-    """With precision = L L', a root of the covariance is the transpose of L^-1."""
-    xp = precision.__array_namespace__()
-    root: Array = xp.linalg.inv(xp.linalg.cholesky(precision)).mT
-    return root
 
 
 def _each(prior_cov: Array, values: Array) -> Array:

@@ -27,7 +27,7 @@ from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import StepDraws, reveal_uniforms, truth_draws
 from unfog.simulate.engines import device_draws, jax_room, room
 from unfog.simulate.engines.cost import Cost
-from unfog.simulate.engines.jax_program import Inputs, Program, Stretch
+from unfog.simulate.engines.jax_program import Inputs, Program, Stretch, offer_flow
 from unfog.simulate.engines.room import Term
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 
@@ -254,6 +254,7 @@ class Jax:
         Programs are compiled for the job's batch of trials: fewer are filled up with others, then dropped.
         """
         keep_compiled_programs()
+        offer_flow(platform())
         played = []
         with jax.enable_x64(True):
             draws = Randomness(job, trials, job.batch)

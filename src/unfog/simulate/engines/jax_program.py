@@ -15,12 +15,18 @@ from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.inputs import LARGEST
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.flow import Flow, offer
 from unfog.model.shrinkage import Shrinkage
 from unfog.simulate.draws import emitted, reveal_uniforms
 from unfog.simulate.engines.device_draws import normals, uniforms
 from unfog.simulate.player import offered, to_reveal
 from unfog.theory import regret
 from unfog.worlds.problem import Emission, Problem, Truth
+
+
+def offer_flow(platform: str) -> None:
+    """Let the maths decide while it runs, on this platform."""
+    offer(jnp, Flow(jax.lax.cond, jax.lax.while_loop, calls=platform == "cpu"))
 
 
 class Inputs(NamedTuple):
