@@ -52,6 +52,7 @@ def measured() -> list[Any]:
     found = [
         (
             f"{row['engine']} on cpu".replace("numpy on cpu", "numpy"),
+            row["agent"],
             row["trials"],
             row["dim"],
             row["arms"],
@@ -62,16 +63,17 @@ def measured() -> list[Any]:
     where = {"jax": "jax on gpu", "cuda": "one kernel"}
     fast = [row for row in gpu["rows"] if row.get("precision", "float32") == "float32"]
     return found + [
-        (where[row["engine"]], row["trials"], 5, 40, 1e6 * row["M_rounds_per_s"][1]) for row in fast
+        (where[row["engine"]], row["agent"], row["trials"], 5, 40, 1e6 * row["M_rounds_per_s"][1])
+        for row in fast
     ]
 
 
-@pytest.mark.parametrize(("cost", "trials", "dim", "arms", "speed"), measured())
+@pytest.mark.parametrize(("cost", "agent", "trials", "dim", "arms", "speed"), measured())
 def test_the_estimate_is_within_a_factor_of_three_of_what_was_measured(
-    cost: str, trials: int, dim: int, arms: int, speed: float
+    cost: str, agent: str, trials: int, dim: int, arms: int, speed: float
 ) -> None:
     warm: Cost = COSTS[cost]._replace(start=0.0)
-    estimate = warm.seconds(job(dim=dim, actions=arms), trials)
+    estimate = warm.seconds(job(agent, dim=dim, actions=arms), trials)
     assert 1 / 3 < estimate / (1000 * trials / speed) < 3
 
 

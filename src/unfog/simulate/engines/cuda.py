@@ -28,7 +28,7 @@ from unfog.theory import regret
 from unfog.worlds.gaussian import GaussianProblem
 
 BATCH = 2**17  # trials side by side
-COST = Cost(BATCH, 10.0, call=1e-5, each=1e-10, root=1e-12, arm=4e-13, past=0.0, share=1.0)
+COST = Cost(BATCH, 3.0, call=1e-5, each=1e-10, root=1e-12, arm=4e-13, past=0.0, share=1.0)
 OTHERS = "numpy, numba, jax, auto"
 
 
