@@ -259,8 +259,10 @@ def gpu_section(cpu: Row, gpu: Row | None) -> list[str]:
             by as many cores as one would otherwise use."""),
         table([*head, "min to max", "compile, s", "× plain loop"], map(cells, gpu["rows"]), left=4),
         *gpu_notes(gpu),
-        command("python benchmarks/gpu.py --out benchmarks/results/gpu.json --rounds 500 \\
-  --agents alg1,unfog,late,unknown-noise,gaps --kernel alg1,unfog,unfog-delayed,alg2-exact"),
+        command(
+            "python benchmarks/gpu.py --out benchmarks/results/gpu.json --rounds 500 \\",
+            "  --agents alg1,unfog,late,unknown-noise,gaps --kernel alg1,unfog,unfog-delayed,alg2-exact",
+        ),
     ]
 
 
