@@ -57,10 +57,10 @@ contract: setup
 	@$(BIN)/lint-imports
 
 quick: setup
-	@$(PYTEST) -n auto -m "not slow and not soak"
+	@$(PYTEST) -n auto --dist loadgroup -m "not slow and not soak"
 
 pytest: setup
-	@$(PYTEST) -n auto
+	@$(PYTEST) -n auto --dist loadgroup
 
 bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop; learners and agents against Algorithm 1
 	@$(BIN)/python benchmarks/rounds.py

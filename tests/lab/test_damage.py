@@ -154,11 +154,11 @@ def test_a_damaged_unfinished_run_goes_on_to_the_same_bytes(tmp_path: Path) -> N
     unfinished_folders(tmp_path, 40)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_damaged_suite_is_refused_or_made_good(tmp_path: Path) -> None:
     suite_folders(tmp_path, 12)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_damaged_cache_is_not_believed(tmp_path: Path) -> None:
     caches(tmp_path, 40)

@@ -158,7 +158,7 @@ def suite_on_a_failing_disk(tmp_path: Path, every: int) -> int:
     return len(moments)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_suite_whose_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "seconds", lambda *_, **__: 1e-6)
     assert suite_on_a_failing_disk(tmp_path, every=7) > 5

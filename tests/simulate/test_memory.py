@@ -151,19 +151,19 @@ def case(kind: str = "gaussian", agents: str = "alg1", *, rounds: int = 3, trial
 GRID = [case(trials=1)]  # the quick one
 SLOW = [
     case(trials=1, dim=100, actions=30_000),
+    case(trials=20, dim=10, drift_cov=0.1, drift_rounds=30_000),
+    case(trials=300, dim=10, actions=10, told_contexts=10_000, agents="empirical"),
+    case(trials=1000, rounds=300, points=300, chunk=250),
+    case(trials=200, kind="logistic", dim=20, actions=10, rounds=60, agents="alg1-lmc:steps=1"),
+    case(trials=50, dim=100, actions=10, engine="jax"),
+]
+SOAK = [
     case(trials=2, dim=5, actions=40_000, agents="unfog"),
     case(trials=50, dim=100, actions=10),
     case(trials=25, dim=100, actions=10, agents="alg1 alg2 naive oracle kk"),
-    case(trials=20, dim=10, drift_cov=0.1, drift_rounds=30_000),
     case(trials=100, dim=10, actions=10, units=100, rounds=20),
-    case(trials=300, dim=10, actions=10, told_contexts=10_000, agents="empirical"),
-    case(trials=1000, rounds=300, points=300, chunk=250),
     case(trials=30, kind="temporal", dim=10, actions=10, path_rounds=10_000),
-    case(trials=200, kind="logistic", dim=20, actions=10, rounds=60, agents="alg1-lmc:steps=1"),
-    case(trials=50, dim=100, actions=10, engine="jax"),
     case(trials=50, dim=5, actions=40_000, engine="jax"),
-]
-SOAK = [
     case(trials=2, dim=500, actions=20_000),
     case(trials=8, dim=500, actions=10),
     case(trials=1, dim=500, actions=10, agents="oracle"),

@@ -34,7 +34,7 @@ def test_the_workers_there_are_counted(cluster: Dask) -> None:
     assert Dask(workers=3).workers == 3
 
 
-@pytest.mark.parametrize("engine", ["numpy", "jax"])
+@pytest.mark.parametrize("engine", ["numpy", pytest.param("jax", marks=pytest.mark.soak)])
 def test_the_bits_are_those_of_one_process(cluster: Dask, engine: str) -> None:
     clusters.assert_same_bits(cluster, engine)
 
@@ -56,6 +56,7 @@ def test_what_cannot_travel_is_refused_by_name(cluster: Dask) -> None:
     clusters.assert_refused_by_name(cluster, "dask")
 
 
+@pytest.mark.soak
 def test_a_task_that_kills_every_worker_ends_the_run(cluster: Dask, tmp_path: Path) -> None:
     with pytest.raises(
         WorkerDiedError, match=r"^a task has cost Dask 4 workers, perhaps for lack of memory$"
@@ -90,6 +91,7 @@ def _scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.wait()
 
 
+@pytest.mark.soak
 def test_a_dead_scheduler_is_told_of(tmp_path: Path) -> None:
     """Scheduler and worker in a process each, and one device, for which tasks wait in turn."""
     with _scheduler(tmp_path) as (address, scheduler):
@@ -100,5 +102,6 @@ def test_a_dead_scheduler_is_told_of(tmp_path: Path) -> None:
             list(results)
 
 
+@pytest.mark.soak
 def test_a_killed_run_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
     clusters.assert_killed_and_resumed(tmp_path, "dask")

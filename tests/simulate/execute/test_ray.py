@@ -28,7 +28,7 @@ def test_the_workers_there_are_counted(cluster: Ray) -> None:
     assert Ray(workers=5).workers == 5
 
 
-@pytest.mark.parametrize("engine", ["numpy", "jax"])
+@pytest.mark.parametrize("engine", ["numpy", pytest.param("jax", marks=pytest.mark.soak)])
 def test_the_bits_are_those_of_one_process(cluster: Ray, engine: str) -> None:
     clusters.assert_same_bits(cluster, engine)
 
@@ -42,6 +42,7 @@ def test_what_a_killed_worker_had_is_played_again(cluster: Ray, tmp_path: Path) 
     assert (tmp_path / "died").exists()
 
 
+@pytest.mark.soak
 def test_a_task_that_kills_every_worker_ends_the_run(cluster: Ray, tmp_path: Path) -> None:
     with pytest.raises(WorkerDiedError, match=r"^a task has cost Ray 4 workers, perhaps for lack of memory$"):
         list(clusters.stubs(cluster, clusters.Deadly(tmp_path)))
@@ -56,6 +57,7 @@ def test_what_cannot_travel_is_refused_by_name(cluster: Ray) -> None:
     clusters.assert_refused_by_name(cluster, "ray")
 
 
+@pytest.mark.soak
 def test_a_dead_cluster_is_told_of(cluster: Ray, tmp_path: Path) -> None:
     """The last that the cluster of this file sees."""
     results = clusters.stubs(cluster, clusters.Waits(tmp_path))
@@ -73,5 +75,6 @@ def test_no_cluster_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
         Ray()
 
 
+@pytest.mark.soak
 def test_a_killed_run_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
     clusters.assert_killed_and_resumed(tmp_path, "ray")
