@@ -66,7 +66,7 @@ def test_commands_of_the_page_of_logs_print_what_stands_below(
 @pytest.mark.slow
 def test_the_errors_of_the_tutorial_are_those_printed(tmp_path: Path) -> None:
     [printed] = re.findall(r"# (noise_cov: .*?); allowed", (ROOT / "docs/tutorial.md").read_text("utf-8"))
-    code = "\n".join(blocks("docs/tutorial.md", "python")[:4])
+    code = "\n".join(blocks("docs/tutorial.md", "python")[:5])
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert printed in done.stdout
 

@@ -130,7 +130,7 @@ def test_a_killed_process_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with store.claimed(plan, tmp_path / "killed", tmp_path) as partial:
         assert len(list(partial.blocks(plan.work.jobs))) >= 2
     keep(plan, tmp_path / "killed", progress=lambda done, total: told.append(done))
-    assert told[0] == plan.work.work_of(plan.work.pieces[0])  # found, not played
+    assert told[0] >= 2 * plan.work.work_of(plan.work.pieces[0])  # found, not played
     keep(plan, tmp_path / "whole")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
