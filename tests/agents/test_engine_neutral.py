@@ -213,8 +213,17 @@ def test_chooser(engine: Engine, rng: np.random.Generator) -> None:
     compare(engine, choose, rng.normal(size=(50, K, D)), context, belief, rng.standard_normal((50, M)))
 
 
+LONG = ("adaptive", "adaptive-delayed", "adaptive-temporal", "temporal", "unknown-noise")  # to compile
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
+@pytest.mark.parametrize(
+    "agent",
+    [
+        pytest.param(row, id=name, marks=[pytest.mark.soak] if name in LONG else [])
+        for name, row in AGENTS.items()
+    ],
+)
 def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
     def play(known: Knowledge, actions: Array, bias: Array, played: tuple[Array, ...]) -> list[Any]:
         told = Privilege(bias) if agent.privileged else None

@@ -17,7 +17,7 @@ from unfog.cli import main
 from unfog.files import writing
 from unfog.simulate.execute import WorkerDiedError
 
-CASES, SEED = 150, 20
+CASES, SEED = 100, 20
 Capture = pytest.CaptureFixture[str]
 SMALL = ["--rounds", "3", "--trials", "2", "--workers", "1"]
 

@@ -107,7 +107,7 @@ def test_units_may_be_changed(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(turn.T @ first.tempo.fast.cov @ turn, other.tempo.fast.cov, rtol=1e-2)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_parts_that_are_not_there_are_not_found() -> None:
     def still(seed: int) -> Timing:
         rng = np.random.default_rng([6, seed])

@@ -39,7 +39,7 @@ def curves() -> Curves:
     return run(EVERY)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 9, 100])
+@pytest.mark.parametrize("chunk", [pytest.param(1, marks=pytest.mark.soak), 7, 9, 100])
 @pytest.mark.slow
 def test_the_size_of_a_batch_changes_no_bit(chunk: int, curves: Curves) -> None:
     assert same_bits(run(EVERY, chunk=chunk), curves)

@@ -44,7 +44,7 @@ def test_small_jobs_stay_with_numpy_and_large_ones_compile() -> None:
 def test_a_gpu_is_taken_for_a_million_trials(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
     chosen = work(10**6, workers=workers)
-    assert chosen.engine.name == "jax"
+    assert chosen.engine.name == "cuda"
     assert "jax on gpu about" in chosen.reason
 
 

@@ -70,7 +70,12 @@ class Traced(Exception):  # noqa: N818
     """A round was prepared for: there is no need to compile it."""
 
 
-@pytest.mark.parametrize("name", ["unfog", "coupled", "gaps", "late", "unknown-noise", "robust"])
+SOAKED = ("coupled", "gaps", "unknown-noise", "robust")
+
+
+@pytest.mark.parametrize(
+    "name", ["unfog", "late", *(pytest.param(name, marks=pytest.mark.soak) for name in SOAKED)]
+)
 def test_no_round_calls_lapack(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # On a GPU a call takes far longer than the work: for 5 x 5 matrices, and 15 x 15 ones of theta.
     def refused(*given: Any, **settings: Any) -> Any:
@@ -95,8 +100,10 @@ def test_every_feature_map_agrees_on_both_engines(kind: str) -> None:
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
 
-def test_the_layout_for_gpus_gives_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    agents = [*SOME, "unknown-noise"]
+@pytest.mark.parametrize("agents", [SOME, pytest.param(["unknown-noise"], marks=pytest.mark.soak)])
+def test_the_layout_for_gpus_gives_the_same_numbers(
+    agents: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     straight = run(agents=agents, engine="jax", precision="float64")
     monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
     turned = run(agents=agents, engine="jax", precision="float64")

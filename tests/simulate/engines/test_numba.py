@@ -61,7 +61,7 @@ def rows() -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("decompose", [False, True])
+@pytest.mark.parametrize("decompose", [pytest.param(False, marks=pytest.mark.soak), True])
 def test_every_row_does_as_with_numpy(decompose: bool) -> None:
     made = job(rows(), problem(), decompose=decompose)
     assert {made.agents[place].name for place in numba_split.split(made)[1]} == WITHOUT
