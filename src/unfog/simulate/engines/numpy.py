@@ -27,7 +27,7 @@ from unfog.worlds.problem import Emission, Problem, Truth
 BLOCK = 128  # rounds
 BATCH_BYTES = 64_000_000
 BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
-SHARES = 16  # batches of a job, where they are of enough trials
+SHARES = 8  # batches of a job, where they are of enough trials
 BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
 COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
 
