@@ -32,8 +32,8 @@ typedef {real} real;
 #define IN_SHARED 0
 #define THREADS 1
 #define MAX std::max<real>
-static inline void SINCOS(real x, real *s, real *c) {{
-  *s = std::sin((real)M_PI * x), *c = std::cos((real)M_PI * x);
+static inline void SINCOS(real turns, real *s, real *c) {{
+  *s = std::sin((real)(2 * M_PI) * turns), *c = std::cos((real)(2 * M_PI) * turns);
 }}
 """
 ENTRY = """
@@ -43,7 +43,14 @@ extern "C" void play(Arguments g, int n, int rounds, int first) {
 """
 
 
-def source(problem: GaussianProblem, agent: Agent, decompose: bool, given: bool, precision: str) -> str:
+def source(
+    problem: GaussianProblem,
+    agent: Agent,
+    decompose: bool,
+    given: bool,
+    precision: str,
+    block: cuda_source.Block,
+) -> str:
     """The text of the kernel, with names that a C++ compiler for the processor knows."""
     real = "float" if precision == "float32" else "double"
     told = cuda_source.numbers(problem, agent, decompose, given)
@@ -67,7 +74,7 @@ class Kernel:
 
 
 @lru_cache(maxsize=64)
-def compiled(text: str, shared: int) -> Kernel:
+def compiled(text: str, block: cuda_source.Block) -> Kernel:
     """The kernel of a text."""
     folder = Path(tempfile.gettempdir()) / "unfog-kernels"
     folder.mkdir(exist_ok=True)
@@ -83,7 +90,7 @@ def instead_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the engine play here."""
     from unfog.simulate.engines import cuda, cuda_driver
 
-    here: Any = {"compiled": compiled}
+    here: Any = {"compiled": compiled, "most_shared": lambda: 0}
     monkeypatch.setattr(cuda, "on_host", lambda: True)
     monkeypatch.setattr(cuda_source, "source", source)
     for name, value in here.items():

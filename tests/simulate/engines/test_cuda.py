@@ -181,6 +181,9 @@ def test_several_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_actions_that_are_too_many_stay_in_the_memory_of_the_device() -> None:
-    assert cuda_source.shared_bytes(GaussianProblem(), "float32") == 128 * 40 * 5 * 4
-    assert cuda_source.shared_bytes(GaussianProblem(actions=400), "float32") == 0
+    paper, many = GaussianProblem(), GaussianProblem(actions=400)
+    assert cuda_source.block(paper, "float32", 232_448) == (256, 256 * 40 * 5 * 4)
+    assert cuda_source.block(paper, "float64", 232_448) == (128, 128 * 40 * 5 * 8)
+    assert cuda_source.block(paper, "float32", 101_376) == (128, 0)
+    assert cuda_source.block(many, "float32", 232_448) == (128, 0)
     assert cuda_engine.ENGINE.batch(None, 300_000) == 100_000  # type: ignore[arg-type]

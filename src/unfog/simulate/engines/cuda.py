@@ -17,7 +17,7 @@ from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.learn import Conjugate, Scaled
 from unfog.inputs import InputError
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
 from unfog.simulate.engines import cuda_driver, cuda_source
 from unfog.simulate.engines import jax as jax_engine
@@ -74,8 +74,9 @@ class _Program:
         """Compiled at once, or kept from another time."""
         self.problem, self.agent, self.precision = problem, agent, precision
         self.losses = len(regret.names(decompose))
-        source = cuda_source.source(problem, agent, decompose, given, precision)
-        self.kernel = cuda_driver.compiled(source, cuda_source.shared_bytes(problem, precision))
+        block = cuda_source.block(problem, precision, cuda_driver.most_shared())
+        source = cuda_source.source(problem, agent, decompose, given, precision, block)
+        self.kernel = cuda_driver.compiled(source, block)
         self.truth = Program(problem, agent, decompose, given, precision, trial_last=True).truth
         self.begin = jax.jit(self._begin)
 
@@ -126,10 +127,15 @@ def _play(job: Job, agent: Agent, draws: jax_engine.Randomness, tick: Tick) -> t
         pointers = [jax.block_until_ready(x).unsafe_buffer_pointer() for x in arrays]
         program.kernel(pointers, size, last - first, first)
         at_grid, at_curve = (np.flatnonzero(np.isin(points, x)) for x in (job.grid, job.curve))
-        stored += [np.asarray(totals[at_grid], np.float64)] if len(at_grid) else []
-        moments += [_moments(totals[at_curve][:, :, : len(draws.trials)])] if len(at_curve) else []
+        stored += [np.asarray(_at(totals, at_grid), np.float64)] if len(at_grid) else []
+        moments += [_moments(_at(totals, at_curve)[:, :, : len(draws.trials)])] if len(at_curve) else []
         tick((last - first) * len(draws.trials))
     return np.concatenate(stored), np.concatenate(moments) if moments else np.empty((0, program.losses, 2))
+
+
+def _at(totals: Any, places: Ints) -> Any:
+    """The totals at these places; no copy where they are all of them."""
+    return totals if len(places) == len(totals) else totals[places]
 
 
 def _moments(totals: Any) -> Array:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from unfog.inputs import InputError
-from unfog.simulate.engines.cuda_source import THREADS
+from unfog.simulate.engines.cuda_source import Block
 
 OPTIONS = ("--prec-div=false", "--prec-sqrt=false", "--std=c++17")
 CAPABILITY = (75, 76)  # attributes of a device: major, minor
+BLOCK_SHARED_MOST = 97  # likewise: bytes of shared memory that a block can have, if a function asks for them
 SHARED_MOST = 8  # attribute of a function: bytes of shared memory that a launch may ask for
 NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 
@@ -25,13 +26,13 @@ NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 class Kernel:
     """A loaded kernel; the pointers go into one structure."""
 
-    def __init__(self, cubin: bytes, shared: int) -> None:
-        """Load it into the primary context; a block has so many bytes of shared memory."""
-        module, self._function, self._shared = ctypes.c_void_p(), ctypes.c_void_p(), shared
+    def __init__(self, cubin: bytes, block: Block) -> None:
+        """Load it into the primary context."""
+        module, self._function, self._block = ctypes.c_void_p(), ctypes.c_void_p(), block
         _enter()
         _check(_driver().cuModuleLoadData(ctypes.byref(module), cubin), "cuModuleLoadData")
         _check(_driver().cuModuleGetFunction(ctypes.byref(self._function), module, b"play"), "play")
-        _check(_driver().cuFuncSetAttribute(self._function, SHARED_MOST, shared), "cuFuncSetAttribute")
+        _check(_driver().cuFuncSetAttribute(self._function, SHARED_MOST, block.shared), "cuFuncSetAttribute")
 
     def __call__(self, pointers: Sequence[int], trials: int, rounds: int, first: int) -> None:
         """Play, and wait for the end of it."""
@@ -39,14 +40,15 @@ class Kernel:
         together = (ctypes.c_void_p * len(pointers))(*pointers)
         counts = [ctypes.c_int(number) for number in (trials, rounds, first)]
         told = (ctypes.c_void_p * 4)(*(ctypes.addressof(x) for x in (together, *counts)))
-        grid = (-(-trials // THREADS), 1, 1, THREADS, 1, 1)
-        launched = _driver().cuLaunchKernel(self._function, *grid, self._shared, None, told, None)
+        threads, shared = self._block
+        grid = (-(-trials // threads), 1, 1, threads, 1, 1)
+        launched = _driver().cuLaunchKernel(self._function, *grid, shared, None, told, None)
         _check(launched, "cuLaunchKernel")
         _check(_driver().cuCtxSynchronize(), "the kernel")
 
 
 @lru_cache(maxsize=64)
-def compiled(source: str, shared: int) -> Kernel:
+def compiled(source: str, block: Block) -> Kernel:
     """The kernel of a source, compiled for the device that is there, or kept from another time."""
     target = f"sm_{_capability()}"
     digest = hashlib.sha256("\n".join([source, target, *OPTIONS]).encode()).hexdigest()
@@ -55,7 +57,7 @@ def compiled(source: str, shared: int) -> Kernel:
     if cubin is None:
         cubin = _compile(source, target)
         _write(kept, cubin)
-    return Kernel(cubin, shared)
+    return Kernel(cubin, block)
 
 
 def _read(path: Path) -> bytes | None:
@@ -100,14 +102,20 @@ def _text(rtc: Any, program: Any, size_of: str, get: str) -> bytes:
 
 
 def _capability() -> str:
-    device, found = ctypes.c_int(), [ctypes.c_int(), ctypes.c_int()]
+    return "".join(str(_attribute(which)) for which in CAPABILITY)
+
+
+def most_shared() -> int:
+    """Bytes of shared memory that a block can have on the device that is there."""
+    return _attribute(BLOCK_SHARED_MOST)
+
+
+def _attribute(which: int) -> int:
+    device, found = ctypes.c_int(), ctypes.c_int()
     _check(_driver().cuInit(0), "cuInit")
     _check(_driver().cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
-    for number, attribute in zip(found, CAPABILITY, strict=True):
-        _check(
-            _driver().cuDeviceGetAttribute(ctypes.byref(number), attribute, device), "cuDeviceGetAttribute"
-        )
-    return "".join(str(number.value) for number in found)
+    _check(_driver().cuDeviceGetAttribute(ctypes.byref(found), which, device), "cuDeviceGetAttribute")
+    return found.value
 
 
 @lru_cache(maxsize=1)

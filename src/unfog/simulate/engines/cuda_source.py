@@ -18,8 +18,7 @@ from unfog.maths.arrays import Array
 from unfog.model.shrinkage import as_told
 from unfog.worlds.gaussian import GaussianProblem
 
-THREADS = 128  # of a block
-MOST_SHARED = 110_000  # bytes of a block: two of them fit on a processor
+THREADS = 256, 128  # of a block, the larger first: it is faster where there is room for its actions
 
 _MATHS = ("SQRT", "RSQRT", "LOG", "LOG1P", "EXP", "MAX")
 _SINGLE = dict(zip(_MATHS, ("sqrtf", "rsqrtf", "logf", "log1pf", "expf", "fmaxf"), strict=True))
@@ -36,6 +35,22 @@ play(Arguments g, int n, int rounds, int first) {
   one_trial(g, trial, n, rounds, first, shared, lane);
 }
 """
+
+
+# In single precision an error of 4e-7 in a draw is below what the sums of a round leave.
+_SINCOS_SINGLE = """
+FN void SINCOS(real turns, real *s, real *c) {
+  __sincosf(6.2831853f * (turns - 0.5f), s, c);
+  *s = -*s, *c = -*c;
+}"""
+_SINCOS_DOUBLE = "#define SINCOS(turns, s, c) sincospi(2 * (turns), s, c)"
+
+
+class Block(NamedTuple):
+    """How many trials a block of threads plays, and the bytes of its shared memory: 0, or their actions'."""
+
+    threads: int
+    shared: int
 
 
 class Gains(NamedTuple):
@@ -73,17 +88,20 @@ def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
     return Gains(means[:, 0], cov, slopes[:, :, :d], slopes[:, :, d:])
 
 
-def source(problem: GaussianProblem, agent: Agent, decompose: bool, given: bool, precision: str) -> str:
+def source(
+    problem: GaussianProblem, agent: Agent, decompose: bool, given: bool, precision: str, block: Block
+) -> str:
     """The text to be compiled for a GPU."""
     told, text = numbers(problem, agent, decompose, given), kernel()
-    in_shared = f"#define IN_SHARED {int(shared_bytes(problem, precision) > 0)}"
-    return "\n".join([_on_device(precision), in_shared, told, text, _ENTRY])
+    sizes = f"#define THREADS {block.threads}\n#define IN_SHARED {int(block.shared > 0)}"
+    return "\n".join([_on_device(precision), sizes, told, text, _ENTRY])
 
 
-def shared_bytes(problem: GaussianProblem, precision: str) -> int:
-    """What the actions of a block of trials take up in its shared memory; none where that is too much."""
-    size = THREADS * problem.arms() * problem.dim * np.dtype(precision).itemsize
-    return size if size <= MOST_SHARED else 0
+def block(problem: GaussianProblem, precision: str, most: int) -> Block:
+    """The largest block whose actions fit into so much shared memory; where none does, they stay outside."""
+    each = problem.arms() * problem.dim * np.dtype(precision).itemsize
+    fitting = [Block(threads, threads * each) for threads in THREADS if threads * each <= most]
+    return fitting[0] if fitting else Block(THREADS[-1], 0)
 
 
 def kernel() -> str:
@@ -99,9 +117,9 @@ def _on_device(precision: str) -> str:
         f"typedef {'float' if single else 'double'} real;",
         "#define FN static __device__ __forceinline__",
     ]
-    lines += ["#define TABLE static __constant__ const real", f"#define THREADS {THREADS}"]
+    lines += ["#define TABLE static __constant__ const real"]
     lines += [f"#define ROUGH_LOG {'__logf' if single else 'log'}"]
-    lines += [f"#define SINCOS {'sincospif' if single else 'sincospi'}"]
+    lines += [_SINCOS_SINGLE if single else _SINCOS_DOUBLE]
     return "\n".join(lines + [f"#define {name} {called}" for name, called in names.items()])
 
 

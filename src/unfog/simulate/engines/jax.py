@@ -74,7 +74,7 @@ class Randomness:
         size = -(-max(batch, len(trials)) // devices) * devices
         self.job, self.trials, self.padded = job, trials, range(trials.start, trials.start + size)
         self.dtype = precision(job.precision)
-        self.ids = spread(jnp.asarray(self.padded, jnp.uint32))
+        self.ids = spread(jnp.arange(trials.start, trials.start + size, dtype=jnp.uint32))
         self.active = (self.ids < trials.stop).astype(jnp.float64)
         self.truth = self._truth()
         self.world = self.rounds("rounds", job.problem.round_normals())

@@ -42,7 +42,8 @@ FN void affine(real *out, const real *start, const real *matrix, const real *x) 
   EACH (int i = 0; i < D; ++i) out[i] = start[i] + dot(matrix + i * D, x, D);
 }
 
-// Threefry-2x32 and Box and Muller, number for number as in device_draws.py
+// Threefry-2x32 and Box and Muller, as in device_draws.py: number for number in double precision. SINCOS takes
+// turns.
 FN void threefry(unsigned k0, unsigned k1, unsigned &a, unsigned &b) {
   const unsigned keys[3] = {k0, k1, k0 ^ k1 ^ 0x1BD11BDAu};
   const int turns[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
@@ -66,9 +67,9 @@ FN void normals(real *out, int count, unsigned k0, unsigned k1, unsigned number)
     threefry(k0, k1, a, b);
     const real near = ((real)a + (real)0.5) * (real)2.3283064365386963e-10;
     const real far = ((real)b + (real)0.5) * (real)2.3283064365386963e-10;
-    const real radius = SQRT(-2 * LOG(near));
+    const real radius = SQRT(MAX((real)0, -2 * ROUGH_LOG(near)));  // rough: of 1 it may be above 0
     real s, c;
-    SINCOS(2 * far, &s, &c);
+    SINCOS(far, &s, &c);
     out[i] = radius * c;
     if (pairs + i < count) out[pairs + i] = radius * s;
   }
