@@ -15,7 +15,13 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 def matvec(matrix: Array, vector: Array) -> Array:
-    """Matrix times vector over the batch: (..., p, q), (..., q) -> (..., p)."""
+    """Matrix times vector over the batch: (..., p, q), (..., q) -> (..., p).
+
+    Where one matrix serves a block of rounds of every trial (vectors (trials, rounds, q)), that is one matrix
+    product a trial, which is several times as fast; a trial's bits do not depend on the others beside it.
+    """
+    if matrix.ndim == 2 and vector.ndim > 2:
+        return vector @ matrix.mT
     return (matrix @ vector[..., None])[..., 0]
 
 

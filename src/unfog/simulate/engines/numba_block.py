@@ -15,7 +15,7 @@ from unfog.agents.parts import Denoiser
 from unfog.agents.round import Decision, Denoised
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.simulate.engines.numba_tally import Reach, follow, gains, tallies
+from unfog.simulate.engines.numba_tally import Reach, follower, gains, tallies
 from unfog.simulate.engines.numpy import stacked
 from unfog.simulate.player import Player, offered
 from unfog.worlds.problem import Emission, Truth
@@ -52,8 +52,8 @@ def _tallied(player: Player, emission: Emission, first: int, total: Array) -> Be
     told = gains(agent, setup, known, first, noisy.shape[1])
     limit = np.inf if agent.limit is None else float(agent.limit)
     reach = Reach(limit, ready(setup.context_mean), ready(setup.context_var))
-    mean, shown, room = np.empty(noisy.shape), np.empty(noisy.shape), np.zeros((2, noisy.shape[-1]))
-    follow(told, reach, ready(noisy), ready(emission.context), total, mean, shown, room)
+    mean, shown, room = np.empty(noisy.shape), np.empty(noisy.shape), np.zeros((3, noisy.shape[-1]))
+    follower(noisy.shape[-1])(told, reach, ready(noisy), ready(emission.context), total, mean, shown, room)
     return Beliefs(Context(mean, told.cov), shown if agent.sees_context else mean)
 
 

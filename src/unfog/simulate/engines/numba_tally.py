@@ -6,6 +6,8 @@ denoiser itself by showing it one thing at a time: no formula of theirs is writt
 deviation long and start at the mean, so that little is lost to rounding where contexts are far from zero.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
@@ -80,10 +82,10 @@ def gains(agent: Agent, setup: Setup, known: Knowledge, first: int, rounds: int)
 
 
 @inlined
-def _value(affine: Affine, t: int, k: int, noisy: Array, other: Array) -> float:
+def _value(dim: int, affine: Affine, t: int, k: int, noisy: Array, other: Array) -> float:
     """A coordinate of what is affine in a noisy context and another."""
     value = affine.at[t, k]
-    for j in range(len(noisy)):
+    for j in range(dim):
         value += affine.on_noisy[t, k, j] * noisy[j] + affine.on_other[t, k, j] * other[j]
     return value
 
@@ -96,32 +98,46 @@ def _within(away: float, expected: float, reach: float) -> float:
 
 @inlined
 def _step(
-    gains: Gains, reach: Reach, noisy: Array, context: Array, mean: Array, shown: Array, t: int, seen: Array,
-    true: Array, total: Array,
+    dim: int, gains: Gains, reach: Reach, noisy: Array, context: Array, mean: Array, shown: Array, i: int,
+    t: int, seen: Array, true: Array, total: Array,
 ) -> None:  # fmt: skip
     """A round of a trial: bring within reach, denoise, and add to the total."""
-    limit, centre, dim = reach.limit, reach.centre, len(seen)
+    limit, centre = reach.limit, reach.centre
     for k in range(dim):
-        true[k] = _within(context[t, k] - centre[k], 0.0, limit * sqrt(reach.variance[k]))
-        shown[t, k] = centre[k] + true[k]
-        expected = _value(gains.expected, t, k, total, total) - centre[k] if limit < inf else 0.0
-        seen[k] = _within(noisy[t, k] - centre[k], expected, limit * sqrt(gains.variance[t, k]))
+        true[k], seen[k] = context[i, t, k] - centre[k], noisy[i, t, k] - centre[k]
+    if limit < inf:
+        for k in range(dim):
+            true[k] = _within(true[k], 0.0, limit * sqrt(reach.variance[k]))
+            expected = _value(dim, gains.expected, t, k, total, total) - centre[k]
+            seen[k] = _within(seen[k], expected, limit * sqrt(gains.variance[t, k]))
     for k in range(dim):
-        mean[t, k] = _value(gains.mean, t, k, seen, total)
+        shown[i, t, k] = centre[k] + true[k]
+        mean[i, t, k] = _value(dim, gains.mean, t, k, seen, total)
     for k in range(dim):
-        total[k] += _value(gains.added, t, k, seen, true)
+        total[k] += _value(dim, gains.added, t, k, seen, true)
 
 
-@compiled
-def follow(
-    gains: Gains, reach: Reach, noisy: Array, context: Array, total: Array, mean: Array, shown: Array,
-    room: Array,
-) -> None:  # fmt: skip
-    """Walk every trial through the block: means of contexts, true ones within reach, and the new totals.
+@lru_cache
+def follower(dim: int) -> Callable[..., None]:
+    """The program for so many coordinates, as numba_kernel.py `program`."""
 
-    The room is for a noisy context and a true one less mu_c, (2, d). Nothing is expected by the noisy context
-    itself: its slope is zero there.
-    """
-    for i in range(noisy.shape[0]):
-        for t in range(noisy.shape[1]):
-            _step(gains, reach, noisy[i], context[i], mean[i], shown[i], t, room[0], room[1], total[i])
+    def follow(
+        gains: Gains, reach: Reach, noisy: Array, context: Array, totals: Array, mean: Array, shown: Array,
+        room: Array,
+    ) -> None:  # fmt: skip
+        """Walk every trial through the block: means of contexts, true ones within reach, and the new totals.
+
+        The room is for a noisy context and a true one less mu_c, and a total, (3, d). Nothing is expected by
+        the noisy context itself: its slope is zero there.
+        """
+        seen, true, total = room[0], room[1], room[2]
+        for i in range(noisy.shape[0]):
+            for k in range(dim):
+                total[k] = totals[i, k]
+            for t in range(noisy.shape[1]):
+                _step(dim, gains, reach, noisy, context, mean, shown, i, t, seen, true, total)
+            for k in range(dim):
+                totals[i, k] = total[k]
+
+    found: Any = compiled(follow)
+    return found
