@@ -67,7 +67,7 @@ bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loo
 	@$(BIN)/python benchmarks/logistic.py
 	@$(BIN)/python benchmarks/agents.py
 
-compare: setup  ## engines and other libraries in one run, then docs/benchmarks.md and its picture
+compare: setup  ## engines and other libraries in one run, then docs/notebook/benchmarks.md and its picture
 	@$(BIN)/python benchmarks/compare.py
 	@$(BIN)/python benchmarks/page.py
 

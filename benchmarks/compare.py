@@ -2,7 +2,7 @@
 
     python benchmarks/compare.py             # a few minutes; into benchmarks/results/cpu.json
     python benchmarks/compare.py --quick     # a smoke test; into benchmarks/out/quick.json
-    python benchmarks/page.py                # makes docs/benchmarks.md and its picture from the results
+    python benchmarks/page.py                # docs/notebook/benchmarks.md and its picture, from the results
 
 Every row is measured in a process of its own. This file is the parent of those processes and imports the
 standard library alone, because a child's peak memory starts at its parent's.

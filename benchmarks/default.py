@@ -2,8 +2,8 @@
 
     python benchmarks/default.py --out default.json [--cases "lock-in; narrow"] [--engine jax] [--trials 2000]
 
-The settings of the default were chosen on other problems and other seeds (docs/default.md). A case that is in
-the file already is kept, unless it is named. `--engine jax` wants a GPU for the long cases.
+The settings of the default were chosen on other problems and other seeds (docs/notebook/default.md). A case
+that is in the file already is kept, unless it is named. `--engine jax` wants a GPU for the long cases.
 """
 
 import os

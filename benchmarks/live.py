@@ -2,7 +2,7 @@
 
 python benchmarks/live.py             # some minutes; into benchmarks/results/live.json
 python benchmarks/live.py --quick     # a smoke test; into benchmarks/out/live-quick.json
-python benchmarks/page.py             # makes docs/benchmarks.md from the results
+python benchmarks/page.py             # makes docs/notebook/benchmarks.md from the results
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The page of benchmarks and its picture, from the measurements alone.
 
-    python benchmarks/page.py    # docs/benchmarks.md and docs/images/benchmarks.png
+    python benchmarks/page.py    # docs/notebook/benchmarks.md and docs/images/benchmarks.png
 
 Reads benchmarks/results/cpu.json, which `compare.py` writes, and benchmarks/results/gpu.json, which `gpu.py`
 writes, and benchmarks/results/live.json, which `live.py` writes, where there are such. Every number of the
@@ -58,7 +58,7 @@ def heading(cpu: Row) -> list[str]:
             {where["system"]}. Load average {where["load"]:.2f} before the run and {cpu["load_after"]:.2f}
             after it (the run itself is 1); it took {cpu["seconds"]:.0f} s. Versions: {versions}."""),
         "![Time per step next to other libraries; trial-rounds a second over trials, arms and dimensions]"
-        "(images/benchmarks.png)",
+        "(../images/benchmarks.png)",
     ]
     return parts
 
@@ -293,8 +293,8 @@ def elsewhere() -> list[str]:
     """What is measured on other pages."""
     return [
         "## Measured elsewhere",
-        item("""[Values of policies on logs](evaluation.md#how-good): coverage, errors against obp, what the
-            denoiser adds, the worth of a sensor, a million rounds."""),
+        item("""[Values of policies on logs](../guide/evaluation.md#how-good): coverage, errors against obp,
+            what the denoiser adds, the worth of a sensor, a million rounds."""),
     ]
 
 
@@ -318,8 +318,9 @@ def main() -> None:
     cpu = json.loads(given.cpu.read_text())
     gpu = json.loads(given.gpu.read_text()) if given.gpu.exists() else None
     live_rows = json.loads(given.live.read_text()) if given.live.exists() else None
-    (given.docs / "images").mkdir(parents=True, exist_ok=True)
-    (given.docs / "benchmarks.md").write_text(page(cpu, gpu, live_rows))
+    for folder in ("images", "notebook"):
+        (given.docs / folder).mkdir(parents=True, exist_ok=True)
+    (given.docs / "notebook" / "benchmarks.md").write_text(page(cpu, gpu, live_rows))
     picture(cpu, gpu).savefig(given.docs / "images" / "benchmarks.png", dpi=200)
 
 

@@ -1,6 +1,6 @@
 """Output blocks of pages, as the code above them prints them now.
 
-    python benchmarks/printed.py docs/evaluation.md docs/sklearn.md …
+    python benchmarks/printed.py docs/guide/evaluation.md docs/guide/sklearn.md …
 
 A ```text block right below a ```python block is what that block prints, or some lines of it in a row; right
 below a ```sh block with a command `unfog …`, what that command prints. As many lines as stand there are

@@ -3,10 +3,10 @@
     python benchmarks/rivals.py               # half an hour on two cores; into benchmarks/results/rivals.json
     python benchmarks/rivals.py --scale 2     # twice the trials
     python benchmarks/rivals.py --quick       # a smoke test; into benchmarks/out/rivals-quick.json
-    python benchmarks/rivals_page.py          # the tables and the picture of docs/rivals.md
+    python benchmarks/rivals_page.py          # the tables and the picture of docs/science/rivals.md
 
 Runs are kept in benchmarks/out/rivals, so that an interrupted benchmark goes on where it stopped. Data sets
-are looked for as everywhere (docs/data.md); a problem whose data are missing is left out, and that is said.
+are looked for as everywhere (docs/guide/data.md); a problem whose data are missing is left out, and said.
 """
 
 import os

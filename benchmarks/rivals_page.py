@@ -1,4 +1,4 @@
-"""The measured parts of docs/rivals.md and its picture, from benchmarks/results/rivals.json alone.
+"""The measured parts of docs/science/rivals.md and its picture, from benchmarks/results/rivals.json alone.
 
     python benchmarks/rivals_page.py    # writes what stands between markers of the page, and the picture
 
@@ -21,7 +21,7 @@ from unfog.lab.rivals.report import grouped, markdown, number, of_ours, spans, y
 from unfog.lab.rivals.table import Comparison, Outcome, from_plain
 from unfog.lab.rivals.table import Row as Held
 
-PAGE = ROOT / "docs" / "rivals.md"
+PAGE = ROOT / "docs" / "science" / "rivals.md"
 FOUND = RESULTS / "rivals.json"
 PICTURE = ROOT / "docs" / "images" / "rivals.png"
 GROUPS = {

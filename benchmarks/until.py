@@ -1,6 +1,6 @@
 """What stopping when standard errors are small enough does to intervals: how often they still hold.
 
-    python benchmarks/until.py    # a minute; writes benchmarks/results/until.json, which docs/spec.md tells
+    python benchmarks/until.py    # a minute; benchmarks/results/until.json, for docs/reference/spec.md
 
 A large run is taken for the whole population: the truth is its ratios. Samples are drawn from it, and each
 is looked at as `unfog run --until` looks at trials (pieces of 100), until the standard error of every ratio

@@ -6,7 +6,7 @@
 Writes benchmarks/results/warfarin.json: of each scene, reward and policy the mean over orders and half the
 width of its 95 % interval; and what denoising saves an agent and the published algorithm, paired by order.
 Settings were set by hand, none of them on this seed: unfog/lab/warfarin/policies.py. What other ones would
-change is in docs/warfarin.md.
+change is in docs/notebook/warfarin.md.
 """
 
 import os

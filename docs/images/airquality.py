@@ -1,6 +1,6 @@
 """How far the sensors are from the channel that agents are told of: docs/images/airquality.png.
 
-python docs/images/airquality.py        # needs the data: see docs/data.md
+python docs/images/airquality.py        # needs the data: see docs/guide/data.md
 """
 
 from datetime import date, timedelta

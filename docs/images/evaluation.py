@@ -1,6 +1,6 @@
-"""The pictures of docs/evaluation.md: what sensors of Air Quality are said to be worth, and what they are.
+"""Pictures of docs/guide/evaluation.md: what sensors of Air Quality are said to be worth, and what they are.
 
-python docs/images/evaluation.py        # some minutes; needs the data: see docs/data.md
+python docs/images/evaluation.py        # some minutes; needs the data: see docs/guide/data.md
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Warfarin: mistakes of each way to dose, and what denoising saves; two pictures of docs/warfarin.md.
+"""Warfarin: mistakes of each way to dose, and what denoising saves: pictures of docs/notebook/warfarin.md.
 
 python docs/images/warfarin.py        # after benchmarks/warfarin.py
 """

@@ -1,4 +1,4 @@
-"""What docs/evaluation.md says was measured is what was measured."""
+"""What docs/guide/evaluation.md says was measured is what was measured."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What docs/rivals.md says was measured is what was measured, and it names every rival."""
+"""What docs/science/rivals.md says was measured is what was measured, and it names every rival."""
 
 import json
 import re

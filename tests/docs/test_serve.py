@@ -1,4 +1,4 @@
-"""docs/serve.md runs as printed: its service, its commands, its Python and its JavaScript, in their order."""
+"""docs/guide/service.md runs as printed: its service, commands, Python and JavaScript, in their order."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from unfog.cli import main
 from unfog.serve import Client
 from unfog.serve.operations import OPERATIONS
 
-PAGE = "docs/serve.md"
+PAGE = "docs/guide/service.md"
 TEXT = (ROOT / PAGE).read_text("utf-8")
 RUN = {"sh": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-W", "error", "-c"]}
 

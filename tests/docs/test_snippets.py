@@ -14,11 +14,17 @@ from unfog.cli import main
 from unfog.lab.spec import build_problem, parse
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/*.md"))]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md") if "decisions" not in p.parts),
+]
 
-ELSEWHERE = ["docs/serve.md"]  # it needs a service: tests/docs/test_serve.py
+ELSEWHERE = ["docs/guide/service.md"]  # it needs a service: tests/docs/test_serve.py
 MARK = "-- the end of a block --"
-SHOWN = {"docs/live.md": "same=True"}  # what a page prints in the end, where that is no table with intervals
+SHOWN = {
+    "docs/guide/live.md": "same=True"
+}  # what a page prints in the end, where that is no table with intervals
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -52,9 +58,11 @@ def test_commands_of_the_page_of_logs_print_what_stands_below(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command works on the table that the page's first Python block writes."""
-    text = (ROOT / "docs/evaluation.md").read_text("utf-8")
+    text = (ROOT / "docs/guide/evaluation.md").read_text("utf-8")
     ((command, below),) = re.findall(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```", text, re.S | re.M)
-    code, _, _ = blocks("docs/evaluation.md", "python")[0].partition("\ncolumns = ")  # the table is enough
+    code, _, _ = blocks("docs/guide/evaluation.md", "python")[0].partition(
+        "\ncolumns = "
+    )  # the table is enough
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as ended:
@@ -65,8 +73,8 @@ def test_commands_of_the_page_of_logs_print_what_stands_below(
 
 @pytest.mark.slow
 def test_the_errors_of_the_tutorial_are_those_printed(tmp_path: Path) -> None:
-    [printed] = re.findall(r"# (noise_cov: .*?); allowed", (ROOT / "docs/tutorial.md").read_text("utf-8"))
-    code = "\n".join(blocks("docs/tutorial.md", "python")[:5])
+    [printed] = re.findall(r"# (noise_cov: .*?); allowed", (ROOT / "docs/guide/lab.md").read_text("utf-8"))
+    code = "\n".join(blocks("docs/guide/lab.md", "python")[:5])
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert printed in done.stdout
 
@@ -108,7 +116,9 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_named_tests_exist() -> None:
-    for target in re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs/denoising.md").read_text("utf-8")):
+    for target in re.findall(
+        r"`(tests/[\w/]+\.py)`", (ROOT / "docs/science/denoising.md").read_text("utf-8")
+    ):
         assert (ROOT / target).is_file(), target
 
 

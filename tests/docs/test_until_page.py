@@ -1,4 +1,4 @@
-"""What docs/spec.md says of stopping is what was measured."""
+"""What docs/reference/spec.md says of stopping is what was measured."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_numbers_are_those_of_the_results() -> None:
-    page = " ".join((ROOT / "docs/spec.md").read_text("utf-8").split())
+    page = " ".join((ROOT / "docs/reference/spec.md").read_text("utf-8").split())
     found = json.loads((ROOT / "benchmarks/results/until.json").read_text("utf-8"))
 
     def shares(kind: str, way: str, ratios: slice) -> str:

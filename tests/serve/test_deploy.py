@@ -54,7 +54,8 @@ def test_it_is_built_of_what_is_pinned_and_runs_as_nobody_special() -> None:
 
 
 def test_it_is_built_in_the_format_that_has_health_checks() -> None:
-    told = (ROOT / "docs/serve.md").read_text("utf-8") + (ROOT / "deploy/Containerfile").read_text("utf-8")
+    pages = ("docs/guide/service.md", "deploy/Containerfile")
+    told = "".join((ROOT / page).read_text("utf-8") for page in pages)
     builds = re.findall(r"podman build .*", told)
     assert len(builds) == 2
     assert all("--format docker " in line for line in builds)

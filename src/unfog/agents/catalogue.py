@@ -36,8 +36,8 @@ from unfog.model.knowledge import BEYOND
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
 PF = "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observable Contextual Bandits"
-OURS, EXACT = "unfog, docs/agents.md", "unfog, docs/denoising.md"
-CONTEXTS = "unfog, docs/contexts.md"
+OURS, EXACT = "unfog, docs/guide/agents.md", "unfog, docs/science/denoising.md"
+CONTEXTS = "unfog, docs/science/contexts.md"
 
 _paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
 _ours = partial(

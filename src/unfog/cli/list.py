@@ -33,7 +33,7 @@ def command(
         return
     own = ", ".join(kinds["gaussian"])
     headings = {
-        "rivals": "rivals, published systems as agents: docs/rivals.md",
+        "rivals": "rivals, published systems as agents: docs/science/rivals.md",
         "learners": f"learners, after a dash: alg1-hetero ({own} for Gaussian rewards,"
         " the others for rewards of 0 or 1), with settings: alg1-lmc:temperature=1:steps=20",
         "choosers": "choosers, likewise: alg1-exact-ucb, alg1-hetero-ucb:quantile=0.9",

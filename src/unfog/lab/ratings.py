@@ -27,7 +27,7 @@ STEPS = 20_000  # 134 are enough for 3 factors, 13,400 for 20
 FLOOR = 1e-3  # least variance in a cluster, as a share of that over all items: a lone item has none
 FORMAT = 2  # of cached factors; to be raised with any change of how they are found
 
-LEAST_EACH, ACTIVITY, POPULARITY, SHARPNESS = 20, 1.1, 1.8, 2.2  # of the stand-in; see docs/data.md
+LEAST_EACH, ACTIVITY, POPULARITY, SHARPNESS = 20, 1.1, 1.8, 2.2  # of the stand-in; see docs/guide/data.md
 LEVEL, USER_SD, ITEM_SD, NOISE_SD = 3.1, 0.42, 0.45, 1.0
 FAME_SLOPE, MATCH_SLOPE = 0.3, 0.3
 

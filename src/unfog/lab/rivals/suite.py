@@ -34,7 +34,7 @@ def rivals(
     tuned: bool = False,
     out: str | Path | None = None,
 ) -> Comparison:
-    """Every rival, or these agents, as regret ratios to ours on the problems of docs/rivals.md, or on some.
+    """Every rival, or these agents, as regret ratios to ours on the problems of its page, or on some.
 
     Ratios are above 1 where ours is better. `tuned` adds each with one setting chosen on other seeds. With
     `out` the runs are kept in that folder, and an interrupted suite is gone on with there. Print what comes
@@ -132,7 +132,7 @@ def _built(place: Place) -> tuple[Problem | None, str]:
     except InputError as error:
         if error.field != "data":
             raise
-        return None, f"{error.value}; see docs/data.md"
+        return None, f"{error.value}; see docs/guide/data.md"
 
 
 def compare(

@@ -1,7 +1,7 @@
 """Doses as arms, and what each would have been worth to a patient whose right dose is known.
 
 Three arms: less than 21, 21 to 49, and more than 49 mg a week, as in the bandit that H. Bastani and M. Bayati
-made of this record (docs/warfarin.md). Two rewards, each a stated function of the stable dose s alone:
+made of this record (docs/notebook/warfarin.md). Two rewards, each a stated function of the stable dose s:
 
     bucket   0 if the arm is the one that s falls into, -1 if not: as they have it
     graded   -|ln(dose of the arm / s)|, with 2, 5 and 8 mg a day for the three arms: 14, 35 and 56 a week
