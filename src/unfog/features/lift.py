@@ -10,6 +10,7 @@ end, and T is that of one block.
 from typing import Protocol, runtime_checkable
 
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.small import product
 
 
 @runtime_checkable
@@ -38,5 +39,5 @@ def quadratic_form(mean: Array, root: Array, cov: Array) -> Array:
     """E[w'C w] with w ~ N(mean, root root'): mean (..., k), root (..., k, n), cov (..., k, k) -> (...,)."""
     xp = mean.__array_namespace__()
     certain = xp.vecdot(mean, (cov @ mean[..., None])[..., 0])
-    found: Array = certain + ((cov @ root) * root).sum((-2, -1))
+    found: Array = certain + (product(cov, root) * root).sum((-2, -1))
     return found

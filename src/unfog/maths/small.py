@@ -23,7 +23,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.flow import Flow, flow_of
 
 SMALL = 12  # rows
-ROOTS = 16  # likewise, of roots of inverses
+ROOTS = 16  # likewise, of roots of inverses; and columns of what a small matrix is multiplied with
 SWEEPS = 12  # of rotations at most; five or six do
 NEAR = 4.0  # in units of rounding: entries beside the diagonal that are smaller, of the largest, are none
 
@@ -98,7 +98,7 @@ def inverse_root(precision: Array) -> Array:
 
 def product(left: Array, right: Array) -> Array:
     """Of matrices (..., p, q) and (..., q, r)."""
-    if not (_calls_are_slow(left.__array_namespace__()) and by_hand(left) and by_hand(right)):
+    if not (_calls_are_slow(left.__array_namespace__()) and by_hand(left) and right.shape[-1] <= ROOTS):
         return left @ right
     parts = [left[..., :, k, None] * right[..., None, k, :] for k in range(left.shape[-1])]
     return sum(parts[1:], parts[0])
