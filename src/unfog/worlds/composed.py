@@ -51,7 +51,7 @@ class Parts(NamedTuple):
 class Composed(ToldFields, ChannelFields, ABC):
     """The fields of every world, and the `Problem` made of parts, which subclasses put together."""
 
-    has_bias: ClassVar[bool] = True
+    has_bias = True
     theta_scale = 1.0  # what agents are told of theta's spread is right, unless a world has it otherwise
     units, tell_units = 1, True  # unless a world has fields for several
     steady = False  # every round has a context of its own, unless a world has it otherwise

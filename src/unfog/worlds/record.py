@@ -12,7 +12,7 @@ Gaussian model costs, contexts or errors can be drawn from the model instead, in
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Recorded(Composed):
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.25
     reward_var: float = 1.0
-    has_bias: ClassVar[bool] = False
+    has_bias = False
 
     def __post_init__(self) -> None:
         """Check every field; the record is not needed for it."""

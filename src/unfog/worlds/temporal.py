@@ -12,7 +12,7 @@ told `tempo`, the constants of time as they are, unless `tell_tempo` is false.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from unfog import inputs
 from unfog.features.contract import MapBuilder
@@ -49,7 +49,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
     prior_cov: Numbers = 0.25
     reward_var: float = 1.0
     tell_tempo: bool = True
-    has_bias: ClassVar[bool] = False
+    has_bias = False
 
     def __post_init__(self) -> None:
         """Check every field, and make the parts."""
