@@ -137,7 +137,7 @@ def test_a_second_type_checker_knows_every_type_that_a_user_meets(tmp_path: Path
 
 @pytest.mark.parametrize("extra", USED)
 def test_an_extra_brings_what_is_said_of_it(extra: str) -> None:
-    """This environment has it in the versions asked for, and the modules that it is known by."""
+    """What is installed here has the versions asked for, and the modules that it is known by."""
     wanted = [Requirement(line) for line in requires("unfog") or []]
     own = [r for r in wanted if r.marker and r.marker.evaluate({"extra": extra}) and r.name != "unfog"]
     assert own or extra == "dev"

@@ -100,7 +100,9 @@ def test_every_feature_map_agrees_on_both_engines(kind: str) -> None:
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 
 
-@pytest.mark.parametrize("agents", [SOME, pytest.param(["unknown-noise"], marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "agents", [["alg2", "late"], pytest.param([*SOME, "unknown-noise"], marks=pytest.mark.soak)]
+)
 def test_the_layout_for_gpus_gives_the_same_numbers(
     agents: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
