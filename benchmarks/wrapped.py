@@ -129,7 +129,7 @@ def row(library: str, name: str, regrets: Array) -> dict[str, Any]:
 
 
 def line(found: dict[str, Any]) -> str:
-    """As it is printed and as it stands in docs/guide/adapters.md."""
+    """As it is printed and as it stands in docs/notebook/adapters.md."""
     numbers = [f"{mean:.0f} ± {half:.0f}" for mean, half in (found["alone"], found["wrapped"])]
     shares = [
         f"{100 * mean:.1f} ± {100 * half:.1f}" for mean, half in (found["less"], found["less_of_excess"])

@@ -1,4 +1,4 @@
-"""Pictures of docs/guide/evaluation.md: what sensors of Air Quality are said to be worth, and what they are.
+"""Pictures of evaluation.md (guide, notebook): what sensors of Air Quality are said to be worth, and are.
 
 python docs/images/evaluation.py        # some minutes; needs the data: see docs/guide/data.md
 """

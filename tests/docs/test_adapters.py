@@ -1,4 +1,4 @@
-"""The table of docs/guide/adapters.md is what was measured."""
+"""The table of docs/notebook/adapters.md is what was measured."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_table_is_that_of_the_results() -> None:
-    page = (ROOT / "docs/guide/adapters.md").read_text("utf-8")
+    page = (ROOT / "docs/notebook/adapters.md").read_text("utf-8")
     found = json.loads((ROOT / "benchmarks/results/wrapped.json").read_text("utf-8"))
     assert len(found["rows"]) == 30
     for row in found["rows"]:
