@@ -293,7 +293,7 @@ def elsewhere() -> list[str]:
     """What is measured on other pages."""
     return [
         "## Measured elsewhere",
-        item("""[Values of policies on logs](../guide/evaluation.md#how-good): coverage, errors against obp,
+        item("""[Values of policies on logs](evaluation.md#how-good): coverage, errors against obp,
             what the denoiser adds, the worth of a sensor, a million rounds."""),
     ]
 
