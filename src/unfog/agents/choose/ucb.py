@@ -6,7 +6,7 @@ E. Kaufmann, O. Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for 
 is 1 - 1 / (t (ln n)^c); here it is 1 - (1 - quantile) / t^growth with rounds t = 1, 2, ..., so that growth 1
 is theirs with c = 0 and growth 0, a constant level, needs no number of the round. A constant 1.7 deviations
 above the mean costs least over all our experiments together, but locks in where contexts do not explore
-(choose/rand_ucb.py draws the level and does not): docs/guide/agents.md.
+(choose/rand_ucb.py draws the level and does not): docs/notebook/agents.md.
 """
 
 from dataclasses import dataclass
