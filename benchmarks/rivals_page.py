@@ -49,11 +49,11 @@ def overview(found: Row) -> str:
     ]
     fair = [row for name in RIVALS for row in _fair(every, name, False) if row.told == "same"]
     head = ["agent", "must be told", "ratio, as published", "ours wins", "ratio, tuned", "ours wins"]
-    below = said(f"""The ratio is the median over the problems of the comparison, and in brackets the least and
-        the most of them. "Ours wins" counts the problems in which it does beyond doubt; with constants as
-        published that is {sum(row.ratio.wins for row in fair)} of {len(fair)} in all. A problem that shows true
-        contexts to ours counts for a rival that is shown them, too. A + marks one that is told more than any of
-        ours it could be held against: the bias, besides true contexts.""")
+    below = said(f"""The ratio is the median over the problems of the comparison, and in brackets the least
+        and the most of them. "Ours wins" counts the problems in which it does beyond doubt; with constants as
+        published that is {sum(row.ratio.wins for row in fair)} of {len(fair)} in all. A problem that shows
+        true contexts to ours counts for a rival that is shown them, too. A + marks one that is told more than
+        any of ours that it could be held against: the bias, besides true contexts.""")
     return f"{table(head, rows, left=2)}\n\n{below}"
 
 

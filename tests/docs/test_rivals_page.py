@@ -49,7 +49,7 @@ def test_the_overview_counts_fair_comparisons(found: dict[str, Any]) -> None:
     text = PARTS["overview"](found)
     assert "| `linucb` | nothing | 1.50 (1.50 to 1.50) | 1 of 1 | 1.50 (1.50 to 1.50) | 1 of 1 |" in text
     assert "| 0.90 (0.90 to 0.90) | 0 of 1 |" in text
-    assert "is 1 of 3." in " ".join(text.split())
+    assert "that is 1 of 3 in all" in " ".join(text.split())
     rows = found["outcomes"][0]["rows"]
     rows += [{**rows[0], "value": 2.5, "low": 2.4, "high": 2.6}, {**rows[0], "value": 9.0, "told": "more"}]
     rows += [{**rows[0], "agent": "kk-observed", "told": "more"}]
