@@ -25,6 +25,12 @@ def test_measured_parts_are_those_of_the_results() -> None:
         text = page.read_text("utf-8")
         assert refreshed(text, found) == text, f"{page}: python benchmarks/rivals_page.py"
     assert found["quick"] is False
+    counts = re.findall(r"(\d+) of (\d+) comparisons, in (\d+) of which", PARTS["exceptions"](found))
+    (all_, total, lost), (tuned, _, lost_tuned) = counts
+    said = " ".join(PAGE.read_text("utf-8").split())
+    assert f"In {lost} of {total} comparisons" in said
+    assert f"in {lost_tuned} of {total} where all are tuned" in said
+    assert f"In {int(all_) - int(lost)} and {int(tuned) - int(lost_tuned)} more" in said
 
 
 @pytest.fixture
