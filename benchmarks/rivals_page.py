@@ -1,9 +1,9 @@
-"""The measured parts of docs/science/rivals.md and its picture, from benchmarks/results/rivals.json alone.
+"""The measured parts of docs/science/rivals.md, its record in docs/notebook and its picture.
 
-    python benchmarks/rivals_page.py    # writes what stands between markers of the page, and the picture
+    python benchmarks/rivals_page.py    # writes what stands between markers of the pages, and the picture
 
-A part stands between `<!-- measured: NAME -->` and `<!-- end -->`; what is around it is written by hand.
-`benchmarks/rivals.py` measures.
+All of it is from benchmarks/results/rivals.json alone. A part stands between `<!-- measured: NAME -->` and
+`<!-- end -->`; what is around it is written by hand. `benchmarks/rivals.py` measures.
 """
 
 import json
@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -22,6 +23,7 @@ from unfog.lab.rivals.table import Comparison, Outcome, from_plain
 from unfog.lab.rivals.table import Row as Held
 
 PAGE = ROOT / "docs" / "science" / "rivals.md"
+RECORD = ROOT / "docs" / "notebook" / "rivals.md"
 FOUND = RESULTS / "rivals.json"
 PICTURE = ROOT / "docs" / "images" / "rivals.png"
 GROUPS = {
@@ -35,6 +37,40 @@ REGRETS = {
     "regret_plug_in": "noisy context",
 }
 LIMIT = 3.0  # times that a batched round may take of a plain step
+
+
+def overview(found: Row) -> str:
+    """One line a rival: what it must be told, and its ratios to one of ours that is told the same."""
+    every = from_plain(found)
+    rows = [
+        [f"`{name}`", rival.told, *_spread(_fair(every, name, False)), *_spread(_fair(every, name, True))]
+        for name, rival in RIVALS.items()
+        if _fair(every, name, False)
+    ]
+    fair = [row for name in RIVALS for row in _fair(every, name, False) if row.told == "same"]
+    head = ["agent", "must be told", "ratio, as published", "ours wins", "ratio, tuned", "ours wins"]
+    below = said(f"""The ratio is the median over the problems of the comparison, and in brackets the least
+        and the most of them. "Ours wins" counts the problems in which it does beyond doubt; with constants as
+        published that is {sum(row.ratio.wins for row in fair)} of {len(fair)} in all. A problem that shows
+        true contexts to ours counts for a rival that is shown them, too. A + marks one that is told more than
+        any of ours that it could be held against: the bias, besides true contexts.""")
+    return f"{table(head, rows, left=2)}\n\n{below}"
+
+
+def _fair(every: Comparison, name: str, tuned: bool) -> list[Held]:
+    """A rival beside one of ours that is told the same; beside one that is told less where there is none."""
+    rows = [row for one in every.outcomes for row in _rows(one, tuned) if row.agent == name]
+    return [row for row in rows if row.told == "same"] or [row for row in rows if row.told == "more"]
+
+
+def _spread(rows: list[Held]) -> list[str]:
+    """The median of ratios, the least and the most, and how many of them ours wins."""
+    values = sorted(row.ratio.value for row in rows)
+    if not values:
+        return ["–", "–"]
+    more = "+" * any(row.told == "more" for row in rows)
+    middle = f"{number(median(values))}{more} ({number(values[0])} to {number(values[-1])})"
+    return [middle, f"{sum(row.ratio.wins for row in rows)} of {len(rows)}"]
 
 
 def exceptions(found: Row) -> str:
@@ -133,16 +169,17 @@ def speed(found: Row) -> str:
 
 
 PARTS: dict[str, Callable[[Row], str]] = {
+    "overview": overview,
+    "told": told,
     "exceptions": exceptions,
     "published": published,
     "tuned": tuned,
-    "told": told,
     "speed": speed,
 }
 
 
 def refreshed(text: str, found: Row) -> str:
-    """The page with every measured part as the results have it."""
+    """A page with every measured part as the results have it."""
 
     def part(match: re.Match[str]) -> str:
         return f"{match[1]}\n\n{PARTS[match[2]](found)}\n\n{match[3]}"
@@ -153,7 +190,8 @@ def refreshed(text: str, found: Row) -> str:
 def main() -> None:
     found = json.loads(Path(sys.argv[1] if len(sys.argv) > 1 else FOUND).read_text("utf-8"))
     figure(from_plain(found)).savefig(PICTURE, dpi=110)
-    PAGE.write_text(refreshed(PAGE.read_text("utf-8"), found), "utf-8")
+    for page in (PAGE, RECORD):
+        page.write_text(refreshed(page.read_text("utf-8"), found), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,28 +1,36 @@
-"""What docs/science/rivals.md says was measured is what was measured, and it names every rival."""
+"""What docs/science/rivals.md and its record say was measured is what was measured; every rival is named."""
 
 import json
 import re
 from typing import Any
 
 import pytest
-from benchmarks.rivals_page import FOUND, PAGE, PARTS, refreshed
+from benchmarks.rivals_page import FOUND, PAGE, PARTS, RECORD, refreshed
 
 from unfog.agents.rivals.rows import RIVALS
 from unfog.lab.rivals.problems import ORACLE
 from unfog.lab.rivals.table import Comparison, Outcome, Ratio, Row, plain
 
 
-def test_the_page_has_a_place_for_every_part() -> None:
-    page = PAGE.read_text("utf-8")
-    assert re.findall(r"<!-- measured: (\w+) -->", page) == list(PARTS)
+def test_the_pages_have_a_place_for_every_part() -> None:
+    text = PAGE.read_text("utf-8") + RECORD.read_text("utf-8")
+    assert re.findall(r"<!-- measured: (\w+) -->", text) == list(PARTS)
 
 
 def test_measured_parts_are_those_of_the_results() -> None:
     if not FOUND.exists():
         pytest.skip("not measured yet: python benchmarks/rivals.py")
-    page, found = PAGE.read_text("utf-8"), json.loads(FOUND.read_text("utf-8"))
-    assert refreshed(page, found) == page, "python benchmarks/rivals_page.py"
+    found = json.loads(FOUND.read_text("utf-8"))
+    for page in (PAGE, RECORD):
+        text = page.read_text("utf-8")
+        assert refreshed(text, found) == text, f"{page}: python benchmarks/rivals_page.py"
     assert found["quick"] is False
+    counts = re.findall(r"(\d+) of (\d+) comparisons, in (\d+) of which", PARTS["exceptions"](found))
+    (all_, total, lost), (tuned, _, lost_tuned) = counts
+    said = " ".join(PAGE.read_text("utf-8").split())
+    assert f"In {lost} of {total} comparisons" in said
+    assert f"in {lost_tuned} of {total} where all are tuned" in said
+    assert f"In {int(all_) - int(lost)} and {int(tuned) - int(lost_tuned)} more" in said
 
 
 @pytest.fixture
@@ -41,6 +49,19 @@ def found() -> dict[str, Any]:
         "machine": {"cores": 2, "load": 0.1},
         "plain": {"linucb": {"plain_us": 50.0, "batch_us": 2.0, "ratio": 0.04}, "oful": {"error": "no"}},
     }
+
+
+def test_the_overview_counts_fair_comparisons(found: dict[str, Any]) -> None:
+    text = PARTS["overview"](found)
+    assert "| `linucb` | nothing | 1.50 (1.50 to 1.50) | 1 of 1 | 1.50 (1.50 to 1.50) | 1 of 1 |" in text
+    assert "| 0.90 (0.90 to 0.90) | 0 of 1 |" in text
+    assert "that is 1 of 3 in all" in " ".join(text.split())
+    rows = found["outcomes"][0]["rows"]
+    rows += [{**rows[0], "value": 2.5, "low": 2.4, "high": 2.6}, {**rows[0], "value": 9.0, "told": "more"}]
+    rows += [{**rows[0], "agent": "kk-observed", "told": "more"}]
+    text = PARTS["overview"](found)
+    assert "| 2.00 (1.50 to 2.50) | 2 of 2 |" in text  # that told more than ours is no fair one
+    assert "| 1.50+ (1.50 to 1.50) | 1 of 1 | – | – |" in text
 
 
 def test_exceptions_say_where_ours_loses(found: dict[str, Any]) -> None:
