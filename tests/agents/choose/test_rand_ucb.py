@@ -143,7 +143,7 @@ def test_an_arm_of_which_all_is_known_is_no_trouble() -> None:
 def test_what_theta_is_worth_is_bounded_by_the_slope_of_the_leader(
     case: Case, rng: np.random.Generator, level: float
 ) -> None:
-    """Steps 1 and 2 of the proof in docs/science/theory.md, by draws: six standard errors."""
+    """Steps 1 and 2 of the proof in docs/science/proofs.md, by draws: six standard errors."""
     for trial in range(6):
         rows, mean, _ = case.explicit(trial)
         drawn = (

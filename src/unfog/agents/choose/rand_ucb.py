@@ -7,7 +7,7 @@ Most draws are near `level` (half of them below 1.5, three in a hundred above 2)
 constant level, which explores least where contexts explore by themselves, but locks in where they do not: an
 arm whose bound has fallen below the others' is never tried again, though it be the best. A level without
 bounds tries every arm that is uncertain sooner or later, and Bayesian regret grows like sqrt(T), logarithms
-aside: docs/science/theory.md has the proof.
+aside: docs/science/proofs.md has the proof.
 
 The logarithm is for many arms. The best of K untried arms is the farther above the average the larger K is,
 and worth the more tries the more rounds there are: t K v(a) / s^2, with s^2 the variance of the best expected

@@ -12,7 +12,7 @@ that of theta's prior (sigma^2 and lambda in the paper):
     theorem_2       its regret                lemma_3 + lemma_4
 
 `printed` is what the paper says; `corrected` is what its argument proves once its slips are mended, and needs
-no isotropic covariances: docs/science/theory.md derives every difference. All are vectorised over T, in
+no isotropic covariances: docs/science/proofs.md derives every difference. All are vectorised over T, in
 closed form. A condition that does not hold is an error, or with strict=False a mark on the value. `escape`
 says how likely a round is to be beyond the one step that unbounded features may escape (potential.py).
 `at_random` is what choosing uniformly at random obeys.
