@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import unfog
 from tests.problems import covariance_error, spd, within
 from unfog.inputs import InputError, covariance
 from unfog.maths.arrays import Array, Ints
@@ -252,3 +253,21 @@ def test_a_sensor_that_says_nothing_is_refused(field: str) -> None:
         affine(**{"raw": NOISY, "true": TRUE, field: flat})
     with pytest.raises(InputError, match=r"^raw: 3 pairs are complete"):
         affine(NOISY[:3], TRUE[:3])
+
+
+def test_for_the_very_device_of_the_study_the_bias_is_known_to_its_error() -> None:
+    rng = np.random.default_rng(4)
+    true = rng.normal([40.0, 7.0], [10.0, 1.0], (200, 2))
+    found = calibrate(true + [6.0, -0.5] + rng.normal(0, [5.0, 0.4], (200, 2)), true)
+    same = found.same_device()
+    # The mean of n errors has the variance Sigma_n / n.
+    np.testing.assert_allclose(np.diagonal(same.bias_cov), np.diagonal(found.noise_cov) / 200, rtol=1e-6)
+    assert (np.diagonal(same.bias_cov) < 0.05 * np.diagonal(found.bias_cov)).all()
+    assert same.channel.bias is found.bias
+
+
+def test_readings_alone_tell_no_bias_of_a_device() -> None:
+    rng = np.random.default_rng(4)
+    twice = rng.normal(40.0, 10.0, (50, 1, 1)) + rng.normal(0, 5.0, (50, 2, 1))
+    with pytest.raises(InputError, match=r"^same_device: .* tell no bias; allowed: a study that has pairs"):
+        unfog.calibrate(twice).same_device()

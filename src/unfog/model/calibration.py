@@ -15,7 +15,7 @@ opposite regression shrinks readings towards the mean, which is the denoiser's t
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,17 @@ class Calibration(NamedTuple):
         """All of it that a live problem wants to know."""
         laws = self.context_mean, self.context_cov, self.noise_cov, self.bias_cov
         return Channel(*laws, self.bias, sample=self.contexts, tempo=self.tempo)
+
+    def same_device(self) -> Self:
+        """The same for the very device of the study, soon after it: its bias is known to its standard error.
+
+        A study of one device cannot say how far off another is, or the same one in a year: `bias_cov` allows
+        for a bias as large as the one found. Here it has the squared standard errors alone.
+        """
+        error = np.broadcast_to(self.errors.bias, self.bias.shape)
+        if self.pairs == 0 or not np.isfinite(error).all():
+            raise InputError("same_device", f"{self.design.name} tell no bias", "a study that has pairs")
+        return self._replace(bias_cov=np.diag(error**2))
 
     @property
     def tempo(self) -> Tempo | None:
