@@ -258,7 +258,7 @@ def test_a_sensor_that_says_nothing_is_refused(field: str) -> None:
 def test_for_the_very_device_of_the_study_the_bias_is_known_to_its_error() -> None:
     rng = np.random.default_rng(4)
     true = rng.normal([40.0, 7.0], [10.0, 1.0], (200, 2))
-    found = calibrate(true + [6.0, -0.5] + rng.normal(0, [5.0, 0.4], (200, 2)), true)
+    found = calibrate(true + np.array([6.0, -0.5]) + rng.normal(0, [5.0, 0.4], (200, 2)), true)
     same = found.same_device()
     # The mean of n errors has the variance Sigma_n / n.
     np.testing.assert_allclose(np.diagonal(same.bias_cov), np.diagonal(found.noise_cov) / 200, rtol=1e-6)
