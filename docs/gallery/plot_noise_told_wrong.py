@@ -1,0 +1,29 @@
+"""
+Noise five times as large as believed
+=====================================
+
+The data sheet promises a noise variance of 0.3, and the sensor has 1.5. Nobody tells the agents.
+``unfog`` and Algorithm 1 believe the data sheet; ``adaptive`` notices from the readings how noisy they really are, and decides accordingly.
+(*Regret* is the reward lost so far, against one who knows the sensor as it is and what each choice pays.)
+"""
+
+import matplotlib.pyplot as plt
+
+import unfog
+
+problem = unfog.GaussianProblem(
+    dim=3,
+    actions=20,
+    noise_cov=0.3,  # what agents are told
+    actual_noise_cov=1.5,  # what is true
+    bias_cov=1.0,
+    prior_cov=0.1,
+    reward_var=0.1,
+)
+result = unfog.run(problem, agents=["alg1", "unfog", "adaptive"], rounds=300, trials=40, seed=0)
+print(unfog.table(result))
+
+# %%
+# Means over 40 worlds with 95 % bands; all agents meet the same worlds.
+plt.figure(unfog.figure(result, "An agent that checks the data sheet loses less than two that believe it"))
+plt.show()
