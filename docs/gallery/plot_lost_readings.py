@@ -28,14 +28,14 @@ prior_cov = 0.1
 [run]
 agents = ["unfog", "gaps"]
 rounds = 200
-trials = 40
+trials = 80
 
 [sweep]
 missing = [0.0, 0.2, 0.4, 0.6]
 """
 
 # %%
-# 40 worlds of 200 rounds for each share that is lost; both agents meet the same worlds.
+# 80 worlds of 200 rounds for each share that is lost; both agents meet the same worlds.
 with tempfile.TemporaryDirectory() as folder:
     Path(folder, "lost.toml").write_text(SPEC)
     result = unfog.run(Path(folder, "lost.toml"))

@@ -19,7 +19,10 @@ SPEC = """
 kind = "gaussian"
 dim = 3
 actions = 20
-prior_cov = 0.1
+context_mean = 1.0
+bias_cov = 0.01
+features = "product"
+prior_cov = 1.0
 reward_var = 0.5
 
 [run]
@@ -28,7 +31,7 @@ rounds = 300
 trials = 40
 
 [sweep]
-noise_cov = [0.05, 0.5, 1.0, 2.0, 4.0]
+noise_cov = [0.1, 0.5, 1.0, 2.0, 4.0]
 """
 
 # %%
