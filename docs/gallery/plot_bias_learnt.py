@@ -2,9 +2,9 @@
 How the bias of a sensor is learnt
 ==================================
 
-A thermometer reads 1.3 °C too high, and nobody says so: this constant error is its *bias*.
-No true temperature is ever shown; known are only how true temperatures spread and how noisy a reading is.
-Readings that lie too high on average give the bias away, and the belief about it closes in on the truth.
+A thermometer reads 1.3 °C too high, and nobody says so: this constant error is its *bias*. No true
+temperature is ever shown; known are only how true temperatures spread and how noisy a reading is. Readings
+that lie too high on average give the bias away, and the belief about it closes in on the truth.
 """
 
 import matplotlib.pyplot as plt

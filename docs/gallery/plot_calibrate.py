@@ -2,9 +2,10 @@
 Calibrating a sensor from pairs
 ===============================
 
-For a while a good instrument stood beside the cheap one, which gave 120 *pairs* of a true value and a reading.
-``unfog.calibrate`` finds in them the *channel*: how true values spread, by how much readings are too high on average (the bias) and how noisy they are.
-The picture holds the channel against the pairs: about 95 % of them should be in the band.
+For a while a good instrument stood beside the cheap one, which gave 120 *pairs* of a true value and a
+reading. ``unfog.calibrate`` finds in them the *channel*: how true values spread, by how much readings are
+too high on average (the bias) and how noisy they are. The picture holds the channel against the pairs:
+about 95 % of them should be in the band.
 """
 
 import matplotlib.pyplot as plt
@@ -38,7 +39,16 @@ axes.fill_between(
 )
 axes.plot(line, line + bias, color=COLOURS[0], label=f"bias {bias:.2f} ± {1.96 * error:.2f} (95 % interval)")
 axes.plot(line, line, color="black", linestyle=DASHES[2], label="a sensor without error")
-axes.plot(true, readings, "o", color=COLOURS[1], markersize=3.5, markeredgecolor="0.3", markeredgewidth=0.4, label="120 pairs")
+axes.plot(
+    true,
+    readings,
+    "o",
+    color=COLOURS[1],
+    markersize=3.5,
+    markeredgecolor="0.3",
+    markeredgewidth=0.4,
+    label="120 pairs",
+)
 axes.set(xlabel="true temperature, °C", ylabel="reading, °C", xlim=line)
 axes.set_title("Bias and noise of a sensor, found from pairs", loc="left", fontsize=9)
 axes.legend(loc="upper left", fontsize=8)

@@ -2,9 +2,10 @@
 What noise costs
 ================
 
-Four agents play the same 60 worlds, in which a sensor reads the context with a bias and with noise.
-The *context* is what the reward depends on; *regret* is the reward lost so far, against deciding with the bias and the payoffs known.
-Trusting the readings (TS naive) loses most; denoising them (Algorithm 1) does as well as being told the bias (TS oracle), and ``unfog`` loses least.
+Four agents play the same 60 worlds, in which a sensor reads the context with a bias and with noise. The
+*context* is what the reward depends on; *regret* is the reward lost so far, against deciding with the bias
+and the payoffs known. Trusting the readings (TS naive) loses most; denoising them (Algorithm 1) does as
+well as being told the bias (TS oracle), and ``unfog`` loses least.
 """
 
 import matplotlib.pyplot as plt

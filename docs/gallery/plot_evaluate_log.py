@@ -2,9 +2,10 @@
 What another rule would have earned
 ===================================
 
-An app has sent messages for 3,000 days, and wrote down what it saw, what it sent, with which probability, and what came of it.
-From that log ``unfog.evaluate`` says what other rules (*policies*) would have earned, without trying them on anybody.
-Bars that do not reach the dashed line differ from what was earned by more than chance explains.
+An app has sent messages for 3,000 days, and wrote down what it saw, what it sent, with which probability,
+and what came of it. From that log ``unfog.evaluate`` says what other rules (*policies*) would have earned,
+without trying them on anybody. Bars that do not reach the dashed line differ from what was earned by more
+than chance explains.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +16,7 @@ from unfog.look import COLOURS, DASHES, STYLE
 
 rng, n = np.random.default_rng(0), 3000
 true = rng.normal(0.0, 1.0, (n, 2))  # steps and sleep, in deviations from the usual
-seen = true + [0.5, -0.3] + rng.normal(0.0, 0.8, (n, 2))
+seen = true + np.array([0.5, -0.3]) + rng.normal(0.0, 0.8, (n, 2))
 arms = np.array(["nothing", "walk", "rest"])
 
 

@@ -2,9 +2,11 @@
 Readings that get lost
 ======================
 
-A sensor reports three numbers, and some of them do not arrive. The usual agent reads the average in their place, as if it had been measured.
-The agent ``gaps`` knows which numbers are missing, and guesses them from those that came, since the three go together.
-The more is lost, the more that saves. (*Regret* is the reward lost, against one who knows the sensor's bias and what each choice pays.)
+A sensor reports three numbers, and some of them do not arrive. The usual agent reads the average in their
+place, as if it had been measured. The agent ``gaps`` knows which numbers are missing, and guesses them from
+those that came, since the three go together. The more is lost, the more that saves.
+
+*Regret* is the reward lost, against one who knows the sensor's bias and what each choice pays.
 """
 
 import tempfile

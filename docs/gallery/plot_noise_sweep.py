@@ -3,8 +3,11 @@ The price of trusting a sensor, over the size of its noise
 ==========================================================
 
 One spec, a *sweep*: the same experiment for five sizes of the noise, written down as a few lines of TOML.
-With little noise it does not matter whether readings are trusted (TS naive) or denoised (Algorithm 1); with much noise it does.
-(*Regret* is the reward lost in 300 rounds, against one who knows the sensor's bias and what each choice pays.)
+With little noise it does not matter whether readings are trusted (TS naive) or denoised (Algorithm 1); with
+much noise it does.
+
+*Regret* is the reward lost in 300 rounds, against one who knows the sensor's bias and what each choice
+pays.
 """
 
 import tempfile

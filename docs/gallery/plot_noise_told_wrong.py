@@ -2,9 +2,11 @@
 Noise five times as large as believed
 =====================================
 
-The data sheet promises a noise variance of 0.3, and the sensor has 1.5. Nobody tells the agents.
-``unfog`` and Algorithm 1 believe the data sheet; ``adaptive`` notices from the readings how noisy they really are, and decides accordingly.
-(*Regret* is the reward lost so far, against one who knows the sensor as it is and what each choice pays.)
+The data sheet promises a noise variance of 0.3, and the sensor has 1.5. Nobody tells the agents. ``unfog``
+and Algorithm 1 believe the data sheet; ``adaptive`` notices from the readings how noisy they really are,
+and decides accordingly.
+
+*Regret* is the reward lost so far, against one who knows the sensor as it is and what each choice pays.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 A reading that cannot be true
 =============================
 
-Some sensors now and then report nonsense. The usual denoiser believes a fixed share of every reading, however absurd.
-The one that expects outliers (agent ``robust``) follows a reading that is plausible, and the more absurd it gets, the less it is believed.
-The further out the reading, the less it says about the *context*, the true value behind it.
+Some sensors now and then report nonsense. The usual denoiser believes a fixed share of every reading,
+however absurd. The one that expects outliers (agent ``robust``) follows a reading that is plausible, and
+the more absurd it gets, the less it is believed. The further out the reading, the less it says about the
+*context*, the true value behind it.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,11 @@
 How much to trust a reading
 ===========================
 
-The noisier a sensor, the less a reading should move what is believed: denoising draws it towards the usual value.
-A reading taken for the truth is off by the whole noise, and forgetting it is off by all that contexts vary.
-The denoised reading is better than both, whatever the size of the noise. (The *context* is the true value behind the reading.)
+The noisier a sensor, the less a reading should move what is believed: denoising draws it towards the usual
+value. A reading taken for the truth is off by the whole noise, and forgetting it is off by all that
+contexts vary. The denoised reading is better than both, whatever the size of the noise.
+
+The *context* is the true value behind the reading.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +35,11 @@ figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for (name, squares), place, mark in zip(guesses.items(), (1, 0, 7), "sod", strict=True):
     mean, reach = np.array(squares).T
     axes.errorbar(sizes, mean, reach, color=COLOURS[place], linestyle=DASHES[place], marker=mark, label=name)
-axes.set(xlabel="size of the noise, in standard deviations of contexts", ylabel="mean squared error", ylim=(0, 3))
+axes.set(
+    xlabel="size of the noise, in standard deviations of contexts", ylabel="mean squared error", ylim=(0, 3)
+)
 axes.set_title("A denoised reading is never worse than trusting or forgetting it", loc="left", fontsize=9)
-axes.legend(title="what is done with a reading", loc="upper left", bbox_to_anchor=(0.6, 0.9), alignment="left")
+axes.legend(
+    title="what is done with a reading", loc="upper left", bbox_to_anchor=(0.6, 0.9), alignment="left"
+)
 plt.show()

@@ -3,8 +3,9 @@ Values that cannot be negative
 ==============================
 
 The true values here are never below zero: most are small, a few are large, as waiting times and prices are.
-A denoiser that takes them for Gaussian turns low readings into negative values, which cannot be.
-One that is given a sample of true values from the past (agent ``empirical``) knows their shape and stays where values are.
+A denoiser that takes them for Gaussian turns low readings into negative values, which cannot be. One that
+is given a sample of true values from the past (agent ``empirical``) knows their shape and stays where
+values are.
 """
 
 import matplotlib.pyplot as plt
@@ -31,12 +32,15 @@ known = Knowledge(
 # New values, not those of the study: 300 readings, and what each denoiser makes of them.
 new = rng.gamma(1.0, 1.0, (300, 1))
 readings = new + 0.8 * rng.standard_normal((300, 1)) - found.bias
-denoisers = {"taken for Gaussian": (unfog.denoise.Exact(), 1, "s"), "by the sample": (unfog.denoise.Empirical(), 0, "o")}
+denoisers = {
+    "taken for Gaussian": (unfog.denoise.Exact(), 1),
+    "by the sample": (unfog.denoise.Empirical(), 0),
+}
 
 plt.rcParams.update(STYLE)
 figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 axes.plot(readings, new, ".", color="0.7", markersize=3, label="true value")
-for name, (denoiser, place, mark) in denoisers.items():
+for name, (denoiser, place) in denoisers.items():
     setup = denoiser.setup(known, None)
     guess = np.array([denoiser.predict(setup, denoiser.start(setup), reading).mean for reading in readings])
     squares = (guess - new) ** 2

@@ -2,9 +2,9 @@
 The denoiser in front of a regression
 =====================================
 
-A regression on noisy readings finds slopes that are too flat, however many rows there are: noise waters them down.
-``Denoiser`` is a scikit-learn transformer. Put in front of the regression, it brings the slopes back to what is true.
-Each dot is a slope, its bar a 95 % interval.
+A regression on noisy readings finds slopes that are too flat, however many rows there are: noise waters
+them down. ``Denoiser`` is a scikit-learn transformer. Put in front of the regression, it brings the slopes
+back to what is true. Each dot is a slope, its bar a 95 % interval.
 """
 
 import matplotlib.pyplot as plt
@@ -41,6 +41,8 @@ axes.hlines(slopes, [-0.3, 0.7], [0.3, 1.3], color="black", linewidth=1.0, label
 axes.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
 axes.set_xticks([0, 1], ["first measurement", "second measurement"])
 axes.set(ylabel="slope", xlim=(-0.6, 1.6))
-axes.set_title("Slopes on noisy readings are too flat; behind the denoiser they are right", loc="left", fontsize=9)
+axes.set_title(
+    "Slopes on noisy readings are too flat; behind the denoiser they are right", loc="left", fontsize=9
+)
 axes.legend(loc="upper right")
 plt.show()

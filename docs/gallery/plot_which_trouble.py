@@ -2,8 +2,8 @@
 A sensor that gets worse, and how that is noticed
 =================================================
 
-From round 150 on a sensor has five times the noise variance that was promised.
-The agent ``adaptive`` weighs seven sizes of the noise against each other, by how well each explains the readings.
+From round 150 on a sensor has five times the noise variance that was promised. The agent ``adaptive``
+weighs seven sizes of the noise against each other, by how well each explains the readings.
 ``unfog.trouble`` shows these weights: most of the probability moves to the new size soon after the change.
 """
 
@@ -29,7 +29,9 @@ shades = mpl.colormaps["viridis"](np.linspace(0.05, 0.95, shares.sizes["size"]))
 names = [f"{size:.2g} times as promised" for size in shares["size"].values]
 axes.stackplot(shares["round"], shares, labels=names, colors=shades, edgecolor="white", linewidth=0.4)
 axes.axvline(150, color="black", linewidth=1.0, linestyle="--")
-axes.annotate("the noise grows fivefold", (150, 1.0), (4, 4), textcoords="offset points", annotation_clip=False)
+axes.annotate(
+    "the noise grows fivefold", (150, 1.0), (4, 4), textcoords="offset points", annotation_clip=False
+)
 axes.set(xlabel="round", ylabel="probability of each size of the noise", xlim=(1, 300), ylim=(0, 1))
 axes.set_title("The agent finds out that its sensor got worse\n", loc="left", fontsize=9)
 axes.legend(title="noise variance", loc="center left", bbox_to_anchor=(1.01, 0.5), reverse=True, fontsize=8)
