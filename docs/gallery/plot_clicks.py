@@ -2,12 +2,12 @@
 Rewards that are yes or no
 ==========================
 
-Rewards are often 0 or 1: a click or none, cured or not. A ``LogisticProblem`` is a world of such rewards.
-Agents keep their names. Again ``unfog`` denoises what is read of the context (the true value behind a
-reading), and ``naive-adf``, which trusts the readings, collects fewer.
+Rewards are often 0 or 1: a click or none, cured or not. A ``LogisticProblem`` is a simulated world of such
+rewards, in which a noisy sensor reads what they depend on. The agent that trusts the readings
+(``naive-adf``) loses more clicks than one that denoises them (``alg1-adf``), and ``unfog`` loses fewest.
 
-*Regret* counts the yes-answers lost so far, against one who knows the sensor's bias and how likely each
-choice is to succeed.
+*Regret* counts the clicks lost so far, against one who knows the sensor's bias and how likely each choice
+is to succeed.
 """
 
 import matplotlib.pyplot as plt

@@ -1,11 +1,14 @@
 """
-What noise costs
-================
+What a noisy sensor costs
+=========================
 
-Four agents play the same 60 worlds, in which a sensor reads the context with a bias and with noise. The
-*context* is what the reward depends on; *regret* is the reward lost so far, against deciding with the bias
-and the payoffs known. Trusting the readings (TS naive) loses most; denoising them (Algorithm 1) does as
-well as being told the bias (TS oracle), and ``unfog`` loses least.
+A sensor reads the *context*, the true value that rewards depend on, with a constant error (its *bias*) and
+with noise that is new in every reading. Four agents decide on the same readings. The one that trusts them
+(``naive``) loses most. Denoising them (``alg1``) does about as well as being told the bias (``oracle``),
+and our default, ``unfog``, loses least.
+
+*Regret* is the reward lost so far, against one who knows the sensor's bias and what each arm pays. An *arm*
+is one of the things that can be done.
 """
 
 import matplotlib.pyplot as plt

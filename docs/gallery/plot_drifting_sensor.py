@@ -3,12 +3,11 @@ A sensor that drifts, and a few reference readings
 ==================================================
 
 A sensor slowly loses its zero: its *bias*, the error that all its readings share, wanders. In one round of
-twenty a good instrument shows the true context. ``temporal`` knows that things move, and uses each
-reference reading for the rounds around it. ``late`` uses them too, but takes the bias for fixed; ``unfog``
-sees readings alone.
+twenty a good instrument shows the *context*, the true value behind the reading. ``temporal`` knows that
+contexts and errors move, and uses each reference reading for the rounds around it. ``late`` uses them too,
+but takes the bias for fixed. ``unfog`` sees readings alone.
 
-The *context* is the true value behind a reading; *regret* is the reward lost so far, against one who sees
-the context.
+*Regret* is the reward lost so far, against one who sees every context and knows what each choice pays.
 """
 
 import matplotlib.pyplot as plt

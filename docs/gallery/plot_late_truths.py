@@ -2,9 +2,9 @@
 True values that come late
 ==========================
 
-In three rounds of ten somebody looks again, and twenty rounds later the true context is known: the true
-value behind the reading. The agent ``late`` then goes back and corrects what it had learnt from that round;
-``unfog`` sees readings and rewards alone.
+In three rounds of ten somebody looks again, and twenty rounds later the *context* is known: the true value
+behind the reading. The agent ``late`` then goes back and corrects what it had learnt from that round.
+``unfog`` sees readings and rewards alone, and loses more.
 
 *Regret* is the reward lost so far, against one who knows the sensor's bias and what each choice pays.
 """

@@ -2,9 +2,9 @@
 The price of trusting a sensor, over the size of its noise
 ==========================================================
 
-One spec, a *sweep*: the same experiment for five sizes of the noise, written down as a few lines of TOML.
-With little noise it does not matter whether readings are trusted (TS naive) or denoised (Algorithm 1); with
-much noise it does.
+A *sweep* is the same experiment for several settings, here for five sizes of the noise, written down as a
+few lines of TOML. With little noise it hardly matters whether readings are trusted (``naive``) or denoised
+(``alg1``, ``unfog``). With much noise it decides.
 
 *Regret* is the reward lost in 300 rounds, against one who knows the sensor's bias and what each choice
 pays.

@@ -2,8 +2,8 @@
 Noise five times as large as believed
 =====================================
 
-The data sheet promises a noise variance of 0.3, and the sensor has 1.5. Nobody tells the agents. ``unfog``
-and Algorithm 1 believe the data sheet; ``adaptive`` notices from the readings how noisy they really are,
+The data sheet promises a noise variance of 0.3, and the sensor has 1.5. Nobody tells the agents. ``alg1``
+and ``unfog`` believe the data sheet. ``adaptive`` finds out from the readings how noisy they really are,
 and decides accordingly.
 
 *Regret* is the reward lost so far, against one who knows the sensor as it is and what each choice pays.

@@ -2,9 +2,9 @@
 What denoising does to one reading
 ==================================
 
-A phone says 11,000 steps, and such phones are off by about 1,500 steps in either direction. Most days have
-around 7,000 steps, so a reading that high is more likely a good day *and* a lucky error than a record.
-Denoising combines both: what is believed lies between the usual day and the reading, and is surer than
+A phone says 11,000 steps, and its error has a standard deviation of 1,500 steps. Most days have around
+7,000 steps. A day with fewer steps and an error upwards is then more likely than a day with all of them.
+Denoising weighs both: what is believed lies between the usual day and the reading, and is surer than
 either.
 """
 

@@ -3,9 +3,10 @@ A reading that cannot be true
 =============================
 
 Some sensors now and then report nonsense. The usual denoiser believes a fixed share of every reading,
-however absurd. The one that expects outliers (agent ``robust``) follows a reading that is plausible, and
-the more absurd it gets, the less it is believed. The further out the reading, the less it says about the
-*context*, the true value behind it.
+however absurd. The one that expects outliers (that of the agent ``robust``) follows a plausible reading,
+and believes less and less of one that gets more and more absurd.
+
+The *context* is the true value behind a reading.
 """
 
 import matplotlib.pyplot as plt

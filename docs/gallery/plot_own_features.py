@@ -3,9 +3,9 @@ A reward that is no straight line
 =================================
 
 Here the reward rises and falls with the context like a wave, with a pace of its own for each of three arms.
-``unfog.quadrature`` takes such a function of yours and averages it over all that the context may be. On the
-left the function is asked at the denoised value alone. It promises too much of the fastest wave, and so
-picks the wrong arm.
+``unfog.quadrature`` takes such a function of yours and averages it over all that the context may be
+(right). Asked at the denoised value alone (left) the function promises too much, most of all for the
+fastest wave, and the arm that seems best is not the best one.
 
 An *arm* is one of the things that can be done; the *context* is the true value behind a reading.
 """

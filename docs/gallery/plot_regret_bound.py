@@ -3,9 +3,11 @@ Regret, and what theory promises
 ================================
 
 *Regret* is the reward lost so far, against one who knows the sensor's bias and what each choice pays.
-Theory bounds it: averaged over such worlds, Algorithm 2, which is shown each true context after its reward,
+Theory bounds it: averaged over such worlds, ``alg2``, which is shown each true context after its reward,
 loses no more than the dotted line. Loss and bound per round both fall as rounds go by. The bound is far
 above the loss: it is a guarantee, not a forecast.
+
+The *context* is the true value behind a reading.
 """
 
 import matplotlib.pyplot as plt
@@ -44,7 +46,7 @@ figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 t = result["round"].values
 colour, dash = COLOURS[1], DASHES[1]
 axes.plot(horizons, bound / horizons, color="black", linestyle=DASHES[2], label="at most, by theory")
-axes.plot(t, mean / t, color=colour, linestyle=dash, label="lost by Algorithm 2")
+axes.plot(t, mean / t, color=colour, linestyle=dash, label="lost by alg2")
 axes.fill_between(t, (mean - reach) / t, (mean + reach) / t, color=colour, alpha=0.2, linewidth=0)
 axes.set(
     xlabel="rounds", ylabel="reward lost per round, so far", xscale="log", yscale="log", xlim=(10, rounds)

@@ -2,11 +2,11 @@
 How much to trust a reading
 ===========================
 
-The noisier a sensor, the less a reading should move what is believed: denoising draws it towards the usual
-value. A reading taken for the truth is off by the whole noise, and forgetting it is off by all that
-contexts vary. The denoised reading is better than both, whatever the size of the noise.
+A reading taken for the truth is off by the whole noise. A reading that is ignored leaves one off by all
+that true values vary. Denoising draws a reading towards the usual value, the more so the noisier the sensor
+is, and is better than both for every size of the noise.
 
-The *context* is the true value behind the reading.
+The *context* is the true value behind a reading.
 """
 
 import matplotlib.pyplot as plt

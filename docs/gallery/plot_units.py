@@ -2,10 +2,10 @@
 Many small sensors, each with a bias of its own
 ===============================================
 
-Twelve phones count steps, and each is off by an amount of its own (its *bias*). Nobody tells by how much.
-``unit=`` says whose reading it is: each phone's bias is learnt apart, while what is learnt about rewards is
-shared by all. After 40 readings of each phone, the believed biases lie close to the true ones, with honest
-intervals.
+Twelve phones count steps, and each is off by a constant amount of its own, its *bias*. Nobody tells by how
+much. ``unit=`` says whose reading it is: each phone's bias is learnt apart, while what is learnt about
+rewards is shared by all. After 40 readings of each phone the believed biases lie near the true ones, within
+what their intervals say.
 """
 
 import tempfile

@@ -2,10 +2,10 @@
 How many trials are enough
 ==========================
 
-A simulated comparison needs many *trials*, worlds that are drawn anew. Too few and chance decides; too many
-and time is wasted. With ``until=0.02`` a run goes on until every ratio of regrets is known to a standard
-error of 0.02, and then stops by itself. The picture looks back at that run: intervals get narrower as
-trials come in.
+A simulated comparison needs many *trials*, worlds that are drawn anew. With too few of them chance decides,
+and too many waste time. With ``until=0.02`` a run goes on until each ratio of regrets is known to a
+standard error of 0.02, and then stops by itself. The picture looks back at such a run: intervals get
+narrower as trials come in.
 
 *Regret* is the reward lost, against one who knows the sensor's bias and what each choice pays.
 """
@@ -31,8 +31,8 @@ oracle = final.sel(agent="oracle").values
 plt.rcParams.update(STYLE)
 figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for agent, words, place in (
-    ("naive", "trusts readings (TS naive)", 2),
-    ("alg1", "denoises (Algorithm 1)", 0),
+    ("naive", "naive: trusts readings", 2),
+    ("alg1", "alg1: denoises", 0),
 ):
     lost = final.sel(agent=agent).values
     ratio = np.array([lost[:n].mean() / oracle[:n].mean() for n in numbers])
