@@ -29,5 +29,5 @@ print(unfog.table(result))
 # %%
 # Bands are 95 % intervals of the mean over the 60 worlds. The table has the differences, which are surer
 # than the bands: all agents met the same worlds.
-plt.figure(unfog.figure(result, "Trusting a noisy sensor costs reward, round after round"))
+plt.figure(unfog.figure(result, "Trusting a noisy sensor costs reward"))
 plt.show()

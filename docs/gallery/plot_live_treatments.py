@@ -44,7 +44,6 @@ with tempfile.TemporaryDirectory() as folder, unfog.live.open(Path(folder, "clin
 # One clinic: means over 100 patients at a time with 95 % intervals.
 blocks = np.array(chance).reshape(-1, 100)
 reach = 1.96 * blocks.std(1, ddof=1) / 100**0.5
-print(f"the last 100: {blocks[-1].mean():.2f} ± {reach[-1]:.2f}; with payoffs known {np.mean(reachable):.2f}")
 plt.rcParams.update(STYLE)
 figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 axes.errorbar(np.arange(50, patients, 100), blocks.mean(1), reach, color=COLOURS[0], marker="o", capsize=2.5)

@@ -37,10 +37,11 @@ missing = [0.0, 0.2, 0.4, 0.6]
 """
 
 # %%
-# 80 worlds of 200 rounds for each share that is lost; both agents meet the same worlds.
+# 80 worlds of 200 rounds for each share that is lost; both agents meet the same worlds. Bars are
+# 95 % intervals.
 with tempfile.TemporaryDirectory() as folder:
     Path(folder, "lost.toml").write_text(SPEC)
     result = unfog.run(Path(folder, "lost.toml"))
 print(unfog.table(result))
-plt.figure(unfog.figure(result, "Knowing what was lost saves most of what the losses cost"))
+plt.figure(unfog.figure(result, "It pays to know what was lost"))
 plt.show()

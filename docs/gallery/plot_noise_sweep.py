@@ -38,10 +38,11 @@ noise_cov = [0.1, 0.5, 1.0, 2.0, 4.0]
 """
 
 # %%
-# 40 worlds for each size of the noise. The noise is given by its variance; contexts have variance 1.
+# 40 worlds for each size of the noise; bars are 95 % intervals. The noise is given by its variance, and the
+# true values behind the readings have variance 1.
 with tempfile.TemporaryDirectory() as folder:
     Path(folder, "noise.toml").write_text(SPEC)
     result = unfog.run(Path(folder, "noise.toml"))
 print(unfog.table(result))
-plt.figure(unfog.figure(result, "The noisier the sensor, the dearer it is to trust it"))
+plt.figure(unfog.figure(result, "The more noise, the dearer is trust"))
 plt.show()
