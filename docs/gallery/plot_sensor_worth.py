@@ -33,7 +33,8 @@ worth, error = perfect["worth"].item(), perfect["worth_se"].item()
 print(f"a perfect sensor: {worth:+.3f} ± {1.96 * error:.3f} a decision (95 % interval)")
 
 # %%
-# 2,000 decisions. Bars and band are 95 % intervals; all points rest on the same decisions.
+# 2,000 decisions. Bars and band are 95 % intervals; all points rest on the same decisions. This log is made
+# up, so that the truth is known: a perfect sensor is worth 0.087 a decision.
 plt.rcParams.update(STYLE)
 figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 ends = [found["value"] - found["value_low"], found["value_high"] - found["value"]]

@@ -19,7 +19,7 @@ rng, trials = np.random.default_rng(0), 2000
 contexts = rng.normal(0.0, 1.0, (trials, 1))
 sizes = np.array([0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0])  # standard deviations of the noise
 
-guesses = {"take it for the truth": [], "denoise it": [], "forget it": []}
+guesses = {"take it for the truth": [], "denoise it": [], "ignore it": []}
 for size in sizes:
     readings = contexts + size * rng.standard_normal(contexts.shape)
     sensor = Denoiser(noise_cov=size**2, context_mean=[0.0], context_cov=1.0)
@@ -38,7 +38,7 @@ for (name, squares), place, mark in zip(guesses.items(), (1, 0, 7), "sod", stric
 axes.set(
     xlabel="size of the noise, in standard deviations of contexts", ylabel="mean squared error", ylim=(0, 3)
 )
-axes.set_title("A denoised reading is never worse than trusting or forgetting it", loc="left", fontsize=9)
+axes.set_title("A denoised reading is never worse than trusting or ignoring it", loc="left", fontsize=9)
 axes.legend(
     title="what is done with a reading", loc="upper left", bbox_to_anchor=(0.6, 0.9), alignment="left"
 )

@@ -39,7 +39,10 @@ def test_a_script_is_short_and_begins_with_what_is_seen(script: Path) -> None:
     assert 25 <= len(" ".join(words).split()) <= 110
     text = script.read_text("utf-8")
     assert len(text.splitlines()) <= MOST_LINES
-    assert "# %%" in text
+    *before, last = text.split("\n# %%\n")
+    assert before
+    assert not re.search(r"plt\.(figure|subplots)", "".join(before))  # the site takes figures after each cell
+    assert re.search(r"plt\.(figure|subplots)", last)
     assert text.endswith("plt.show()\n")
 
 
