@@ -19,7 +19,7 @@ result = unfog.run(clicks, agents=["naive-adf", "alg1-adf", "unfog"], rounds=300
 print(unfog.table(result))
 
 # %%
-# ``-adf`` names how an agent learns from yes and no; ``unfog`` does it the same way by itself.
+# ``-adf`` names how an agent learns from yes and no; ``unfog`` does it in nearly the same way.
 # Means over 60 worlds with 95 % bands.
 plt.figure(unfog.figure(result, "Clicks lost to a noisy sensor"))
 plt.show()

@@ -5,7 +5,7 @@ What another rule would have earned
 An app has sent messages for 3,000 days, and wrote down what it saw, what it sent, with which probability,
 and what came of it. From that log ``unfog.evaluate`` says what other rules (*policies*) would have earned,
 without trying them on anybody. Bars that do not reach the dashed line differ from what was earned by more
-than chance explains.
+than chance easily explains.
 """
 
 import matplotlib.pyplot as plt

@@ -4,7 +4,8 @@ Readings that get lost
 
 A sensor reports three numbers, and some of them do not arrive. The usual agent reads the average in their
 place, as if it had been measured. The agent ``gaps`` knows which numbers are missing, and guesses them from
-those that came, since the three go together. The more is lost, the more that saves.
+those that came, since the three go together. Where nothing is lost the two are the same. Where much is
+lost, ``gaps`` forgoes far less reward.
 
 *Regret* is the reward lost, against one who knows the sensor's bias and what each choice pays.
 """

@@ -3,11 +3,9 @@ Regret, and what theory promises
 ================================
 
 *Regret* is the reward lost so far, against one who knows the sensor's bias and what each choice pays.
-Theory bounds it: averaged over such worlds, ``alg2``, which is shown each true context after its reward,
-loses no more than the dotted line. Loss and bound per round both fall as rounds go by. The bound is far
-above the loss: it is a guarantee, not a forecast.
-
-The *context* is the true value behind a reading.
+Theory bounds it: averaged over such worlds, ``alg2`` loses no more than the dotted line. (It is shown the
+true value behind each reading after its reward.) Loss and bound per round both fall as rounds go by. The
+bound is far above the loss: it is a guarantee, not a forecast.
 """
 
 import matplotlib.pyplot as plt
