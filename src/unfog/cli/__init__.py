@@ -56,7 +56,7 @@ def _run(arguments: Sequence[str]) -> int:
     before = sys.path.copy()
     sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
     try:
-        code = int(app(arguments, standalone_mode=False) or 0)
+        code = int(app(arguments, prog_name="unfog", standalone_mode=False) or 0)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit as leaving:  # typer's way out when whoever read our output has enough of it

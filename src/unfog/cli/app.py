@@ -10,9 +10,9 @@ from unfog.version import __version__
 
 app = typer.Typer(
     help="Contextual bandits that see their context through noise: run, compare, reproduce.",
-    epilog="Example: unfog run fig1-gaussian --trials 20",
+    epilog="Examples: unfog run fig1-gaussian --trials 20   |   unfog list agents drift   | "
+    " unfog --install-completion, once, and Tab completes commands and names",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unfog.cli import complete
+
 if TYPE_CHECKING:
     from unfog.lab.datasets import Dataset
 
@@ -57,7 +59,9 @@ def _facts(dataset: "Dataset", folder: Path | None) -> dict[str, Any]:
 
 @app.command("fetch", epilog=FETCH_EXAMPLE)
 def fetch_data(
-    name: Annotated[str, typer.Argument(help="A name from `unfog data list`.")],
+    name: Annotated[
+        str, typer.Argument(help="A name from `unfog data list`.", autocompletion=complete.data)
+    ],
     url: Annotated[
         str | None, typer.Option(help="Address of the archive, instead of the publisher's.")
     ] = None,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unfog.cli import complete
 from unfog.cli.run import Data, Engine, On, Precision, Rounds, Seed, Trials, Workers
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ DEFAULT = ("fig1", "fig-actions")
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Experiments, or fig1 for all three panels; the published figures unless told."),
+        typer.Argument(
+            help="Experiments, or fig1 for all three panels; the published figures unless told.",
+            autocompletion=complete.experiments,
+        ),
     ] = None,
     rounds: Rounds = None,
     trials: Trials = None,

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unfog.cli import complete
 from unfog.cli.evaluate_log import listed
 from unfog.cli.show import Json, Parts, Tails, refuse_columns, say, say_suite
 
@@ -60,13 +61,21 @@ Tuned = Annotated[
 
 
 def command(
-    experiment: Annotated[str, typer.Argument(help="A name from `unfog list`, or a spec: FILE.toml.")],
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `unfog list`, or a spec: FILE.toml.", autocompletion=complete.experiments
+        ),
+    ],
     rounds: Rounds = None,
     trials: Trials = None,
     seed: Seed = None,
     agents: Annotated[
         list[str] | None,
-        typer.Option(help="Names of agents, or module:name, separated by commas or given again."),
+        typer.Option(
+            help="Names of agents, or module:name, separated by commas or given again.",
+            autocompletion=complete.agents,
+        ),
     ] = None,
     engine: Engine = None,
     precision: Precision = None,
