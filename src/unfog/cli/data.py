@@ -59,9 +59,7 @@ def _facts(dataset: "Dataset", folder: Path | None) -> dict[str, Any]:
 
 @app.command("fetch", epilog=FETCH_EXAMPLE)
 def fetch_data(
-    name: Annotated[
-        str, typer.Argument(help="A name from `unfog data list`.", autocompletion=complete.data)
-    ],
+    name: Annotated[str, typer.Argument(help="A name from `unfog data list`.", autocompletion=complete.data)],
     url: Annotated[
         str | None, typer.Option(help="Address of the archive, instead of the publisher's.")
     ] = None,
