@@ -34,7 +34,7 @@ def _options(
 
 
 app.command("list", epilog=list_command.EXAMPLE)(list_command.command)
-app.command("run", epilog=run.EXAMPLE)(run.command)
+app.command("run", cls=plot.MayPlot, epilog=run.EXAMPLE)(run.command)
 app.command("show", epilog=show.EXAMPLE)(show.command)
 app.command("plot", epilog=plot.EXAMPLE)(plot.command)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)
