@@ -42,7 +42,11 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
     from unfog.serve.refusals import Refused
     from unfog.simulate.execute import WorkerDiedError
 
-    if isinstance(error, InputError | Held | Refused):
+    if isinstance(error, InputError):
+        from unfog.cli.meant import said
+
+        return said(error), BAD_INPUT
+    if isinstance(error, Held | Refused):
         return str(error), BAD_INPUT
     return (str(error), FAILED) if isinstance(error, StoreError | WorkerDiedError) else (None, FAILED)
 

@@ -1,5 +1,6 @@
 """`unfog reproduce`: the published figures, from nothing to tables and pictures."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,12 +51,25 @@ def command(
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}
     wanted = list(names or DEFAULT)
     singles = dict.fromkeys(single for name in wanted for single in PANELS.get(name, (name,)))
+    _refuse_unknown(singles)
     plans = {name: planned(load(name, changes), workers, on) for name in singles}
     kept = {name: _one(plan, runs, out) for name, plan in plans.items()}
     for name in wanted:
         if name in PANELS:
             chart = figures.panels([open_run(kept[single]) for single in PANELS[name]])
             typer.echo(f"{name}: {', '.join(map(str, figures.save(chart, out, name)))}")
+
+
+def _refuse_unknown(names: Iterable[str]) -> None:
+    """Complain of what is neither known nor a file: fig1, which no other command knows, may be meant."""
+    from unfog.inputs import InputError, nearest
+    from unfog.lab.spec import catalog
+
+    known = [*PANELS, *catalog()]
+    for name in names:
+        if name not in known and not name.endswith(".toml") and nearest(name, known):
+            allowed = f"{', '.join(known)} or a .toml file{nearest(name, known)}"
+            raise InputError("experiment", f"{name!r} is neither known nor a file", allowed)
 
 
 def _one(plan: "Plan", runs: Path, out: Path) -> Path:
