@@ -44,7 +44,9 @@ def test_help_is_given_without_numpy() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-@pytest.mark.parametrize("command", ["list", "run", "show", "plot", "reproduce", "bounds", "evaluate"])
+@pytest.mark.parametrize(
+    "command", ["list", "explain", "run", "show", "plot", "reproduce", "bounds", "evaluate"]
+)
 def test_every_command_has_help_with_an_example(command: str, capsys: Capture) -> None:
     code, out, _ = unfog(capsys, command, "--help")
     assert code == 0

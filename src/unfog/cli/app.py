@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from unfog.cli import bounds, check, data, evaluate, live, plot, reproduce, run, serve, show
+from unfog.cli import bounds, check, data, evaluate, explain, live, plot, reproduce, run, serve, show
 from unfog.cli import list as list_command
 from unfog.version import __version__
 
@@ -34,6 +34,7 @@ def _options(
 
 
 app.command("list", epilog=list_command.EXAMPLE)(list_command.command)
+app.command("explain", epilog=explain.EXAMPLE)(explain.command)
 app.command("run", cls=plot.MayPlot, epilog=run.EXAMPLE)(run.command)
 app.command("show", epilog=show.EXAMPLE)(show.command)
 app.command("plot", epilog=plot.EXAMPLE)(plot.command)

@@ -8,7 +8,12 @@ import re
 from unfog.inputs import InputError, nearest
 
 ASKS = "did you mean"
-FIELDS = ("no such field", "unknown field", "no such coordinate", "no such setting")  # the name is the field's
+FIELDS = (
+    "no such field",
+    "unknown field",
+    "no such coordinate",
+    "no such setting",
+)  # of the name
 NAME = re.compile(r"(?!.*:[A-Z]+$)[A-Za-z][\w:./-]*")  # `always:ARM` is a form, and no name
 QUOTED = re.compile(r"'([^']+)'")
 
