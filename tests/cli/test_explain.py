@@ -3,6 +3,7 @@
 import json
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_every_agent_is_explained_in_80_columns(name: str) -> None:
     found = explained(name)
     agent = Catalogue(found.rewards)[name]
     assert [part.step for part in found.parts] == ["denoise", "learn", "choose"]
-    made = (agent.denoiser, agent.learner, agent.chooser)
+    made: tuple[Any, ...] = (agent.denoiser, agent.learner, agent.chooser)
     assert [part.name for part in found.parts] == [one.name for one in made]
     for part, one in zip(found.parts, made, strict=True):
         told = {field: str(getattr(one, field)).lower() for field in part.settings}
