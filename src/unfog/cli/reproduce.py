@@ -61,14 +61,15 @@ def command(
 
 
 def _refuse_unknown(names: Iterable[str]) -> None:
-    """Complain of what is neither known nor a file: fig1, which no other command knows, may be meant."""
+    """Complain of what is like a name that this command alone knows; others are refused where they are read."""
     from unfog.inputs import InputError, nearest
     from unfog.lab.spec import catalog
 
     known = [*PANELS, *catalog()]
     for name in names:
-        if name not in known and not name.endswith(".toml") and nearest(name, known):
-            allowed = f"{', '.join(known)} or a .toml file{nearest(name, known)}"
+        near = nearest(name, known)
+        if name not in known and near and near == nearest(name, PANELS) and not Path(name).exists():
+            allowed = f"{', '.join(known)} or a .toml file{near}"
             raise InputError("experiment", f"{name!r} is neither known nor a file", allowed)
 
 
