@@ -61,7 +61,7 @@ def command(
 
 
 def _refuse_unknown(names: Iterable[str]) -> None:
-    """Complain of what is like a name that this command alone knows; others are refused where they are read."""
+    """Complain of what is like a name that this command alone knows; others are refused elsewhere."""
     from unfog.inputs import InputError, nearest
     from unfog.lab.spec import catalog
 
