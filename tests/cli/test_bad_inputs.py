@@ -14,7 +14,9 @@ from tests.cli.bad.case import LONG
 from tests.cli.bad.logs import table
 from tests.cli.bad.specs import HEAD, PLAIN, WHOLE
 from unfog.cli import main
+from unfog.cli.meant import said
 from unfog.files import writing
+from unfog.inputs import InputError
 from unfog.simulate.execute import WorkerDiedError
 
 CASES, SEED = 100, 20
@@ -97,6 +99,7 @@ def test_folders_of_figures_that_cannot_be_made(words: list[str], capsys: Captur
         assert refused(capsys, *words, "--out", out).startswith("out: ")
 
 
+COLUMNS = ["--context", "steps", "--arm", "a", "--reward", "r", "--probability", "p"]
 SLIPS = [
     (["run", "fig1-gausian"], "fig1-gaussian"),
     (["run", "rivls"], "rivals"),
@@ -116,6 +119,20 @@ SLIPS = [
     (["run", "table.toml"], "problem"),
     (["run", "law.toml"], "uniform"),
     (["run", "features.toml"], "quadratic"),
+    (["run", "sweep.toml"], "noise_cov"),
+    (["run", "fig1-gaussian", "--on", "procesess"], "processes"),
+    (["run", "fig1-gaussian", "--precision", "float23"], "float32"),
+    (["bounds", "bounds-delaed"], "bounds-delayed"),
+    (["reproduce", "fi1"], "fig1"),
+    (["reproduce", "fig-action"], "fig-actions"),
+    (["list", "chosers"], "choosers"),
+    (["check", "posterior", "--agent", "unfgo"], "unfog"),
+    (["evaluate", "log.csv", *COLUMNS, "--estimators", "snip"], "snips"),
+    (["evaluate", "log.csv", *COLUMNS, "--intervals", "plane"], "plain"),
+    (["evaluate", "log.csv", *COLUMNS, "--policies", "unfgo"], "unfog"),
+    (["evaluate", "log.csv", *COLUMNS, "--time", "step"], "steps"),
+    (["live", "make", "w.unfog", "walks", "--terms", "agent.json"], "naive"),
+    (["live", "make", "w.unfog", "walks", "--terms", "field.json"], "agent"),
 ]
 
 
@@ -127,7 +144,50 @@ def test_a_slip_of_the_pen_is_told_what_was_meant(words: list[str], meant: str, 
     Path("table.toml").write_bytes(HEAD + b"[problm]\ndim = 3")
     Path("law.toml").write_bytes(HEAD + b'action_law = "unifrm"')
     Path("features.toml").write_bytes(HEAD + b'features = "quadratc"')
+    Path("sweep.toml").write_bytes(HEAD + b"[sweep]\nnois_cov = [1.0, 2.0]")
+    Path("log.csv").write_text("steps,a,r,p\n" + "1,x,1,0.5\n2,y,0,0.5\n" * 4)
+    Path("agent.json").write_text('{"context": ["steps"], "arms": ["send", "wait"], "agent": "nave"}')
+    Path("field.json").write_text('{"context": ["steps"], "arms": ["send", "wait"], "agnt": "naive"}')
     assert refused(capsys, *words).endswith(f"; did you mean {meant!r}?")
+
+
+def test_slips_in_the_names_of_a_store(capsys: Capture) -> None:
+    Path("terms.json").write_text('{"context": ["steps"], "arms": ["send", "wait"]}')
+    with pytest.raises(SystemExit, match="0"):
+        main(["live", "make", "w.unfog", "walks", "--terms", "terms.json"])
+    capsys.readouterr()
+    reading = ["--context", '{"steps": 1}']
+    for words, meant in [
+        (["show", "w.unfog", "wlks"], "walks"),
+        (["decide", "w.unfog", "walk", *reading], "walks"),
+        (["decide", "w.unfog", "walks", "--context", '{"step": 1}'], "steps"),
+        (["decide", "w.unfog", "walks", *reading, "--arms", "sent"], "send"),
+        (["arms", "w.unfog", "walks", "--retire", "wit"], "wait"),
+        (["shadow", "w.unfog", "walks", "nave"], "naive"),
+    ]:
+        assert refused(capsys, "live", *words).endswith(f"; did you mean {meant!r}?")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["lst"], "list"), (["data", "fech"], "fetch"), (["live", "decid"], "decide"), (["explan"], "explain")],
+)
+def test_slips_in_commands(words: list[str], meant: str, capsys: Capture) -> None:
+    assert f"Did you mean '{meant}'?" in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("error", "meant"),
+    [
+        (InputError("on", "zzzz", "serial, processes"), ""),  # nothing is like it
+        (InputError("arms", "'send'", "send, wait"), ""),  # the name itself is not news
+        (InputError("x", "always:ARN", "always:ARM, with one of send, wait"), ""),  # a form is no name
+        (InputError("x", "'arms'", "arm; did you mean 'other'?"), ""),  # said already
+        (InputError("columns", "no column 'setps'", "one of: steps, sleep"), "; did you mean 'steps'?"),
+    ],
+)
+def test_what_was_meant_is_said_once_and_only_where_it_is_known(error: InputError, meant: str) -> None:
+    assert said(error) == f"{error}{meant}"
 
 
 def test_options_that_are_given_again_add_up(capsys: Capture) -> None:

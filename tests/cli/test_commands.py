@@ -15,6 +15,8 @@ from unfog.agents.catalogue import AGENTS, EVERY, Catalogue
 from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
 from unfog.agents.rivals.rows import RIVALS
 from unfog.cli import main
+from unfog.cli.complete import KINDS
+from unfog.lab.datasets import DATASETS
 from unfog.lab.spec import SUITES, catalog
 from unfog.version import __version__
 
@@ -42,7 +44,9 @@ def test_help_is_given_without_numpy() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-@pytest.mark.parametrize("command", ["list", "run", "show", "plot", "reproduce", "bounds", "evaluate"])
+@pytest.mark.parametrize(
+    "command", ["list", "explain", "run", "show", "plot", "reproduce", "bounds", "evaluate"]
+)
 def test_every_command_has_help_with_an_example(command: str, capsys: Capture) -> None:
     code, out, _ = unfog(capsys, command, "--help")
     assert code == 0
@@ -52,22 +56,20 @@ def test_every_command_has_help_with_an_example(command: str, capsys: Capture) -
 def test_list_names_everything(capsys: Capture) -> None:
     code, out, _ = unfog(capsys, "list")
     assert code == 0
-    lines = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
-    assert set(lines) == set(EVERY) | set(catalog()) | set(SUITES) | set(PARTS)
+    rows = [line for line in out.splitlines() if line[:2] == "  " != line[1:3]]  # others go on with a row
+    lines = {line.split()[0]: line.split()[1:] for line in rows}
+    assert set(lines) == {*EVERY, *catalog(), *SUITES, *PARTS, *DATASETS}
     assert all(lines.values())
-    assert "(temperature=0.001, steps=50, rate=0.2, decay=1.0, marginal=false)" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "(temperature=0.001, steps=50, rate=0.2, decay=1.0, marginal=false)" in " ".join(out.split())
 
 
 def test_list_says_how_parts_are_named(capsys: Capture) -> None:
     _, out, _ = unfog(capsys, "list")
-    headings = [line for line in out.splitlines() if not line.startswith("  ")]
-    assert [heading.split(",")[0] for heading in headings] == [
-        "experiments",
-        "agents",
-        "rivals",
-        "learners",
-        "choosers",
-    ]
+    starts = [line.split(",")[0] for line in out.splitlines() if not line.startswith(" ")]
+    assert starts == list(KINDS)
+    whole = "\n".join(line for line in out.splitlines() if not line.startswith("  "))
+    headings = whole.replace("\n ", " ").splitlines()
     own = ", ".join(name for name, part in LEARNERS.items() if part.rewards == "gaussian")
     assert f"({own} for Gaussian rewards, the others for rewards of 0 or 1)" in headings[3]
     for name in ("alg1-hetero", "alg1-exact-ucb", "alg1-hetero-ucb:quantile=0.9"):
@@ -80,14 +82,44 @@ def test_list_as_json_is_in_the_same_groups(capsys: Capture) -> None:
     code, out, err = unfog(capsys, "list", "--json")
     groups = json.loads(out)
     assert (code, err) == (0, "")
-    assert list(groups) == ["experiments", "agents", "rivals", "learners", "choosers"]
-    known = [*catalog(), *SUITES], list(AGENTS), list(RIVALS), list(LEARNERS), list(CHOOSERS)
+    assert list(groups) == list(KINDS)
+    agents = list(AGENTS), list(RIVALS), list(LEARNERS), list(CHOOSERS)
+    known = [*catalog(), *SUITES], *agents, list(DATASETS)
     for group, names in zip(groups.values(), known, strict=True):
         assert set(group) == set(names)
         assert all(isinstance(line, str) and line for line in group.values())
     assert groups["agents"]["unfog"] == AGENTS["unfog"].summary
     assert groups["choosers"]["greedy"] == PARTS["greedy"].note  # it has no settings to tell
     assert groups["learners"]["hetero"] == f"{PARTS['hetero'].note} (surprise=false)"
+
+
+def test_one_kind_is_listed_alone_and_words_choose_among_it(capsys: Capture) -> None:
+    code, out, _ = unfog(capsys, "list", "agents")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()[1:] if line[2:3] != " "} == set(AGENTS)
+    _, out, _ = unfog(capsys, "list", "agents", "DRIFT")
+    assert out.split() == ["agents", "drift", *AGENTS["drift"].summary.split()]
+    _, out, _ = unfog(capsys, "list", "agents", "default", "true", "contexts", "--json")
+    assert json.loads(out) == {"agents": {"unfog-delayed": AGENTS["unfog-delayed"].summary}}
+    for kind in KINDS:
+        assert list(json.loads(unfog(capsys, "list", kind, "--json")[1])) == [kind]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["agent"],
+            "unfog: kind: 'agent'; allowed: experiments, agents, rivals, learners, choosers, datasets;",
+        ),
+        (["agents", "orcale"], "unfog: words: nothing listed has 'orcale'; allowed: words that occur in"),
+    ],
+)
+def test_a_list_of_nothing_is_refused(words: list[str], said: str, capsys: Capture) -> None:
+    code, out, err = unfog(capsys, "list", *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(said)
+    assert err.endswith(f"; did you mean {'agents' if len(words) == 1 else 'oracle'!r}?\n")
 
 
 def test_a_group_of_commands_alone_shows_its_help(capsys: Capture) -> None:

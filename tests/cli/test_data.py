@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from unfog.cli import main
+from unfog.lab.data_ways import WHERE
 from unfog.lab.datasets import DATASETS
 
 Capture = pytest.CaptureFixture[str]
@@ -116,15 +118,39 @@ def test_trouble_is_one_line_and_leaves_nothing(
 def test_list_says_what_is_there(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, err = unfog(capsys, "data", "list")
     assert (code, err) == (0, "")
-    assert "no file ml-100k/u.data of MovieLens-100K (get it with `unfog data fetch movielens`)" in out
+    assert "not here, can be fetched: no file ml-100k/u.data of MovieLens-100K\n" in out
+    assert "get it with `unfog data fetch movielens`\n" in out
     assert out.count("licence: ") == len(DATASETS)
+    assert max(map(len, out.splitlines())) <= 80
     Path("folder").mkdir()
     Path("folder/u.data").write_bytes(WHOLE)
-    assert "MovieLens-100K: folder/u.data\n" in unfog(capsys, "data", "list", "--data", "folder")[1]
+    assert " here: folder/u.data\n" in unfog(capsys, "data", "list", "--data", "folder")[1]
     monkeypatch.setenv("UNFOG_DATA", "folder")
-    assert "MovieLens-100K: folder/u.data\n" in unfog(capsys, "data", "list")[1]
+    _, out, _ = unfog(capsys, "data", "list")
+    assert " here: folder/u.data\n" in out
+    assert "get it with" not in out
     Path("folder/u.data").write_bytes(b"<html>")
-    assert "ml-100k/u.data is a web page, not MovieLens-100K" in unfog(capsys, "data", "list")[1]
+    _, out, _ = unfog(capsys, "data", "list")
+    assert "wrong file: ml-100k/u.data is a web page, not MovieLens-100K\n" in out
+    assert "get it with `unfog data fetch movielens`\n" in out
+
+
+def test_list_says_why_one_cannot_be_fetched_and_where_it_is_to_be_had(capsys: Capture) -> None:
+    _, out, _ = unfog(capsys, "data", "list")
+    blocks = {block.split()[0]: " ".join(block.split()) for block in re.split(r"\n(?! )", out.strip())}
+    assert list(blocks) == list(DATASETS)
+    for name, dataset in DATASETS.items():
+        bring = dataset.url is None
+        assert ("not here, cannot be fetched: no file" in blocks[name]) == bring
+        assert ("why: " in blocks[name]) == ("get it from " in blocks[name]) == bring
+        assert (f"put it as {dataset.file} into a folder" in blocks[name]) == bring
+    assert "UCI Machine Learning Repository, data set Air Quality" in blocks["airquality"]
+    facts = json.loads(unfog(capsys, "data", "list", "--json")[1])
+    assert {name for name, row in facts.items() if row["fetch"]} == {
+        name for name, row in facts.items() if row["url"]
+    }
+    assert all((row["why"] is None) == (row["url"] is not None) for row in facts.values())
+    assert set(WHERE) <= {name for name, row in DATASETS.items() if row.url is None}
 
 
 def test_list_for_programs(capsys: Capture) -> None:

@@ -15,7 +15,7 @@ from scipy import stats
 import unfog
 from tests.lab.first_layout import written_back
 from unfog.cli import main
-from unfog.lab import figures, report
+from unfog.lab import figures, report, report_words
 from unfog.lab.run import open_run
 from unfog.lab.spec import parse
 
@@ -122,7 +122,6 @@ def test_an_agent_looks_the_same_in_every_figure(data: xr.Dataset) -> None:
 
 def test_columns_of_the_table_stand_under_their_names(data: xr.Dataset) -> None:
     lines = unfog.table(data, parts=True).splitlines()
-    row = next(line for line in lines if line.startswith("alg1"))
     facts = unfog.summary(data)["agents"]["alg1"]
     titles = {
         "cb": "cb",
@@ -132,8 +131,41 @@ def test_columns_of_the_table_stand_under_their_names(data: xr.Dataset) -> None:
         "regret_plug_in": "plug-in",
     }
     for loss, title in titles.items():
-        end = lines[1].index(f" {title}") + 1 + len(title)
+        head = next(place for place, line in enumerate(lines) if title in line.split())  # what fits
+        row = next(line for line in lines[head:] if line.startswith("alg1"))
+        end = lines[head].index(f" {title}") + 1 + len(title)
         assert float(row[:end].split()[-1]) == pytest.approx(facts[loss], abs=0.051)
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_table_is_regret_and_one_difference_unless_more_is_asked_for(data: xr.Dataset) -> None:
+    lines = unfog.table(data).splitlines()
+    assert lines[1].split() == ["agent", "regret", "minus", "oracle"]
+    assert "ee1" not in unfog.table(data, tails=True)
+    said = " ".join(unfog.table(data, parts=True).split())
+    for word in ("cb + ee1 + ee2 = regret", "the agent's own belief", "negative because"):
+        assert word in said
+
+
+def test_a_run_that_kept_no_parts_says_so() -> None:
+    told = {"rounds": 4, "trials": 2, "agents": ["alg1", "oracle"], "decompose": False}
+    short = unfog.run(parse({"problem": {"kind": "gaussian", "dim": 1}, "run": told}))
+    lines = unfog.table(short, parts=True).splitlines()
+    assert lines[1].split() == ["agent", "regret", "minus", "oracle"]
+    assert lines[-1] == report_words.NO_PARTS
+
+
+def test_long_names_fit_and_a_long_reference_is_named_below() -> None:
+    long = "unfog-hetero:surprise=true-ucb:quantile=0.9125"
+    spec = {"name": "n" * 80, "problem": {"kind": "gaussian", "dim": 1}}
+    made = unfog.run(parse({**spec, "run": {"rounds": 4, "trials": 2, "agents": [long, "naive"]}}))
+    lines = unfog.table(made, 1.0, parts=True, tails=True).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert f"reference: {long}" in lines
+    assert any("minus reference" in line for line in lines)
+    alone = unfog.run(parse({**spec, "run": {"rounds": 4, "trials": 2, "agents": ["naive"]}}))
+    assert "minus" not in unfog.table(alone)
+    assert unfog.table(alone).splitlines()[-1] == report_words.REGRET
 
 
 def test_odd_titles_single_rounds_and_many_curves_can_be_drawn() -> None:
@@ -199,12 +231,12 @@ def test_other_yardsticks_have_standard_errors() -> None:
             values = data[loss].sel(agent=name).isel(round=-1).values
             assert row[loss] == pytest.approx(values.mean())
             assert row[f"{loss}_se"] == pytest.approx(values.std(ddof=1) / np.sqrt(5))
-    lines = unfog.table(data).splitlines()
-    head = next(line for line in lines if line.startswith("agent"))
-    assert head.split() == ["agent", "regret", "minus", "unfog", "realised", "bayes"]
-    row = next(line for line in lines if line.startswith("bayes-oracle"))
-    assert row.count("±") == 4
-    assert max(map(len, lines[2:])) <= 82
+    lines = unfog.table(data, parts=True).splitlines()
+    rows = [line for line in lines if line.startswith("bayes-oracle")]
+    assert sum(row.count("±") for row in rows) == 4
+    assert "bayes: regret against the best rule for contexts from this finite sample" in " ".join(lines)
+    assert max(map(len, lines)) <= 80
+    assert "bayes:" not in unfog.table(data)
 
 
 def test_tails_are_those_of_the_trials() -> None:

@@ -100,7 +100,12 @@ def _tuned(whole: str, row: Agent, settings: Sequence[str], kept: Sequence[str])
 
 def settings_of(part: str) -> list[str]:
     """A part's settings and their defaults, as they are written in a name."""
-    return _written(_defaults(PARTS[part]))
+    return settings_in(PARTS[part])
+
+
+def settings_in(part: Any) -> list[str]:
+    """Likewise of a part that was made, or of its class: what its settings are."""
+    return _written(_defaults(part))
 
 
 def _defaults(part: Any) -> dict[str, Any]:

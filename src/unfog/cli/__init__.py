@@ -42,7 +42,11 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
     from unfog.serve.refusals import Refused
     from unfog.simulate.execute import WorkerDiedError
 
-    if isinstance(error, InputError | Held | Refused):
+    if isinstance(error, InputError):
+        from unfog.cli.meant import said
+
+        return said(error), BAD_INPUT
+    if isinstance(error, Held | Refused):
         return str(error), BAD_INPUT
     return (str(error), FAILED) if isinstance(error, StoreError | WorkerDiedError) else (None, FAILED)
 
@@ -56,7 +60,7 @@ def _run(arguments: Sequence[str]) -> int:
     before = sys.path.copy()
     sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
     try:
-        code = int(app(arguments, standalone_mode=False) or 0)
+        code = int(app(arguments, prog_name="unfog", standalone_mode=False) or 0)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit as leaving:  # typer's way out when whoever read our output has enough of it

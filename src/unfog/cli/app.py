@@ -4,15 +4,15 @@ from typing import Annotated
 
 import typer
 
-from unfog.cli import bounds, check, data, evaluate, live, plot, reproduce, run, serve, show
+from unfog.cli import bounds, check, data, evaluate, explain, live, plot, reproduce, run, serve, show
 from unfog.cli import list as list_command
 from unfog.version import __version__
 
 app = typer.Typer(
     help="Contextual bandits that see their context through noise: run, compare, reproduce.",
-    epilog="Example: unfog run fig1-gaussian --trials 20",
+    epilog="Examples: unfog run fig1-gaussian --trials 20   |   unfog list agents drift   | "
+    " unfog --install-completion, once, and Tab completes commands and names",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -34,7 +34,8 @@ def _options(
 
 
 app.command("list", epilog=list_command.EXAMPLE)(list_command.command)
-app.command("run", epilog=run.EXAMPLE)(run.command)
+app.command("explain", epilog=explain.EXAMPLE)(explain.command)
+app.command("run", cls=plot.MayPlot, epilog=run.EXAMPLE)(run.command)
 app.command("show", epilog=show.EXAMPLE)(show.command)
 app.command("plot", epilog=plot.EXAMPLE)(plot.command)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from unfog.cli import complete
 from unfog.cli.run import Rounds, Seed, Trials, Workers
 
 EXAMPLE = "Examples: unfog bounds bounds-delayed   |   unfog bounds bounds-unobserved --mismatch 20 --json"
@@ -14,7 +15,11 @@ EXAMPLE = "Examples: unfog bounds bounds-delayed   |   unfog bounds bounds-unobs
 
 def command(
     experiment: Annotated[
-        str, typer.Argument(help="A name from `unfog list`, or a spec: FILE.toml. Rewards must be Gaussian.")
+        str,
+        typer.Argument(
+            help="A name from `unfog list`, or a spec: FILE.toml. Rewards must be Gaussian.",
+            autocompletion=complete.experiments,
+        ),
     ],
     rounds: Rounds = None,
     trials: Trials = None,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unfog.cli import complete
+
 if TYPE_CHECKING:
     from unfog.lab.posterior import Check
 
@@ -33,7 +35,11 @@ def _checks() -> None:
 @app.command("posterior", epilog=EXAMPLE)
 def posterior(
     experiment: Annotated[
-        str, typer.Argument(help="A name from `unfog list`, or a spec: FILE.toml. Rewards must be 0 or 1.")
+        str,
+        typer.Argument(
+            help="A name from `unfog list`, or a spec: FILE.toml. Rewards must be 0 or 1.",
+            autocompletion=complete.experiments,
+        ),
     ] = "fig1-logistic",
     rounds: Annotated[int, typer.Option(help="Rounds to play for the data.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the data and of all draws.")] = 0,

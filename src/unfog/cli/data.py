@@ -1,10 +1,13 @@
 """`unfog data`: which data sets are there, and how to get the others."""
 
 import json as jsonlib
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from unfog.cli import complete
 
 if TYPE_CHECKING:
     from unfog.lab.datasets import Dataset
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
 EXAMPLE = "Examples: unfog data list   |   unfog data fetch movielens"
 LIST_EXAMPLE = "Examples: unfog data list   |   unfog data list --data FOLDER --json"
 FETCH_EXAMPLE = "Examples: unfog data fetch movielens   |   unfog data fetch movielens --into FOLDER"
+WIDTH = 80
 
 app = typer.Typer(
     help="Data sets: what is there, and how to get the rest. None comes with unfog.",
@@ -28,7 +32,7 @@ def list_data(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """List the data sets, whether each was found and where, and its licence."""
+    """List the data sets: whether each is here, can be fetched, or must be brought, and its licence."""
     from unfog.lab.datasets import DATASETS
 
     facts = {name: _facts(dataset, data) for name, dataset in DATASETS.items()}
@@ -37,27 +41,43 @@ def list_data(
         return
     width = max(map(len, facts)) + 2
     for name, fact in facts.items():
-        hint = f" (get it with `unfog data fetch {name}`)" if fact["problem"] and fact["url"] else ""
-        typer.echo(f"{name:<{width}}{fact['title']}: {fact['path'] or fact['problem']}{hint}")
-        typer.echo(f"{'':<{width}}licence: {fact['licence']}")
+        typer.echo("\n".join(_lines(name, fact, width)))
 
 
 def _facts(dataset: "Dataset", folder: Path | None) -> dict[str, Any]:
-    from unfog.inputs import InputError
-    from unfog.lab.datasets import locate
+    from unfog.lab.data_ways import way
 
-    path, problem = None, None
-    try:
-        path = str(locate(dataset.name, folder))
-    except InputError as error:
-        problem = str(error.value)
+    found = way(dataset, folder)
     about = {field: getattr(dataset, field) for field in ("title", "file", "sha256", "url", "licence")}
-    return {"path": path, "problem": problem, **about}
+    return {"path": found.path, "problem": found.problem, **about, **found._asdict()}
+
+
+def _lines(name: str, fact: dict[str, Any], width: int) -> list[str]:
+    """A data set in 80 columns; a path stays whole."""
+    said = [f"{fact['status']}: {fact['path'] or fact['problem']}"]
+    if fact["fetch"]:
+        said += [f"get it with `{fact['fetch']}`"]
+    elif fact["why"]:
+        said += [f"why: {fact['why']}", f"get it from {fact['where']}"]
+        said += [f"put it as {fact['file']} into a folder that --data or UNFOG_DATA names"]
+    said += [f"licence: {fact['licence']}"]
+    indent = " " * width
+    found = [f"{name:<{width}}{fact['title']}"]
+    for one in said:
+        found += textwrap.wrap(
+            one,
+            WIDTH,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return found
 
 
 @app.command("fetch", epilog=FETCH_EXAMPLE)
 def fetch_data(
-    name: Annotated[str, typer.Argument(help="A name from `unfog data list`.")],
+    name: Annotated[str, typer.Argument(help="A name from `unfog data list`.", autocompletion=complete.data)],
     url: Annotated[
         str | None, typer.Option(help="Address of the archive, instead of the publisher's.")
     ] = None,

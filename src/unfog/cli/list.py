@@ -1,48 +1,73 @@
-"""`unfog list`: the experiments, the agents and the parts they can be given, a line each."""
+"""`unfog list`: experiments, agents and what goes with them, a line each; one kind, or lines with a word."""
 
 import json as jsonlib
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-EXAMPLE = "Example: unfog list"
+from unfog.cli import complete
+
+EXAMPLE = "Examples: unfog list   |   unfog list agents drift   |   unfog list learners --json"
+WIDTH = 80
+
+Groups = dict[str, dict[str, str]]
 
 
 def command(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            help=f"What to list: {', '.join(complete.KINDS)}; all of them unless told.",
+            autocompletion=complete.kinds,
+        ),
+    ] = None,
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Only lines that have these words in them, small or large.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """List the experiments that come with unfog, the agents, and the learners and choosers for them."""
+    """List the experiments and data sets, the agents and rivals, and the learners and choosers for them."""
+    from unfog.inputs import one_of
+
+    chosen = complete.KINDS if kind is None else (one_of("kind", kind, complete.KINDS),)
+    whole = groups()
+    found = {name: _having(whole[name], words or []) for name in chosen}
+    if words:
+        _refuse_nothing(found, {name for one in chosen for name in whole[one]}, words)
+    if json:
+        typer.echo(jsonlib.dumps(found))
+        return
+    typer.echo("\n".join(_lines(found)))
+
+
+def groups() -> Groups:
+    """Everything that can be listed: names, and what is said of them, by kind."""
     from unfog.agents.catalogue import AGENTS
-    from unfog.agents.names import CHOOSERS, LEARNERS
+    from unfog.agents.names import CHOOSERS
     from unfog.agents.rivals.rows import RIVALS
+    from unfog.lab.datasets import DATASETS
     from unfog.lab.spec import SUITES, catalog
 
-    kinds = {
-        kind: [n for n, part in LEARNERS.items() if part.rewards == kind]
-        for kind in ("gaussian", "bernoulli")
-    }
-    groups = {
+    return {
         "experiments": {name: spec.title for name, spec in catalog().items()} | SUITES,
         "agents": {name: row.summary for name, row in AGENTS.items()},
         "rivals": {name: rival.agent.summary for name, rival in RIVALS.items()},
-        "learners": {name: _told(name) for names in kinds.values() for name in names},
+        "learners": {name: _told(name) for names in _learners().values() for name in names},
         "choosers": {name: _told(name) for name in CHOOSERS},
+        "datasets": {name: f"{one.title} (see `unfog data list`)" for name, one in DATASETS.items()},
     }
-    if json:
-        typer.echo(jsonlib.dumps(groups))
-        return
-    own = ", ".join(kinds["gaussian"])
-    headings = {
-        "rivals": "rivals, published systems as agents: docs/science/rivals.md",
-        "learners": f"learners, after a dash: alg1-hetero ({own} for Gaussian rewards,"
-        " the others for rewards of 0 or 1), with settings: alg1-lmc:temperature=1:steps=20",
-        "choosers": "choosers, likewise: alg1-exact-ucb, alg1-hetero-ucb:quantile=0.9",
+
+
+def _learners() -> dict[str, list[str]]:
+    """By the kind of rewards that they learn from."""
+    from unfog.agents.names import LEARNERS
+
+    return {
+        kind: [name for name, part in LEARNERS.items() if part.rewards == kind]
+        for kind in ("gaussian", "bernoulli")
     }
-    width = max(len(name) for rows in groups.values() for name in rows) + 2
-    for group, rows in groups.items():
-        typer.echo(headings.get(group, group))
-        for name, line in rows.items():
-            typer.echo(f"  {name:<{width}}{line}")
 
 
 def _told(part: str) -> str:
@@ -51,3 +76,46 @@ def _told(part: str) -> str:
 
     settings = ", ".join(settings_of(part))
     return f"{PARTS[part].note} ({settings})" if settings else str(PARTS[part].note)
+
+
+def _having(rows: Mapping[str, str], words: Sequence[str]) -> dict[str, str]:
+    """The rows in which all words occur."""
+    wanted = [word.lower() for word in words]
+    return {
+        name: said for name, said in rows.items() if all(word in f"{name} {said}".lower() for word in wanted)
+    }
+
+
+def _refuse_nothing(found: Groups, names: set[str], words: Sequence[str]) -> None:
+    """Complain of words that are nowhere: silence would look like an empty list."""
+    from unfog.inputs import InputError, nearest
+
+    if not any(found.values()):
+        text = " ".join(words)
+        allowed = f"words that occur in `unfog list {next(iter(found))}`"
+        raise InputError("words", f"nothing listed has {text!r}", allowed + nearest(text, sorted(names)))
+
+
+def _lines(found: Groups) -> list[str]:
+    """Each kind with its heading and its rows, in 80 columns."""
+    own = ", ".join(_learners()["gaussian"])
+    headings = {
+        "rivals": "rivals, published systems as agents: docs/science/rivals.md",
+        "learners": f"learners, after a dash: alg1-hetero ({own} for Gaussian rewards,"
+        " the others for rewards of 0 or 1), with settings: alg1-lmc:temperature=1:steps=20",
+        "choosers": "choosers, likewise: alg1-exact-ucb, alg1-hetero-ucb:quantile=0.9",
+    }
+    width = max((len(name) for rows in found.values() for name in rows), default=0) + 4
+    lines = list[str]()
+    for kind, rows in found.items():
+        lines += _wrapped(headings.get(kind, kind), " ")
+        for name, said in rows.items():
+            lines += _wrapped(f"  {name}".ljust(width) + said, " " * width)
+    return lines
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    """A line in 80 columns; names with dashes stay whole, and so do leading spaces."""
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )

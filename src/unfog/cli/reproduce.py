@@ -1,10 +1,12 @@
 """`unfog reproduce`: the published figures, from nothing to tables and pictures."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unfog.cli import complete
 from unfog.cli.run import Data, Engine, On, Precision, Rounds, Seed, Trials, Workers
 
 if TYPE_CHECKING:
@@ -20,7 +22,10 @@ DEFAULT = ("fig1", "fig-actions")
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Experiments, or fig1 for all three panels; the published figures unless told."),
+        typer.Argument(
+            help="Experiments, or fig1 for all three panels; the published figures unless told.",
+            autocompletion=complete.experiments,
+        ),
     ] = None,
     rounds: Rounds = None,
     trials: Trials = None,
@@ -46,12 +51,26 @@ def command(
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}
     wanted = list(names or DEFAULT)
     singles = dict.fromkeys(single for name in wanted for single in PANELS.get(name, (name,)))
+    _refuse_unknown(singles)
     plans = {name: planned(load(name, changes), workers, on) for name in singles}
     kept = {name: _one(plan, runs, out) for name, plan in plans.items()}
     for name in wanted:
         if name in PANELS:
             chart = figures.panels([open_run(kept[single]) for single in PANELS[name]])
             typer.echo(f"{name}: {', '.join(map(str, figures.save(chart, out, name)))}")
+
+
+def _refuse_unknown(names: Iterable[str]) -> None:
+    """Complain of what is like a name that this command alone knows; others are refused elsewhere."""
+    from unfog.inputs import InputError, nearest
+    from unfog.lab.spec import catalog
+
+    known = [*PANELS, *catalog()]
+    for name in names:
+        near = nearest(name, known)
+        if name not in known and near and near == nearest(name, PANELS) and not Path(name).exists():
+            allowed = f"{', '.join(known)} or a .toml file{near}"
+            raise InputError("experiment", f"{name!r} is neither known nor a file", allowed)
 
 
 def _one(plan: "Plan", runs: Path, out: Path) -> Path:

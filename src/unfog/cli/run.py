@@ -5,11 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
+from unfog.cli import complete
 from unfog.cli.evaluate_log import listed
+from unfog.cli.plot import Plot, checked, say_drawn
 from unfog.cli.show import Json, Parts, Tails, refuse_columns, say, say_suite
 
 EXAMPLE = (
     "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
+    "   |   unfog run fig1-gaussian --plot   |   unfog run fig1-gaussian --plot regret.png"
     "   |   unfog run fig1-gaussian --until 0.05 --against oracle"
     "   |   unfog run rivals --rounds 100 --trials 10   |   unfog run rivals --problems drift,missing --tuned"
 )
@@ -60,13 +63,21 @@ Tuned = Annotated[
 
 
 def command(
-    experiment: Annotated[str, typer.Argument(help="A name from `unfog list`, or a spec: FILE.toml.")],
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `unfog list`, or a spec: FILE.toml.", autocompletion=complete.experiments
+        ),
+    ],
     rounds: Rounds = None,
     trials: Trials = None,
     seed: Seed = None,
     agents: Annotated[
         list[str] | None,
-        typer.Option(help="Names of agents, or module:name, separated by commas or given again."),
+        typer.Option(
+            help="Names of agents, or module:name, separated by commas or given again.",
+            autocompletion=complete.agents,
+        ),
     ] = None,
     engine: Engine = None,
     precision: Precision = None,
@@ -81,6 +92,7 @@ def command(
     budget: Budget = None,
     problems: Problems = None,
     tuned: Tuned = False,
+    plot: Plot = None,
     json: Json = False,
     parts: Parts = False,
     tails: Tails = False,
@@ -91,13 +103,14 @@ def command(
     from unfog.lab.target import run_folder
 
     out = None if out is None else run_folder(out)
+    plot = None if plot is None else checked(plot)
     datasets.look_in(data)
     changes: dict[str, Any] = {"rounds": rounds, "trials": trials, "seed": seed, "agents": listed(agents)}
     changes |= {"engine": engine, "precision": precision}
     if experiment in SUITES:
         refuse_columns(parts or tails)
         _refuse_of_experiments({"--until": until, "--against": against, "--budget": budget, "--on": on})
-        _suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json)
+        _suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json, plot)
         return
     _refuse_of_suites(problems, tuned)
     spec = load(experiment, changes)
@@ -112,6 +125,7 @@ def command(
         target = keep(plan, out, progress=progress, say=above)
     typer.echo(f"kept in {target}", err=True)
     say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)
+    say_drawn(target, plot)
 
 
 def _refuse_of_suites(problems: list[str] | None, tuned: bool) -> None:
@@ -134,7 +148,7 @@ def _refuse_of_experiments(told: dict[str, object]) -> None:
             raise InputError(option, value, "for one experiment, not for a suite")
 
 
-def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bool) -> None:
+def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bool, plot: str | None) -> None:
     """Rivals on problems, each problem a run folder of its own; the table of ratios in the end."""
     from unfog.cli.progress import bar
     from unfog.lab.rivals import suite
@@ -145,3 +159,4 @@ def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bo
     found = suite.compare(asked, target, processes, bar, lambda line: typer.echo(line, err=True))
     typer.echo(f"kept in {target}", err=True)
     say_suite(found, json)
+    say_drawn(target, plot)

@@ -16,7 +16,10 @@ EXAMPLE = "Examples: unfog show runs/fig1-gaussian-001 --tails   |   unfog show 
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")]
 Parts = Annotated[
     bool,
-    typer.Option("--parts", help="In the table, also what regret is made of, and two further benchmarks."),
+    typer.Option(
+        "--parts",
+        help="In the table, also the parts of regret (cb, ee1, ee2), and regret by other yardsticks.",
+    ),
 ]
 Tails = Annotated[
     bool,

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy.special import stdtrit
 
-from unfog.lab import sweep_table, until_said
+from unfog.lab import report_table, until_said
+from unfog.lab import sweep as sweeps
 from unfog.lab.dataset import Flat, flat
-from unfog.lab.terminal import align
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.grid import quarters
 from unfog.theory import tails as spread
@@ -18,20 +17,6 @@ from unfog.theory.regret import BAYES, PLAIN, REALISED, SPLIT, estimate
 
 MEASURED = (REALISED, BAYES)  # regret by another yardstick
 PARTS = (*SPLIT, *PLAIN[1:])
-TITLES = {
-    REALISED: "realised",
-    BAYES: "bayes",
-    "regret_true_context": "true-context",
-    "regret_plug_in": "plug-in",
-    "linear_share": "linear",
-}
-REFERENCE = "oracle"  # differences are shown against it where it played
-SPREAD = {**dict.fromkeys(spread.QUANTILES, 1), "linear_share": 2}  # with so many digits
-LEGEND = "mean cumulative regret at the last round ± 95 % half-width; differences: paired"
-SPREADS = (
-    "q50, q99: quantiles over trials; linear: the share of trials whose regret in the\n"
-    f"last quarter of the rounds is at least {spread.LINEAR} of that in the quarter before"
-)
 
 
 class Curve(NamedTuple):
@@ -113,7 +98,7 @@ def curves(data: xr.Dataset) -> list[Curve]:
 
 def drawn(found: Flat) -> list[Curve]:
     """Likewise, of a run whose settings are on one axis already."""
-    width = _quantile(found.trials)
+    width = report_table.quantile(found.trials)
     lines = []
     for place, names in enumerate(_keys(found)):
         for agent, name in enumerate(names):
@@ -132,64 +117,12 @@ def _curve(found: Flat, setting: int, agent: int) -> tuple[Ints, Array, Array]:
     return found.rounds, values.mean(0), se
 
 
-def _quantile(trials: int) -> float:
-    """How many standard errors make half a 95 % interval: Student's t, since trials may be few."""
-    return float(stdtrit(trials - 1, 0.975)) if trials > 1 else 0.0
-
-
 def table(data: xr.Dataset, seconds: float | None = None, *, parts: bool = False, tails: bool = False) -> str:
-    """The summary for people: final regret, by every yardstick, with 95 % intervals; paired differences.
+    """The summary for people, in 80 columns: final regret, and its paired difference from one reference.
 
-    With `parts` what regret is made of and two further benchmarks, with `tails` how trials are spread.
+    The reference is `oracle` where it plays, else the first agent, each time that of the same setting. With
+    `parts` also what regret is made of and regret by other yardsticks, with `tails` how trials are spread.
     """
-    found = flat(data)
-    facts, agents = _summary(data, found, seconds), found.agents
-    shown = [loss for loss in (*MEASURED, *(PARTS if parts else ())) if loss in found.losses]
-    titles, cells = _cells(found, facts, shown, list(SPREAD) if tails else [])
-    took = "" if seconds is None else f", {seconds:.1f} s"
-    note = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
-    said = [f"note: {facts['note']}"] if "note" in facts else []
-    if found.settings[0]:
-        lines = sweep_table.lines(found, titles, cells)
-    else:
-        lines = align([["agent", *titles], *([name, *row] for name, row in zip(agents, cells, strict=True))])
-    head = [f"{facts['experiment']}: {note}", *until_said.found(facts), *said]
-    below = [*until_said.ratios(facts, _quantile(facts["trials"])), LEGEND, *([SPREADS] * tails)]
-    return "\n".join([*head, *lines, *below])
-
-
-def _cells(
-    found: Flat, facts: dict[str, Any], shown: list[str], spreads: list[str]
-) -> tuple[list[str], list[list[str]]]:
-    """The titles of the columns, and a row of cells for each agent of each setting."""
-    width, cells = _quantile(found.trials), []
-    against = found.agents.index(REFERENCE) if REFERENCE in found.agents else 0
-    alone = bool(found.settings[0]) and len(found.agents) == 1  # there is nobody to be compared with
-    titles = ["regret", *([] if alone else [f"minus {found.agents[against]}"])]
-    for names in _keys(found):
-        for name in names:
-            row = facts["agents"][name]
-            gap = [] if alone else [_paired(facts["pairs"], name, names[against], width)]
-            losses = [_pm(row.get(loss), row.get(f"{loss}_se"), width) for loss in shown]
-            tails = [_spread(row[x], SPREAD[x]) for x in spreads]
-            cells.append([_pm(row["regret"], row["se"], width), *gap, *losses, *tails])
-    return titles + [TITLES.get(name, name) for name in (*shown, *spreads)], cells
-
-
-def _spread(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:z.{digits}f}"
-
-
-def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str:
-    if name == against:
-        return "-"
-    flip = f"{name} - {against}" not in pairs
-    pair = pairs[f"{against} - {name}" if flip else f"{name} - {against}"]
-    return _pm(-pair["mean"] if flip else pair["mean"], pair["se"], width, "+")
-
-
-def _pm(mean: float | None, se: float | None, width: float, sign: str = "") -> str:
-    if mean is None:
-        return "-"
-    spread = "" if se is None else f" ± {width * se:.1f}"
-    return f"{mean:{sign}z.1f}{spread}"
+    found, sweep = flat(data), json.loads(data.attrs["spec"]).get("sweep", {})
+    facts = _summary(data, found, seconds)
+    return report_table.text(found, facts, sweeps.labels(sweep), seconds=seconds, parts=parts, tails=tails)

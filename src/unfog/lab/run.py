@@ -12,7 +12,7 @@ import xarray as xr
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import with_own
 from unfog.inputs import InputError, count, offering
-from unfog.lab import store, until_said
+from unfog.lab import store, until_said, watch
 from unfog.lab.count import Count, Progress, quiet
 from unfog.lab.dataset import dataset, decoded
 from unfog.lab.prepare import Plan, prepare
@@ -48,7 +48,7 @@ def run(
     workers: int | None = None,
     on: str | None = None,
     out: str | Path | None = None,
-    progress: Progress = quiet,
+    progress: Progress | bool = False,
     until: float | None = None,
     against: str | None = None,
     budget: int | None = None,
@@ -64,7 +64,17 @@ def run(
     With `until` there are as many trials as make the standard error of every ratio to the regret of `against`
     (the oracle, or the first agent, unless told) at most so large, and no more than `budget` (100,000 unless
     told) however large it is; `say` is told lines on what that costs.
+
+    `progress=True` shows on stderr how far it is: a bar on a terminal, a line now and then elsewhere. Or give
+    a function, which is told how many agent-rounds are done, of how many: agents x trials x rounds, of all
+    settings. It is called from time to time, first with what an interrupted run left, last when all is done.
+
+        def told(done: int, total: int) -> None:
+            print(f"{done / total:.0%}")
+
+        unfog.run("fig1-gaussian", trials=1000, progress=told)
     """
+    watch.checked(progress)
     here = 1 if workers is None else count("workers", workers)
     names, own = (None, []) if agents is None else with_own(agents)
     changes = {
@@ -82,11 +92,13 @@ def run(
     if out is not None and own:
         allowed = f"nothing, for rows made in Python: put {own[0].name!r} in a module and name it module:name"
         raise InputError("out", str(out), allowed)
+    target = None if out is None else run_folder(out)
     played = executor(on, workers)
     plan = prepare(spec, workers=here, executor=played, own=own, problem=problem)
-    if out is None:
-        return play(plan, progress, say=say)
-    return open_run(keep(plan, run_folder(out), progress=progress, say=say))
+    with watch.asked(progress, plan) as told:
+        if target is None:
+            return play(plan, told, say=say)
+        return open_run(keep(plan, target, progress=told, say=say))
 
 
 def _spec_of(

@@ -1,15 +1,18 @@
 """What is said of a sweep while it runs, by a clock of its own."""
 
 import io
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from unfog.cli import progress
-from unfog.cli.tally import Tally, spell
+import unfog
+from unfog.lab import watch
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import play
 from unfog.lab.spec import parse
+from unfog.lab.tally import Tally, spell
 
 
 class Clock:
@@ -65,7 +68,7 @@ def test_the_board_is_short_and_says_how_many_more_there_are() -> None:
     tally(10, total)
     clock.now += 1
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(progress.board(tally, 20))
+    console.print(watch.board(tally, 20))
     lines = [line.rstrip() for line in console.export_text().splitlines()]
     assert len(lines) == 1 + 20 + 2
     assert lines[1].split()[:2] == ["noise_cov=2.0", "4/10"]
@@ -76,11 +79,11 @@ def test_the_board_is_short_and_says_how_many_more_there_are() -> None:
 def test_without_a_terminal_a_line_comes_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress.watching(planned()) as told:
+    with watch.watching(planned()) as told:
         play(planned(), told)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    with progress.watching(planned()) as told:
+    monkeypatch.setattr(watch, "EVERY", 0.0)
+    with watch.watching(planned()) as told:
         play(planned(), told)
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("mine: 100% done, ")
@@ -92,7 +95,7 @@ def test_on_a_terminal_it_is_drawn(
     count: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress.watching(planned(count)) as told:
+    with watch.watching(planned(count)) as told:
         play(planned(count), told)
     found = capsys.readouterr().err
     assert "mine" in found
@@ -101,3 +104,36 @@ def test_on_a_terminal_it_is_drawn(
 
 def test_lengths_of_time() -> None:
     assert [spell(x) for x in (4.4, 89, 100, 3600, 9000)] == ["4 s", "89 s", "2 min", "60 min", "2.5 h"]
+
+
+SMALL: dict[str, Any] = {"rounds": 5, "trials": 6, "agents": ["alg1", "naive"], "seed": 3}
+
+
+def test_a_function_is_told_up_to_the_end_and_changes_nothing() -> None:
+    told = list[tuple[int, int]]()
+    data = unfog.run("fig1-gaussian", **SMALL, progress=lambda done, total: told.append((done, total)))
+    assert told[0] == (0, 2 * 6 * 5)
+    assert told[-1] == (2 * 6 * 5, 2 * 6 * 5)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert data.equals(unfog.run("fig1-gaussian", **SMALL))
+
+
+def test_true_shows_it_on_stderr_and_false_shows_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watch, "EVERY", 0.0)
+    unfog.run("fig1-gaussian", **SMALL, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1].startswith("fig1-gaussian: 100% done")
+    unfog.run("fig1-gaussian", **SMALL, progress=True, out=tmp_path / "run")
+    assert "fig1-gaussian: 100% done" in capsys.readouterr().err
+    unfog.run("fig1-gaussian", **SMALL, progress=False)
+    unfog.run("fig1-gaussian", **SMALL)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("wrong", [3, "yes", None])
+def test_what_is_no_progress_is_refused(wrong: Any) -> None:
+    with pytest.raises(unfog.InputError, match=r"^progress: .*; allowed: True, False, or a function"):
+        unfog.run("fig1-gaussian", **SMALL, progress=wrong)

@@ -1,0 +1,91 @@
+"""What an agent is, for people: its three parts with their formulas and settings, and when to use it.
+
+Everything is taken from where it stands already: notes and settings from the parts, formulas from the
+docstrings of their files, references from the catalogue.
+"""
+
+import re
+import sys
+from typing import Any, NamedTuple
+
+from unfog.agents.assemble import PLACES, Agent
+from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.names import row_of, settings_in
+from unfog.agents.rivals.rows import RIVALS
+from unfog.agents.when import WHEN
+from unfog.inputs import InputError, one_of
+from unfog.model.rewards import KINDS
+
+STEPS = {"denoiser": "denoise", "learner": "learn", "chooser": "choose"}
+FORMULA = re.compile(r"(?:^ {4}.*\n?)+", re.M)  # the first indented lines of a docstring
+
+
+class Part(NamedTuple):
+    """One of the three parts of an agent."""
+
+    step: str  # denoise, learn or choose
+    name: str
+    note: str
+    idea: str  # what its file says first
+    formula: list[str]  # lines; none where the file has no formula
+    settings: dict[str, str]  # what they are in this agent
+    meaning: str  # what its class says of its settings
+
+
+class Explained(NamedTuple):
+    """An agent in words."""
+
+    agent: str
+    summary: str
+    when: str  # to use it; empty for one of your own
+    rewards: str  # that this is said of: gaussian or bernoulli
+    parts: list[Part]
+    reference: str
+
+
+def explained(name: str, rewards: str | None = None) -> Explained:
+    """The agent of this name for this kind of rewards; for Gaussian ones unless told, if it learns these."""
+    agent, kind = _found(name, rewards)
+    parts = [_part(place, vars(agent)[place]) for place in PLACES]
+    return Explained(name, agent.summary, _when(name), kind, parts, agent.reference)
+
+
+def _found(name: str, rewards: str | None) -> tuple[Agent, str]:
+    """The agent, and the kind of rewards; the complaint is that of the first kind that is tried."""
+    kinds = list(KINDS) if rewards is None else [one_of("rewards", rewards, list(KINDS))]
+    refused = list[InputError]()
+    for kind in kinds:
+        try:
+            return named([name], rows=Catalogue(kind), field="agent")[0], kind
+        except InputError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _when(name: str) -> str:
+    row = row_of(name)
+    if row in RIVALS:
+        rival = RIVALS[row]
+        home = f" `unfog run {rival.home}` is its paper's own problem." if rival.home else ""
+        return f"To compare with a published system. It is told: {rival.told}. It sees: {rival.sees}.{home}"
+    return WHEN.get(row, "")
+
+
+def _part(place: str, part: Any) -> Part:
+    doc = sys.modules[type(part).__module__].__doc__ or ""
+    formula = FORMULA.search(doc)
+    settings = dict(one.split("=", 1) for one in settings_in(part))
+    return Part(
+        STEPS[place],
+        str(part.name),
+        str(part.note),
+        _plain(doc.strip().partition("\n\n")[0]),
+        [line.strip() for line in formula[0].splitlines()] if formula else [],
+        settings,
+        _plain((type(part).__doc__ or "").strip()) if settings else "",
+    )
+
+
+def _plain(text: str) -> str:
+    """On one line."""
+    return " ".join(text.split())

@@ -1,0 +1,94 @@
+"""`unfog explain`: an agent in words: its three parts, their formulas and settings, and when to use it."""
+
+import json as jsonlib
+import re
+import textwrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unfog.cli import complete
+
+if TYPE_CHECKING:
+    from unfog.agents.explain import Explained, Part
+
+EXAMPLE = (
+    "Examples: unfog explain unfog   |   unfog explain alg1-hetero-ucb:quantile=0.9   |"
+    "   unfog explain linucb --json   |   unfog explain alg1 --rewards bernoulli"
+)
+WIDTH = 80
+SAME = "as above"
+SYMBOLS = (
+    "In formulas: c_t is the true context of round t and chat_t its reading; gamma is the bias, believed to"
+    " be N(g, S); mu_c and Sigma_c are the mean and covariance of contexts, Sigma_n is that of the noise;"
+    " theta is the reward parameter, phi(a) are the features of arm a, psi(a) those expected, and r a reward."
+)
+
+
+def command(
+    agent: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `unfog list`, also with parts: alg1-hetero-ucb; or module:name.",
+            autocompletion=complete.agents,
+        ),
+    ],
+    rewards: Annotated[
+        str | None,
+        typer.Option(
+            help="gaussian, or bernoulli for rewards of 0 or 1: an agent may learn either differently."
+            " Gaussian unless told, if it can."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Explain an agent: how it denoises, learns and chooses, its settings, and when to use it."""
+    from unfog.agents.explain import explained
+
+    found = explained(agent, rewards)
+    if json:
+        typer.echo(jsonlib.dumps({**found._asdict(), "parts": [part._asdict() for part in found.parts]}))
+        return
+    typer.echo("\n".join(lines(found)))
+
+
+def lines(found: "Explained") -> list[str]:
+    """All of it, in 80 columns."""
+    kind = "rewards of 0 or 1" if found.rewards == "bernoulli" else "Gaussian rewards"
+    said = [*_wrapped(f"{found.agent}: {found.summary or 'an agent of your own'}"), f"for {kind}", ""]
+    said += [*_wrapped(f"When: {found.when}"), ""] if found.when else []
+    shown = list[list[str]]()
+    for part in found.parts:
+        said += [*_part(part, part.formula in shown), ""]
+        shown += [part.formula] if part.formula else []
+    said += [*_wrapped(f"Reference: {found.reference}", "  "), ""] if found.reference else []
+    return said + _wrapped(SYMBOLS)
+
+
+def _part(part: "Part", again: bool) -> list[str]:
+    """One of the three parts; a formula that stands above is not repeated."""
+    said = _wrapped(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
+    said += _wrapped(f"  {part.idea}", "  ")
+    if again:
+        said.append(f"      {SAME}")
+    else:
+        said += [line for formula in part.formula for line in _formula(formula)]
+    if part.settings:
+        told = ", ".join(f"{name}={value}" for name, value in part.settings.items())
+        said += [*_wrapped(f"  Settings: {told}", "    "), *_wrapped(f"    {part.meaning}", "    ")]
+    return said
+
+
+def _formula(line: str) -> list[str]:
+    """A line of a formula; one that is too long is cut where it has wide gaps."""
+    indent, found = " " * 6, list[str]()
+    for piece in re.split(r" {3,}", line):
+        if found and len(f"{found[-1]}   {piece}") <= WIDTH:
+            found[-1] += f"   {piece}"
+        else:
+            found.append(indent + piece)
+    return [cut for one in found for cut in _wrapped(one, f"{indent}  ")]
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)

@@ -1,0 +1,44 @@
+"""What stands below a table of regret: what its columns mean, in plain words, in 80 columns."""
+
+import textwrap
+from collections.abc import Collection
+
+from unfog.lab.terminal import WIDTH
+from unfog.theory.regret import BAYES, PLAIN, REALISED, SPLIT
+from unfog.theory.tails import LINEAR
+
+LEGEND = "mean total regret ± 95 % half-width; differences: same trials, same setting"
+REGRET = "mean total regret ± 95 % half-width"  # where nobody is compared
+SPREADS = (
+    "q50, q99: quantiles over trials; linear: the share of trials whose regret in the\n"
+    f"last quarter of the rounds is at least {LINEAR} of that in the quarter before"
+)
+PARTS = (
+    "cb + ee1 + ee2 = regret. cb: what not knowing the reward parameter costs, judged by the agent's own"
+    " belief about the context. ee1, ee2: what the difference between that belief and the best possible one"
+    " adds and takes away, on the best arm and on the chosen one. They can be negative because they compare"
+    " mean rewards under different beliefs (cb only where rewards are 0 or 1)."
+)
+NO_PARTS = "the parts of regret were not kept: this run has decompose = false"
+OTHERS = {
+    REALISED: "realised: regret at the contexts that were drawn",
+    BAYES: "bayes: regret against the best rule for contexts from this finite sample",
+    PLAIN[1]: "true-context: against an agent that sees the true context",
+    PLAIN[2]: "plug-in: against one that takes the noisy context for the true one",
+}
+
+
+def below(compared: bool, reference: str, parts: Collection[str] | None, tails: bool) -> list[str]:
+    """The lines below a table.
+
+    `reference` is a name that did not fit above its column, `parts` are the further losses that are shown, or
+    None where they were not asked for.
+    """
+    lines = [LEGEND if compared else REGRET]
+    if reference:
+        lines += textwrap.wrap(f"reference: {reference}", WIDTH, subsequent_indent="  ")
+    if parts is not None:
+        others = "; ".join(said for loss, said in OTHERS.items() if loss in parts)
+        split = PARTS if SPLIT[0] in parts else NO_PARTS
+        lines += [line for said in (split, others) for line in textwrap.wrap(said, WIDTH)]
+    return lines + [SPREADS] * tails
