@@ -22,7 +22,7 @@ SAID = {
     "alg1": "denoises it",
     "oracle": "denoises it, is told the bias",
     "alg2": "denoises it, sees true contexts later",
-    "unfog": "our default: denoises it",
+    "unfog": "our default: denoises it, explores less",
 }
 
 

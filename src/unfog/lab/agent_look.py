@@ -45,13 +45,13 @@ class Look(NamedTuple):
 # Strong colours for our agents, pale ones for the paper's and for rivals. Agents of one experiment differ in
 # colour, dash and mark.
 _MAP: dict[str, tuple[str, int, str]] = {
-    "unfog": ("#D55E00", 0, "o"),
+    "unfog": ("#C44100", 0, "o"),
     "unfog-delayed": ("#7F2704", 5, "h"),
     "unfog-oracle": ("#F0A07A", 9, "p"),
     "alg1": ("#3D8BC4", 1, "s"),
     "alg2": ("#B39DD6", 7, "D"),
     "naive": ("#A8842C", 2, "X"),
-    "oracle": ("#6E6E6E", 3, "^"),
+    "oracle": ("#808080", 3, "^"),
     "kk": ("#B8B8B8", 4, "v"),
     "alg1-exact": ("#1F5F99", 8, "P"),
     "alg2-exact": ("#5E3C99", 10, "d"),
