@@ -41,8 +41,9 @@ def figure(runs: Path) -> Figure:
         cells = chart.subplots(3, 3)
         handles = dict[str, Any]()
         for name, axes in zip(NAMES, cells.flat, strict=False):
-            handles |= panel(axes, unfog.open_run(runs / f"{name}-001"))
-        names = sorted(handles, key=lambda name: (name != called(FIRST), len(name) > 14))
+            for agent, handle in panel(axes, unfog.open_run(runs / f"{name}-001")).items():
+                handles.setdefault(agent, handle)
+        names = sorted(handles, key=lambda name: (name != called(FIRST), name.count("-") > 1))
         for axes in cells.flat[len(NAMES) :]:
             axes.axis("off")
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (-0.12, 0.5), "ncols": 2}

@@ -5,8 +5,8 @@
     unfog run fig1-movielens --trials 1000 --engine numba --out runs/fig1-movielens
     python docs/images/fig1.py runs
 
-`unfog reproduce fig1` draws the same from the experiments as they are. That is quick, but the ten trials of its
-logistic panel are too few to tell agents apart.
+`unfog reproduce fig1` draws the same from the experiments as they are. That is quick, but the ten trials of
+its logistic panel are too few to tell agents apart.
 """
 
 import sys

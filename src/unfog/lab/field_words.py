@@ -32,7 +32,7 @@ WORDS = {
     "factors": "number of factors",
     "fast_cov": "spread of what moves fast",
     "fast_time": "rounds that fast moves last",
-    "features": "what rewards depend on",
+    "features": "features of a reward",
     "gaps": "share of readings lost",
     "late": "rounds until the true context is shown",
     "level_cov": "spread of the level",

@@ -15,6 +15,7 @@ from unfog.lab import sweep as sweeps
 from unfog.lab.spec import Spec
 
 MOST_TICKS = 8  # numbers that are all written at the axis
+CLOSE = 0.15  # a share of the axis that a number takes
 MOST_WORDS = 30  # categories that are
 UPRIGHT = 3  # categories whose words stand side by side
 
@@ -69,7 +70,7 @@ def scale(axes: Axes, axis: Axis) -> None:
         return
     ticks = dict(zip(axis.values, words, strict=True))
     above = [value for value in axis.values if value > 0]
-    if min(axis.values) >= 0 and geometric(above):
+    if min(axis.values) >= 0 and (geometric(above) or _crowded(axis.values)):
         if len(above) == len(axis.values):
             axes.set_xscale("log")
         else:
@@ -80,6 +81,11 @@ def scale(axes: Axes, axis: Axis) -> None:
     if len(ticks) <= MOST_TICKS:
         axes.set_xticks(list(ticks), list(ticks.values()))
         axes.minorticks_off()
+
+
+def _crowded(values: Sequence[float]) -> bool:
+    """Whether what is written at two of these numbers, in increasing order, would overlap."""
+    return bool(len(values) > 2 and np.diff(values).min() < CLOSE * (values[-1] - values[0]))
 
 
 def geometric(values: Sequence[float]) -> bool:
