@@ -50,8 +50,8 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
             data, spec.title if title is None else title, LETTERS[PAGE if wide >= PAGE else COLUMN]
         )
         chart.suptitle(words, fontsize=8.5, x=0.01, ha="left", parse_math=False)
-        shown = "bands" if len(lines) <= MOST_BANDS else "bars"
-        note = averaged(data, spec) + (f"; {shown}: 95 % intervals" if trials > 1 else "")
+        shown = f"; {_intervals(len(lines))}: 95 % intervals"
+        note = averaged(data, spec) + (shown if trials > 1 else "")
         chart.supxlabel(note, **EDGE)
     return chart
 
@@ -73,7 +73,8 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
         names = sorted(handles, key=lambda name: name != called(FIRST))
         chart.legend([handles[name] for name in names], names, loc="outside upper left", ncols=5, **_SAMPLE)
         if any(data.sizes["trial"] > 1 for data in runs):
-            chart.supxlabel("bands and bars: 95 % intervals", **EDGE)
+            shown = sorted({_intervals(len(curves(data))) for data in runs})
+            chart.supxlabel(f"{' and '.join(shown)}: 95 % intervals", **EDGE)
     return chart
 
 
@@ -121,8 +122,13 @@ def draw(axes: Axes, lines: Sequence[Curve], swept: sweeps.Sweep | None = None) 
         else:
             _bars(axes, line, look, few)
     axes.set(xlabel="round", ylabel="cumulative Bayesian regret")
-    axes.set_xlim(0, 1.01 * lines[0].rounds[-1])
+    axes.set_xlim(0, 1.03 * lines[0].rounds[-1])
     axes.set_ylim(bottom=0)
+
+
+def _intervals(number: int) -> str:
+    """How so many curves show them."""
+    return "bands" if number <= MOST_BANDS else "bars"
 
 
 def _few_rounds(number: int, aside: float) -> Ints:
