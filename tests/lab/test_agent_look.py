@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 
 import unfog
+from tests.lab.charts import inside
 from unfog.agents.catalogue import AGENTS, EVERY
 from unfog.lab import field_words, figures, spec
 from unfog.lab import sweep as sweeps
@@ -208,15 +208,6 @@ def test_panels_share_a_legend_and_no_text_is_cut() -> None:
     assert len(legend.get_texts()) == len(MANY)
     assert inside(chart)
     assert ["3 trials" in axes.get_xlabel() for axes in chart.axes] == [True] * 3
-
-
-def inside(chart: Figure) -> bool:
-    """Whether everything that is drawn, texts and legends among it, is within the figure."""
-    chart.draw_without_rendering()
-    box = chart.get_tightbbox()
-    wide, high = chart.get_size_inches()
-    slack = 0.01
-    return bool(min(box.x0, box.y0) > -slack and box.x1 < wide + slack and box.y1 < high + slack)
 
 
 def test_categories_are_not_joined_and_numbers_are() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.lab.charts import inside
 from unfog.inputs import InputError
 from unfog.lab import mismatch
 from unfog.lab.bounds import Growth, Panel, Study, _growth, spaced, study
@@ -316,6 +317,7 @@ def test_the_figure_says_what_grows_how(found: Study) -> None:
         slope = panel.agents[0].slopes["corrected"]
         assert f"Theorem 1, corrected: ${symbol}^{{{slope:.2f}}}$" in labels
         assert any(label.startswith("at random, at most: ") for label in labels)
+    assert inside(chart)
     note = chart.get_supxlabel()
     assert all(line in note for line in THEORY.values())
     assert f"mean of {TRIALS} trials, seed {SEED}" in note

@@ -23,8 +23,8 @@ THEORY = {
 SYMBOLS = {"round": "t", "horizon": "T", "dim": "d", "actions": "K"}
 AXES = {
     "round": "round t",
-    "horizon": "rounds in all: horizon T",
-    "dim": "numbers in a context: dimension d",
+    "horizon": "rounds played: horizon T",
+    "dim": "context dimension d",
     "actions": "number of arms K",
 }
 TITLES = {
@@ -45,7 +45,7 @@ def figure(found: Study) -> Figure:
         row = chart.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(row, panels, strict=True):
             _draw(axes, panel)
-            title = f"over {panel.axis},\nafter {found.spec.run.rounds:,} rounds"
+            title = f"over {AXES.get(panel.axis, panel.axis)},\nafter {found.spec.run.rounds:,} rounds"
             axes.set_title(TITLES.get(panel.axis, title), fontsize=8, loc="left")
         row[0].set_ylabel("cumulative Bayesian regret")
         chart.get_layout_engine().set(wspace=0.04, w_pad=0.06)  # type: ignore[union-attr, call-arg]

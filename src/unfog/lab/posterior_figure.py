@@ -89,7 +89,7 @@ def _means(axes: Axes, learners: list[Comparison]) -> None:
         axes.annotate("", (-0.02, index), (-24, 0), arrowprops=line, annotation_clip=False, **place)
     edge = 1.08 * max(0.3, *(float(np.abs(learner.shifts).max()) for learner in learners))
     axes.set(xlabel="(mean − NUTS's) / s.d.", xlim=(-edge, edge))
-    axes.set_title("means, a dot a coordinate", fontsize=8, loc="left")
+    axes.set_title("means,\na dot a coordinate", fontsize=8, loc="left")
 
 
 def _spreads(axes: Axes, learners: list[Comparison]) -> None:
@@ -114,7 +114,7 @@ def _spreads(axes: Axes, learners: list[Comparison]) -> None:
         place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
         axes.annotate(percent(float(np.median(learner.spreads))), (1, index), (4, 0), **style, **place)
     axes.set(xlabel="s.d. / NUTS's")
-    axes.set_title("spreads, and their medians", fontsize=8, loc="left")
+    axes.set_title("spreads,\nand their medians", fontsize=8, loc="left")
 
 
 def percent(share: float) -> str:
