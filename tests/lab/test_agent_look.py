@@ -122,7 +122,7 @@ def test_two_figures_give_an_agent_the_same_look(agents: list[str]) -> None:
             handles, names = axes.get_legend_handles_labels()
             assert {*names} == {called(name) for name in agents}
             for handle, name in zip(handles, names, strict=True):
-                line = handle if not hasattr(handle, "lines") else handle.lines[0]
+                line: Any = handle if not hasattr(handle, "lines") else handle.lines[0]
                 look: Look = LOOKS[name.partition(" (")[0]]
                 assert (line.get_color(), line.get_marker()) == (look.colour, look.mark)
                 assert line.get_linewidth() == look.width

@@ -20,7 +20,7 @@ LEVEL = 0.9  # of the ellipses
 REACH = 3.3  # posterior standard deviations that the panel of ellipses shows
 FLOOR, CEILING = 1e-3, 1e3  # ratios of spread beyond are shown there
 _GREY = "0.45"  # NUTS
-_KNOWN = ("lmc", "lmc:temperature=1", "pg", "laplace", "adf", "sites", "online")
+_KNOWN = ("lmc", "lmc:temperature=1", "pg", "laplace", "adf", "sites")
 _SHADES = [colour for colour in COLOURS if colour != "#7F7F7F"]
 
 

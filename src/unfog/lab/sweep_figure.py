@@ -44,7 +44,7 @@ def figure(data: xr.Dataset, spec: Spec, title: str) -> Figure:
     """Small multiples on one scale, with one legend for all."""
     agents, axis, panels = cut(data, spec)
     shown = panels[:MOST_PANELS]
-    wide = min(len(shown), BESIDE)
+    wide = 2 if len(shown) == 4 else min(len(shown), BESIDE)
     high = math.ceil(len(shown) / wide)
     slim = len(shown) == 1 and axis.values is not None and narrow(agents)
     size = (COLUMN, 3.0) if slim else (PAGE, 3.0 if len(shown) == 1 else 1.0 + 1.9 * high)
