@@ -222,3 +222,12 @@ def test_seven_agents_have_bars_instead_of_bands() -> None:
     [axes] = figures.figure(data).axes
     assert len(axes.containers) == 7
     assert not [one for one in axes.collections if type(one).__name__ == "FillBetweenPolyCollection"]
+
+
+def test_the_three_panels_of_the_paper_fit() -> None:
+    agents = ["alg1", "alg2", "naive", "oracle", "kk"]
+    runs = [
+        unfog.run(name, rounds=3, trials=2, agents=agents)
+        for name in ("fig1-gaussian", "gaussian-correlated")
+    ]
+    assert inside(panels([*runs, runs[0].assign_attrs(note="synthetic stand-in, not MovieLens")]))
