@@ -4,7 +4,7 @@ for name in fig1-gaussian fig1-logistic fig1-movielens; do unfog run $name --tri
 python docs/images/fig1.py runs         # the folder that holds fig1-gaussian-001, fig1-logistic-001, ...
 
 The logistic one takes some minutes, the others seconds. `unfog reproduce fig1` draws the same from the
-experiments as they are. That is quick, but the ten trials of its logistic panel tell no two agents apart. A
+experiments as they are. That is quick, but the ten trials of its logistic panel tell few agents apart. A
 hundred tell `alg2` and `kk` from the other three, whose intervals still overlap.
 """
 
