@@ -19,35 +19,29 @@ from benchmarks.wording import (
     short,
     speed,
 )
+from unfog import look
 
-COLOURS = {
-    "plain": "#000000",
-    "numpy": "#0072B2",
-    "numba": "#CC79A7",
-    "jax": "#D55E00",
-    "cuda": "#009E73",
-    "peer": "#B5B5B5",
-}
+BLUE, BLACK, GREEN, PINK, RED = (look.COLOURS[i] for i in (0, 2, 3, 4, 6))
+COLOURS = {"plain": BLACK, "numpy": BLUE, "numba": PINK, "jax": RED, "cuda": GREEN, "peer": "#B5B5B5"}
 MARKERS = {"plain": "^", "numpy": "o", "numba": "v", "jax": "s", "cuda": "D"}
 STYLE: dict[Any, Any] = {
+    **look.STYLE,
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
     "legend.fontsize": 7,
     "lines.linewidth": 1.4,
     "lines.markersize": 4,
 }
+PAGE, DPI = look.PAGE, look.DPI
 PACE = "trial-rounds per second"
 
 
 def picture(cpu: Row, gpu: Row | None) -> Figure:
     """The peers and the throughput above, growth below, each row with margins of its own."""
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(7.6, 5.8), layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06))
+        chart = Figure(figsize=(PAGE, 5.8), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06))
         halves: Any = chart.subfigures(2, 1, height_ratios=(1.1, 1.0))
         above, below = halves
         if cpu["peers"] is None:

@@ -1,11 +1,12 @@
 """Where each agent pays and where it does not, seven experiments in one picture: docs/images/agents.png.
 
-for name in choosers learners missing late unknown-noise drift heavy-tails; do unfog run $name; done
-python docs/images/agents.py runs       # the folder that holds choosers-001, learners-001, ...
+for name in missing late unknown-noise drift heavy-tails learners choosers; do unfog run $name; done
+python docs/images/agents.py runs       # the folder that holds missing-001, late-001, ...
 """
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import xarray as xr
@@ -13,63 +14,48 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab import sweep
-from unfog.lab.report import curves
+from unfog.lab.agent_look import FIRST, called
+from unfog.lab.figures import save
 from unfog.lab.spec import Spec
-from unfog.look import COLOURS, STYLE
+from unfog.lab.sweep_figure import cut, draw
+from unfog.look import DPI, PAGE, STYLE
 
 NAMES = ("missing", "late", "unknown-noise", "drift", "heavy-tails", "learners", "choosers")
-MARKS = "osD^vPX"
-SAME = {"unfog": 1, "oracle": 2, "alg1-exact": 3, "alg1": 3}  # these look alike in all panels
 
 
-def panel(axes: Axes, data: xr.Dataset) -> None:
-    """Final regret with its 95 % interval over the values swept, an agent a line."""
+def panel(axes: Axes, data: xr.Dataset) -> dict[str, Any]:
+    """Final regret with its 95 % interval over the values swept; what there is for a legend."""
     spec = Spec.model_validate_json(data.attrs["spec"])
-    [(field, values)] = sweep.values(spec.sweep).items()
-    found = {line.label: line for line in curves(data)}
-    own = iter((0, 4, 5, 6, 1, 3))
-    for agent in spec.run.agents:
-        place = SAME[agent] if agent in SAME else next(own)
-        lines = [found[f"{agent} {field}={value}"] for value in values]
-        axes.errorbar(
-            range(len(values)),
-            [line.mean[-1] for line in lines],
-            [line.half_width[-1] for line in lines],
-            color=COLOURS[place],
-            marker=MARKS[place],
-            markersize=4,
-            linewidth=1.2,
-            capsize=2,
-            label=agent.replace("alg1-exact", "…") if len(agent) > 14 else agent,
-        )
-    axes.set_xticks(range(len(values)), [str(value) for value in values])
-    axes.set(xlabel=field, ylim=(0, None), xlim=(-0.3, len(values) - 0.7))
-    axes.set_title(spec.name, fontsize=9, loc="left")
-    axes.legend(fontsize=6.5, handlelength=1.6)
+    agents, axis, [only] = cut(data, spec)
+    draw(axes, axis, only, agents)
+    axes.set_xlabel(axis.label.partition(" (")[0])
+    axes.set_ylim(bottom=0)
+    axes.set_title(spec.name, fontsize=8.5, loc="left", weight="bold")
+    return dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
 
 
 def figure(runs: Path) -> Figure:
-    """A panel for each experiment."""
+    """A panel for each experiment, and one legend for all."""
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(10.5, 5.6), layout="constrained")
-        panels = chart.subplots(2, 4).flat
-        for name, axes in zip(NAMES, panels, strict=False):
-            panel(axes, unfog.open_run(runs / f"{name}-001"))
-        for axes in panels:  # the one that is left has the last one's legend
+        chart = Figure(figsize=(PAGE, 6.6), dpi=DPI, layout="constrained")
+        cells = chart.subplots(3, 3)
+        handles = dict[str, Any]()
+        for name, axes in zip(NAMES, cells.flat, strict=False):
+            for agent, handle in panel(axes, unfog.open_run(runs / f"{name}-001")).items():
+                handles.setdefault(agent, handle)
+        names = sorted(handles, key=lambda name: (name != called(FIRST), name.count("-") > 1))
+        for axes in cells.flat[len(NAMES) :]:
             axes.axis("off")
-            last = chart.axes[len(NAMES) - 1]
-            axes.legend(*last.get_legend_handles_labels(), loc="center left", fontsize=7)
-            last.get_legend().remove()
-        chart.supylabel("final regret, 95 % intervals", fontsize=9)
+        where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (-0.12, 0.5), "ncols": 2}
+        text: dict[str, Any] = {"fontsize": 7.5, "handlelength": 2.6, "columnspacing": 1.0}
+        cells[2, 1].legend([handles[name] for name in names], names, **where, **text).set_in_layout(False)
+        chart.supylabel("cumulative regret, last round; bars: 95 % intervals", fontsize=8.5)
     return chart
 
 
 def main() -> None:
     """Draw it."""
-    chart = figure(Path(sys.argv[1]))
-    with mpl.rc_context(STYLE):
-        chart.savefig(Path(__file__).parent / "agents.png", dpi=150)
+    save(figure(Path(sys.argv[1])), Path(__file__).parent, "agents", ("png",))
 
 
 if __name__ == "__main__":

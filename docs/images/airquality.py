@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from scipy.special import ndtri
 
 from unfog.lab.airquality import AirQuality
-from unfog.look import COLOURS, STYLE
+from unfog.look import COLOURS, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array, Ints
 from unfog.model.calibration import Calibration
 from unfog.worlds.record import calibrated
@@ -30,12 +30,12 @@ REACH = 7.0  # standard deviations that the panels of quantiles show
 def figure(found: Calibration, errors: Array, weeks: Ints) -> Figure:
     """Two panels a sensor: its error over the year, and its error's quantiles."""
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(8.4, 8.0), layout="constrained")
+        chart = Figure(figsize=(PAGE, 7.0), dpi=DPI, layout="constrained")
         panels = chart.subplots(4, 2, width_ratios=(2.3, 1), sharex="col")
         for gas, (time, law) in enumerate(panels):
             _over_time(time, found, errors[:, gas], weeks, gas)
             _quantiles(law, found, errors[:, gas], gas)
-        chart.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=4, fontsize=8)
+        chart.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
         panels[0, 1].legend(loc="upper left", fontsize=7, handlelength=1.6)
         panels[3, 0].xaxis.set_major_locator(MonthLocator(interval=2))  # type: ignore[no-untyped-call]
         panels[3, 0].xaxis.set_major_formatter(DateFormatter("%b %Y"))  # type: ignore[no-untyped-call]
@@ -74,7 +74,7 @@ def _quantiles(axes: Axes, found: Calibration, error: Array, gas: int) -> None:
         axes.plot(ndtri(shares), np.sort(part) / scale, color=colour, linewidth=1.5, label=label)
     axes.plot([-4, 4], [-4, 4], color=BLACK, linewidth=0.8, linestyle=(0, (4, 2)), label="as assumed")
     axes.set(xlim=(-3.8, 3.8), ylim=(-REACH, REACH))
-    axes.set_ylabel("error / its assumed s.d.")
+    axes.set_ylabel("error / its assumed s.d.", fontsize=7.5)
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def main() -> None:
     found, contexts, noisy = calibrated(record, CALIBRATION)
     chart = figure(found, noisy - contexts, record.groups)
     with mpl.rc_context(STYLE):
-        chart.savefig(Path(__file__).with_suffix(".png"), dpi=150)
+        chart.savefig(Path(__file__).with_suffix(".png"), dpi=DPI)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import unfog
 from unfog.lab import evaluate_figure, figures
 from unfog.lab.airquality_log import air_log
-from unfog.look import COLOURS, STYLE
+from unfog.look import COLOURS, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array
 
 BLUE, BLACK, GREEN = (COLOURS[i] for i in (0, 2, 3))
@@ -57,7 +57,7 @@ def answers(**told: Any) -> tuple[Answers, xr.Dataset]:
 def figure(found: dict[str, Answers]) -> Figure:
     """A panel for each case: the logs' answers with their intervals, and the truth."""
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(8.4, 3.6), layout="constrained")
+        chart = Figure(figsize=(PAGE, 3.2), dpi=DPI, layout="constrained")
         panels = chart.subplots(1, len(found), sharey=True, squeeze=False)[0]
         for axes, (name, one) in zip(panels, found.items(), strict=True):
             _panel(axes, one)
@@ -98,8 +98,8 @@ def main() -> None:
         if not told:
             title = "Air Quality as a log: values with more noise, and with less"
             chart = evaluate_figure.sensor(first, title)
-            figures.save(chart, folder, "evaluation-sensor", ("png",), dpi=110)
-    figures.save(figure(found), folder, "evaluation-air", ("png",), dpi=130)
+            figures.save(chart, folder, "evaluation-sensor", ("png",))
+    figures.save(figure(found), folder, "evaluation-air", ("png",))
 
 
 if __name__ == "__main__":

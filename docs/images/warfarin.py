@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unfog.lab.figures import save
-from unfog.look import COLOURS, STYLE
+from unfog.look import COLOURS, DPI, PAGE, STYLE
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "benchmarks/results/warfarin.json"
@@ -62,7 +62,7 @@ def rows_of(axes: Axes, names: list[str]) -> None:
 def mistakes(rows: dict[tuple[str, str], Any]) -> Figure:
     """Wrong doses of each way to dose, in three scenes."""
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(7.2, 4.2), layout="constrained")
+        chart = Figure(figsize=(PAGE, 4.2), dpi=DPI, layout="constrained")
         axes = chart.subplots()
         for series, scene in enumerate(SHOWN):
             found = rows[scene, "bucket"]["policies"]
@@ -77,7 +77,7 @@ def saved(rows: dict[tuple[str, str], Any]) -> Figure:
     """Wrong doses that denoising saves, in all scenes."""
     scenes = [scene for scene, reward in rows if reward == "bucket"]
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(7.2, 3.6), layout="constrained")
+        chart = Figure(figsize=(PAGE, 3.4), dpi=DPI, layout="constrained")
         axes = chart.subplots()
         for series, (pair, label) in enumerate(SAVED.items()):
             values = [rows[scene, "bucket"]["differences"][pair]["wrong"] for scene in scenes]
@@ -94,7 +94,7 @@ def main() -> None:
     found = json.loads(RESULTS.read_text("utf-8"))
     rows = {(row["scene"], row["reward"]): row for row in found["rows"]}
     for stem, chart in (("mistakes", mistakes(rows)), ("saved", saved(rows))):
-        save(chart, HERE, f"warfarin-{stem}", ("png",), dpi=150)
+        save(chart, HERE, f"warfarin-{stem}", ("png",))
 
 
 if __name__ == "__main__":

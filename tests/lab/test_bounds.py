@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.lab.charts import inside
 from unfog.inputs import InputError
 from unfog.lab import mismatch
 from unfog.lab.bounds import Growth, Panel, Study, _growth, spaced, study
@@ -312,10 +313,11 @@ def test_the_figure_says_what_grows_how(found: Study) -> None:
         labels = [text.get_text() for text in legend.get_texts()]
         value, half = panel.agents[0].interval() or (0, 0)
         digits = 3 if half is not None and half < 0.0095 else 2
-        assert f"Algorithm 1: ${symbol}^{{{value:.{digits}f}}}$ ± {half:.{digits}f}" in labels
+        assert f"alg1 (Algorithm 1): ${symbol}^{{{value:.{digits}f}}}$ ± {half:.{digits}f}" in labels
         slope = panel.agents[0].slopes["corrected"]
         assert f"Theorem 1, corrected: ${symbol}^{{{slope:.2f}}}$" in labels
         assert any(label.startswith("at random, at most: ") for label in labels)
+    assert inside(chart)
     note = chart.get_supxlabel()
     assert all(line in note for line in THEORY.values())
     assert f"mean of {TRIALS} trials, seed {SEED}" in note
@@ -333,7 +335,7 @@ def test_the_figure_says_which_sign_misjudged_features_have(
     fixed = Panel("round", [growth._replace(losses=losses)])
     legend = figure(found._replace(fixed=fixed)).axes[0].get_legend()
     assert legend is not None
-    assert f"{name}, Algorithm 1" in [text.get_text() for text in legend.get_texts()]
+    assert f"{name}, alg1 (Algorithm 1)" in [text.get_text() for text in legend.get_texts()]
 
 
 def test_a_bound_whose_conditions_fail_is_faint() -> None:

@@ -318,7 +318,7 @@ def test_a_sweep_over_clusters_has_as_many_arms() -> None:
     assert chart.get_suptitle().startswith(STAND_IN)
     legends: list[Any] = [*chart.legends, *(axes.get_legend() for axes in chart.axes)]
     [legend] = filter(None, legends)
-    assert {text.get_text() for text in legend.get_texts()} == {"Algorithm 1", "TS naive"}
+    assert {text.get_text() for text in legend.get_texts()} == {"alg1 (Algorithm 1)", "naive"}
 
 
 def test_the_catalog_is_read_without_building_worlds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.lab.charts import inside
 from unfog.inputs import InputError
 from unfog.lab import share_figure, track_figure
+from unfog.lab.agent_look import LOOKS
 from unfog.lab.share_figure import Estimate, Panel
 from unfog.lab.track import track
 from unfog.lab.track_figure import Stretch
@@ -58,6 +60,7 @@ def test_the_picture_of_a_stretch_is_broken_at_gaps() -> None:
     assert np.asarray(dots.get_xdata()).tolist() == [1.0, 8.0]
     assert np.asarray(dots.get_ydata()).tolist() == [2.0, 9.0]
     assert above.get_yscale() == "log"
+    assert inside(chart)
 
 
 def test_the_picture_of_shares_has_a_place_for_none() -> None:
@@ -71,3 +74,6 @@ def test_the_picture_of_shares_has_a_place_for_none() -> None:
     legend = first.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["naive", "temporal"]
+    naive = first.get_lines()[0]
+    assert (naive.get_color(), naive.get_linewidth()) == (LOOKS["naive"].colour, LOOKS["naive"].width)
+    assert inside(chart)

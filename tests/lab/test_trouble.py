@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.lab.charts import inside
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.denoise import Adaptive
 from unfog.inputs import InputError
@@ -54,6 +55,7 @@ def test_the_picture_shows_what_was_found() -> None:
     tops = [float(np.max(area.get_paths()[0].vertices[:, 1])) for area in bias.collections]  # type: ignore[index]
     assert tops == sorted(tops)
     assert tops[-1] == pytest.approx(1.0)
+    assert inside(chart)
 
 
 @pytest.mark.parametrize(

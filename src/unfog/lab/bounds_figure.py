@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
-from unfog.agents.catalogue import AGENTS
+from unfog.lab.agent_look import called, looks
 from unfog.lab.bounds import Growth, Panel, Study
 from unfog.lab.bounds_case import AT_RANDOM, BOUNDED
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.look import COLUMN, DASHES, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array
 from unfog.theory.bounds import Bound
 
@@ -21,8 +21,16 @@ THEORY = {
     2: "Theorem 2 is said to be O(√(m T log T)), for λ/σ² ≤ 1; its estimation part grows like √T log T",
 }
 SYMBOLS = {"round": "t", "horizon": "T", "dim": "d", "actions": "K"}
-AXES = {"round": "round t", "horizon": "horizon T", "dim": "dimension d", "actions": "actions K"}
-TITLES = {"round": "over rounds, one prior; fits: t ≥ T/10", "horizon": "over horizons, prior variance ∝ 1/T"}
+AXES = {
+    "round": "round t",
+    "horizon": "rounds played: horizon T",
+    "dim": "context dimension d",
+    "actions": "number of arms K",
+}
+TITLES = {
+    "round": "over rounds, one prior;\nfits: t ≥ T/10",
+    "horizon": "over horizons,\nprior variance ∝ 1/T",
+}
 _BOUND_COLOURS = {"corrected": {1: "#009E73", 2: "#CC79A7"}, "printed": {1: "#003D2C", 2: "#5A2443"}}
 _GREY = "0.45"
 _FAINT = 0.3  # a bound where its conditions do not hold
@@ -33,16 +41,22 @@ def figure(found: Study) -> Figure:
     panels = [panel for panel in (found.fixed, found.tied, found.swept) if panel is not None]
     with mpl.rc_context(STYLE):
         height = 4.3 + 0.3 * len(found.fixed.agents)  # legends are below
-        chart = Figure(figsize=(max(3.6 * len(panels), 4.8), height), layout="constrained")
+        chart = Figure(figsize=(max(PAGE / 3 * len(panels), COLUMN), height), dpi=DPI, layout="constrained")
         row = chart.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(row, panels, strict=True):
             _draw(axes, panel)
-            title = f"over {panel.axis}, after {found.spec.run.rounds:,} rounds"
+            title = f"over {AXES.get(panel.axis, panel.axis)},\nafter {found.spec.run.rounds:,} rounds"
             axes.set_title(TITLES.get(panel.axis, title), fontsize=8, loc="left")
         row[0].set_ylabel("cumulative Bayesian regret")
         chart.get_layout_engine().set(wspace=0.04, w_pad=0.06)  # type: ignore[union-attr, call-arg]
-        chart.suptitle(found.spec.title or found.spec.name, fontsize=9, x=0.01, ha="left", parse_math=False)
-        width = 62 * len(panels)
+        width = max(42 * len(panels), 60)  # letters
+        chart.suptitle(
+            textwrap.fill(found.spec.title or found.spec.name, width),
+            fontsize=8.5,
+            x=0.01,
+            ha="left",
+            parse_math=False,
+        )
         note = "\n".join(textwrap.fill(line, width) for line in _notes(found, panels))
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart
@@ -78,8 +92,8 @@ def _draw(axes: Axes, panel: Panel) -> None:
     if "ee" in first.losses:
         _estimation(axes, first)
     _ticks(axes, panel)
-    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17)}
-    axes.legend(fontsize=7, handlelength=2.6, labelspacing=0.35, **below)
+    below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.17)}
+    axes.legend(fontsize=7, handlelength=2.4, handletextpad=0.5, labelspacing=0.35, **below)
 
 
 def _bound(axes: Axes, points: Array, bound: Bound, name: str, look: dict[str, Any]) -> None:
@@ -93,16 +107,13 @@ def _bound(axes: Axes, points: Array, bound: Bound, name: str, look: dict[str, A
 
 def _regret(axes: Axes, growth: Growth, symbol: str, width: float) -> None:
     """Mean and band; agents often do alike, so that the first line is broad and shows under the others."""
-    place = list(AGENTS).index(growth.agent)
-    colour, (mean, half) = COLOURS[place], growth.band()
+    look, (mean, half) = looks([growth.agent])[growth.agent], growth.band()
     power = _power(symbol, *(growth.interval() or (None,)))
-    look: dict[str, Any] = {"color": colour, "linestyle": DASHES[place], "linewidth": width, "marker": "o"}
-    axes.plot(
-        growth.points, mean, markersize=2 + width, label=f"{BOUNDED[growth.agent].called}: {power}", **look
-    )
+    line = look.line() | {"linewidth": width, "marker": look.mark, "markersize": 1.5 + width}
+    axes.plot(growth.points, mean, label=f"{called(growth.agent)}: {power}", **line)
     if half is not None:
         low = np.maximum(mean - half, mean / 10)  # a logarithm has no place for less than nothing
-        axes.fill_between(growth.points, low, mean + half, color=colour, alpha=0.18, linewidth=0)
+        axes.fill_between(growth.points, low, mean + half, color=look.colour, alpha=0.18, linewidth=0)
 
 
 def _estimation(axes: Axes, growth: Growth) -> None:
@@ -113,7 +124,7 @@ def _estimation(axes: Axes, growth: Growth) -> None:
         shown = mean[~np.isnan(size)]
         name = "EE1 + EE2" if (shown > 0).all() else "−(EE1 + EE2)" if (shown < 0).all() else "|EE1 + EE2|"
         look: dict[str, Any] = {"color": "0.25", "linestyle": DASHES[4], "linewidth": 0.9}
-        axes.plot(growth.points, size, label=f"{name}, {BOUNDED[growth.agent].called}", **look)
+        axes.plot(growth.points, size, label=f"{name}, {called(growth.agent)}", **look)
 
 
 def _power(symbol: str, value: float | None, half: float | None = None) -> str:

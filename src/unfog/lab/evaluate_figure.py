@@ -12,10 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.lab.agent_look import LOOKS
+from unfog.look import COLOURS, DASHES, DPI, PAGE, STYLE
 
-BLUE, ORANGE, BLACK, GREEN, SKY, RED = (COLOURS[i] for i in (0, 1, 2, 3, 5, 6))
-RUNGS = {"naive": ORANGE, "denoised": BLUE, "perfect": RED, "denoised, known": SKY, "true": GREEN}
+BLUE, BLACK, GREEN, PINK, SKY, RED = (COLOURS[i] for i in (0, 2, 3, 4, 5, 6))
+RUNGS = {
+    "naive": LOOKS["naive"].colour,
+    "denoised": BLUE,
+    "perfect": PINK,
+    "denoised, known": SKY,
+    "true": GREEN,
+}
 NAME = 34  # letters of a line of a policy's name
 ACROSS = 3  # panels beside each other
 
@@ -25,7 +32,7 @@ def figure(found: xr.Dataset, title: str | None = None) -> Figure:
     about, names = found.attrs, [textwrap.fill(str(one), NAME) for one in found["policy"].values]
     lines = sum(name.count("\n") + 1 for name in names)
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(7.6, 1.5 + 0.26 * lines), layout="constrained")
+        chart = Figure(figsize=(PAGE, 1.5 + 0.26 * lines), dpi=DPI, layout="constrained")
         value, rounds = chart.subplots(1, 2, sharey=True, width_ratios=(3, 1))
         _values(value, found)
         places = np.arange(len(names))
@@ -38,7 +45,7 @@ def figure(found: xr.Dataset, title: str | None = None) -> Figure:
         value.set_ylim(len(names) - 0.5, -0.5)
         value.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8, borderaxespad=0.2)
         said = f"What policies would have earned: {about['source']}" if title is None else title
-        chart.suptitle(textwrap.fill(said, 90), fontsize=9, x=0.01, ha="left", parse_math=False)
+        chart.suptitle(textwrap.fill(said, 90), fontsize=8.5, x=0.01, ha="left", parse_math=False)
         note = (
             f"{about['rounds']:,} rounds; bars: {100 * about['level']:.4g} % intervals, {about['intervals']}"
         )
@@ -68,21 +75,23 @@ def sensor(worth: xr.Dataset, title: str | None = None) -> Figure:
     across = min(len(names), ACROSS)
     down = -(-len(names) // across)
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(max(5.2, 3.1 * across), 1.0 + 2.5 * down), layout="constrained")
+        chart = Figure(
+            figsize=(PAGE, 1.0 + (2.0 if across > 1 else 2.4) * down), dpi=DPI, layout="constrained"
+        )
         panels = chart.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
         for axes, name in zip(panels, names, strict=False):
             _levels(axes, worth.sel(sensor=name))
             _rungs(axes, worth)
             said = f"{name} {'sensors' if name == names[0] else 'alone'}"
-            axes.set_title(textwrap.fill(said, 40), fontsize=9, loc="left", parse_math=False)
-            axes.set_xlabel("noise variance, times")
+            axes.set_title(textwrap.fill(said, 40), fontsize=8.5, loc="left", parse_math=False)
+            axes.set_xlabel("noise, times as now")
             axes.xaxis.set_tick_params(labelbottom=True)
         for axes in panels[len(names) :]:
             axes.remove()
         panels[0].set_ylabel("reward a round")
         chart.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
         said = f"What a better sensor would be worth: {about['source']}" if title is None else title
-        chart.suptitle(textwrap.fill(said, 90), fontsize=9, x=0.01, ha="left", parse_math=False)
+        chart.suptitle(textwrap.fill(said, 90), fontsize=8.5, x=0.01, ha="left", parse_math=False)
         bars = f"{about['rounds']:,} rounds; bars: {100 * about['interval']:.4g} % intervals"
         note = f"{bars}; points share their rounds, so that differences are surer"
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.lab.agent_look import looks
+from unfog.look import DPI, PAGE, STYLE
 
 BESIDE = 2.0  # by which factor none at all stands to the left of the least share
 
@@ -25,16 +26,17 @@ class Panel(NamedTuple):
 
     name: str
     curve: Sequence[Estimate]  # one for each share
-    bands: Mapping[str, Estimate]  # whom to compare with, by name
+    bands: Mapping[str, Estimate]  # whom to compare with: an agent's name, and after a comma what it is shown
+    agent: str = "temporal"  # whose curve it is
 
 
 def figure(shares: Sequence[float], panels: Sequence[Panel], title: str = "", note: str = "") -> Figure:
     """A panel for each quantity, over shares in increasing order; none at all has a place of its own."""
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(4.1 * len(panels), 3.6), layout="constrained")
+        chart = Figure(figsize=(max(PAGE, PAGE / 2 * len(panels)), 3.2), dpi=DPI, layout="constrained")
         for axes, panel in zip(chart.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             _draw(axes, shares, panel)
-        chart.suptitle(title, fontsize=9, x=0.01, ha="left", parse_math=False)
+        chart.suptitle(title, fontsize=8.5, x=0.01, ha="left", parse_math=False)
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart
 
@@ -42,20 +44,22 @@ def figure(shares: Sequence[float], panels: Sequence[Panel], title: str = "", no
 def _draw(axes: Axes, shares: Sequence[float], panel: Panel) -> None:
     least = min(share for share in shares if share > 0)
     places = [share or least / BESIDE for share in shares]
-    for place, (name, level) in enumerate(panel.bands.items(), 1):
-        colour = COLOURS[place]
-        axes.axhline(level.mean, color=colour, linestyle=DASHES[place], linewidth=1.4, label=name)
+    seen = looks([panel.agent, *(name.partition(",")[0] for name in panel.bands)])
+    for name, level in panel.bands.items():
+        look = seen[name.partition(",")[0]]
+        axes.axhline(level.mean, color=look.colour, linestyle=look.dash, linewidth=look.width, label=name)
         ends = level.mean - level.half_width, level.mean + level.half_width
-        axes.axhspan(*ends, color=colour, alpha=0.15, linewidth=0)
+        axes.axhspan(*ends, color=look.colour, alpha=0.15, linewidth=0)
     mean, half = np.array(panel.curve).T
+    own = seen[panel.agent]
     axes.errorbar(
-        places, mean, half, color=COLOURS[0], fmt="o-", markersize=3.5, capsize=2.5, label="temporal"
+        places, mean, half, marker=own.mark, markersize=4.5, capsize=2.5, label=panel.agent, **own.line()
     )
     axes.set_xscale("log")
     axes.set_xticks(places, [_called(share) for share in shares], rotation=60, fontsize=7)
     axes.minorticks_off()
     axes.set_ylim(bottom=0)
-    axes.set_title(panel.name, fontsize=9, loc="left")
+    axes.set_title(panel.name, fontsize=8.5, loc="left")
     axes.set_xlabel("true contexts shown")
     axes.legend(fontsize=8)
 

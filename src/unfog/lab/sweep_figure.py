@@ -15,46 +15,20 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from unfog.lab import field_words
 from unfog.lab import sweep as sweeps
-from unfog.lab.agent_look import TITLE, averaged, called, heading, places, style
+from unfog.lab.agent_look import TITLE, Look, averaged, called, heading, looks, narrow, ordered
 from unfog.lab.dataset import flat
 from unfog.lab.report import drawn
 from unfog.lab.spec import Spec
-from unfog.look import STYLE
+from unfog.lab.sweep_axis import Axis, axis_of, scale
+from unfog.look import COLUMN, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array
 
 MOST_PANELS = 12
-BESIDE = 4  # panels in a row
-MOST_TICKS = 8  # numbers that are all written at the axis
-MOST_WORDS = 30  # categories that are
-ACROSS = 34  # letters of a panel's title
-UPRIGHT = 3  # categories whose words stand side by side
-MARKS = "osD^vPX*"
+BESIDE = 3  # panels in a row
+ACROSS = 30  # letters of a panel's title
 MOST_BARS = 20  # settings in a panel whose intervals have ends; of more they are pale lines
-WORDS = {
-    "actions": "actions K",
-    "dim": "dimension d of contexts",
-    "noise_cov": "noise covariance",
-    "actual_noise_cov": "actual noise covariance (0: as told)",
-    "context_cov": "context covariance",
-    "bias_cov": "covariance of the bias",
-    "prior_cov": "prior covariance of theta",
-    "reward_var": "reward variance",
-    "tails": "degrees of freedom of the noise (0: Gaussian)",
-    "missing": "share of coordinates lost",
-    "drift_cov": "covariance of the bias's step",
-    "revealed": "share of true contexts shown",
-    "late": "rounds until the true context is shown",
-    "told_contexts": "true contexts told",
-}
-
-
-class Axis(NamedTuple):
-    """What is along the horizontal axis of all panels."""
-
-    label: str
-    ticks: list[str]
-    values: list[float] | None  # None for categories
 
 
 class Panel(NamedTuple):
@@ -68,31 +42,44 @@ class Panel(NamedTuple):
 
 def figure(data: xr.Dataset, spec: Spec, title: str) -> Figure:
     """Small multiples on one scale, with one legend for all."""
-    agents, axis, panels = _cut(data, spec)
+    agents, axis, panels = cut(data, spec)
     shown = panels[:MOST_PANELS]
-    wide = min(len(shown), BESIDE)
+    wide = 2 if len(shown) == 4 else min(len(shown), BESIDE)
     high = math.ceil(len(shown) / wide)
-    size = (6.6, 3.6) if len(shown) == 1 else (2.3 * wide + 1.9, 2.3 * high + 1.0)
+    slim = len(shown) == 1 and axis.values is not None and narrow(agents)
+    size = (COLUMN, 3.0) if slim else (PAGE, 3.0 if len(shown) == 1 else 1.0 + 1.9 * high)
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=size, layout="constrained")
+        chart = Figure(figsize=size, dpi=DPI, layout="constrained")
         every = list(chart.subplots(high, wide, squeeze=False, sharex=True, sharey=True).flat)
         for axes, panel in zip(every, shown, strict=False):
-            _draw(axes, axis, panel, agents)
+            draw(axes, axis, panel, agents)
         for unused in every[len(shown) :]:
             unused.remove()
         for axes in every[max(0, len(shown) - wide) : len(shown)]:  # nothing below them
             axes.tick_params(labelbottom=True)
         lowest = min(float((panel.mean - panel.half).min()) for panel in shown)
         every[0].set_ylim(bottom=min(0.0, 1.05 * lowest))
-        handles, names = every[0].get_legend_handles_labels()
-        chart.legend(handles, names, loc="outside right center", fontsize=8, handlelength=2.8)
-        chart.suptitle(heading(data, title, 40 + 22 * wide), fontsize=9, x=0.01, ha="left", parse_math=False)
-        chart.supylabel("cumulative Bayesian regret, last round", fontsize=9)
-        chart.supxlabel(f"{axis.label}\n", fontsize=9)
+        _legend(chart, every[0], agents, slim)
+        words = heading(data, title, 50 if slim else 100)
+        chart.suptitle(words, fontsize=8.5, x=0.01, ha="left", parse_math=False)
+        chart.supylabel("cumulative regret, last round", fontsize=8.5)
+        chart.supxlabel(f"{axis.label}\n", fontsize=8.5)
         chart.text(
             0.99, 0.01, _note(data, spec, len(shown), len(panels)), fontsize=7, color="0.35", ha="right"
         )
     return chart
+
+
+def _legend(chart: Figure, axes: Axes, agents: Sequence[str], slim: bool) -> None:
+    """The recommended agent first; over the axes where there is one column, else beside them."""
+    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    names = [called(agent) for agent in ordered(agents)]
+    handles = [found[name] for name in names]
+    if slim:
+        where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.14, 1.0), "ncols": 2}
+        axes.legend(handles, names, borderaxespad=0.1, handlelength=2.7, **where)
+    else:
+        chart.legend(handles, names, loc="outside right center", handlelength=2.7)
 
 
 def _note(data: xr.Dataset, spec: Spec, shown: int, panels: int) -> str:
@@ -100,7 +87,7 @@ def _note(data: xr.Dataset, spec: Spec, shown: int, panels: int) -> str:
     return averaged(data, spec) + bars + (f"; the first {shown} of {panels} panels" if shown < panels else "")
 
 
-def _cut(data: xr.Dataset, spec: Spec) -> tuple[list[str], Axis, list[Panel]]:
+def cut(data: xr.Dataset, spec: Spec) -> tuple[list[str], Axis, list[Panel]]:
     """The agents, the axis, and the panels with what is in them."""
     found = flat(data)
     ends = {line.label: (line.mean[-1], line.half_width[-1]) for line in drawn(found)}
@@ -123,87 +110,59 @@ def _laid_out(settings: Sequence[Mapping[str, str]], spec: Spec) -> tuple[Axis, 
     """The axis, and for each setting its place there and the title of its panel."""
     field, *others = settings[0]
     if isinstance(spec.sweep, list) and others:
-        ticks = [", ".join(setting.values()) for setting in settings]
-        return (
-            Axis(", ".join(map(_plain, settings[0])), ticks, None),
-            list(range(len(settings))),
-            [""] * len(settings),
-        )
-    ticks = list(dict.fromkeys(setting[field] for setting in settings))
-    values = None
-    if sweeps.numeric(sweeps.values(spec.sweep)[field]):
-        ticks.sort(key=float)
-        values = [float(tick) for tick in ticks]
+        ticks = [", ".join(field_words.value(*one) for one in setting.items()) for setting in settings]
+        label = ", ".join(map(field_words.plain, settings[0]))
+        axis = Axis(label, {str(place): tick for place, tick in enumerate(ticks)}, None)
+        return axis, list(range(len(settings))), [""] * len(settings)
+    axis = axis_of(field, list(dict.fromkeys(setting[field] for setting in settings)), spec)
     several = [other for other in others if len({setting[other] for setting in settings}) > 1]
     titles = [_title({other: setting[other] for other in several}) for setting in settings]
-    along = {tick: place for place, tick in enumerate(ticks)}
-    axis = Axis(WORDS.get(field, _plain(field)), ticks, values)
+    along = {text: place for place, text in enumerate(axis.ticks)}
     return axis, [along[setting[field]] for setting in settings], titles
 
 
 def _title(setting: Mapping[str, str]) -> str:
     """A panel's: a field a line, in words where they fit."""
-    lines = [(f"{_plain(field)} = {value}", f"{field} = {value}") for field, value in setting.items()]
-    return "\n".join(words if len(words) <= ACROSS else textwrap.fill(own, ACROSS) for words, own in lines)
+    lines = list[str]()
+    for field, text in setting.items():
+        said = field_words.value(field, text)
+        words = f"{field_words.plain(field)} = {said}"
+        lines.append(words if len(words) <= ACROSS else textwrap.fill(f"{field} = {said}", ACROSS))
+    return "\n".join(lines)
 
 
-def _plain(field: str) -> str:
-    """A field in words, without what they explain."""
-    return WORDS.get(field, field.replace("_", " ")).partition(" (")[0]
-
-
-def _draw(axes: Axes, axis: Axis, panel: Panel, agents: Sequence[str]) -> None:
-    joined, crowded = axis.values is not None, len(panel.along) > MOST_BARS
+def draw(axes: Axes, axis: Axis, panel: Panel, agents: Sequence[str]) -> None:
+    """One panel: an agent's final regrets with their intervals, joined where the axis has numbers."""
     at = np.asarray(panel.along if axis.values is None else [axis.values[i] for i in panel.along], float)
-    for agent, place in enumerate(places(list(agents))):
-        colour, dash = style(place)
-        aside = 0.0 if joined else 0.5 * ((agent + 0.5) / len(agents) - 0.5)
-        look: dict[str, Any] = {"linestyle": dash if joined else "none", "marker": MARKS[place % len(MARKS)]}
-        bars = axes.errorbar(
-            at + aside,
-            panel.mean[:, agent],
-            panel.half[:, agent] if panel.half.any() else None,
-            color=colour,
-            linewidth=1.4,
-            elinewidth=1.0,
-            capsize=0 if crowded else 2,
-            markersize=2 if crowded else 3.5,
-            label=called(agents[agent]),
-            **look,
-        )
-        for bar in bars[2]:
-            bar.set(linestyle="-", alpha=0.3 if crowded else 1.0)
+    gap = len(at) - 1 if axis.apart and len(at) > 1 else len(at)  # what is apart is joined to nothing
+    at, mean, half = (
+        np.insert(one, gap, np.nan, axis=0)[: len(at) + axis.apart] for one in (at, panel.mean, panel.half)
+    )
+    for agent, (name, look) in enumerate(looks(agents).items()):
+        aside = 0.0 if axis.values else 0.5 * ((agent + 0.5) / len(agents) - 0.5)
+        error = half[:, agent] if panel.half.any() else None
+        _points(axes, at + aside, mean[:, agent], error, look, called(name), joined=axis.values is not None)
     axes.set_title(panel.title, **TITLE)
-    _scale(axes, axis)
+    scale(axes, axis)
 
 
-def _scale(axes: Axes, axis: Axis) -> None:
-    """Ticks at the values themselves where they are few; a logarithmic axis where they are far apart."""
-    if axis.values is None:
-        if len(axis.ticks) <= MOST_WORDS:
-            slant = len(axis.ticks) > UPRIGHT and max(map(len, axis.ticks)) > 3
-            slanted: dict[str, Any] = {"rotation": 30, "ha": "right"} if slant else {}
-            axes.set_xticks(range(len(axis.ticks)), axis.ticks, fontsize=8, **slanted)
-        axes.set_xlim(-0.6, len(axis.ticks) - 0.4)
-        return
-    ticks = dict(zip(axis.values, axis.ticks, strict=True))
-    above = [value for value in axis.values if value > 0]
-    if min(axis.values) >= 0 and _geometric(above):
-        if len(above) == len(axis.values):
-            axes.set_xscale("log")
-        else:
-            axes.set_xscale("symlog", linthresh=min(above), linscale=0.5)
-        if len(ticks) > MOST_TICKS:
-            wanted = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
-            ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in wanted)}
-    if len(ticks) <= MOST_TICKS:
-        axes.set_xticks(list(ticks), list(ticks.values()))
-        axes.minorticks_off()
-
-
-def _geometric(values: Sequence[float]) -> bool:
-    """Whether numbers in increasing order are spread more evenly by their ratios than by their distances."""
-    if len(values) < 3:
-        return False
-    gaps, ratios = np.diff(values), np.diff(np.log(values))
-    return bool(ratios.std() / ratios.mean() < gaps.std() / gaps.mean() - 1e-9)
+def _points(
+    axes: Axes, at: Array, mean: Array, half: Array | None, look: Look, label: str, *, joined: bool
+) -> None:
+    """Marks with bars; bars of many settings are pale and have no ends."""
+    crowded = len(at) > MOST_BARS
+    told: dict[str, Any] = look.line() | ({} if joined else {"linestyle": "none"})
+    size = (2.0 if crowded else 4.0) + (look.width > 2)
+    bars = axes.errorbar(
+        at,
+        mean,
+        half,
+        label=label,
+        marker=look.mark,
+        markersize=size,
+        elinewidth=1.0,
+        capsize=0 if crowded else 2,
+        **told,
+    )
+    for bar in bars[2]:
+        bar.set(linestyle="-", alpha=0.3 if crowded else 1.0)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from unfog.look import COLOURS, STYLE
+from unfog.look import COLOURS, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array, Bools
 
 BLUE, ORANGE, BLACK, RED = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[6]
@@ -40,7 +40,7 @@ def figure(
     Lines are broken where nothing was read for longer than `gap`.
     """
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(7.6, 4.6), layout="constrained")
+        chart = Figure(figsize=(PAGE, 4.4), dpi=DPI, layout="constrained")
         above, below = chart.subplots(2, 1, sharex=True, sharey=True)
         whole = _broken(seen, gap)
         for axes in (above, below):
@@ -58,7 +58,7 @@ def figure(
         for axes in (above, below):
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=8, borderaxespad=0)
         below.set_xlabel(time)
-        chart.suptitle(title, fontsize=9, x=0.01, ha="left", parse_math=False)
+        chart.suptitle(title, fontsize=8.5, x=0.01, ha="left", parse_math=False)
     return chart
 
 

@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.look import STYLE
+from unfog.look import COLOURS, DPI, PAGE, STYLE
 
 
 def figure(found: xr.DataArray, title: str = "") -> Figure:
@@ -14,16 +14,16 @@ def figure(found: xr.DataArray, title: str = "") -> Figure:
     mean = found.mean("trial")
     heavy = found["tails"].notnull()
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(8.4, 2.9), layout="constrained")
+        chart = Figure(figsize=(PAGE, 2.7), dpi=DPI, layout="constrained")
         noise, bias, tails = chart.subplots(1, 3, sharey=True)
-        _areas(noise, mean.where(~heavy, drop=True), "size", "size of the noise, to that told")
-        _areas(bias, mean, "step", "step of the bias, a share of its prior")
-        tails.plot(found["round"], mean.where(heavy, 0.0).sum("hypothesis"), color="0.25")
-        tails.set_title("heavy tails", fontsize=8, loc="left")
+        _areas(noise, mean.where(~heavy, drop=True), "size", "size of the noise,\ntimes that told")
+        _areas(bias, mean, "step", "step of the bias,\na share of its prior")
+        tails.plot(found["round"], mean.where(heavy, 0.0).sum("hypothesis"), color=COLOURS[2])
+        tails.set_title("heavy tails,\nmeaning outliers", fontsize=8, loc="left")
         tails.set_xlabel("round")
         noise.set_ylabel("probability")
         noise.set(ylim=(0, 1))
-        chart.suptitle(title, fontsize=9, x=0.01, ha="left", parse_math=False)
+        chart.suptitle(title, fontsize=8.5, x=0.01, ha="left", parse_math=False)
         settings = (
             f"{found.attrs['agent']}: means over {found.sizes['trial']} trials, seed {found.attrs['seed']}"
         )
