@@ -36,7 +36,6 @@ NORMAL = 1.96  # standard errors of a 95 % interval
 SHARES = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 MONTH = 30 * 24.0  # hours
 GAP = 3 / 24  # days without a reading that break a line
-DPI = 120
 GAS, CALLED = 3, "NO2, µg/m³"
 
 
@@ -189,8 +188,8 @@ def main() -> None:
     print(json.dumps({**settings, "rounds": ROUNDS, "rows": table}, indent=1))
     if given.out is not None:
         note = f"means of {given.trials} trials, seed {given.seed}; bars and bands: 95 % intervals"
-        save(shares(played, note), given.out, "airquality-share", ("png",), dpi=DPI)
-        save(month(given.seed), given.out, "airquality-month", ("png",), dpi=DPI)
+        save(shares(played, note), given.out, "airquality-share", ("png",))
+        save(month(given.seed), given.out, "airquality-month", ("png",))
 
 
 if __name__ == "__main__":

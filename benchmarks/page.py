@@ -321,7 +321,7 @@ def main() -> None:
     for folder in ("images", "notebook"):
         (given.docs / folder).mkdir(parents=True, exist_ok=True)
     (given.docs / "notebook" / "benchmarks.md").write_text(page(cpu, gpu, live_rows))
-    picture(cpu, gpu).savefig(given.docs / "images" / "benchmarks.png", dpi=200)
+    picture(cpu, gpu).savefig(given.docs / "images" / "benchmarks.png")
 
 
 if __name__ == "__main__":

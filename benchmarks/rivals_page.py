@@ -189,7 +189,7 @@ def refreshed(text: str, found: Row) -> str:
 
 def main() -> None:
     found = json.loads(Path(sys.argv[1] if len(sys.argv) > 1 else FOUND).read_text("utf-8"))
-    figure(from_plain(found)).savefig(PICTURE, dpi=110)
+    figure(from_plain(found)).savefig(PICTURE)
     for page in (PAGE, RECORD):
         page.write_text(refreshed(page.read_text("utf-8"), found), "utf-8")
 

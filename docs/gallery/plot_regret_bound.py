@@ -12,7 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.lab.agent_look import LOOKS
+from unfog.look import DASHES, STYLE
 from unfog.theory import bounds
 from unfog.theory.conditions import linear_case
 
@@ -42,10 +43,11 @@ print(f"after {rounds} rounds: {mean[-1].item():.1f} ± {reach[-1].item():.1f} l
 plt.rcParams.update(STYLE)
 figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 t = result["round"].values
-colour, dash = COLOURS[1], DASHES[1]
 axes.plot(horizons, bound / horizons, color="black", linestyle=DASHES[2], label="at most, by theory")
-axes.plot(t, mean / t, color=colour, linestyle=dash, label="lost by alg2")
-axes.fill_between(t, (mean - reach) / t, (mean + reach) / t, color=colour, alpha=0.2, linewidth=0)
+axes.plot(t, mean / t, label="lost by alg2", **LOOKS["alg2"].line())
+axes.fill_between(
+    t, (mean - reach) / t, (mean + reach) / t, color=LOOKS["alg2"].colour, alpha=0.2, linewidth=0
+)
 axes.set(
     xlabel="rounds", ylabel="reward lost per round, so far", xscale="log", yscale="log", xlim=(10, rounds)
 )

@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.lab.agent_look import LOOKS
+from unfog.look import STYLE
 
 result = unfog.run(
     "fig1-gaussian", agents=["alg1", "naive", "oracle"], rounds=50, seed=0, until=0.02, against="oracle"
@@ -30,19 +31,16 @@ oracle = final.sel(agent="oracle").values
 
 plt.rcParams.update(STYLE)
 figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-for agent, words, place in (
-    ("naive", "naive: trusts readings", 2),
-    ("alg1", "alg1: denoises", 0),
-):
+for agent, words in {"naive": "naive: trusts readings", "alg1": "alg1: denoises"}.items():
     lost = final.sel(agent=agent).values
     ratio = np.array([lost[:n].mean() / oracle[:n].mean() for n in numbers])
     errors = [
         (lost[:n] - r * oracle[:n]).std(ddof=1) / n**0.5 / oracle[:n].mean()
         for n, r in zip(numbers, ratio, strict=True)
     ]
-    axes.plot(numbers, ratio, color=COLOURS[place], linestyle=DASHES[place], label=words)
+    axes.plot(numbers, ratio, label=words, **LOOKS[agent].line())
     low, high = ratio - 1.96 * np.array(errors), ratio + 1.96 * np.array(errors)
-    axes.fill_between(numbers, low, high, color=COLOURS[place], alpha=0.15, linewidth=0)
+    axes.fill_between(numbers, low, high, color=LOOKS[agent].colour, alpha=0.15, linewidth=0)
 axes.axhline(1.0, color="0.5", linewidth=0.8)
 axes.set(
     xlabel="trials so far",

@@ -11,10 +11,10 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from unfog.lab.rivals.report import label
 from unfog.lab.rivals.table import Comparison, Outcome, Row
-from unfog.look import COLOURS, STYLE
+from unfog.look import COLOURS, DPI, PAGE, STYLE
 
 BLUE, ORANGE, BLACK, GREEN, RED = (COLOURS[i] for i in (0, 1, 2, 3, 6))
-ACROSS = 5  # panels beside each other
+ACROSS = 4  # panels beside each other
 SIDES = {"same": (BLUE, "o"), "less": (BLUE, "o"), "more": (ORANGE, "s"), "ours": (GREEN, "D")}
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000)
 
@@ -24,9 +24,10 @@ def figure(found: Comparison, title: str = "") -> Figure:
     names = _names(found.outcomes)
     across = min(ACROSS, max(1, len(found.outcomes)))
     down = max(1, -(-len(found.outcomes) // across))
-    size = (2.2 + 2.1 * across, 0.9 + down * (0.7 + 0.17 * len(names)))
+    wide = PAGE if across == ACROSS else 1.6 + 1.5 * across
+    size = (wide, 0.9 + down * (0.6 + 0.13 * len(names)))
     with mpl.rc_context(STYLE):
-        chart = Figure(figsize=size, layout="constrained")
+        chart = Figure(figsize=size, dpi=DPI, layout="constrained")
         panels = chart.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes, one in zip(panels, found.outcomes, strict=False):
             _panel(axes, one, names)
