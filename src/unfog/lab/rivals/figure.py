@@ -1,6 +1,7 @@
 """The picture of the ratios: a panel a problem, a row an agent, a logarithmic axis."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 import matplotlib as mpl
 import numpy as np
@@ -11,10 +12,10 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from unfog.lab.rivals.report import label
 from unfog.lab.rivals.table import Comparison, Outcome, Row
-from unfog.look import COLOURS, DPI, PAGE, STYLE
+from unfog.look import COLOURS, DPI, STYLE
 
 BLUE, ORANGE, BLACK, GREEN, RED = (COLOURS[i] for i in (0, 1, 2, 3, 6))
-ACROSS = 4  # panels beside each other
+ACROSS = 5  # panels beside each other
 SIDES = {"same": (BLUE, "o"), "less": (BLUE, "o"), "more": (ORANGE, "s"), "ours": (GREEN, "D")}
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000)
 
@@ -24,7 +25,7 @@ def figure(found: Comparison, title: str = "") -> Figure:
     names = _names(found.outcomes)
     across = min(ACROSS, max(1, len(found.outcomes)))
     down = max(1, -(-len(found.outcomes) // across))
-    wide = PAGE if across == ACROSS else 1.6 + 1.5 * across
+    wide = 1.8 + 1.55 * across  # inches: two columns of print for three panels, a page on its side for five
     size = (wide, 0.9 + down * (0.6 + 0.13 * len(names)))
     with mpl.rc_context(STYLE):
         chart = Figure(figsize=size, dpi=DPI, layout="constrained")
@@ -35,8 +36,8 @@ def figure(found: Comparison, title: str = "") -> Figure:
             axes.axis("off")
         panels[0].set_ylim(len(names) - 0.4, -0.6)
         handles = _legend(any(one.tuned for one in found.outcomes))
-        beside = len(handles) if across == ACROSS else 2
-        chart.legend(handles=handles, loc="outside lower center", ncols=beside, fontsize=8)
+        beside = 3 if across == ACROSS else 2
+        chart.legend(handles=handles, loc="outside lower center", ncols=beside, fontsize=7.5)
         said = title or "Regret as a ratio to ours on the same trials: right of the line ours is better"
         chart.suptitle(said, fontsize=10, x=0.01, ha="left", parse_math=False)
     return chart
@@ -63,7 +64,8 @@ def _panel(axes: Axes, one: Outcome, names: Sequence[str]) -> None:
     axes.set_xscale("log")
     _ticks(axes)
     axes.set_yticks(range(len(names)), names, fontsize=7, parse_math=False)
-    axes.set_title(f"{one.problem}\nto {', '.join(one.ours)}", fontsize=7.5, loc="left", parse_math=False)
+    ours = fill(f"to {', '.join(one.ours)}", 24)
+    axes.set_title(f"{one.problem}\n{ours}", fontsize=7, loc="left", parse_math=False)
     axes.grid(axis="y", color="0.93", linewidth=0.7)
     axes.set_axisbelow(True)
 
