@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SERVICES := .services
 PYTEST := { [ ! -f $(SERVICES) ] || . ./$(SERVICES); }; OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help setup services services-stop reproduce check test soak lint types contract quick pytest bench compare pin clean
+.PHONY: help setup services services-stop reproduce check test soak lint types contract quick pytest bench compare docs pin clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,10 @@ bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loo
 compare: setup  ## engines and other libraries in one run, then docs/notebook/benchmarks.md and its picture
 	@$(BIN)/python benchmarks/compare.py
 	@$(BIN)/python benchmarks/page.py
+
+docs: setup  ## build the site into docs/_build/html; a warning is an error
+	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -d docs/_build/doctrees -W --keep-going --quiet docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 pin: $(VENV)/dev.stamp  ## make the pinned, hashed requirements files anew
 	@$(PIP) uv

@@ -1,0 +1,74 @@
+"""The Reference of Python: a page for each public module, with every name, how it is called, and an example."""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from docs._ext import docstrings, signatures
+from docs._ext.public import MODULES, VALUES, Name, module, names
+
+PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose", "unfog.features")
+
+
+def pages() -> dict[str, str]:
+    """The pages by their names."""
+    return {file_name(of): "\n".join(_page(of)) for of in MODULES}
+
+
+def file_name(of: str) -> str:
+    """Of the page of a module."""
+    return "python-" + of.replace(".", "-")
+
+
+def _page(of: str) -> Iterator[str]:
+    yield f"# {of}\n\n{MODULES[of]}.\n"
+    if of != "unfog":
+        yield docstrings.markdown(inspect.getdoc(module(of))) + "\n"
+    for name in names(of):
+        yield from _entry(name)
+
+
+def _entry(name: Name) -> Iterator[str]:
+    found = name.found
+    kind = "class" if inspect.isclass(found) else "function" if callable(found) else "data"
+    if name.full in VALUES:
+        kind = "data"
+    kind = "exception" if kind == "class" and issubclass(found, Exception) else kind
+    yield f"## {name.name.replace('__', chr(92) + '_' + chr(92) + '_')}\n"
+    yield f"`````{{py:{kind}}} {name.full}{'' if kind == 'data' else _one_line(signatures.of(found))}\n"
+    yield from _inside(name, kind)
+    yield "`````\n"
+
+
+def _inside(name: Name, kind: str) -> Iterator[str]:
+    if name.also:
+        yield f"The same as {{py:obj}}`{name.also}`.\n"
+        return
+    yield (docstrings.markdown(VALUES[name.full]) if kind == "data" else docstrings.own(name.found)) + "\n"
+    if name.module in PARTS and (how := sys.modules[name.found.__module__].__doc__) and kind != "data":
+        yield f"**How it works.** {docstrings.markdown(how)}\n"
+    if kind == "class" and name.module not in PARTS[:3]:
+        for member, is_property in _members(name.found):
+            yield from _member(member, vars(name.found)[member], is_property)
+
+
+def _members(found: type) -> Iterator[tuple[str, bool]]:
+    """Public ones that the class itself defines and that have something to say."""
+    for name, value in vars(found).items():
+        is_property = isinstance(value, property)
+        bare = getattr(value, "__func__", value)
+        if not name.startswith("_") and (is_property or inspect.isfunction(bare)) and inspect.getdoc(value):
+            yield name, is_property
+
+
+def _member(name: str, value: Any, is_property: bool) -> Iterator[str]:
+    bare = getattr(value, "__func__", value)
+    kind = "property" if is_property else "method"
+    yield f"````{{py:{kind}}} {name}{'' if is_property else _one_line(signatures.of(bare))}\n"
+    yield docstrings.markdown(inspect.getdoc(value)) + "\n````\n"
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
