@@ -1,4 +1,4 @@
-"""How the site is built: `make docs`. Nothing is loaded from elsewhere, neither at build time nor by a reader."""
+"""How the site is built, by `make docs`. Nothing is loaded from elsewhere, at build time or by readers."""
 
 import sys
 from pathlib import Path

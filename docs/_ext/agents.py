@@ -1,4 +1,4 @@
-"""The Reference of agents: the catalogue and the rivals, each with its parts, when to use it, and its source."""
+"""The Reference of agents: each of the catalogue and each rival, with its parts, its use and its source."""
 
 import dataclasses
 import re
@@ -10,13 +10,19 @@ from typing import Any
 from docs._ext import public
 from docs._ext.names import file_name
 from docs._ext.tables import code, table
+
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.rivals.rival import Rival
 from unfog.agents.rivals.rows import RIVALS
 
 WHEN: dict[str, str] = tomllib.loads((Path(__file__).parent / "when.toml").read_text("utf-8"))
-PLACES = {"denoiser": "unfog.denoise", "learner": "unfog.learn", "chooser": "unfog.choose", "binary": "unfog.learn"}
+PLACES = {
+    "denoiser": "unfog.denoise",
+    "learner": "unfog.learn",
+    "chooser": "unfog.choose",
+    "binary": "unfog.learn",
+}
 WORDS = {"binary": "learner, rewards of 0 or 1"}
 FIRST = ("unfog", "unfog-delayed", "adaptive", "late", "temporal")
 
@@ -28,7 +34,7 @@ def pages() -> dict[str, str]:
 
 def _catalogue() -> Iterator[str]:
     yield "# Every agent\n"
-    yield "An agent is three parts: a denoiser, a learner and a chooser. A name of this page is what `agents=`,"
+    yield "An agent is three parts: a denoiser, a learner, a chooser. A name of this page is what `agents=`,"
     yield "`--agents` and `agent=` take. [Which agent](../../guide/agents.md) compares them.\n"
     order = [*FIRST, *(name for name in AGENTS if name not in FIRST)]
     for name in order:
@@ -58,7 +64,7 @@ def _tuned(rival: Rival) -> Iterator[tuple[str, str]]:
 
 def _parts(agent: Agent, *more: tuple[str, str]) -> Iterator[str]:
     rows = [(WORDS.get(place, place), _part(module, part)) for place, module, part in _placed(agent)]
-    yield table(("", ""), [*rows, *more, ("reference", _linked(agent.reference))])
+    yield table(("part", "what it is"), [*rows, *more, ("reference", _linked(agent.reference))])
 
 
 def _placed(agent: Agent) -> Iterator[tuple[str, str, Any]]:
@@ -71,7 +77,11 @@ def _placed(agent: Agent) -> Iterator[tuple[str, str, Any]]:
 def _part(module: str, part: Any) -> str:
     """Its name, the settings that differ from its own defaults, and what it does."""
     defaults = {field.name: field.default for field in dataclasses.fields(part)}
-    told = [f"{name}={getattr(part, name)}" for name, default in defaults.items() if getattr(part, name) != default]
+    told = [
+        f"{name}={getattr(part, name)}"
+        for name, default in defaults.items()
+        if getattr(part, name) != default
+    ]
     call = code(f"{type(part).__name__}({', '.join(told)})")
     ours = type(part).__name__ in public.module(module).__all__
     linked = f"[{call}]({file_name(module)}.md#{type(part).__name__.lower()})" if ours else call
@@ -80,7 +90,9 @@ def _part(module: str, part: Any) -> str:
 
 def _linked(reference: str) -> str:
     """Pages of our own are named by their path in the repository."""
-    return re.sub(r"docs/([\w/-]+\.md)", lambda found: f"[{Path(found[1]).stem}](../../{found[1]})", reference)
+    return re.sub(
+        r"docs/([\w/-]+\.md)", lambda found: f"[{Path(found[1]).stem}](../../{found[1]})", reference
+    )
 
 
 def _sentence(text: str) -> str:

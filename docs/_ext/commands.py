@@ -1,12 +1,12 @@
-"""The Reference of the command line: every command with its arguments, options and examples, from the program."""
+"""The Reference of the command line: every command with its options and examples, from the program."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import typer
-
 from docs._ext.tables import code, table
+
 from unfog.cli.app import app
 
 WORDS = {"str": "text", "int": "whole number", "float": "number", "Path": "path", "bool": ""}

@@ -1,4 +1,4 @@
-"""The Reference of experiment files: every field, its type and default from the models, its meaning beside it."""
+"""The Reference of experiment files: every field, its type and default from the models."""
 
 import dataclasses
 import inspect
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docs._ext.tables import code, table
+
 from unfog.inputs import Numbers
 from unfog.lab.spec import DEFAULTS, KINDS, SHARED, UNITS, RunSpec, Spec
 
@@ -72,7 +73,7 @@ def _shown(value: object) -> str:
         return code(str(value).lower())
     if isinstance(value, list | tuple):
         return ", ".join(map(_shown, value)) or "none"
-    return code(value)
+    return code(value) if value != "" else "none"
 
 
 def words(kind: Any) -> str:

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from sphinx.application import Sphinx
-
 from docs._ext import agents, commands, fields, interface, names
+from sphinx.application import Sphinx
 
 GENERATORS = (names, agents, fields, commands, interface)
 FOLDER = "reference/generated"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docs._ext.tables import code, table
+
 from unfog.serve.openapi import document
 
 Schema = Mapping[str, Any]
@@ -24,7 +25,7 @@ def operations(described: Schema) -> Iterator[tuple[str, str, Schema]]:
 
 def _page(described: Schema) -> Iterator[str]:
     yield "# The HTTP interface\n"
-    yield "A service started with `unfog serve` answers these. [The service](../../guide/service.md) explains them"
+    yield "`unfog serve` starts a service that answers these. [The service](../../guide/service.md) explains them"
     yield "with examples; the same description, for machines, is at `/openapi.json` of every service.\n"
     yield described["components"]["securitySchemes"]["key"]["description"] + "\n"
     for method, path, one in operations(described):

@@ -1,4 +1,4 @@
-"""Formulas between dollars as MathML, which browsers draw by themselves: no script, no font from elsewhere."""
+"""Formulas between dollars as MathML, which browsers draw by themselves: no script, no font."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The Reference of Python: a page for each public module, with every name, how it is called, and an example."""
+"""The Reference of Python: a page for each public module, with every name and its example."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""The order of pages in the site's index names some that may not be written; those are left out without a word."""
+"""The site's index names some pages that may not be written; those are left out without a word."""
 
 import re
 from pathlib import Path

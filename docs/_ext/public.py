@@ -46,8 +46,8 @@ Exact(pairs=False)
 >>> unfog.__version__.count(".")
 2
 """,
-    "unfog.features.MapBuilder": """A function from actions (..., K, p) to a `FeatureMap`: what `features=` of a
-problem takes besides a name.
+    "unfog.features.MapBuilder": """A function from actions (..., K, p) to a `FeatureMap`: what
+`features=` of a problem takes besides a name.
 
 >>> import numpy as np
 >>> import unfog

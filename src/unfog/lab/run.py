@@ -64,6 +64,14 @@ def run(
     With `until` there are as many trials as make the standard error of every ratio to the regret of `against`
     (the oracle, or the first agent, unless told) at most so large, and no more than `budget` (100,000 unless
     told) however large it is; `say` is told lines on what that costs.
+
+    >>> import unfog
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=["unfog", "naive"], rounds=50, trials=20, seed=0)
+    >>> dict(result.sizes)
+    {'agent': 2, 'trial': 20, 'round': 50}
+    >>> result.regret.sel(agent="unfog").isel(round=-1).mean().round(1).item()
+    4.4
     """
     here = 1 if workers is None else count("workers", workers)
     names, own = (None, []) if agents is None else with_own(agents)
@@ -176,5 +184,11 @@ def _left(partial: store.Partial | None, jobs: Sequence[Job], gathered: Gatherin
 
 
 def open_run(folder: str | Path) -> xr.Dataset:
-    """The Dataset of a finished run folder, every file of it checked against its hash."""
+    """The Dataset of a finished run folder, every file of it checked against its hash.
+
+    >>> import unfog
+    >>> _ = unfog.run("fig1-gaussian", agents=["alg1"], rounds=20, trials=5, out="first")
+    >>> unfog.open_run("first").sizes["trial"]
+    5
+    """
     return decoded(xr.load_dataset(io.BytesIO(store.read(Path(folder)).curves), engine="scipy"))

@@ -37,5 +37,14 @@ def open(path: str | Path, *, sync: str = "full", clock: Callable[[], float] | N
     `sync="full"`: what is acknowledged outlives a power cut. `sync="normal"`: it outlives the death of the
     process, but a power cut may take the last moments with it; a decision then takes a fraction of the time.
     `clock` gives the time in seconds since 1970, where it is not to be the machine's.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> d = walks.decide({"steps": 1648})
+    >>> walks.reward(d.id, 1.0).outcome
+    'learnt'
+    >>> store.close()
     """
     return Store(Log(File(path, sync)), clock)
