@@ -72,7 +72,7 @@ compare: setup  ## engines and other libraries in one run, then docs/notebook/be
 	@$(BIN)/python benchmarks/page.py
 
 docs: setup  ## build the site into docs/_build/html; a warning is an error
-	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -d docs/_build/doctrees -W --keep-going --quiet docs docs/_build/html
+	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going --quiet -d docs/_build/doctrees docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 pin: $(VENV)/dev.stamp  ## make the pinned, hashed requirements files anew

@@ -18,6 +18,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docs._ext.mathml",
     "docs._ext.order",
+    "docs._ext.lean",
+    "docs._ext.reachable",
     "docs._ext.generate",
 ]
 exclude_patterns = ["_build", "_ext", "gallery", "skeletons", "images/*.py"]
@@ -49,6 +51,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "examples",
     "filename_pattern": r"/plot_",
     "plot_gallery": True,
+    "image_scrapers": ("docs._ext.pictures.scraper", "matplotlib"),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "backreferences_dir": None,

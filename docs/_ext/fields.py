@@ -88,7 +88,9 @@ def words(kind: Any) -> str:
     if origin is typing.Annotated or origin is dict or kind is dict:
         return "table"
     if inside and origin is not None and "Callable" not in str(origin):
-        return " or ".join(dict.fromkeys(words(one) for one in inside))
+        said = dict.fromkeys(words(one) for one in inside)
+        several = [one for one in said if one.endswith("numbers")]
+        return " or ".join([one for one in said if one not in several[1:]])
     if "Callable" in str(kind):
         return "function"
     return "table" if "Spec" in str(kind) or "Mapping" in str(kind) else "numbers"

@@ -25,8 +25,8 @@ def operations(described: Schema) -> Iterator[tuple[str, str, Schema]]:
 
 def _page(described: Schema) -> Iterator[str]:
     yield "# The HTTP interface\n"
-    yield "`unfog serve` starts a service that answers these. [The service](../../guide/service.md) explains them"
-    yield "with examples; the same description, for machines, is at `/openapi.json` of every service.\n"
+    yield "`unfog serve` starts a service that answers these; [the service](../../guide/service.md) explains"
+    yield "them with examples. The same description, for machines, is at `/openapi.json` of every service.\n"
     yield described["components"]["securitySchemes"]["key"]["description"] + "\n"
     for method, path, one in operations(described):
         yield from _operation(method, path, one)

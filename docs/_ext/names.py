@@ -9,6 +9,7 @@ from typing import Any
 from docs._ext import docstrings, signatures
 from docs._ext.public import MODULES, VALUES, Name, module, names
 
+WHOLE = ("unfog.live.Problem",)  # written in several files
 PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose", "unfog.features")
 
 
@@ -50,17 +51,20 @@ def _inside(name: Name, kind: str) -> Iterator[str]:
     if name.module in PARTS and (how := sys.modules[name.found.__module__].__doc__) and kind != "data":
         yield f"**How it works.** {docstrings.markdown(how)}\n"
     if kind == "class" and name.module not in PARTS[:3]:
-        for member, is_property in _members(name.found):
-            yield from _member(member, vars(name.found)[member], is_property)
+        for member in _members(name.found, name.full in WHOLE):
+            yield from _member(*member)
 
 
-def _members(found: type) -> Iterator[tuple[str, bool]]:
-    """Public ones that the class itself defines and that have something to say."""
-    for name, value in vars(found).items():
+def _members(kind: type, whole: bool) -> Iterator[tuple[str, Any, bool]]:
+    """Public ones that the class itself defines, or the whole of it, and that have something to say."""
+    found = dict[str, Any]()
+    for one in reversed(kind.__mro__ if whole else [kind]):
+        found |= vars(one) if one.__module__.startswith("unfog.") else {}
+    for name, value in found.items():
         is_property = isinstance(value, property)
         bare = getattr(value, "__func__", value)
         if not name.startswith("_") and (is_property or inspect.isfunction(bare)) and inspect.getdoc(value):
-            yield name, is_property
+            yield name, value, is_property
 
 
 def _member(name: str, value: Any, is_property: bool) -> Iterator[str]:
