@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from docutils import nodes
-from docutils.utils.math.latex2mathml import tex2mathml
+from docutils import nodes  # type: ignore[import-untyped]
+from docutils.utils.math.latex2mathml import tex2mathml  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from matplotlib import pyplot
 from matplotlib.figure import Figure
-from sphinx_gallery.scrapers import figure_rst
+from sphinx_gallery.scrapers import figure_rst  # type: ignore[import-untyped]
 
 
 def scraper(block: Any, variables: dict[str, Any], conf: dict[str, Any]) -> str:  # noqa: ARG001

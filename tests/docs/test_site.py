@@ -27,7 +27,8 @@ def text(site: Site, name: str) -> str:
 
 def test_it_has_a_page_for_every_page_of_the_documentation(site: Site) -> None:
     said = re.findall(
-        r'<p class="caption" role="heading"><span class="caption-text">(.*?)<', text(site, "index.html")
+        r'<p class="caption" role="heading" aria-level="2"><span class="caption-text">(.*?)<',
+        text(site, "index.html"),
     )
     assert said == SECTIONS
     written = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").glob("*/*.md")]
