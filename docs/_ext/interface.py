@@ -54,15 +54,19 @@ def _parameter(one: Schema) -> tuple[str, str, str]:
 
 
 def _example(example: Any) -> str:
-    text = example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
-    return f"```json\n{text}\n```\n" if not isinstance(example, str) else f"```text\n{text.rstrip()}\n```\n"
+    """A field a line; what is no object stands as it is sent."""
+    if not isinstance(example, dict):
+        return f"```text\n{example.rstrip() if isinstance(example, str) else json.dumps(example)}\n```\n"
+    lines = [f"  {json.dumps(name)}: {json.dumps(one, ensure_ascii=False)}" for name, one in example.items()]
+    return "```json\n" + "{\n" + ",\n".join(lines) + "\n}\n```\n"
 
 
 def _answers(responses: Schema) -> Iterator[str]:
     good = {status: one for status, one in responses.items() if status < "300"}
     for status, one in good.items():
         ((kind, content),) = one["content"].items()
-        yield f"{status}: {one['description']} {_named(content['schema'])}, as `{kind}`.\n"
+        done = one["description"].rstrip(".").lower()
+        yield f"Answered with {status} ({done}): {_named(content['schema'])}, as `{kind}`.\n"
         if content["schema"].get("properties") and status == min(good):
             yield _properties(content["schema"])
     refused = ", ".join(

@@ -9,6 +9,8 @@ from typing import Any
 from docs._ext import docstrings, signatures
 from docs._ext.public import MODULES, VALUES, Name, module, names
 
+from unfog.worlds.composed import Composed
+
 WHOLE = ("unfog.live.Problem",)  # written in several files
 PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose", "unfog.features")
 
@@ -25,8 +27,9 @@ def file_name(of: str) -> str:
 
 def _page(of: str) -> Iterator[str]:
     yield f"# {of}\n\n{MODULES[of]}.\n"
-    if of != "unfog":
-        yield docstrings.markdown(inspect.getdoc(module(of))) + "\n"
+    said = docstrings.markdown(inspect.getdoc(module(of)))
+    if of != "unfog" and "\n\n" in said:  # more than a line, which stands above already
+        yield said + "\n"
     for name in names(of):
         yield from _entry(name)
 
@@ -48,6 +51,8 @@ def _inside(name: Name, kind: str) -> Iterator[str]:
         yield f"The same as {{py:obj}}`{name.also}`.\n"
         return
     yield (docstrings.markdown(VALUES[name.full]) if kind == "data" else docstrings.own(name.found)) + "\n"
+    if kind == "class" and issubclass(name.found, Composed):
+        yield "What each field means, and what may stand there: [every field](fields.md#problem).\n"
     if name.module in PARTS and (how := sys.modules[name.found.__module__].__doc__) and kind != "data":
         yield f"**How it works.** {docstrings.markdown(how)}\n"
     if kind == "class" and name.module not in PARTS[:3]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs._ext.public import VALUES, Name, every
+from docs._ext.public import MODULES, VALUES, Name, every, module
 
 from tests.serve.running import running
 
@@ -40,8 +40,22 @@ def test_an_example_runs(
     text = docstring(name)
     if SERVED in text:
         text = text.replace(SERVED, request.getfixturevalue("url"))
-    test = doctest.DocTestParser().get_doctest(text, {}, name.full, None, None)
-    assert test.examples, f"{name.full} has no example"
+    assert ">>> " in text, f"{name.full} has no example"
+    run(name.full, text)
+
+
+@pytest.mark.slow
+def test_examples_of_modules_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = {name: module(name).__doc__ or "" for name in MODULES}
+    found = [name for name, text in texts.items() if ">>> " in text]
+    assert "unfog.live" in found
+    for name in found:
+        run(name, texts[name])
+
+
+def run(name: str, text: str) -> None:
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
     assert "import" in test.examples[0].source, "an example says where its names are from"
     said: list[str] = []
     with warnings.catch_warnings():

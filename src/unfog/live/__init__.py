@@ -1,9 +1,14 @@
 """Decisions for real: decide, reward, reveal, and nothing lost.
 
-store = unfog.live.open("walks.unfog")
-walks = store.problem("walks", context=["steps", "sleep"], arms=["send", "wait"], channel=found.channel)
-d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
-walks.reward(d.id, 1.0)
+>>> import unfog
+>>> store = unfog.live.open("walks.unfog")
+>>> known = {"context_mean": [7000, 7], "context_cov": [4e6, 1]}  # what is usual
+>>> known |= {"noise_cov": [1e6, 0.1], "bias_cov": [4e6, 0.1]}  # how far readings are off
+>>> walks = store.problem("walks", context=["steps", "sleep"], arms=["send", "wait"], channel=known)
+>>> d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
+>>> walks.reward(d.id, 1.0).outcome
+'learnt'
+>>> store.close()
 """
 
 from collections.abc import Callable
