@@ -18,6 +18,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docs._ext.mathml",
     "docs._ext.order",
+    "docs._ext.contributing",
     "docs._ext.lean",
     "docs._ext.reachable",
     "docs._ext.generate",

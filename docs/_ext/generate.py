@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from docs._ext import agents, commands, fields, interface, names
+from docs._ext import agents, commands, contributing, fields, interface, names
 from sphinx.application import Sphinx
 
-GENERATORS = (names, agents, fields, commands, interface)
+GENERATORS = (names, agents, fields, commands, interface, contributing)
 FOLDER = "reference/generated"
 
 

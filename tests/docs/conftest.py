@@ -13,6 +13,7 @@ from tests.serve.browser import browser, page
 __all__ = ["browser", "page"]
 
 ROOT = Path(__file__).parents[2]
+ONE = ("-D", "sphinx_gallery_conf.filename_pattern=/plot_cost_of_noise")  # tests of the gallery run them all
 COMMAND = ("-m", "sphinx", "-b", "html", "-W", "--keep-going", "--quiet")
 
 
@@ -20,7 +21,7 @@ COMMAND = ("-m", "sphinx", "-b", "html", "-W", "--keep-going", "--quiet")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """As `make docs` builds it, in a folder of its own; a warning is a failure."""
     folder = tmp_path_factory.mktemp("site")
-    told = [*COMMAND, "-d", str(folder / "doctrees"), "docs", str(folder / "html")]
+    told = [*COMMAND, *ONE, "-d", str(folder / "doctrees"), "docs", str(folder / "html")]
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(

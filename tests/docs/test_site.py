@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from docs._ext import commands, interface
+from docs._ext.contributing import linked
 from docs._ext.order import kept
 from docs._ext.public import every
 
@@ -115,12 +116,18 @@ def test_the_reference_has_every_agent_field_command_and_operation(site: Site) -
 
 
 def test_the_gallery_shows_its_pictures(site: Site) -> None:
-    scripts = [*(ROOT / "docs" / "gallery").glob("plot_*.py")]
-    assert scripts
-    for script in scripts:
-        page = site.pages[site.folder / "examples" / f"{script.stem}.html"]
-        pictures = [site.file(page.path, one) for one in page.pictures]
-        assert any(script.stem in one.name and one.stat().st_size > 5000 for one in pictures), script
+    for script in (ROOT / "docs" / "gallery").glob("plot_*.py"):
+        assert site.folder / "examples" / f"{script.stem}.html" in site.pages
+    page = site.pages[site.folder / "examples" / "plot_cost_of_noise.html"]
+    pictures = [site.file(page.path, one) for one in page.pictures]
+    assert any("plot_cost_of_noise" in one.name and one.stat().st_size > 5000 for one in pictures)
+
+
+def test_links_to_pages_beside_the_documentation_stay_in_the_site(site: Site) -> None:
+    text = "[a](../../CONTRIBUTING.md#the-house) [b](../../README.md)"
+    assert linked(text) == "[a](../reference/generated/contributing.md#the-house) [b](../index.md)"
+    page = site.pages[site.folder / "reference" / "generated" / "contributing.html"]
+    assert sum("_downloads" in link and link.endswith(".py") for link in page.links) == 5
 
 
 def test_pages_that_are_not_written_are_left_out_of_the_order(tmp_path: Path) -> None:
