@@ -1,12 +1,18 @@
 """What the Reference adds to the code in words is about what the code has: nothing is left out or over."""
 
 import inspect
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 from docs._ext import docstrings, generate, signatures
 from docs._ext.agents import WHEN
 from docs._ext.commands import _examples
 from docs._ext.fields import MEANINGS, meaning
 
+from tests.docs.conftest import ROOT
+from tests.docs.site import STYLES, Site, outside
 from unfog.agents.catalogue import AGENTS
 from unfog.lab.spec import DEFAULTS, KINDS, RunSpec, Spec
 
@@ -62,3 +68,38 @@ def test_a_signature_is_that_of_the_source() -> None:
     assert signatures.of(docstrings.markdown) == "(docstring: str | None) -> str"
     assert signatures.of(Spec.settings) == "() -> list[tuple[str, dict[str, Any]]]"
     assert signatures.of(type(AGENTS["unfog"].chooser)).startswith("(*, level=")
+
+
+@pytest.mark.slow
+def test_formulas_need_no_script(tmp_path: Path) -> None:
+    (tmp_path / "conf.py").write_text(
+        'extensions = ["myst_parser", "docs._ext.mathml"]\n'
+        'myst_enable_extensions = ["dollarmath"]\nhtml_math_renderer = "mathml"\n'
+    )
+    (tmp_path / "index.md").write_text("# A\n\nWith $x^2$ and\n\n$$\\frac{a}{b}$$\n")
+    told = ["-m", "sphinx", "-b", "html", "-W", "-q", str(tmp_path), str(tmp_path / "out")]
+    subprocess.run([sys.executable, *told], cwd=ROOT, check=True)
+    page = (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert page.count("<math") == 2
+    assert "<msup>" in page
+    assert "<mfrac>" in page
+    assert "mathjax.js" not in page
+    assert 'src="http' not in page
+
+
+def test_what_a_browser_would_load_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<link rel="stylesheet" href="a.css"><link rel="next" href="b.html">'
+        '<script src="//b.org/c.js"></script><img src="p.png"><a id="here" href="b.html#x">b</a><a href="https://b.org">b</a>'
+    )
+    (tmp_path / "a.css").write_text('@import "b.css"; p { background: url(data:image/png;base64,AAAA) }')
+    (tmp_path / "b.css").write_text("p { margin: 0 }")
+    site = Site(tmp_path)
+    page = site.pages[tmp_path / "a.html"]
+    assert page.anchors == {"here"}
+    assert page.links == ["b.html", "b.html#x", "https://b.org"]
+    assert [one for one in page.loads if outside(one)] == ["//b.org/c.js"]
+    assert page.pictures == ["p.png"]
+    assert STYLES.findall("p { background: url('https://b.org/d.png') }") == ["https://b.org/d.png"]
+    page.loads = ["a.css"]
+    assert site.loaded(page) == {tmp_path / "a.css", tmp_path / "b.css"}
