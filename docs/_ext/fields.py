@@ -1,6 +1,5 @@
 """The Reference of experiment files: every field, its type and default from the models."""
 
-import dataclasses
 import inspect
 import tomllib
 import typing
@@ -15,6 +14,7 @@ from unfog.lab.spec import DEFAULTS, KINDS, SHARED, UNITS, RunSpec, Spec
 
 HEAD = ("field", "type", "default", "allowed", "meaning")
 MEANINGS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "fields.toml").read_text("utf-8"))
+REQUIRED = {"recorded": ("file", "noisy", "true")}  # empty by default, which is refused
 WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false", type(None): "none"}
 
 
@@ -60,11 +60,9 @@ def _models(part: str, model: Any) -> Iterator[tuple[str, ...]]:
 
 def _problem(kind: str, world: Any, wanted: Any) -> Iterator[tuple[str, ...]]:
     types = typing.get_type_hints(world)
-    required = {field.name for field in dataclasses.fields(world) if field.default in ((), "", None)}
     for name, default in DEFAULTS[kind].items():
         if wanted(name):
-            told = "required" if default is dataclasses.MISSING else _shown(default)
-            told = "none" if name in required and default is not dataclasses.MISSING else told
+            told = "required" if name in REQUIRED.get(kind, ()) else _shown(default)
             yield (code(name), words(types[name]), told, *meaning(kind, name))
 
 
@@ -73,7 +71,7 @@ def _shown(value: object) -> str:
         return code(str(value).lower())
     if isinstance(value, list | tuple):
         return ", ".join(map(_shown, value)) or "none"
-    return code(value) if value != "" else "none"
+    return "none" if value in ("", None) else code(value)
 
 
 def words(kind: Any) -> str:

@@ -1,19 +1,22 @@
 """What the Reference adds to the code in words is about what the code has: nothing is left out or over."""
 
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from docs._ext import docstrings, generate, signatures
 from docs._ext.agents import WHEN
 from docs._ext.commands import _examples
-from docs._ext.fields import MEANINGS, meaning
+from docs._ext.fields import MEANINGS, REQUIRED, meaning
 
 from tests.docs.conftest import ROOT
 from tests.docs.site import STYLES, Site, outside
 from unfog.agents.catalogue import AGENTS
+from unfog.inputs import InputError
 from unfog.lab.spec import DEFAULTS, KINDS, RunSpec, Spec
 
 
@@ -28,6 +31,46 @@ def test_every_field_of_an_experiment_has_a_meaning() -> None:
     for kind, fields in DEFAULTS.items():
         for field in fields:
             assert all(meaning(kind, field)), (kind, field)
+
+
+def test_what_a_field_may_be_is_what_refusals_say() -> None:
+    """Whole numbers in a range and names in a list are refused with what is allowed."""
+    held = 0
+    for kind in ("gaussian", "logistic", "temporal", "post_serving"):  # those that need no file
+        for field, default in DEFAULTS[kind].items():
+            said = meaning(kind, field)[0]
+            allowed = refusal(kind, field, "nonsense" if isinstance(default, str) else -7)
+            if numbers := re.fullmatch(r"a whole number, at least (\d+) and at most (\d+)", allowed):
+                low, high = (f"{int(one):,}" for one in numbers.groups())
+                assert said.startswith((f"{low} to {high}", "0, or ")), (kind, field)
+                assert f" to {high}" in said, (kind, field)
+            elif isinstance(default, str) and ", or module" not in allowed:
+                assert set(re.findall("`(.*?)`", said)) == set(allowed.split(", ")), (kind, field)
+            elif allowed.startswith("a number from "):
+                assert said == allowed.removeprefix("a number from "), (kind, field)
+            elif allowed == "a positive number":
+                assert said == allowed, (kind, field)
+            else:
+                continue
+            held += 1
+    assert held > 70
+
+
+def refusal(kind: str, field: str, value: Any) -> str:
+    """What is allowed, where it is refused."""
+    try:
+        KINDS[kind](**{field: value})
+    except InputError as error:
+        return error.allowed if error.field == field else f"of {error.field}"
+    return ""
+
+
+def test_required_fields_are_refused_where_they_are_missing() -> None:
+    whole: dict[str, Any] = {"file": "a.csv", "noisy": ["read"], "true": ["truth"]}
+    assert tuple(whole) == REQUIRED["recorded"]
+    for field in whole:
+        with pytest.raises(InputError, match=rf"^{field}"):
+            KINDS["recorded"](**{name: one for name, one in whole.items() if name != field})
 
 
 def test_no_meaning_is_left_over() -> None:
