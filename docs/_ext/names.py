@@ -8,6 +8,7 @@ from typing import Any
 
 from docs._ext import docstrings, signatures
 from docs._ext.public import MODULES, VALUES, Name, module, names
+from docs._ext.tables import table
 
 from unfog.worlds.composed import Composed
 
@@ -17,7 +18,7 @@ PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose", "unfog.features")
 
 def pages() -> dict[str, str]:
     """The pages by their names."""
-    return {file_name(of): "\n".join(_page(of)) for of in MODULES}
+    return {"python": _contents(), **{file_name(of): "\n".join(_page(of)) for of in MODULES}}
 
 
 def file_name(of: str) -> str:
@@ -25,25 +26,36 @@ def file_name(of: str) -> str:
     return "python-" + of.replace(".", "-")
 
 
+def _contents() -> str:
+    rows = [(f"[{of}]({file_name(of)}.md)", said) for of, said in MODULES.items()]
+    listed = "\n".join(map(file_name, MODULES))
+    said = "Every public name, with how it is called and an example that runs."
+    tree = f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
+    return f"# Python\n\n{said}\n\n{table(('module', 'what is in it'), rows)}\n{tree}"
+
+
 def _page(of: str) -> Iterator[str]:
-    yield f"# {of}\n\n{MODULES[of]}.\n"
     said = docstrings.markdown(inspect.getdoc(module(of)))
-    if of != "unfog" and "\n\n" in said:  # more than a line, which stands above already
-        yield said + "\n"
-    for name in names(of):
+    whole = of != "unfog" and "\n\n" in said  # more than a line of its own
+    yield f"# {of}\n\n{said if whole else MODULES[of] + '.'}\n"
+    for name in sorted(names(of), key=lambda name: _kind(name) == "exception"):
         yield from _entry(name)
 
 
 def _entry(name: Name) -> Iterator[str]:
-    found = name.found
-    kind = "class" if inspect.isclass(found) else "function" if callable(found) else "data"
-    if name.full in VALUES:
-        kind = "data"
-    kind = "exception" if kind == "class" and issubclass(found, Exception) else kind
+    found, kind = name.found, _kind(name)
     yield f"## {name.name.replace('__', chr(92) + '_' + chr(92) + '_')}\n"
     yield f"`````{{py:{kind}}} {name.full}{'' if kind == 'data' else _one_line(signatures.of(found))}\n"
     yield from _inside(name, kind)
     yield "`````\n"
+
+
+def _kind(name: Name) -> str:
+    if name.full in VALUES:
+        return "data"
+    if inspect.isclass(name.found):
+        return "exception" if issubclass(name.found, Exception) else "class"
+    return "function"
 
 
 def _inside(name: Name, kind: str) -> Iterator[str]:
