@@ -1,20 +1,33 @@
 """
-What does it cost to ignore the noise?
-======================================
+What a noisy sensor costs
+=========================
 
-A sensor reads a context with noise and a bias. One agent takes the reading for the truth (``naive``), one
-denoises it (``unfog``), and one is told the bias (``oracle``). All three play the same forty simulated
-problems.
+A sensor reads the *context*, the true value that rewards depend on, with a constant error (its *bias*) and
+with noise that is new in every reading. Four agents decide on the same readings. The one that trusts them
+(``naive``) loses most. Denoising them (``alg1``) does about as well as being told the bias (``oracle``),
+and our default, ``unfog``, loses least.
+
+*Regret* is the reward lost so far, against one who knows the sensor's bias and what each arm pays. An *arm*
+is one of the things that can be done.
 """
+
+import matplotlib.pyplot as plt
 
 import unfog
 
-problem = unfog.GaussianProblem(dim=3, actions=20, noise_cov=1.5, bias_cov=1.5)
-agents = ["naive", "unfog", "oracle"]
-result = unfog.run(problem, agents=agents, rounds=200, trials=40, seed=0)
+problem = unfog.GaussianProblem(
+    dim=3,
+    actions=20,
+    context_mean=[0.5, 0.0, -0.5],
+    noise_cov=[[1.4, -0.6, 0.2], [-0.6, 0.7, 0.0], [0.2, 0.0, 0.5]],
+)
+result = unfog.run(
+    problem, agents=["naive", "alg1", "oracle", "unfog"], rounds=500, trials=60, seed=0, engine="numpy"
+)
 print(unfog.table(result))
 
 # %%
-# Regret is what an agent has lost against the best it could have done. The lower the line, the better.
-
-figure = unfog.figure(result)
+# Bands are 95 % intervals of the mean over the 60 worlds. The table has the differences, which are surer
+# than the bands: all agents met the same worlds.
+plt.figure(unfog.figure(result, "Trusting a noisy sensor costs reward"))
+plt.show()
