@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SERVICES := .services
 PYTEST := { [ ! -f $(SERVICES) ] || . ./$(SERVICES); }; OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help setup services services-stop reproduce check test soak lint types contract quick pytest bench compare pin clean
+.PHONY: help setup services services-stop reproduce check test soak lint types contract quick pytest bench compare docs pin clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -71,6 +71,10 @@ compare: setup  ## engines and other libraries in one run, then docs/notebook/be
 	@$(BIN)/python benchmarks/compare.py
 	@$(BIN)/python benchmarks/page.py
 
+docs: setup  ## build the site into docs/_build/html; a warning is an error
+	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going --quiet -d docs/_build/doctrees docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 pin: $(VENV)/dev.stamp  ## make the pinned, hashed requirements files anew
 	@$(PIP) uv
 	@for part in build core lab serve dev; do \
@@ -80,4 +84,5 @@ pin: $(VENV)/dev.stamp  ## make the pinned, hashed requirements files anew
 	done
 
 clean:  ## remove what the other commands made, except runs/ and figures/
+	@rm -rf docs/_build docs/examples docs/reference/generated
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

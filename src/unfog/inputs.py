@@ -23,7 +23,15 @@ WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
 
 
 class InputError(ValueError):
-    """A value that cannot be used; the message is one line."""
+    """A value that cannot be used; the message is one line.
+
+    >>> import unfog
+    >>> try:
+    ...     unfog.GaussianProblem(dim=0)
+    ... except unfog.InputError as error:
+    ...     print(error)
+    dim: 0; allowed: a whole number, at least 1 and at most 1000
+    """
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         """Say which field, which value, and what is allowed."""

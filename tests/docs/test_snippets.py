@@ -17,7 +17,11 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
-    *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md") if "decisions" not in p.parts),
+    *sorted(
+        str(p.relative_to(ROOT))
+        for p in ROOT.glob("docs/**/*.md")
+        if not {"decisions", "_build", "generated"} & {*p.parts}
+    ),
 ]
 
 ELSEWHERE = ["docs/guide/service.md"]  # it needs a service: tests/docs/test_serve.py

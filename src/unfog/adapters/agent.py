@@ -32,7 +32,15 @@ from unfog.worlds.problem import Problem
 
 @dataclass
 class Choice:
-    """A decision, to be handed back with its reward and its true context."""
+    """A decision, to be handed back with its reward and its true context.
+
+    >>> import unfog
+    >>> from unfog.adapters.agent import Decider, features_of
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm")
+    >>> choice = Decider("unfog", problem, features_of(problem), seed=1).decide([0.4, -1.2])
+    >>> choice.arm in range(3), round(float(choice.probabilities.sum()), 6)
+    (True, 1.0)
+    """
 
     arm: int
     probability: float
@@ -42,7 +50,17 @@ class Choice:
 
 
 class Decider:
-    """One agent at one problem. A noisy coordinate that is not a number was lost."""
+    """One agent at one problem. A noisy coordinate that is not a number was lost.
+
+    >>> import unfog
+    >>> from unfog.adapters.agent import Decider, features_of
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm")
+    >>> agent = Decider("unfog", problem, features_of(problem), seed=1)
+    >>> choice = agent.decide([0.4, -1.2])
+    >>> agent.learn(choice, 1.0)
+    >>> 0 <= choice.arm < 3
+    True
+    """
 
     def __init__(
         self,

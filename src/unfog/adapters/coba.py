@@ -39,6 +39,13 @@ class CobaLearner(Learner):  # type: ignore[misc]
     interaction. Where a problem draws its actions, features are made of the actions that coba shows. Where
     contexts have names, `coordinates` are those names in the order of the problem; one that is missing in a
     context was lost.
+
+    >>> import unfog
+    >>> from unfog.adapters.coba import CobaLearner
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm")
+    >>> learner = CobaLearner("unfog", problem, seed=1)
+    >>> sorted(learner.params)[:2]
+    ['family', 'seed']
     """
 
     def __init__(

@@ -37,6 +37,12 @@ class CobaEnvironment(Environment):  # type: ignore[misc]
     Where the problem loses coordinates, `mark_lost` has to be told. With True a lost one is not a number, as
     `CobaLearner` wants it; with False it reads the mean of contexts, because coba's own learners cannot do
     without a number. coba has no way to tell each its own.
+
+    >>> import unfog
+    >>> from unfog.adapters.coba import CobaEnvironment
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm")
+    >>> len(list(CobaEnvironment(problem, rounds=5, seed=1).read()))
+    5
     """
 
     def __init__(
@@ -82,7 +88,17 @@ class CobaEnvironment(Environment):  # type: ignore[misc]
 
 
 class CobaRegret(SequentialCB):  # type: ignore[misc]
-    """coba's plain evaluation, with the column `regret` beside `reward`: for environments of ours."""
+    """coba's plain evaluation, with the column `regret` beside `reward`: for environments of ours.
+
+    >>> import coba
+    >>> import unfog
+    >>> from unfog.adapters.coba import CobaEnvironment, CobaLearner, CobaRegret
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm")
+    >>> world = CobaEnvironment(problem, rounds=5, seed=1)
+    >>> rows = list(CobaRegret().evaluate(world, CobaLearner("unfog", problem, seed=1)))
+    >>> all(row["regret"] >= 0 for row in rows)
+    True
+    """
 
     def __init__(self, seed: int | None = None) -> None:
         """The seed is for learners that leave the drawing of an action to coba."""
@@ -96,7 +112,23 @@ class CobaRegret(SequentialCB):  # type: ignore[misc]
 
 
 class CobaLog(Environment):  # type: ignore[misc]
-    """A log of decisions: noisy contexts, the arm that was drawn, its reward and its probability."""
+    """A log of decisions: noisy contexts, the arm that was drawn, its reward and its probability.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> rng = np.random.default_rng(0)
+    >>> steps, sent = rng.normal(7000, 2000, 1000), rng.integers(0, 2, 1000)
+    >>> log = {
+    ...     "steps": steps + rng.normal(-800, 1200, 1000),  # what was read
+    ...     "arm": np.where(sent, "send", "wait"),
+    ...     "reward": sent * np.where(steps < 6500, 0.5, -0.4) + rng.normal(0, 1, 1000),
+    ... }
+    >>> from unfog.adapters.coba import CobaLog
+    >>> from unfog.lab.evaluate import read_log
+    >>> kept = read_log(log, columns={"context": ["steps"]}, probability=0.5)
+    >>> len(list(CobaLog(kept).read()))
+    1000
+    """
 
     def __init__(self, log: Log) -> None:
         """Arms have their names. Of true contexts nothing is handed on."""

@@ -41,7 +41,16 @@ WORLDS = ("Gaussian", "Logistic", "MovieLens", "AirQuality")
 
 
 class Env(gymnasium.Env[Array, np.int64]):
-    """One problem. `features`, `actions` and `problem` are for agents that want to know them."""
+    """One problem. `features`, `actions` and `problem` are for agents that want to know them.
+
+    >>> import unfog
+    >>> from unfog.adapters.gymnasium import Env
+    >>> env = Env(unfog.GaussianProblem(dim=2, actions=5), rounds=10)
+    >>> noisy, info = env.reset(seed=1)
+    >>> noisy, reward, _, over, info = env.step(3)
+    >>> noisy.shape, over
+    ((2,), False)
+    """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - gymnasium declares it on the instance
 
@@ -117,7 +126,13 @@ def _seen(reading: Reading) -> dict[str, Any]:
 
 
 def make(kind: str, *, rounds: int = 1000, reveal: bool = False, **fields: Any) -> Env:
-    """The environment of a world of the lab, with these fields of its problem: `unfog list` names them."""
+    """The environment of a world of the lab, with these fields of its problem: `unfog list` names them.
+
+    >>> from unfog.adapters.gymnasium import make
+    >>> env = make("gaussian", rounds=10, dim=2, actions=5)
+    >>> env.action_space.n.item()
+    5
+    """
     spec = parse({"problem": {"kind": kind, **fields}})
     return Env(build_problem(spec.problem), rounds=rounds, reveal=reveal)
 

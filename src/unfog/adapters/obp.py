@@ -16,5 +16,20 @@ from unfog.lab.evaluate import read_log
 
 
 def to_obp(log: Any, **told: Any) -> dict[str, Any]:
-    """The feedback dictionary of a log; `told` is how to read it: columns, arms, probability, …"""
+    """The feedback dictionary of a log; `told` is how to read it: columns, arms, probability, …
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> rng = np.random.default_rng(0)
+    >>> steps, sent = rng.normal(7000, 2000, 1000), rng.integers(0, 2, 1000)
+    >>> log = {
+    ...     "steps": steps + rng.normal(-800, 1200, 1000),  # what was read
+    ...     "arm": np.where(sent, "send", "wait"),
+    ...     "reward": sent * np.where(steps < 6500, 0.5, -0.4) + rng.normal(0, 1, 1000),
+    ... }
+    >>> from unfog.adapters.obp import to_obp
+    >>> feedback = to_obp(log, columns={"context": ["steps"]}, probability=0.5)
+    >>> feedback["n_rounds"], feedback["n_actions"]
+    (1000, 2)
+    """
     return _to_obp(log if isinstance(log, Log) else read_log(log, **told))

@@ -43,6 +43,14 @@ class RiverPolicy(ContextualPolicy):
 
     `arms` and `coordinates` are names, in the order of the problem; numbers from 0 unless told. `features`
     are those of the trial, where the problem draws its actions.
+
+    >>> import unfog
+    >>> from unfog.adapters.river import RiverPolicy
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm")
+    >>> policy = RiverPolicy("gaps", problem, arms=list("abc"), coordinates=["pulse", "steps"], seed=1)
+    >>> policy.update("a", {"pulse": 1.4}, 0.7)  # an arm that somebody else chose; steps were lost
+    >>> type(policy).__mro__[1].__name__  # whatever plays policies of river plays it
+    'ContextualPolicy'
     """
 
     takes_gaps = True  # in contexts: `evaluate` asks
@@ -124,6 +132,15 @@ def evaluate(
     `env` is an environment of gymnasium whose observations are arrays; where it tells the regret of a step,
     so does the row. A coordinate that its `info` says was not measured is missing in the context of policies
     that take gaps (`takes_gaps`: ours, and those behind `wrap`). Others read there what the environment says.
+
+    >>> import unfog
+    >>> from unfog.adapters.gymnasium import Env
+    >>> from unfog.adapters.river import RiverPolicy, evaluate
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm")
+    >>> policies, env = [RiverPolicy("unfog", problem)], Env(problem, rounds=5)
+    >>> rows = list(evaluate(policies, env, n_episodes=2, seed=1))
+    >>> len(rows)  # two episodes of five rounds
+    10
     """
     source = random.Random(seed)
     for episode in range(inputs.count("n_episodes", n_episodes)):

@@ -49,6 +49,15 @@ def wrap(
     Where contexts have names, `names` are those of the denoiser's columns in their order, unless it was
     fitted with names. `actions` are for Vowpal Wabbit alone. The latest `remember` decisions can still be
     rewarded.
+
+    >>> from mabwiser.mab import MAB, LearningPolicy
+    >>> from unfog.adapters import wrap
+    >>> from unfog.adapters.sklearn import Denoiser
+    >>> denoiser = Denoiser(noise_cov=1.0, context_mean=[0.0, 0.0], context_cov=1.0).fit([[0.0, 0.0]])
+    >>> bandit = wrap(MAB(["heat", "wait"], LearningPolicy.LinUCB(), seed=0), denoiser)
+    >>> bandit.fit(["heat", "wait"], [1.0, 0.2], [[1.5, 0.1], [-0.3, 0.8]])
+    >>> bandit.predict([[1.2, 0.0]])
+    'heat'
     """
     library = library_of(bandit)
     way = _way(library, Contexts(denoiser, remember), as_is, names)

@@ -57,7 +57,7 @@ class Denoiser(Part, Protocol):
 
     @property
     def sees_context(self) -> bool:
-        """Whether it is to be shown true contexts, after their rewards (setting 2)."""
+        """Whether it is to be shown true contexts, after their rewards."""
         return False
 
     @property

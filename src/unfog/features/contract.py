@@ -13,14 +13,29 @@ from unfog.model.rewards import Laws
 
 
 class Context(NamedTuple):
-    """A Gaussian belief about a context; a known context has covariance zero."""
+    """A Gaussian belief about a context; a known context has covariance zero.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> belief = unfog.features.Context(np.array([1.0, -1.0]), 0.5 * np.eye(2))
+    >>> belief.mean.tolist()
+    [1.0, -1.0]
+    """
 
     mean: Array  # (..., d)
     cov: Array  # (..., d, d), its batch axes may be absent when all trials share it
 
 
 class Design(Protocol):
-    """The expected features of all arms in one round."""
+    """The expected features of all arms in one round.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.features.product(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    >>> design = features.at(np.array([3.0, -1.0]))
+    >>> design.scores(np.array([1.0, 1.0])).tolist()  # of the two arms, with theta = (1, 1)
+    [3.0, 1.0]
+    """
 
     def scores(self, theta: Array) -> Array:
         """psi(a)'theta of every arm: theta (..., m) -> (..., K)."""
@@ -52,7 +67,14 @@ class Design(Protocol):
 
 
 class FeatureMap(Protocol):
-    """phi(a, c) for one set of actions."""
+    """phi(a, c) for one set of actions.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.features.product(np.ones((4, 2)))
+    >>> features.size, features.arms
+    (2, 4)
+    """
 
     @property
     def size(self) -> int:
@@ -84,7 +106,14 @@ class FeatureMap(Protocol):
 
 @runtime_checkable
 class Linear(Protocol):
-    """What a map linear in the context has besides: phi(a, c) = G(a) c."""
+    """What a map linear in the context has besides: phi(a, c) = G(a) c.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.features.product(np.array([[1.0, 2.0]]))
+    >>> features.matrices.tolist()
+    [[[1.0, 0.0], [0.0, 2.0]]]
+    """
 
     @property
     def matrices(self) -> Array:

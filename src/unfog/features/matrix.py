@@ -138,5 +138,12 @@ class Matrix(NamedTuple):
 
 
 def matrix(matrices: Array) -> Matrix:
-    """The map whose actions are the matrices G(a) themselves: (..., K, m, d)."""
+    """The map whose actions are the matrices G(a) themselves: (..., K, m, d).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.features.matrix(np.array([[[1.0, 0.0]], [[1.0, 2.0]]]))
+    >>> features.at(np.array([3.0, 1.0])).row(np.array(1)).tolist()  # of the second arm
+    [5.0]
+    """
     return Matrix(matrices)

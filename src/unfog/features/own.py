@@ -131,7 +131,14 @@ def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
 
 
 def own(actions: Array) -> Own:
-    """The map of as many arms as actions (..., K, d), whose numbers do not matter; d is K m."""
+    """The map of as many arms as actions (..., K, d), whose numbers do not matter; d is K m.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.features.own(np.zeros((2, 4)))
+    >>> features.at(np.array([1.0, 2.0, 3.0, 4.0])).row(np.array(1)).tolist()  # of the second arm
+    [3.0, 4.0]
+    """
     arms, dim = actions.shape[-2:]
     if dim % arms:
         raise InputError("dim", dim, f"a multiple of {arms}: with own features each arm has as many numbers")

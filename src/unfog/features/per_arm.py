@@ -190,10 +190,24 @@ def _set_in(border: float, inner: Array, axes: int) -> Array:
 
 
 def per_arm(actions: Array, *, intercept: bool = True) -> PerArm:
-    """The map of as many arms as actions (..., K, d), whose numbers do not matter."""
+    """The map of as many arms as actions (..., K, d), whose numbers do not matter.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.features.per_arm(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    >>> features.at(np.array([3.0, 1.0])).row(np.array(1)).tolist()  # of the second arm
+    [0.0, 0.0, 0.0, 1.0, 3.0, 1.0]
+    """
     return PerArm(actions.shape[-2], actions.shape[-1], intercept)
 
 
 def slopes(actions: Array) -> PerArm:
-    """The map without intercepts: c alone at the place of the arm."""
+    """The map without intercepts: c alone at the place of the arm.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.features.slopes(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    >>> features.at(np.array([3.0, 1.0])).row(np.array(1)).tolist()  # of the second arm
+    [0.0, 0.0, 3.0, 1.0]
+    """
     return per_arm(actions, intercept=False)

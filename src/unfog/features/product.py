@@ -125,5 +125,12 @@ class Product(NamedTuple):
 
 
 def product(actions: Array) -> Product:
-    """The map of these actions (..., K, d)."""
+    """The map of these actions (..., K, d).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.features.product(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    >>> features.at(np.array([3.0, 1.0])).row(np.array(1)).tolist()  # of the second arm
+    [3.0, 2.0]
+    """
     return Product(actions)

@@ -188,6 +188,13 @@ class Quadratic(NamedTuple):
 
 
 def quadratic(actions: Array) -> Quadratic:
-    """The map of these actions (..., K, d)."""
+    """The map of these actions (..., K, d).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> features = unfog.quadratic(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    >>> features.at(np.array([3.0, 1.0])).row(np.array(1)).tolist()  # of the second arm
+    [1.0, 4.0, 9.0, 1.0, 3.0, 2.0]
+    """
     xp = actions.__array_namespace__()
     return Quadratic(xp.concat([actions**2, actions, xp.ones_like(actions[..., :1])], axis=-1))

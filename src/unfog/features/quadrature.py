@@ -163,6 +163,13 @@ def quadrature(function: Function, dim: int, order: int | None = None) -> Callab
     """A builder of maps for phi = `function` over contexts of dimension `dim`.
 
     `order` is that of the product rule; left out, it is 3 up to dimension 6 and the degree-5 rule beyond.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> build = unfog.quadrature(lambda actions, contexts: np.cos(actions * contexts), 2)
+    >>> features = build(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    >>> features.at(np.array([3.0, -1.0])).row(np.array(1)).round(2).tolist()  # of the second arm
+    [-0.99, -0.42]
     """
     if not callable(function):
         raise InputError("function", repr(function), "a function of an action and a context")

@@ -53,6 +53,21 @@ def evaluate(
     `channel`: what is known of the noise, as `unfog.calibrate(...).channel` says it; without it, pairs in the
     log are used. `features` and `actions` are those of arms: an intercept and slopes for each, unless told.
     `columns`, `problem`, `arms`, `coordinates`, `probability`: how to read the log (evaluation/read).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> rng = np.random.default_rng(0)
+    >>> steps, sent = rng.normal(7000, 2000, 1000), rng.integers(0, 2, 1000)
+    >>> log = {
+    ...     "steps": steps + rng.normal(-800, 1200, 1000),  # what was read
+    ...     "arm": np.where(sent, "send", "wait"),
+    ...     "reward": sent * np.where(steps < 6500, 0.5, -0.4) + rng.normal(0, 1, 1000),
+    ... }
+    >>> found = unfog.evaluate(
+    ...     log, ["always:send", "fitted"], columns={"context": ["steps"]}, probability=0.5
+    ... )
+    >>> found.value.sel(estimator="dr").round(2).values.tolist()  # mean reward of each policy
+    [-0.02, 0.13]
     """
     whole = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability

@@ -32,6 +32,12 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
 
     Of a sweep the final regret over what is swept; of one agent and a few values of one field a curve each.
     It is one column of a printed page wide where the legend fits into it, else two; or `width` inches.
+
+    >>> import unfog
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=["unfog", "naive"], rounds=50, trials=20, seed=0)
+    >>> unfog.figure(result).axes[0].get_ylabel()
+    'cumulative Bayesian regret'
     """
     spec = Spec.model_validate_json(data.attrs["spec"])
     if _single(data, spec):

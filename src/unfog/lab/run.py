@@ -73,6 +73,14 @@ def run(
             print(f"{done / total:.0%}")
 
         unfog.run("fig1-gaussian", trials=1000, progress=told)
+
+    >>> import unfog
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=["unfog", "naive"], rounds=50, trials=20, seed=0)
+    >>> dict(result.sizes)
+    {'agent': 2, 'trial': 20, 'round': 50}
+    >>> result.regret.sel(agent="unfog").isel(round=-1).mean().round(1).item()
+    4.4
     """
     watch.checked(progress)
     here = 1 if workers is None else count("workers", workers)
@@ -188,5 +196,11 @@ def _left(partial: store.Partial | None, jobs: Sequence[Job], gathered: Gatherin
 
 
 def open_run(folder: str | Path) -> xr.Dataset:
-    """The Dataset of a finished run folder, every file of it checked against its hash."""
+    """The Dataset of a finished run folder, every file of it checked against its hash.
+
+    >>> import unfog
+    >>> _ = unfog.run("fig1-gaussian", agents=["alg1"], rounds=20, trials=5, out="first")
+    >>> unfog.open_run("first").sizes["trial"]
+    5
+    """
     return decoded(xr.load_dataset(io.BytesIO(store.read(Path(folder)).curves), engine="scipy"))

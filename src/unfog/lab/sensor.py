@@ -79,6 +79,21 @@ def sensor_worth(
     at `level` 0 (as it is) to 2 (three times the variance). `ladder` has readings taken for the truth,
     denoised ones, a perfect sensor, and the true context where it is known. All have standard errors (`_se`)
     and intervals (`_low`, `_high`). The other arguments are those of `unfog.evaluate`.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> rng = np.random.default_rng(0)
+    >>> steps, sent = rng.normal(7000, 2000, 300), rng.integers(0, 2, 300)
+    >>> log = {
+    ...     "steps": steps + rng.normal(-800, 1200, 300),  # what was read
+    ...     "arm": np.where(sent, "send", "wait"),
+    ...     "reward": sent * np.where(steps < 6500, 0.5, -0.4) + rng.normal(0, 1, 300),
+    ... }
+    >>> channel = unfog.calibrate(log["steps"][:, None], steps[:, None]).channel
+    >>> found = unfog.sensor_worth(log, columns={"context": ["steps"]}, probability=0.5, channel=channel)
+    >>> best = found.sel(sensor="all", less=-1.0, curve=found.used.sel(sensor="all"))  # no noise at all
+    >>> round(best["worth"].item(), 2)
+    0.05
     """
     inputs.share("level", level)
     whole = read_log(

@@ -28,6 +28,14 @@ def trouble(
     They are those of the agent in the trials of a run with this seed. Hypotheses have the coordinates `size`
     of the noise, `step` of the bias, `tails` (not a number: Gaussian) and `sample` (whether contexts are like
     the told ones).
+
+    >>> import unfog
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, actual_noise_cov=5.0)
+    >>> found = unfog.trouble(problem, rounds=100, trials=10)
+    >>> last = found.isel(round=-1).mean("trial")
+    >>> size = last.groupby("size").sum()  # by how large the noise is, as a multiple of what was told
+    >>> size.idxmax().round(1).item()
+    5.0
     """
     inputs.count("rounds", rounds, most=MOST_CELLS)
     inputs.count("trials", trials, most=MOST_CELLS // rounds)

@@ -17,7 +17,19 @@ WORDS = {
 
 
 class Decision(NamedTuple):
-    """A decision, and what was believed when it was made."""
+    """A decision, and what was believed when it was made.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> d = walks.decide({"steps": 1648})
+    >>> d.arm in ("send", "wait"), 0 < d.probability <= 1
+    (True, True)
+    >>> round(d.denoised["steps"])  # between the reading and what is usual
+    4621
+    >>> store.close()
+    """
 
     id: str
     arm: str
@@ -30,7 +42,17 @@ class Decision(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What became of something reported."""
+    """What became of something reported.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> d = walks.decide({"steps": 1648})
+    >>> walks.reward(d.id, 1.0).learnt
+    True
+    >>> store.close()
+    """
 
     seq: int  # its number in the log
     outcome: str  # learnt, kept, waits, late, ignored, noted, void, done

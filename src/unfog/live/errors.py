@@ -25,11 +25,32 @@ class StoreError(Exception):
     """The store could not do it: disk, damage, held, closed. The message is one sentence.
 
     Services write it to their logs: it names files, problems and rows, never a caller's values.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> store.close()
+    >>> try:
+    ...     walks.decide({"steps": 1648})
+    ... except unfog.live.StoreError as error:
+    ...     print(error)
+    walks.unfog cannot be used: it is closed; open it again
     """
 
 
 class Held(StoreError):
-    """Another process, or this one, holds the file."""
+    """Another process, or this one, holds the file.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> try:
+    ...     unfog.live.open("walks.unfog")
+    ... except unfog.live.Held as error:
+    ...     print(error)
+    walks.unfog is held by this process already; close it first
+    >>> store.close()
+    """
 
 
 class Reserved(StoreError):
@@ -50,7 +71,14 @@ class Lost(StoreError):
 
 
 class Elsewhere(StoreError):
-    """Another process serves the problem, and can be reached."""
+    """Another process serves the problem, and can be reached.
+
+    >>> import unfog
+    >>> issubclass(unfog.live.Elsewhere, unfog.live.StoreError)
+    True
+    >>> unfog.live.Elsewhere("walks is served elsewhere", "http://10.0.0.2:8000").url
+    'http://10.0.0.2:8000'
+    """
 
     def __init__(self, message: str, url: str) -> None:
         """`url`: where."""
@@ -59,15 +87,55 @@ class Elsewhere(StoreError):
 
 
 class Conflict(InputError):
-    """The same key with another body, or a second, different reward."""
+    """The same key with another body, or a second, different reward.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> d = walks.decide({"steps": 1648})
+    >>> _ = walks.reward(d.id, 1.0)
+    >>> try:
+    ...     walks.reward(d.id, 0.0)
+    ... except unfog.live.Conflict as error:
+    ...     print(error)
+    value: 0.0; allowed: the reward it has, 1; several are combined where learn is 'after_wait'
+    >>> store.close()
+    """
 
 
 class Unknown(InputError):
-    """There is no such decision, problem or unit."""
+    """There is no such decision, problem or unit.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> try:
+    ...     walks.reward("nobody", 1.0)
+    ... except unfog.live.Unknown as error:
+    ...     print(error)
+    decision: 'nobody'; allowed: the id of a decision of this problem
+    >>> store.close()
+    """
 
 
 class Gone(InputError):
-    """A decision that is closed for this."""
+    """A decision that is closed for this.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> d = walks.decide({"steps": 1648})
+    >>> _ = walks.void(d.id)
+    >>> try:
+    ...     walks.reward(d.id, 1.0)
+    ... except unfog.live.Gone as error:
+    ...     print(error.allowed)
+    a decision that is not void
+    >>> store.close()
+    """
 
 
 class Stale(KeyError):

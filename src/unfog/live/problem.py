@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 
 
 class Problem(Changing, Looking):
-    """One problem of a store. Threads may share it."""
+    """One problem of a store. Threads may share it.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> d = walks.decide({"steps": 1648}, unit="ann")
+    >>> walks.reveal(d.id, {"steps": 7065}).outcome
+    'noted'
+    >>> walks.reward(d.id, 1.0).outcome
+    'learnt'
+    >>> store.close()
+    """
 
     def decide(
         self,

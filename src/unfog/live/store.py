@@ -33,7 +33,16 @@ UNSET = Unset()
 
 
 class Store(Acting):
-    """Open it with `unfog.live.open`. Threads may share it; other processes are kept out."""
+    """Open it with `unfog.live.open`. Threads may share it; other processes are kept out.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> [one["kind"] for one in store.events("walks")]
+    ['problem']
+    >>> store.close()
+    """
 
     def __init__(self, log: Log, clock: Callable[[], float] | None = None) -> None:
         """Of a log that is open."""

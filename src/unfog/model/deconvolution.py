@@ -42,6 +42,14 @@ def deconvolve(
     `mean` is that of the contexts, where it is known; None: the channel has no bias. More components follow
     the law more closely and need more measurements: ten for each number that is fitted, k (d + 1)(d + 2) / 2
     in all, are not too many. A mixture of one is the Gaussian.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> rng = np.random.default_rng(0)
+    >>> true = np.where(rng.random(500) < 0.5, -2.0, 2.0)[:, None] + 0.3 * rng.normal(size=(500, 1))
+    >>> law = unfog.deconvolve(true + rng.normal(size=(500, 1)), 1.0, components=2)
+    >>> sorted(float(mean) for mean in np.round(law.means[:, 0], 1))  # two groups, near -2 and 2
+    [-2.0, 2.1]
     """
     values = inputs.rows("noisy", noisy, None, "a matrix (n, d) of numbers, none missing")
     if values.ndim != 2:

@@ -33,7 +33,16 @@ LINES = 2000  # of a log that are asked for at a time
 
 
 class Client:
-    """Asks the service at an address. Threads may share it."""
+    """Asks the service at an address. Threads may share it.
+
+    >>> import unfog
+    >>> client = unfog.serve.Client("http://127.0.0.1:8000")
+    >>> walks = client.problem("walks")
+    >>> d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
+    >>> walks.reward(d.id, 1.0).outcome
+    'learnt'
+    >>> client.close()
+    """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 10, retries: int = 5) -> None:
         """Nothing is asked yet. `timeout` is in seconds, of each attempt; `retries` come after the first.

@@ -25,7 +25,13 @@ ALLOWED = "; allowed: "  # in the words of an InputError, after its value
 
 
 class Refused(Exception):
-    """Not done, for a reason that has a status."""
+    """Not done, for a reason that has a status.
+
+    >>> import unfog
+    >>> error = unfog.serve.Refused(429, "too many requests")
+    >>> error.status, str(error)
+    (429, 'too many requests')
+    """
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         """What to say, and what more to say in headers."""

@@ -44,6 +44,9 @@ def check_chooser(chooser: Chooser, learner: Learner | None = None, denoiser: De
 
     Beliefs are Gaussians unless there is a learner, whose beliefs it is to be shown: some choosers go with
     one kind of learner alone. The belief of a learner that looks back comes with the denoiser beside it.
+
+    >>> import unfog
+    >>> unfog.testing.check_chooser(unfog.choose.Ucb(quantile=0.8))  # says nothing where all is well
     """
     who = check_value("chooser", chooser)
     width = chooser.normals(problem().knowledge())

@@ -19,7 +19,15 @@ CLOSE = 1e-9
 
 
 class ContractError(AssertionError):
-    """A part breaks a rule; the message names both."""
+    """A part breaks a rule; the message names both.
+
+    >>> import unfog
+    >>> try:
+    ...     unfog.testing.check_chooser(unfog.denoise.Exact())
+    ... except unfog.testing.ContractError:
+    ...     print("a denoiser is no chooser")
+    a denoiser is no chooser
+    """
 
 
 def require(holds: object, who: str, rule: str) -> None:

@@ -18,6 +18,10 @@ def check_feature_map(build: MapBuilder, actions: Array, dim: int) -> None:
 
     `build` turns actions (K, ...) into a map of contexts with `dim` coordinates. Its moments are held against
     those of `at` over many contexts.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> unfog.testing.check_feature_map(unfog.features.product, np.eye(2), 2)  # all is well
     """
     features = build(actions)
     who = f"feature map {type(features).__name__}"

@@ -35,6 +35,9 @@ def check_learner(
 
     The denoiser beside it is the exact one and the chooser Thompson's, unless told: a learner that `hears`
     something needs one that tells it. `changes` are fields of the problem it is tried on.
+
+    >>> import unfog
+    >>> unfog.testing.check_learner(unfog.learn.Conjugate())  # says nothing where all is well
     """
     who = check_value("learner", learner)
     world = problem(learner.rewards, **changes)

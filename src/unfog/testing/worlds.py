@@ -15,7 +15,11 @@ ROUNDS = 5
 
 
 def check_world(problem: Problem, agents: tuple[str, ...] = ("alg1", "naive")) -> None:
-    """Raise ContractError, by the name of the world and of the rule, where it breaks one."""
+    """Raise ContractError, by the name of the world and of the rule, where it breaks one.
+
+    >>> import unfog
+    >>> unfog.testing.check_world(unfog.GaussianProblem(dim=2, actions=3))  # all is well
+    """
     who = f"world {type(problem).__name__}"
     _check_hash(who, problem)
     _check_knowledge(who, problem)

@@ -96,6 +96,17 @@ def calibrate(
     Covariances are a number (times I), a list (the diagonal) or a matrix. `found.design` says in words what
     was assumed and what cannot be known; `found.channel` is for a live problem, `found.problem(...)` for the
     lab. The estimators: unfog.model.calibration, replicates, subset, external.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> rng = np.random.default_rng(0)
+    >>> true = rng.normal([7000, 7], [2000, 1], (300, 2))
+    >>> seen = true + [-800, 0.2] + rng.normal(0, [1200, 0.4], (300, 2))
+    >>> found = unfog.calibrate(seen, true)
+    >>> found.design
+    Design(name='pairs', used='300 pairs', notes=())
+    >>> np.round(found.channel.bias, 1).tolist()  # how far readings are off on average
+    [-863.8, 0.2]
     """
     periods = check_periods(cycles) or None  # none: no design has anything against it
     options = Asked(groups, times, periods, replicates, noise_cov, noise_df, noise_error, bias, bias_cov)

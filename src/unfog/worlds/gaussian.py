@@ -10,9 +10,15 @@ from unfog.worlds.synthetic import Synthetic
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianProblem(Synthetic):
-    """Rewards that are scores plus noise of variance `reward_var`. For the other fields see `Synthetic`.
+    """Rewards that are scores plus noise of variance `reward_var`. The reference of specs has every field.
 
     A share `reward_outliers` of rewards is `reward_outlier` instead, of which agents are not told.
+
+    >>> import unfog
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, noise_cov=[0.5, 2.0])
+    >>> result = unfog.run(problem, agents=["unfog", "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()
+    [4.4, 8.2]
     """
 
     reward_var: float = 2.0

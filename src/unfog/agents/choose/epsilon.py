@@ -20,7 +20,17 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class Epsilon(Chooser):
-    """Its settings: `epsilon` is the probability of the first round, `decay` how fast it falls."""
+    """Its settings: `epsilon` is the probability of the first round, `decay` how fast it falls.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.Epsilon(epsilon=0.1)
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [6.5, 8.0]
+    """
 
     epsilon: float = 0.05
     decay: float = 0.0

@@ -13,7 +13,17 @@ from unfog.maths.arrays import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Greedy(Largest):
-    """It has no settings."""
+    """It has no settings.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.Greedy()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [11.2, 8.0]
+    """
 
     name = "greedy"
     note = "the largest expected score"

@@ -54,7 +54,15 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ids(Chooser):
-    """Its settings: `samples` of theta, or none; without them, the `quantile` that stands for the maximum."""
+    """Its settings: `samples` of theta, or none; without them, the `quantile` that stands for the maximum.
+
+    >>> import unfog
+    >>> agent = unfog.Agent("mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.Ids())
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=30, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [2.9, 5.5]
+    """
 
     samples: int = 0
     quantile: float = 0.9

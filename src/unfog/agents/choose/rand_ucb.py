@@ -45,6 +45,15 @@ class RandUcb(Chooser):
 
     Deviations of neglected arms grow by `growth` with the logarithm of their neglect in units of `patience`,
     where the number of the round and the noise of rewards are known; those of 0 or 1 gain nothing by it.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.4, 8.0]
     """
 
     level: float = 1.4

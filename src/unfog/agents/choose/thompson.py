@@ -17,7 +17,17 @@ ROOM = 2**22  # numbers that draws, or the scores under them, may take at once
 
 @dataclass(frozen=True, kw_only=True)
 class Thompson(Chooser):
-    """It has no settings."""
+    """It has no settings.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.Thompson()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [7.0, 8.0]
+    """
 
     name = "thompson"
     note = "the best arm of one draw of theta"

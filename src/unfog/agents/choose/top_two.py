@@ -19,7 +19,17 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class TopTwo(Chooser):
-    """Its settings: `beta` is the probability of the leader, `redraws` how often a challenger is sought."""
+    """Its settings: `beta` is the probability of the leader, `redraws` how often a challenger is sought.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.TopTwo()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [8.9, 8.0]
+    """
 
     beta: float = 0.5
     redraws: int = 4

@@ -78,6 +78,15 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
 
     There are so many `sizes`, neighbours a factor `spacing` apart, about that told; and besides none so many
     `steps`, from the `fastest` down, each `slowdown` times the next. `tails` are degrees of freedom; 0: none.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Adaptive(), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.6, 8.0]
     """
 
     sizes: int = 7

@@ -42,7 +42,17 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Drift(bias.FromEither, Denoiser, Expects, KnowsBias):
-    """Its settings: the variance of a `step` relative to the prior's; `pairs` as for `exact`."""
+    """Its settings: the variance of a `step` relative to the prior's; `pairs` as for `exact`.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Drift(step=0.01), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, drift_cov=0.05)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.4, 8.5]
+    """
 
     step: float = 1e-3
 

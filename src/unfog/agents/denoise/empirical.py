@@ -46,6 +46,15 @@ class Empirical(Filtered):
     """Its settings: how many `atoms` it keeps at most, and how much of the rule's `bandwidth` they have.
 
     The rule is that of model/sample.py; `pairs` is as for `exact`.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Empirical(), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, told_contexts=200)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.6, 8.0]
     """
 
     atoms: int = 1000

@@ -33,7 +33,17 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
-    """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone."""
+    """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.4, 8.0]
+    """
 
     name = "exact"
     note = "the exact posterior of the context, the bias integrated out"

@@ -62,7 +62,17 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
-    """Its setting: with `pairs` it is shown true contexts, as far as they are ever known."""
+    """Its setting: with `pairs` it is shown true contexts, as far as they are ever known.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Incomplete(), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, missing=0.3)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.0, 6.5]
+    """
 
     name = "incomplete"
     note = "knows which coordinates were lost; takes true contexts late, in any order, whole or in part"

@@ -26,7 +26,17 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownBias(Denoiser, Expects, KnowsBias, Privileged):
-    """It has no settings, and remembers nothing: there is nothing to learn about the channel."""
+    """It has no settings, and remembers nothing: there is nothing to learn about the channel.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.KnownBias(), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.4, 8.0]
+    """
 
     name = "known_bias"
     note = "is told the bias"

@@ -33,7 +33,15 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
-    """It has no settings, and remembers nothing: there is nothing to learn about the channel."""
+    """It has no settings, and remembers nothing: there is nothing to learn about the channel.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.KnownBiasAtoms(), unfog.learn.Scaled(), unfog.choose.Ucb()
+    ... )
+    >>> agent.denoiser.needs_knowledge  # a world must tell it the contexts that there are
+    ('contexts',)
+    """
 
     name = "known_bias_atoms"
     note = "is told the bias, and the contexts there are"

@@ -30,7 +30,17 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(Filtered):
-    """Its setting: `pairs`, as for `exact`."""
+    """Its setting: `pairs`, as for `exact`.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Mixture(), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, told_noisy=500)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.7, 8.0]
+    """
 
     name: ClassVar[str] = "mixture"
     note: ClassVar[str] = "knows contexts by a mixture of Gaussians, and follows the bias"

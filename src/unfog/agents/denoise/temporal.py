@@ -68,6 +68,15 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
 
     What a true context is worth is what it would say of a context so much time `ahead`. With a `lag` a round
     is learnt from again so many rounds later, with what these say of its context; 0: it is not.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Temporal(), unfog.learn.Revisable(), unfog.choose.Ucb()
+    ... )
+    >>> problem = unfog.TemporalProblem(dim=2, actions=5, revealed=0.1)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [7.0, 15.1]
     """
 
     pairs: bool = True

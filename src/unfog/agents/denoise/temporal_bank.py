@@ -82,6 +82,15 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
 
     There are so many `sizes`, neighbours a factor `spacing` apart, about that told, and so many `speeds`, a
     factor `slowdown` apart.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.TemporalBank(), unfog.learn.Revisable(), unfog.choose.Ucb()
+    ... )
+    >>> problem = unfog.TemporalProblem(dim=2, actions=5, revealed=0.1)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [7.3, 15.1]
     """
 
     sizes: int = 3

@@ -88,6 +88,15 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
     """Its settings: how many residuals the told covariance is worth (degrees of freedom d + 1 + trust).
 
     With `pairs` it is shown true contexts, as far as they are ever known.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.UnknownNoise(), unfog.learn.Revisable(), unfog.choose.Ucb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, revealed=0.2)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.6, 8.0]
     """
 
     trust: float = 2.0

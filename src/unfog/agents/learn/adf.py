@@ -34,7 +34,15 @@ NEWTON = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Adf(Grows, Learner):
-    """Its setting: `marginal` averages the context out of the likelihood."""
+    """Its setting: `marginal` averages the context out of the likelihood.
+
+    >>> import unfog
+    >>> agent = unfog.Agent("mine", unfog.denoise.Exact(), unfog.learn.Adf(), unfog.choose.Ucb())
+    >>> problem = unfog.LogisticProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive-adf"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [2.8, 4.1]
+    """
 
     marginal: bool = False
 

@@ -70,7 +70,17 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Coupled(Grows, FromNoisy):
-    """Its setting: the share of theta's hanging on the bias that is settled each round, `fade`."""
+    """Its setting: the share of theta's hanging on the bias that is settled each round, `fade`.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Coupled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [5.1, 8.0]
+    """
 
     fade: float = 0.03
 

@@ -27,7 +27,17 @@ from unfog.maths.arrays import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Hetero(Conjugate):
-    """Its setting: whether it learns from the size of `surprise`s, too."""
+    """Its setting: whether it learns from the size of `surprise`s, too.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Hetero(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.8, 8.0]
+    """
 
     surprise: bool = False
 

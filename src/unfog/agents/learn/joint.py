@@ -54,7 +54,15 @@ class Mixture(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Joint(Lifted):
-    """Its settings: how many `nodes`, or twice the dimension where that is more; `hetero` as for others."""
+    """Its settings: how many `nodes`, or twice the dimension where that is more; `hetero` as for others.
+
+    >>> import unfog
+    >>> agent = unfog.Agent("mine", unfog.denoise.Exact(), unfog.learn.Joint(), unfog.choose.Ucb())
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=20, trials=10, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [2.0, 5.2]
+    """
 
     nodes: int = 16
 

@@ -19,7 +19,17 @@ FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Refit):
-    """Its settings: Newton's steps a round; `marginal` averages the context out of the likelihood."""
+    """Its settings: Newton's steps a round; `marginal` averages the context out of the likelihood.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Laplace(), unfog.choose.Thompson()
+    ... )
+    >>> problem = unfog.LogisticProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive-adf"], rounds=30, trials=10, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [2.4, 2.6]
+    """
 
     steps: int = 5
     marginal: bool = False

@@ -21,7 +21,17 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class LMC(Refit):
-    """Its settings: `temperature` is 1/beta; `marginal` averages the context out of the likelihood."""
+    """Its settings: `temperature` is 1/beta; `marginal` averages the context out of the likelihood.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.LMC(), unfog.choose.Thompson()
+    ... )
+    >>> problem = unfog.LogisticProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive-adf"], rounds=30, trials=10, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [2.4, 2.6]
+    """
 
     temperature: float = 0.001
     steps: int = 50

@@ -21,7 +21,17 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class PG(Refit):
-    """Its settings: sweeps before a decision."""
+    """Its settings: sweeps before a decision.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.PG(), unfog.choose.Thompson()
+    ... )
+    >>> problem = unfog.LogisticProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive-adf"], rounds=30, trials=10, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [2.1, 2.6]
+    """
 
     sweeps: int = 5
 

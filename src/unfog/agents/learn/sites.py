@@ -38,7 +38,15 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class Sites(Grows, Learner, TakesBack):
-    """Its setting: `marginal` averages the context out of the likelihood, as long as it is hidden."""
+    """Its setting: `marginal` averages the context out of the likelihood, as long as it is hidden.
+
+    >>> import unfog
+    >>> agent = unfog.Agent("mine", unfog.denoise.Exact(), unfog.learn.Sites(), unfog.choose.Ucb())
+    >>> problem = unfog.LogisticProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive-adf"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [2.9, 4.1]
+    """
 
     marginal: bool = True
 

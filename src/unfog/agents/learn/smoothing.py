@@ -21,7 +21,17 @@ from unfog.model.shrinkage import posterior_mean
 
 @dataclass(frozen=True, kw_only=True)
 class Smoothing(Lifted):
-    """Its settings: `hetero` weighs each reward by the variance it has given its features."""
+    """Its settings: `hetero` weighs each reward by the variance it has given its features.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Smoothing(), unfog.choose.Ucb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=30, trials=10, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [2.9, 7.2]
+    """
 
     name = "smoothing"
     note = "denoises all past rounds anew with what is known of the bias by now"

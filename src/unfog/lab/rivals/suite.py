@@ -39,6 +39,11 @@ def rivals(
     Ratios are above 1 where ours is better. `tuned` adds each with one setting chosen on other seeds. With
     `out` the runs are kept in that folder, and an interrupted suite is gone on with there. Print what comes
     back for a table; `unfog.lab.rivals.figure.figure` draws it.
+
+    >>> import unfog
+    >>> found = unfog.rivals(["fig1-gaussian"], agents=["linucb"], rounds=20, trials=5)
+    >>> 'linucb' in str(found)
+    True
     """
     told = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
     where = None if out is None else claim(told, run_folder(out), workers)

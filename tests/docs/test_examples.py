@@ -1,0 +1,64 @@
+"""Every public name has an example in its docstring, and every example says what comes out."""
+
+import doctest
+import inspect
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from docs._ext.public import MODULES, VALUES, Name, every, module
+
+from tests.serve.running import running
+
+SERVED = "http://127.0.0.1:8000"
+NAMES = [name for name in every() if not name.also]
+
+
+def docstring(name: Name) -> str:
+    """Its own: not one of a class above."""
+    if name.full in VALUES:
+        return VALUES[name.full]
+    found = name.found
+    return (vars(found).get("__doc__") if inspect.isclass(found) else found.__doc__) or ""
+
+
+@pytest.fixture(name="url", scope="module")
+def _url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service with the problem that examples of clients ask for."""
+    with running(tmp_path_factory.mktemp("served") / "walks.unfog") as found:
+        found.make()
+        yield found.url
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: name.full)
+@pytest.mark.slow
+def test_an_example_runs(
+    name: Name, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = docstring(name)
+    if SERVED in text:
+        text = text.replace(SERVED, request.getfixturevalue("url"))
+    assert ">>> " in text, f"{name.full} has no example"
+    run(name.full, text)
+
+
+@pytest.mark.slow
+def test_examples_of_modules_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = {name: module(name).__doc__ or "" for name in MODULES}
+    found = [name for name, text in texts.items() if ">>> " in text]
+    assert "unfog.live" in found
+    for name in found:
+        run(name, texts[name])
+
+
+def run(name: str, text: str) -> None:
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    assert "import" in test.examples[0].source, "an example says where its names are from"
+    said: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        failed, _ = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert failed == 0, "".join(said)
