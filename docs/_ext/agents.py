@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from docs._ext import public
