@@ -174,7 +174,7 @@ def test_what_is_wrong_with_the_data_is_not_blamed_on_an_agent(
     with pytest.raises(InputError, match=r"^data: no file airquality/AirQualityUCI\.csv"):
         simulate(AirQuality(), ["alg1"], rounds=3, trials=2)
     unsaid = spec.parse({"problem": {"kind": "airquality"}})
-    assert _agents(unsaid, AirQuality()) == ["alg1", "alg2", "naive", "kk"]
+    assert _agents(unsaid, AirQuality()) == ["unfog", "alg1", "alg2", "naive", "kk"]
     with pytest.raises(
         InputError, match=r"^problem\.calibration: 4; allowed: .* at least 5 and at most 6940"
     ):

@@ -78,8 +78,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def heading(data: xr.Dataset, title: str | None = None) -> list[str]:
-    [axes] = figures.figure(data, title).axes
-    return axes.get_title(loc="left").split("\n")
+    return figures.figure(data, title).get_suptitle().split("\n")
 
 
 # Which ratings

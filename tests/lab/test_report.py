@@ -180,7 +180,7 @@ def test_odd_titles_single_rounds_and_many_curves_can_be_drawn() -> None:
     many = figures.figure(unfog.run(spec))
     many.draw_without_rendering()
     [axes] = many.axes
-    assert len(axes.containers) == 5
+    assert len(axes.containers) == 6
 
 
 def test_an_agent_is_drawn_alike_in_all_panels_and_in_all_figures() -> None:

@@ -86,7 +86,7 @@ class RunSpec(_Strict):
     rounds: int = 1000
     trials: int = 100
     seed: int = 0
-    agents: list[str] = Field(default_factory=lambda: ["alg1", "alg2", "naive", "oracle", "kk"])
+    agents: list[str] = Field(default_factory=lambda: ["unfog", "alg1", "alg2", "naive", "oracle", "kk"])
     points: int | None = None
     decompose: bool = True
     engine: str = "numpy"
