@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import logging
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -156,7 +157,7 @@ class Partial:
         """All pieces that are there; a damaged block is removed, and its pieces are played again."""
         pieces, seen = frozenset(self._plan.work.pieces), set[Piece]()
         most = blocks.most_bytes(pieces, jobs)
-        for path in sorted(self.folder.glob("block-*")):
+        for path in sorted(self.folder.glob("block-*"), key=_place):
             try:
                 found = blocks.unpacked(content_of(path, most), self.run, pieces, jobs)
             except (OSError, DamagedError):
@@ -183,6 +184,11 @@ class Partial:
         os.rename(final, self.target)
         sync_folder(self.target.parent)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _place(block: Path) -> tuple[list[int], str]:
+    """By the numbers in its name: pieces come in the order of trials, and few wait for those before them."""
+    return [int(number) for number in re.findall("[0-9]+", block.name)], block.name
 
 
 def _lock(handle: int) -> bool:
