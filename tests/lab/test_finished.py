@@ -12,6 +12,7 @@ from unfog.inputs import InputError
 from unfog.lab import finished, identity
 from unfog.lab.files import DamagedError, sealed, unsealed
 from unfog.lab.prepare import prepare
+from unfog.lab.rivals import folder as suites
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
 
@@ -100,6 +101,40 @@ def test_a_newer_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
         code, out, err = said(capsys, command, str(run))
         assert (code, out) == (2, "")
         assert "was made by unfog 9.9, in layout 3; allowed: layouts up to 2, or a newer unfog" in err
+
+
+ODD = [{"layout": value} for value in ("x", None, [], {}, True, -1, 0, 2.0)]
+ODD += [{"versions": value} for value in ("x", None, [], 1, {})]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_no_version_ever_wrote_is_damage_though_its_seal_is_right(
+    odd: dict[str, object], run: Path, capsys: Capture
+) -> None:
+    facts = unsealed((run / "run.json").read_bytes())
+    (run / "run.json").write_bytes(sealed({**facts, **odd}))
+    for command in ("show", "plot"):
+        code, out, err = said(capsys, command, str(run))
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "run.json' is damaged" in err
+
+
+@pytest.mark.parametrize("versions", ["x", None, [], {}])
+def test_what_a_newer_version_says_of_itself_may_be_anything(
+    versions: object, run: Path, capsys: Capture
+) -> None:
+    (run / "run.json").write_bytes(sealed({"layout": 3, "versions": versions}))
+    code, out, err = said(capsys, "show", str(run))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "was made by unfog of another version, in layout 3; allowed: layouts up to 2" in err
+
+
+@pytest.mark.parametrize("layout", ["x", None, True, -1])
+def test_a_suite_of_no_layout_is_damaged(layout: object, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "suite.json").write_bytes(sealed(dict.fromkeys(suites.FIRST, "") | {"layout": layout}))
+    code, out, err = said(capsys, "show", str(tmp_path))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"'{tmp_path}' is damaged: its layout is no whole number" in err
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,10 @@ class Finished(NamedTuple):
 
 def layout_of(identity: dict[str, Any]) -> int:
     """What a folder says of its layout; the first one said nothing."""
-    return int(identity.get("layout", 1))
+    found = identity.get("layout", 1)
+    if type(found) is int and found >= 1:
+        return found
+    raise DamagedError("its layout is no whole number, at least 1")
 
 
 def read(folder: Path) -> Finished:
@@ -61,7 +64,7 @@ def identity_of(folder: Path) -> dict[str, Any]:
         found = stated(content, {*FIRST, "curves"})
     except DamagedError as error:
         raise InputError("run", f"{str(folder / RUN)!r} is damaged: {error}", MADE) from None
-    refuse_newer(folder, found, str(found.get("versions", {}).get("unfog", "of another version")))
+    refuse_newer(folder, found, _version(found) or "of another version")
     return found
 
 
@@ -75,7 +78,7 @@ def stated(content: bytes, first: set[str]) -> dict[str, Any]:
     except DamagedError:
         return _first(content, first)
     complete = first <= found.keys() and ("curves" in found) == ("curves" in first)
-    if complete or layout_of(found) > LAYOUT:
+    if layout_of(found) > LAYOUT or (complete and _version(found) is not None):
         return found
     raise DamagedError("it is another file")
 
@@ -84,15 +87,24 @@ def _first(content: bytes, first: set[str]) -> dict[str, Any]:
     """As the first layout had it: these entries and nothing else, in the order of the alphabet."""
     found = parsed(content)
     old = json.dumps(found, indent=2, sort_keys=True) + "\n"
-    named = isinstance(found.get("versions"), dict) and "unfog" in found["versions"]
-    if named and found.keys() - {"data"} == first and old.encode() == content:
+    if _version(found) is not None and found.keys() - {"data"} == first and old.encode() == content:
         return found
     raise DamagedError("its hash differs")
 
 
+def _version(found: dict[str, Any]) -> str | None:
+    """The version of this package that a run.json names, where it does."""
+    versions = found.get("versions")
+    return str(versions["unfog"]) if isinstance(versions, dict) and "unfog" in versions else None
+
+
 def refuse_newer(folder: Path, said: dict[str, Any], version: str) -> None:
-    """Complain of a folder that only a newer version knows how to read."""
-    if (found := layout_of(said)) > LAYOUT:
+    """Complain of a folder that only a newer version knows how to read, or none."""
+    try:
+        found = layout_of(said)
+    except DamagedError as error:
+        raise InputError("run", f"{str(folder)!r} is damaged: {error}", MADE) from None
+    if found > LAYOUT:
         problem = f"{str(folder)!r} was made by unfog {version}, in layout {found}"
         raise InputError("run", problem, f"layouts up to {LAYOUT}, or a newer unfog")
 
@@ -106,9 +118,8 @@ def seconds(folder: Path) -> float | None:
 def older(folder: Path) -> str | None:
     """What is to be said of a folder that an older version made."""
     found = identity_of(folder)
-    if layout_of(found) == LAYOUT:
-        return None
-    return f"{folder} was made by unfog {found['versions']['unfog']}, in an older layout: not all has a hash"
+    said = f"{folder} was made by unfog {_version(found)}, in an older layout: not all has a hash"
+    return None if layout_of(found) == LAYOUT else said
 
 
 def _content(folder: Path, name: str) -> bytes:
