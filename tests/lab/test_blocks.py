@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unfog.files import content_of
 from unfog.lab import blocks, store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import keep
@@ -196,14 +197,13 @@ def test_a_block_that_cannot_be_read_is_played_again(
 ) -> None:
     folder = stopped(plan, tmp_path / "run", 2)
     [victim, *_] = sorted(folder.glob("block-*"))
-    read = Path.read_bytes
 
-    def failing(self: Path) -> bytes:
-        if self == victim:
-            raise PermissionError(13, "Permission denied", str(self))
-        return read(self)
+    def failing(path: Path) -> bytes:
+        if path == victim:
+            raise PermissionError(13, "Permission denied", str(path))
+        return content_of(path)
 
-    monkeypatch.setattr(Path, "read_bytes", failing)
+    monkeypatch.setattr(store, "content_of", failing)
     with store.claimed(plan, tmp_path / "run", tmp_path) as partial:
         found = dict(partial.blocks(plan.work.jobs))
     assert 0 < len(found) < len(plan.work.pieces)

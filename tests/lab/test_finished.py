@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from unfog.cli import main
+from unfog.files import DamagedError
 from unfog.inputs import InputError
 from unfog.lab import finished, identity
-from unfog.lab.files import DamagedError, sealed, unsealed
+from unfog.lab.files import sealed, unsealed
 from unfog.lab.prepare import prepare
 from unfog.lab.rivals import folder as suites
 from unfog.lab.run import keep, open_run
@@ -82,14 +83,14 @@ def test_a_time_may_be_missing_but_not_wrong(run: Path, capsys: Capture) -> None
 def test_what_is_no_file_is_refused(name: str, run: Path) -> None:
     (run / name).unlink()
     (run / name).mkdir()
-    with pytest.raises(InputError, match=f"{name}' is no file"):
+    with pytest.raises(InputError, match=f"{name}' is a folder"):
         open_run(run)
 
 
 @pytest.mark.parametrize("name", ["run.json", "spec.toml", "curves.nc"])
 def test_what_is_missing_is_said(name: str, run: Path) -> None:
     (run / name).unlink()
-    with pytest.raises(InputError, match=f"has no {name}"):
+    with pytest.raises(InputError, match=f"there is no file '.*{name}'; allowed: a folder made by"):
         open_run(run)
 
 

@@ -10,9 +10,11 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from unfog.files import DamagedError, content
 from unfog.inputs import InputError
-from unfog.lab.files import DamagedError, content_of, digest, parsed, unsealed
+from unfog.lab.files import digest, parsed, unsealed
 from unfog.lab.identity import LAYOUT
+from unfog.lab.target import UNFINISHED
 
 RUN, SPEC, CURVES, TIMING = "run.json", "spec.toml", "curves.nc", "timing.json"
 MADE = "a folder made by `unfog run`"
@@ -45,9 +47,9 @@ def read(folder: Path) -> Finished:
     identity = identity_of(folder)
     owner = digest(identity)
     said, _ = (identity.pop(name, None) for name in ("curves", "trials_found"))  # known at its end alone
-    curves, spec = (_content(folder, name) for name in (CURVES, SPEC))
-    for name, content, expected in ((CURVES, curves, said), (SPEC, spec, identity.get("spec"))):
-        if hashlib.sha256(content).hexdigest() != expected:
+    curves, spec = (content("run", folder / name, MADE) for name in (CURVES, SPEC))
+    for name, found, expected in ((CURVES, curves, said), (SPEC, spec, identity.get("spec"))):
+        if hashlib.sha256(found).hexdigest() != expected:
             raise InputError("run", f"{str(folder / name)!r} is damaged: its hash differs", MADE)
     return Finished(identity, curves, _seconds(folder, owner, layout_of(identity)))
 
@@ -56,38 +58,37 @@ def identity_of(folder: Path) -> dict[str, Any]:
     """What the run.json of a finished run says."""
     if not folder.is_dir():
         raise InputError("run", f"no folder {str(folder)!r}", MADE)
-    if folder.name.endswith(".partial"):
+    if folder.name.endswith(UNFINISHED):
         problem = f"{str(folder)!r} is unfinished"
         raise InputError("run", problem, MADE + "; the same command goes on with it")
-    content = _content(folder, RUN)
     try:
-        found = stated(content, {*FIRST, "curves"})
+        found = stated(content("run", folder / RUN, MADE), {*FIRST, "curves"})
     except DamagedError as error:
         raise InputError("run", f"{str(folder / RUN)!r} is damaged: {error}", MADE) from None
     refuse_newer(folder, found, _version(found) or "of another version")
     return found
 
 
-def stated(content: bytes, first: set[str]) -> dict[str, Any]:
+def stated(said: bytes, first: set[str]) -> dict[str, Any]:
     """What a run.json says, which has these entries: sealed, or as the first layout had it.
 
     Other files are sealed, too, and may have come in its place. What a newer one has to say is not known.
     """
     try:
-        found = unsealed(content)
+        found = unsealed(said)
     except DamagedError:
-        return _first(content, first)
+        return _first(said, first)
     complete = first <= found.keys() and ("curves" in found) == ("curves" in first)
     if layout_of(found) > LAYOUT or (complete and _version(found) is not None):
         return found
     raise DamagedError("it is another file")
 
 
-def _first(content: bytes, first: set[str]) -> dict[str, Any]:
+def _first(said: bytes, first: set[str]) -> dict[str, Any]:
     """As the first layout had it: these entries and nothing else, in the order of the alphabet."""
-    found = parsed(content)
+    found = parsed(said)
     old = json.dumps(found, indent=2, sort_keys=True) + "\n"
-    if _version(found) is not None and found.keys() - {"data"} == first and old.encode() == content:
+    if _version(found) is not None and found.keys() - {"data"} == first and old.encode() == said:
         return found
     raise DamagedError("its hash differs")
 
@@ -122,18 +123,6 @@ def older(folder: Path) -> str | None:
     return None if layout_of(found) == LAYOUT else said
 
 
-def _content(folder: Path, name: str) -> bytes:
-    try:
-        return content_of(folder / name)
-    except FileNotFoundError:
-        raise InputError("run", f"{str(folder)!r} has no {name}", MADE) from None
-    except DamagedError as error:
-        raise InputError("run", f"{error}, and should be", MADE) from None
-    except OSError as error:
-        problem = f"{str(folder / name)!r} cannot be read ({error.strerror})"
-        raise InputError("run", problem, MADE) from None
-
-
 def timing(owner: str, seconds: float) -> dict[str, Any]:
     """What timing.json says: how long the run of this run.json took."""
     return {"run": owner, "seconds": seconds}
@@ -143,9 +132,9 @@ def _seconds(folder: Path, owner: str, layout: int) -> float | None:
     """How long a run took; it may be unknown, but not wrong."""
     if not (folder / TIMING).exists():
         return None
-    content = _content(folder, TIMING)
+    said = content("run", folder / TIMING, MADE)
     try:
-        found = unsealed(content) if layout > 1 else {"run": owner, **parsed(content)}
+        found = unsealed(said) if layout > 1 else {"run": owner, **parsed(said)}
         if found == timing(owner, seconds := float(found["seconds"])) and 0 <= seconds < math.inf:
             return seconds
     except (DamagedError, LookupError, TypeError, ValueError):

@@ -59,8 +59,10 @@ class Search:
             return
         needed = now.needed(run.until)
         self._expected = next((n for n in self._checkpoints if n >= max(needed, trials + 1)), budget)
-        tell = until_said.first if self._passed == 1 else until_said.again
-        self._say(tell(now, run.until, needed, self._expected, run.rounds, self._seconds()))
+        if self._passed > 1:
+            self._say(until_said.again(now, needed, self._expected, self._seconds()))
+            return
+        self._say(until_said.first(now, run.until, needed, self._expected, run.rounds, self._seconds()))
 
     def _seconds(self) -> float | None:
         """How long it will take from here, at the pace since it started; None where nothing was played."""
