@@ -210,6 +210,18 @@ def test_a_block_that_cannot_be_read_is_played_again(
     assert not victim.exists()
 
 
+def test_blocks_come_in_the_order_of_their_trials(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of their names, where 10 is before 2: moments are pooled in this order, and what is early waits."""
+    monkeypatch.setattr("unfog.simulate.tasks.AIM", 0.0)  # a task for each piece
+    plan = planned(trials=24)
+    stopped(plan, tmp_path / "run", 14)
+    with store.claimed(plan, tmp_path / "run", tmp_path) as partial:
+        found = [piece for piece, _ in partial.blocks(plan.work.jobs)]
+    assert found == list(plan.work.pieces[:14])
+
+
 def test_blocks_of_another_run_are_not_used(plan: Plan, tmp_path: Path) -> None:
     other = stopped(planned(seed=1), tmp_path / "other", 2)
     folder = stopped(plan, tmp_path / "run", 1)

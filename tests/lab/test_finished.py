@@ -104,8 +104,9 @@ def test_a_newer_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
         assert "was made by unfog 9.9, in layout 3; allowed: layouts up to 2, or a newer unfog" in err
 
 
-ODD = [{"layout": value} for value in ("x", None, [], {}, True, -1, 0, 2.0)]
-ODD += [{"versions": value} for value in ("x", None, [], 1, {})]
+LAYOUTS: list[object] = ["x", None, [], {}, True, -1, 0, 2.0]
+VERSIONS: list[object] = ["x", None, [], 1, {}]
+ODD = [*({"layout": one} for one in LAYOUTS), *({"versions": one} for one in VERSIONS)]
 
 
 @pytest.mark.parametrize("odd", ODD)
