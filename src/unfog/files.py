@@ -50,32 +50,64 @@ def is_folder(path: str | Path) -> bool:
         return False
 
 
-def refuse_others(field: str, path: str | Path, allowed: str) -> int:
-    """Refuse what is no ordinary file, without opening it; the size of one that is."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        raise InputError(field, f"there is no file {str(path)!r}", allowed) from None
-    except (OSError, ValueError) as error:
-        raise InputError(field, f"{str(path)!r} cannot be read ({reason(error)})", allowed) from None
+class DamagedError(ValueError):
+    """A file that is not as it was written, or something else in its place."""
+
+
+class TooLargeError(DamagedError):
+    """A file of more bytes than it may have."""
+
+    def __init__(self, path: str | Path, most: int) -> None:
+        """Say which file."""
+        super().__init__(f"{str(path)!r} is too large")
+        self.most = most
+
+
+def check(path: str | Path, most: int | None = None) -> None:
+    """Complain of what is no ordinary file, without opening it, and of one of more than `most` bytes."""
+    found = os.stat(path)
     kind = stat.S_IFMT(found.st_mode)
     if kind != stat.S_IFREG:
-        raise InputError(field, f"{str(path)!r} is {_OTHERS.get(kind, 'no file')}", allowed)
-    return found.st_size
+        raise DamagedError(f"{str(path)!r} is {_OTHERS.get(kind, 'no file')}")
+    if most is not None and found.st_size > most:
+        raise TooLargeError(path, most)
+
+
+def content_of(path: str | Path, most: int | None = None) -> bytes:
+    """The bytes of an ordinary file; of one that has more than `most` by now, no more are read."""
+    check(path, most)
+    with open(path, "rb", opener=_unwaiting) as file:
+        data = file.read(-1 if most is None else most + 1)
+    if most is not None and len(data or b"") > most:
+        raise TooLargeError(path, most)
+    return data or b""  # nothing from what only looks like a file, and has none yet
+
+
+@contextmanager
+def _refusing(field: str, path: str | Path, allowed: str) -> Iterator[None]:
+    """Whatever is wrong with a file that a user named is said in one line."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(field, f"there is no file {str(path)!r}", allowed) from None
+    except TooLargeError as error:
+        raise InputError(field, str(error), f"{allowed} of at most {error.most:,} bytes") from None
+    except DamagedError as error:
+        raise InputError(field, str(error), allowed) from None
+    except (OSError, ValueError) as error:
+        raise InputError(field, f"{str(path)!r} cannot be read ({reason(error)})", allowed) from None
+
+
+def refuse_others(field: str, path: str | Path, allowed: str, most: int | None = None) -> None:
+    """Refuse a file that a user named and that `check` complains of."""
+    with _refusing(field, path, allowed):
+        check(path, most)
 
 
 def content(field: str, path: str | Path, allowed: str, most: int | None = None) -> bytes:
-    """The bytes of an ordinary file; one of more than `most` is refused, at the latest after these."""
-    size, limit = refuse_others(field, path, allowed), -1 if most is None else most + 1
-    if most is None or size <= most:
-        try:
-            with open(path, "rb", opener=_unwaiting) as file:
-                data = file.read(limit) or b""  # nothing from what only looks like a file, and has none yet
-        except OSError as error:
-            raise InputError(field, f"{str(path)!r} cannot be read ({reason(error)})", allowed) from None
-        if most is None or len(data) <= most:
-            return data
-    raise InputError(field, f"{str(path)!r} is too large", f"{allowed} of at most {most:,} bytes")
+    """The bytes of a file that a user named, or a refusal."""
+    with _refusing(field, path, allowed):
+        return content_of(path, most)
 
 
 def _unwaiting(path: str, flags: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unfog.files import content_of
 from unfog.lab import blocks, store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import keep
@@ -196,18 +197,29 @@ def test_a_block_that_cannot_be_read_is_played_again(
 ) -> None:
     folder = stopped(plan, tmp_path / "run", 2)
     [victim, *_] = sorted(folder.glob("block-*"))
-    read = Path.read_bytes
 
-    def failing(self: Path) -> bytes:
-        if self == victim:
-            raise PermissionError(13, "Permission denied", str(self))
-        return read(self)
+    def failing(path: Path) -> bytes:
+        if path == victim:
+            raise PermissionError(13, "Permission denied", str(path))
+        return content_of(path)
 
-    monkeypatch.setattr(Path, "read_bytes", failing)
+    monkeypatch.setattr(store, "content_of", failing)
     with store.claimed(plan, tmp_path / "run", tmp_path) as partial:
         found = dict(partial.blocks(plan.work.jobs))
     assert 0 < len(found) < len(plan.work.pieces)
     assert not victim.exists()
+
+
+def test_blocks_come_in_the_order_of_their_trials(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of their names, where 10 is before 2: moments are pooled in this order, and what is early waits."""
+    monkeypatch.setattr("unfog.simulate.tasks.AIM", 0.0)  # a task for each piece
+    plan = planned(trials=24)
+    stopped(plan, tmp_path / "run", 14)
+    with store.claimed(plan, tmp_path / "run", tmp_path) as partial:
+        found = [piece for piece, _ in partial.blocks(plan.work.jobs)]
+    assert found == list(plan.work.pieces[:14])
 
 
 def test_blocks_of_another_run_are_not_used(plan: Plan, tmp_path: Path) -> None:

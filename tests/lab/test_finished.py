@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from unfog.cli import main
+from unfog.files import DamagedError
 from unfog.inputs import InputError
 from unfog.lab import finished, identity
-from unfog.lab.files import DamagedError, sealed, unsealed
+from unfog.lab.files import sealed, unsealed
 from unfog.lab.prepare import prepare
+from unfog.lab.rivals import folder as suites
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
 
@@ -81,14 +83,14 @@ def test_a_time_may_be_missing_but_not_wrong(run: Path, capsys: Capture) -> None
 def test_what_is_no_file_is_refused(name: str, run: Path) -> None:
     (run / name).unlink()
     (run / name).mkdir()
-    with pytest.raises(InputError, match=f"{name}' is no file"):
+    with pytest.raises(InputError, match=f"{name}' is a folder"):
         open_run(run)
 
 
 @pytest.mark.parametrize("name", ["run.json", "spec.toml", "curves.nc"])
 def test_what_is_missing_is_said(name: str, run: Path) -> None:
     (run / name).unlink()
-    with pytest.raises(InputError, match=f"has no {name}"):
+    with pytest.raises(InputError, match=f"there is no file '.*{name}'; allowed: a folder made by"):
         open_run(run)
 
 
@@ -100,6 +102,41 @@ def test_a_newer_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
         code, out, err = said(capsys, command, str(run))
         assert (code, out) == (2, "")
         assert "was made by unfog 9.9, in layout 3; allowed: layouts up to 2, or a newer unfog" in err
+
+
+LAYOUTS: list[object] = ["x", None, [], {}, True, -1, 0, 2.0]
+VERSIONS: list[object] = ["x", None, [], 1, {}]
+ODD = [*({"layout": one} for one in LAYOUTS), *({"versions": one} for one in VERSIONS)]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_no_version_ever_wrote_is_damage_though_its_seal_is_right(
+    odd: dict[str, object], run: Path, capsys: Capture
+) -> None:
+    facts = unsealed((run / "run.json").read_bytes())
+    (run / "run.json").write_bytes(sealed({**facts, **odd}))
+    for command in ("show", "plot"):
+        code, out, err = said(capsys, command, str(run))
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "run.json' is damaged" in err
+
+
+@pytest.mark.parametrize("versions", ["x", None, [], {}])
+def test_what_a_newer_version_says_of_itself_may_be_anything(
+    versions: object, run: Path, capsys: Capture
+) -> None:
+    (run / "run.json").write_bytes(sealed({"layout": 3, "versions": versions}))
+    code, out, err = said(capsys, "show", str(run))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "was made by unfog of another version, in layout 3; allowed: layouts up to 2" in err
+
+
+@pytest.mark.parametrize("layout", ["x", None, True, -1])
+def test_a_suite_of_no_layout_is_damaged(layout: object, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "suite.json").write_bytes(sealed(dict.fromkeys(suites.FIRST, "") | {"layout": layout}))
+    code, out, err = said(capsys, "show", str(tmp_path))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"'{tmp_path}' is damaged: its layout is no whole number" in err
 
 
 @pytest.mark.parametrize(

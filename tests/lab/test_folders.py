@@ -131,6 +131,18 @@ def test_what_stays_beside_a_finished_run_is_cleared_away(kept: str, plan: Plan,
     assert not (tmp_path / "told.partial").exists()
 
 
+def test_so_is_what_stays_of_a_run_that_found_its_number_of_trials(tmp_path: Path) -> None:
+    run = {"rounds": 3, "trials": 200, "agents": ["alg1", "oracle"], "until": 0.5}
+    plan = prepare(parse({"problem": {"kind": "gaussian", "dim": 1, "actions": 3}, "run": run}, "small"))
+    killed_after_the_rename(plan, tmp_path / "run", tmp_path)
+    assert b'"trials_found": 100' in (tmp_path / "run/run.json").read_bytes()
+    assert store.read(tmp_path / "run").identity == store.manifest(plan)
+    assert (tmp_path / "run.partial").exists()
+    with pytest.raises(InputError, match="exists already"):
+        keep(plan, tmp_path / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
 def test_only_what_is_of_the_finished_run_is_cleared_away(plan: Plan, tmp_path: Path) -> None:
     other = stopped(planned(seed=1), tmp_path / "run", 1)
     other.rename(tmp_path / "aside")

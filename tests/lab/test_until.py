@@ -185,7 +185,7 @@ def test_words_of_what_is_left() -> None:
     assert until_said.first(now, 0.01, 961, 1139, 1000, 120.0) == f"{asked}; about 2.0 min"
     short = until_said.first(now, 0.001, 96_100, 400, 1000, None)
     assert short.endswith("(the hardest: kk, now 0.031); the budget is 400, for about 0.015")
-    assert until_said.again(now, 0.01, 961, 1139, 10, 5.0).endswith("about 1,100 in all; about 5 s left")
+    assert until_said.again(now, 961, 1139, 5.0).endswith("about 1,100 in all; about 5 s left")
     assert [until_said.duration(s) for s in (0.2, 89.0, 900.0, 7200.0, 10**6)] == [
         "less than a second",
         "about 89 s",

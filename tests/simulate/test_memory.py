@@ -3,15 +3,19 @@
 import json
 import subprocess
 import sys
+import tracemalloc
 from typing import Any
 
+import numpy as np
 import pytest
 
 import unfog
 from unfog.inputs import InputError
-from unfog.simulate import memory, plan
+from unfog.lab.until import checkpoints
+from unfog.simulate import Gathering, memory, plan
 from unfog.simulate.engines import NAMES, engine, room
 from unfog.simulate.engines.room import Term
+from unfog.simulate.job import MOMENTS
 from unfog.simulate.player import played
 
 
@@ -92,15 +96,15 @@ def test_more_memory_lets_it_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_trials_and_rounds_are_estimated_below_two_gigabytes() -> None:
     for name in ("numpy", "jax"):
         work = plan([unfog.GaussianProblem()], AGENTS, rounds=10_000, trials=10_000, seed=0, engine=name)
-        assert estimated(work, 10_000) < 2e9
+        assert estimated(work).total < 2e9
 
 
 AGENTS = ("alg1", "alg2", "naive", "oracle", "kk")
 
 
-def estimated(work: Any, trials: int) -> int:
+def estimated(work: Any) -> memory.Memory:
     sizes = [len(batches[0]) for batches in work.batches]
-    return memory.estimate(work.jobs, work.engine, sizes, trials, work.executor.workers).total
+    return memory.estimate(work.jobs, work.engine, sizes, work.ends, work.executor)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -207,5 +211,29 @@ def test_the_estimate_is_within_a_factor_of_two_of_the_measured_peak(
     told = json.dumps([kind, fields, run])
     done = subprocess.run([sys.executable, "-c", MEASURE, told], capture_output=True, text=True, check=True)
     work = plan([KINDS[kind](**fields)], seed=0, **run)
-    ratio = estimated(work, run["trials"]) / (1024 * int(done.stdout))
+    ratio = estimated(work).total / (1024 * int(done.stdout))
     assert 1 / 2 < ratio < 2
+
+
+@pytest.mark.parametrize("until", [False, True])
+def test_moments_of_thousands_of_pieces_are_counted(until: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes 112 kB, all of them 224 MB: what is pooled takes their place as they come."""
+    monkeypatch.setattr("unfog.simulate.grid.MOST_CELLS", 8 * 4000 * 4)  # few rounds of single trials
+    ends = checkpoints if until else None
+    work = plan([unfog.GaussianProblem()], ["alg1"], rounds=1000, trials=4000, chunk=2, seed=0, ends=ends)
+    job, pieces = work.jobs[0], list(work.pieces)
+    assert (len(job.curve), len(pieces), len(work.ends) > 1) == (1000, 2000, until)
+    rng = np.random.default_rng(0)
+    order = np.argsort(np.arange(len(pieces)) + 4 * rng.random(len(pieces)))
+    tracemalloc.start()
+    try:
+        gathered = Gathering(work)
+        for place in order:
+            values = {name: np.ones((1, 2, len(job.grid))) for name in job.losses}
+            moments = {MOMENTS + name: np.ones((1, 1000, 2)) for name in job.losses}
+            gathered.add(pieces[place], values | moments)
+        gathered.curves(0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < estimated(work).stored < 20e6

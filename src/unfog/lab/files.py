@@ -9,35 +9,22 @@ import hashlib
 import json
 import os
 import shutil
-import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from unfog.files import DamagedError, writing
+
 SEAL = "sha256"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # trouble of the disk, not with what was asked for
-
-
-class DamagedError(ValueError):
-    """A file that is not as it was written."""
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Errors of writing say which file: those of an open one do not by themselves."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """The file appears whole, or not at all."""
     temporary = path.with_name(path.name + ".tmp")
     try:
-        with naming(path), open(temporary, "wb") as file:
+        with writing(path), open(temporary, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -56,23 +43,13 @@ def sync_folder(folder: Path) -> None:
     except OSError:
         return
     try:
-        with naming(folder):
+        with writing(folder):
             os.fsync(handle)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
         os.close(handle)
-
-
-def content_of(path: Path, most: int | None = None) -> bytes:
-    """What is in a plain file, of no more than `most` bytes: a device would never end."""
-    facts = path.stat()
-    if not stat.S_ISREG(facts.st_mode):
-        raise DamagedError(f"{str(path)!r} is no file")
-    if most is not None and facts.st_size > most:
-        raise DamagedError(f"{str(path)!r} is too large")
-    return path.read_bytes()
 
 
 def remove(path: Path) -> None:

@@ -10,9 +10,11 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from unfog.files import DamagedError, content
 from unfog.inputs import InputError
-from unfog.lab.files import DamagedError, content_of, digest, parsed, unsealed
+from unfog.lab.files import digest, parsed, unsealed
 from unfog.lab.identity import LAYOUT
+from unfog.lab.target import UNFINISHED
 
 RUN, SPEC, CURVES, TIMING = "run.json", "spec.toml", "curves.nc", "timing.json"
 MADE = "a folder made by `unfog run`"
@@ -34,16 +36,20 @@ class Finished(NamedTuple):
 
 def layout_of(identity: dict[str, Any]) -> int:
     """What a folder says of its layout; the first one said nothing."""
-    return int(identity.get("layout", 1))
+    found = identity.get("layout", 1)
+    if type(found) is int and found >= 1:
+        return found
+    raise DamagedError("its layout is no whole number, at least 1")
 
 
 def read(folder: Path) -> Finished:
     """A finished run, whole; anything else is refused."""
     identity = identity_of(folder)
-    owner, said = digest(identity), identity.pop("curves", None)
-    curves, spec = (_content(folder, name) for name in (CURVES, SPEC))
-    for name, content, expected in ((CURVES, curves, said), (SPEC, spec, identity.get("spec"))):
-        if hashlib.sha256(content).hexdigest() != expected:
+    owner = digest(identity)
+    said, _ = (identity.pop(name, None) for name in ("curves", "trials_found"))  # known at its end alone
+    curves, spec = (content("run", folder / name, MADE) for name in (CURVES, SPEC))
+    for name, found, expected in ((CURVES, curves, said), (SPEC, spec, identity.get("spec"))):
+        if hashlib.sha256(found).hexdigest() != expected:
             raise InputError("run", f"{str(folder / name)!r} is damaged: its hash differs", MADE)
     return Finished(identity, curves, _seconds(folder, owner, layout_of(identity)))
 
@@ -52,46 +58,54 @@ def identity_of(folder: Path) -> dict[str, Any]:
     """What the run.json of a finished run says."""
     if not folder.is_dir():
         raise InputError("run", f"no folder {str(folder)!r}", MADE)
-    if folder.name.endswith(".partial"):
+    if folder.name.endswith(UNFINISHED):
         problem = f"{str(folder)!r} is unfinished"
         raise InputError("run", problem, MADE + "; the same command goes on with it")
-    content = _content(folder, RUN)
     try:
-        found = stated(content, {*FIRST, "curves"})
+        found = stated(content("run", folder / RUN, MADE), {*FIRST, "curves"})
     except DamagedError as error:
         raise InputError("run", f"{str(folder / RUN)!r} is damaged: {error}", MADE) from None
-    refuse_newer(folder, found, str(found.get("versions", {}).get("unfog", "of another version")))
+    refuse_newer(folder, found, _version(found) or "of another version")
     return found
 
 
-def stated(content: bytes, first: set[str]) -> dict[str, Any]:
+def stated(said: bytes, first: set[str]) -> dict[str, Any]:
     """What a run.json says, which has these entries: sealed, or as the first layout had it.
 
     Other files are sealed, too, and may have come in its place. What a newer one has to say is not known.
     """
     try:
-        found = unsealed(content)
+        found = unsealed(said)
     except DamagedError:
-        return _first(content, first)
+        return _first(said, first)
     complete = first <= found.keys() and ("curves" in found) == ("curves" in first)
-    if complete or layout_of(found) > LAYOUT:
+    if layout_of(found) > LAYOUT or (complete and _version(found) is not None):
         return found
     raise DamagedError("it is another file")
 
 
-def _first(content: bytes, first: set[str]) -> dict[str, Any]:
+def _first(said: bytes, first: set[str]) -> dict[str, Any]:
     """As the first layout had it: these entries and nothing else, in the order of the alphabet."""
-    found = parsed(content)
+    found = parsed(said)
     old = json.dumps(found, indent=2, sort_keys=True) + "\n"
-    named = isinstance(found.get("versions"), dict) and "unfog" in found["versions"]
-    if named and found.keys() - {"data"} == first and old.encode() == content:
+    if _version(found) is not None and found.keys() - {"data"} == first and old.encode() == said:
         return found
     raise DamagedError("its hash differs")
 
 
+def _version(found: dict[str, Any]) -> str | None:
+    """The version of this package that a run.json names, where it does."""
+    versions = found.get("versions")
+    return str(versions["unfog"]) if isinstance(versions, dict) and "unfog" in versions else None
+
+
 def refuse_newer(folder: Path, said: dict[str, Any], version: str) -> None:
-    """Complain of a folder that only a newer version knows how to read."""
-    if (found := layout_of(said)) > LAYOUT:
+    """Complain of a folder that only a newer version knows how to read, or none."""
+    try:
+        found = layout_of(said)
+    except DamagedError as error:
+        raise InputError("run", f"{str(folder)!r} is damaged: {error}", MADE) from None
+    if found > LAYOUT:
         problem = f"{str(folder)!r} was made by unfog {version}, in layout {found}"
         raise InputError("run", problem, f"layouts up to {LAYOUT}, or a newer unfog")
 
@@ -105,21 +119,8 @@ def seconds(folder: Path) -> float | None:
 def older(folder: Path) -> str | None:
     """What is to be said of a folder that an older version made."""
     found = identity_of(folder)
-    if layout_of(found) == LAYOUT:
-        return None
-    return f"{folder} was made by unfog {found['versions']['unfog']}, in an older layout: not all has a hash"
-
-
-def _content(folder: Path, name: str) -> bytes:
-    try:
-        return content_of(folder / name)
-    except FileNotFoundError:
-        raise InputError("run", f"{str(folder)!r} has no {name}", MADE) from None
-    except DamagedError as error:
-        raise InputError("run", f"{error}, and should be", MADE) from None
-    except OSError as error:
-        problem = f"{str(folder / name)!r} cannot be read ({error.strerror})"
-        raise InputError("run", problem, MADE) from None
+    said = f"{folder} was made by unfog {_version(found)}, in an older layout: not all has a hash"
+    return None if layout_of(found) == LAYOUT else said
 
 
 def timing(owner: str, seconds: float) -> dict[str, Any]:
@@ -131,9 +132,9 @@ def _seconds(folder: Path, owner: str, layout: int) -> float | None:
     """How long a run took; it may be unknown, but not wrong."""
     if not (folder / TIMING).exists():
         return None
-    content = _content(folder, TIMING)
+    said = content("run", folder / TIMING, MADE)
     try:
-        found = unsealed(content) if layout > 1 else {"run": owner, **parsed(content)}
+        found = unsealed(said) if layout > 1 else {"run": owner, **parsed(said)}
         if found == timing(owner, seconds := float(found["seconds"])) and 0 <= seconds < math.inf:
             return seconds
     except (DamagedError, LookupError, TypeError, ValueError):

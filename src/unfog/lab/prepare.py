@@ -13,7 +13,7 @@ from unfog.agents.catalogue import AGENTS
 from unfog.inputs import count
 from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
-from unfog.lab.until import reference
+from unfog.lab.until import checkpoints, reference
 from unfog.simulate.execute import Executor
 from unfog.worlds.problem import Problem
 
@@ -61,7 +61,7 @@ def prepare(
         built,
         [rows.get(name, name) for name in names],
         **spec.run.model_dump(exclude={"agents", "until", "against"}),
-        stoppable=searches,
+        ends=checkpoints if searches else None,
         workers=workers,
         executor=executor,
         field="run.agents",

@@ -1,12 +1,12 @@
 """The search for the number of trials, while pieces come in; what it costs is said before and on the way."""
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from unfog.lab import until_said
 from unfog.lab.prepare import Plan
-from unfog.lab.until import Look, checkpoints, look
+from unfog.lab.until import Look, look
 from unfog.simulate import Gathering
 from unfog.simulate.tasks import Piece
 
@@ -20,7 +20,7 @@ class Search:
     def __init__(self, plan: Plan, gathered: Gathering, there: Collection[Piece], say: Say) -> None:
         """`there` grows as pieces come; those in it now were played earlier."""
         self._plan, self._gathered, self._there, self._say = plan, gathered, there, say
-        self._checkpoints = checkpoints(plan.work.trials, len(plan.work.batches[0][0]))
+        self._checkpoints = plan.work.ends
         self._stages = list(_stages(plan, self._checkpoints))
         self._earlier, self._worked = sum(map(plan.work.work_of, there)), 0  # agent-rounds
         self._passed, self._started = 0, time.perf_counter()
@@ -59,8 +59,10 @@ class Search:
             return
         needed = now.needed(run.until)
         self._expected = next((n for n in self._checkpoints if n >= max(needed, trials + 1)), budget)
-        tell = until_said.first if self._passed == 1 else until_said.again
-        self._say(tell(now, run.until, needed, self._expected, run.rounds, self._seconds()))
+        if self._passed > 1:
+            self._say(until_said.again(now, needed, self._expected, self._seconds()))
+            return
+        self._say(until_said.first(now, run.until, needed, self._expected, run.rounds, self._seconds()))
 
     def _seconds(self) -> float | None:
         """How long it will take from here, at the pace since it started; None where nothing was played."""
@@ -70,7 +72,7 @@ class Search:
         return max(0, left) * (time.perf_counter() - self._started) / self._worked
 
 
-def _stages(plan: Plan, checkpoints: list[int]) -> Iterator[list[Piece]]:
+def _stages(plan: Plan, checkpoints: Sequence[int]) -> Iterator[list[Piece]]:
     """The pieces from each checkpoint to the next, by trials first and then by setting."""
     rows, start = list(zip(*plan.work.batches, strict=True)), 0
     for last in checkpoints:

@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import logging
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,12 +22,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from unfog.files import DamagedError, check, content_of
 from unfog.inputs import InputError
 from unfog.lab import blocks, finished
 from unfog.lab.files import (
     FULL,
-    DamagedError,
-    content_of,
     digest,
     remove,
     sealed,
@@ -38,6 +38,7 @@ from unfog.lab.identity import fingerprint, manifest
 from unfog.lab.owners import owners, stated
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import to_toml
+from unfog.lab.target import UNFINISHED
 from unfog.simulate.job import Job, Part
 from unfog.simulate.tasks import Piece, Task
 
@@ -56,7 +57,7 @@ class Partial:
     def __init__(self, target: Path, plan: Plan) -> None:
         """The folder NAME.partial of this very run; nothing is made yet."""
         self.target, self.spec = target, plan.spec
-        self.folder = target.parent / f"{target.name}.partial"
+        self.folder = target.parent / f"{target.name}{UNFINISHED}"
         self._plan = plan
 
     @cached_property
@@ -156,9 +157,10 @@ class Partial:
         """All pieces that are there; a damaged block is removed, and its pieces are played again."""
         pieces, seen = frozenset(self._plan.work.pieces), set[Piece]()
         most = blocks.most_bytes(pieces, jobs)
-        for path in sorted(self.folder.glob("block-*")):
+        for path in sorted(self.folder.glob("block-*"), key=_place):
             try:
-                found = blocks.unpacked(content_of(path, most), self.run, pieces, jobs)
+                check(path, most)  # not while it is read: room for so much would be made at once
+                found = blocks.unpacked(content_of(path), self.run, pieces, jobs)
             except (OSError, DamagedError):
                 found = None
             if found is None or seen & found.keys():
@@ -183,6 +185,11 @@ class Partial:
         os.rename(final, self.target)
         sync_folder(self.target.parent)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _place(block: Path) -> tuple[list[int], str]:
+    """By the numbers in its name: pieces come in the order of trials, and few wait for those before them."""
+    return [int(number) for number in re.findall("[0-9]+", block.name)], block.name
 
 
 def _lock(handle: int) -> bool:

@@ -9,12 +9,11 @@ look is at all trials up to there and at none beyond, so that where a run ends d
 on workers, and not on interruptions.
 """
 
-import difflib
 from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
-from unfog.inputs import InputError, count, positive
+from unfog.inputs import InputError, count, nearest, positive
 from unfog.maths.paired import Quotient, quotient
 from unfog.simulate import MOST_TRIALS, Gathering
 
@@ -64,9 +63,8 @@ def reference(agents: Sequence[str], against: str | None) -> str:
     if against is None:
         return USUAL if USUAL in agents else agents[0]
     if against not in agents:
-        near = difflib.get_close_matches(against, agents, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InputError("run.against", f"{against!r} does not play{hint}", ", ".join(agents))
+        what = f"{against!r} does not play{nearest(against, agents)}"
+        raise InputError("run.against", what, ", ".join(agents))
     return against
 
 

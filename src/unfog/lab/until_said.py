@@ -34,7 +34,7 @@ def first(now: Look, until: float, needed: int, expected: int, rounds: int, left
     return f"{told} ({hardest}){time}"
 
 
-def again(now: Look, until: float, needed: int, expected: int, rounds: int, left: float | None) -> str:  # noqa: ARG001
+def again(now: Look, needed: int, expected: int, left: float | None) -> str:
     """Likewise in short, after later looks."""
     most = ", the budget" if needed > expected else ""
     time = "" if left is None else f"; {duration(left)} left"

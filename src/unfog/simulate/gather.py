@@ -1,5 +1,6 @@
 """The result of a plan, filled in piece by piece, in whatever order the pieces come."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,34 @@ class Curves(NamedTuple):
     seed: int
 
 
+class Moments:
+    """Those of one setting, pooled in the order of trials as pieces come; a piece that is early waits.
+
+    Floating-point sums depend on their order: this one is the same whoever finishes first.
+    """
+
+    def __init__(self, ends: Collection[int]) -> None:
+        """What is pooled is kept for each of these numbers of trials."""
+        self._ends, self._next = ends, 0
+        self._pool: dict[str, regret.Pool] = {}
+        self.early: dict[int, tuple[int, Part]] = {}  # first trial of a piece -> how many, and their moments
+        self.after: dict[int, dict[str, regret.Pool]] = {}  # trials -> what is pooled of the first so many
+
+    def add(self, trials: range, part: Part) -> None:
+        """Pool a piece, and those that waited for it; what waits is a copy, without what came with it."""
+        waits = trials.start != self._next
+        found = {n: x.copy() if waits else x for n, x in part.items() if n.startswith(MOMENTS)}
+        self.early[trials.start] = len(trials), found
+        while self._next in self.early:
+            count, moments = self.early.pop(self._next)
+            for name, group in moments.items():
+                zero = np.zeros_like(group[..., 0])
+                self._pool[name] = self._pool.get(name, regret.Pool(0, zero, zero)).joined(count, group)
+            self._next += count
+            if self._next in self._ends:
+                self.after[self._next] = self._pool.copy()
+
+
 class Gathering:
     """One copy of all that is stored of a plan."""
 
@@ -40,7 +69,7 @@ class Gathering:
         for setting, job in enumerate(jobs):
             for name in set(self._losses) - set(job.losses):
                 self._values[name][setting] = np.nan
-        self._moments: list[dict[range, Part]] = [{} for _ in jobs]
+        self._moments = [Moments(work.ends) for _ in jobs]
 
     @property
     def _losses(self) -> list[str]:
@@ -52,14 +81,17 @@ class Gathering:
         setting, trials = piece
         for name in self._work.jobs[setting].losses:
             self._values[name][setting, :, trials.start : trials.stop] = part[name]
-        self._moments[setting][trials] = {n: x for n, x in part.items() if n.startswith(MOMENTS)}
+        self._moments[setting].add(trials, part)
 
     def final(self, setting: int, name: str, trials: int) -> Array:
         """A loss after the last round, (agents, trials), of the first trials, whose pieces are there."""
         return self._values[name][setting, :, :trials, -1]
 
     def curves(self, setting: int, trials: int | None = None) -> Curves:
-        """Those of one setting, of its first trials where so many are asked for; all pieces are there."""
+        """Those of one setting, of its first trials where so many are asked for; all pieces are there.
+
+        Fewer than all can only be asked for where the plan may end with so many.
+        """
         values = {n: self._values[n][setting, :, :trials] for n in self._work.jobs[setting].losses}
         return self._curves(values, *self._pooled(setting, trials))
 
@@ -76,14 +108,10 @@ class Gathering:
         return self._curves({n: x[:, :, :trials] for n, x in self._values.items()}, mean, se)
 
     def _pooled(self, setting: int, trials: int | None) -> tuple[dict[str, Array], dict[str, Array]]:
-        """The moments of all pieces of a setting, in their order, put together to means and errors."""
-        job, parts = self._work.jobs[setting], self._moments[setting]
-        ordered = sorted((r for r in parts if trials is None or r.stop <= trials), key=lambda r: r.start)
-        mean, se = {}, {}
-        for name in job.losses if len(job.curve) else ():
-            counts, found = [len(r) for r in ordered], [parts[r][MOMENTS + name] for r in ordered]
-            mean[name], se[name] = regret.pooled(counts, found)
-        return mean, se
+        """The means and standard errors of a setting; none where no moments are kept."""
+        found = self._moments[setting].after[self._work.trials if trials is None else trials]
+        pools = {name.removeprefix(MOMENTS): pool for name, pool in found.items()}
+        return {n: pool.mean for n, pool in pools.items()}, {n: pool.se for n, pool in pools.items()}
 
     def _curves(self, values: dict[str, Array], mean: dict[str, Array], se: dict[str, Array]) -> Curves:
         work, job = self._work, self._work.jobs[0]

@@ -1,6 +1,7 @@
 """Memory is estimated before work starts, and a run that cannot fit is refused by the fields to blame.
 
-    run = this process + curves, twice while they are put together + workers x the peak of a batch
+    run = this process + what is stored + workers x the peak of a batch
+    stored = curves, twice while they are put together + moments: what is pooled, and of pieces under way
 
 Where the peak of a batch goes the engine says, term by term (engines/room.py); how much there is to have says
 the machine, or UNFOG_MEMORY (machine.py). What does not fit is, in this order: the curves of all trials; the
@@ -16,7 +17,9 @@ from unfog.inputs import InputError
 from unfog.simulate.engines import Engine, room
 from unfog.simulate.engines.numpy_room import PROCESS
 from unfog.simulate.engines.room import Term
+from unfog.simulate.execute import IN_FLIGHT, Executor
 from unfog.simulate.job import Job
+from unfog.simulate.tasks import in_a_task
 from unfog.worlds.problem import Problem
 
 COPIES = 2  # of the curves: batch by batch, and put together or written
@@ -28,7 +31,7 @@ class Memory(NamedTuple):
     terms: tuple[Term, ...]  # of a process, where the most is taken
     trials: int  # that it plays side by side
     workers: int  # such processes; 1: the work is done in this one
-    stored: int  # bytes of all curves, with their copies
+    stored: int  # bytes of all curves, with their copies, and of moments
 
     @property
     def process(self) -> int:
@@ -42,23 +45,44 @@ class Memory(NamedTuple):
 
 
 def estimate(
-    jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], trials: int, workers: int = 1
+    jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], ends: Sequence[int], executor: Executor
 ) -> Memory:
-    """What a run of these jobs takes, in batches of these sizes and in so many processes."""
-    stored = COPIES * trials * sum(room.curves(job) for job in jobs)
-    found = [
-        Memory(tuple(engine.terms(job)), size, min(workers, -(-trials // size)), stored)
+    """What a run of these jobs takes, in batches of these sizes, that may end with so many trials."""
+    return max(_estimates(jobs, engine, sizes, ends, executor), key=lambda one: one.total)
+
+
+def refuse(
+    jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], ends: Sequence[int], executor: Executor
+) -> None:
+    """Complain of a run that does not fit, in the machine or on the device that the engine computes on."""
+    for job, found in zip(jobs, _estimates(jobs, engine, sizes, ends, executor), strict=True):
+        _refuse_one(job, engine, found, ends[-1])
+
+
+def _estimates(
+    jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], ends: Sequence[int], executor: Executor
+) -> list[Memory]:
+    """While each of the jobs is played."""
+    trials = ends[-1]
+    stored = COPIES * trials * sum(map(room.curves, jobs)) + (len(ends) + 1) * sum(map(_moments, jobs))
+    stored += _under_way(jobs, engine, sizes, trials, executor.workers)
+    return [
+        Memory(tuple(engine.terms(job)), size, min(executor.here, -(-trials // size)), stored)
         for job, size in zip(jobs, sizes, strict=True)
     ]
-    return max(found, key=lambda one: one.total)
 
 
-def refuse(jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], trials: int, workers: int = 1) -> None:
-    """Complain of a run that does not fit, in the machine or on the device that the engine computes on."""
-    for job, size in zip(jobs, sizes, strict=True):
-        found = estimate([job], engine, [size], trials, workers)
-        stored = COPIES * trials * sum(room.curves(one) for one in jobs)
-        _refuse_one(job, engine, found._replace(stored=stored), trials)
+def _moments(job: Job) -> int:
+    """Bytes of the moments of a piece, or of any number of pieces once they are pooled."""
+    return 2 * room.NUMBER * len(job.agents) * len(job.losses) * len(job.curve)
+
+
+def _under_way(jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], trials: int, workers: int) -> int:
+    """Bytes of moments that wait: in a task until all of it is played, and here for a piece before them."""
+    seconds = [engine.seconds(job, size) for job, size in zip(jobs, sizes, strict=True)]
+    total = sum(length * -(-trials // size) for length, size in zip(seconds, sizes, strict=True))
+    task = max(_moments(job) * in_a_task(s, total, workers) for job, s in zip(jobs, seconds, strict=True))
+    return (1 + IN_FLIGHT) * workers * task
 
 
 def refuse_truth(problem: Problem) -> None:

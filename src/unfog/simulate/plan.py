@@ -5,8 +5,8 @@ batches of any size, played anywhere, give the same bits.
 """
 
 import secrets
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from unfog.worlds.problem import Problem
 MOST_SEED = 2**64 - 1
 MOST_TRIALS = 10**8
 
+Ends: TypeAlias = Callable[[int, int], Sequence[int]]
+"""Told all trials and how many are a piece: numbers of trials to end with, in whole pieces, all at last."""
+
 
 class Plan(NamedTuple):
     """All that is to be done, and who does it."""
@@ -36,11 +39,12 @@ class Plan(NamedTuple):
     engine: Engine
     reason: str  # for this engine
     executor: Executor
+    ends: tuple[int, ...]  # numbers of trials with which it may end, the last one with all
 
     @property
     def trials(self) -> int:
         """Of every job."""
-        return self.batches[0][-1].stop
+        return self.ends[-1]
 
     @property
     def total(self) -> int:
@@ -91,13 +95,13 @@ def plan(
     chunk: int | None = None,
     workers: int = 1,
     executor: Executor | None = None,
-    stoppable: bool = False,
+    ends: Ends | None = None,
     field: str = "agents",
 ) -> Plan:
     """Check everything, choose who plays, and cut the trials into batches; the problems share the storage.
 
-    What is `stoppable` is cut into small pieces, alike for all problems. `field` is what complaints about the
-    names of agents call them. See `simulate` for the rest.
+    What may end earlier, after as many trials as `ends` says, is cut into small pieces, alike for all
+    problems. `field` is what complaints about the names of agents call them. See `simulate` for the rest.
     """
     rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
     seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
@@ -116,13 +120,14 @@ def plan(
     if executor is None:
         executor = Processes(workers) if workers > 1 and found.shares_work else Serial()
     sizes = [chunk or _size(found, job, trials) for job in jobs]
-    if stoppable:
+    if ends is not None:
         sizes = [min(SOON if found.shares_work else SOON_COMPILED, *sizes)] * len(jobs)
-    memory.refuse(jobs, found, sizes, trials, executor.here)
+    last = (trials,) if ends is None else tuple(ends(trials, sizes[0]))
+    memory.refuse(jobs, found, sizes, last, executor)
     ready = [
         job._replace(precision=found.settle(precision), batch=n) for job, n in zip(jobs, sizes, strict=True)
     ]
-    return Plan(tuple(ready), tuple(cut(trials, n) for n in sizes), found, reason, executor)
+    return Plan(tuple(ready), tuple(cut(trials, n) for n in sizes), found, reason, executor, last)
 
 
 def _checked(executor: Executor) -> Executor:

@@ -40,7 +40,7 @@ def bearable(size: int, seconds: float) -> int:
 def grouped(pieces: Sequence[Piece], seconds: Callable[[Piece], float], workers: int) -> Iterator[Task]:
     """Pieces in their order, put together to tasks of about the same length."""
     lengths = [seconds(piece) for piece in pieces]
-    aim = min(AIM, sum(lengths) / (ROUNDS_OF_WORK * workers))
+    aim = _aim(sum(lengths), workers)
     group, length = list[Piece](), 0.0
     for piece, more in zip(pieces, lengths, strict=True):
         if group and length + more > aim:
@@ -50,3 +50,12 @@ def grouped(pieces: Sequence[Piece], seconds: Callable[[Piece], float], workers:
         length += more
     if group:
         yield tuple(group)
+
+
+def in_a_task(seconds: float, total: float, workers: int) -> int:
+    """How many pieces of this length `grouped` puts together, where all pieces take `total` seconds."""
+    return max(1, int(_aim(total, workers) / seconds))
+
+
+def _aim(total: float, workers: int) -> float:
+    return min(AIM, total / (ROUNDS_OF_WORK * workers))

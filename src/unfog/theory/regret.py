@@ -23,7 +23,6 @@ The other benchmarks put phi(a, c_t) or phi(a, chat_t) in place of psi(a | gamma
 regret against an agent that sees the true context, or that trusts the noisy one.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -162,16 +161,24 @@ def estimate(values: Array) -> Estimate:
     return Estimate(float(np.mean(values)), se)
 
 
-def pooled(counts: Sequence[int], moments: Sequence[Array]) -> tuple[Array, Array]:
-    """Mean and standard error over all trials, from (mean, squared deviations) (..., 2) of groups of them.
+class Pool(NamedTuple):
+    """Mean and squared deviations over the trials so far, to which groups of trials are joined.
 
     The pairwise formula of T. F. Chan, G. H. Golub and R. J. LeVeque, *Updating formulae and a pairwise
     algorithm for computing sample variances*.
     """
-    n, mean, spread = 0, np.zeros_like(moments[0][..., 0]), np.zeros_like(moments[0][..., 0])
-    for count, group in zip(counts, moments, strict=True):
-        shift = group[..., 0] - mean
-        spread = spread + group[..., 1] + shift**2 * (n * count / (n + count))
-        mean = mean + shift * (count / (n + count))
-        n += count
-    return mean, np.sqrt(spread / max(n - 1, 1) / n)
+
+    trials: int
+    mean: Array
+    spread: Array  # sum of squared deviations from the mean
+
+    def joined(self, count: int, group: Array) -> "Pool":
+        """With so many trials more, of which a group says (mean, squared deviations) (..., 2)."""
+        n, shift = self.trials, group[..., 0] - self.mean
+        spread = self.spread + group[..., 1] + shift**2 * (n * count / (n + count))
+        return Pool(n + count, self.mean + shift * (count / (n + count)), spread)
+
+    @property
+    def se(self) -> Array:
+        """The standard error of the mean."""
+        return np.asarray(np.sqrt(self.spread / max(self.trials - 1, 1) / self.trials))

@@ -19,13 +19,11 @@ from typing import Any
 
 import xarray as xr
 
-from unfog.files import is_file
+from unfog.files import DamagedError, content_of, is_file
 from unfog.inputs import InputError
 from unfog.lab import finished
 from unfog.lab.files import (
     FULL,
-    DamagedError,
-    content_of,
     digest,
     parsed,
     remove,
