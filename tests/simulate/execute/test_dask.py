@@ -13,9 +13,8 @@ import pytest
 
 from tests.simulate.execute import clusters
 from unfog.inputs import InputError
-from unfog.simulate.execute import WorkerDiedError
+from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.dask import DEVICE, SETTINGS, Dask
-from unfog.simulate.execute.elsewhere import RETRIES
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 

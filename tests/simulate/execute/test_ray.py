@@ -9,8 +9,7 @@ import ray
 
 from tests.simulate.execute import clusters
 from unfog.inputs import InputError
-from unfog.simulate.execute import WorkerDiedError
-from unfog.simulate.execute.elsewhere import RETRIES
+from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.ray import Ray, _joined
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]

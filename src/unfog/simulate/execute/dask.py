@@ -18,8 +18,8 @@ import distributed
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import IN_FLIGHT, WorkerDiedError
-from unfog.simulate.execute.elsewhere import RETRIES, Parcel, Served, collected, parcel, served
+from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
+from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
