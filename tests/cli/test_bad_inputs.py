@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +156,27 @@ def test_what_cannot_be_allocated_is_said(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr("unfog.lab.run.keep", fails)
     said = refused(capsys, "run", "fig1-gaussian", *SMALL, code=1)
     assert said == "not enough memory: Unable to allocate 7.28 TiB for an array"
+
+
+MEMORY = [
+    ("abc", [], "UNFOG_MEMORY: 'abc'; allowed: an amount of memory, such as 8GB, 512MB or 2GiB"),
+    ("1", [], r"problem\..*; allowed: what fits in UNFOG_MEMORY, 1 byte"),
+    ("40MB", [], "memory: UNFOG_MEMORY, 40 MB; allowed: more than 45 MB: the interpreter and its libraries .*"),
+    (
+        "50MB",
+        ["--trials", "100"],
+        r"trials, points: 100 with 1000 stored rounds take \S+ MB, the process with one trial \S+ MB: \d+ MB in"
+        " all; allowed: fewer of either: UNFOG_MEMORY, 50 MB",
+    ),
+]
+
+
+@pytest.mark.parametrize(("told", "more", "said"), MEMORY)
+def test_too_little_memory_is_refused_with_all_that_takes_it(
+    told: str, more: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("UNFOG_MEMORY", told)
+    assert re.fullmatch(said, refused(capsys, "run", "fig1-gaussian", "--workers", "1", *more))
 
 
 def test_a_full_disk_names_the_file() -> None:
