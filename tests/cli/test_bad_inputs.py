@@ -161,12 +161,16 @@ def test_what_cannot_be_allocated_is_said(monkeypatch: pytest.MonkeyPatch, capsy
 MEMORY = [
     ("abc", [], "UNFOG_MEMORY: 'abc'; allowed: an amount of memory, such as 8GB, 512MB or 2GiB"),
     ("1", [], r"problem\..*; allowed: what fits in UNFOG_MEMORY, 1 byte"),
-    ("40MB", [], "memory: UNFOG_MEMORY, 40 MB; allowed: more than 45 MB: the interpreter and its libraries .*"),
+    (
+        "40MB",
+        [],
+        "memory: UNFOG_MEMORY, 40 MB; allowed: more than 45 MB: the interpreter .*",
+    ),
     (
         "50MB",
         ["--trials", "100"],
-        r"trials, points: 100 with 1000 stored rounds take \S+ MB, the process with one trial \S+ MB: \d+ MB in"
-        " all; allowed: fewer of either: UNFOG_MEMORY, 50 MB",
+        r"trials, points: 100 with 1000 stored rounds take \S+ MB, the process with one trial \S+ MB: \d+ MB"
+        " in all; allowed: fewer of either: UNFOG_MEMORY, 50 MB",
     ),
 ]
 

@@ -202,7 +202,8 @@ main()
 def start(folder: Path, on: str, out: str = "out") -> subprocess.Popen[str]:
     """A command of its own, in a session of its own."""
     (folder / "spec.toml").write_text(SPEC)
-    command = [sys.executable, "-c", RUN, "run", "spec.toml", "--out", out, "--on", on, "--workers", "2"]
+    command = [sys.executable, "-c", RUN, "run", "spec.toml", "--out", out, "--on", on]
+    command += [] if on == "serial" else ["--workers", "2"]
     streams: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, start_new_session=True, **streams)
 

@@ -7,7 +7,6 @@ had, `RETRIES` times.
 """
 
 import os
-import socket
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,13 +23,13 @@ import ray
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
+from unfog.simulate.execute.addresses import refuse_silence
 from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
 
 LOCAL = "local"
-PATIENCE = 10.0  # seconds for a cluster to answer
 LOOK_SECONDS = 1.0  # between looks at whether the cluster is still there
 STORE = 2**29  # bytes of shared memory for results on their way: a few for each worker; more goes to disk
 SMALL = 2**16  # bytes of engine and jobs: the built-in experiments take about 17 kB
@@ -136,17 +135,6 @@ def _refuse_the_dead() -> None:
         raise WorkerDiedError("the cluster of Ray on this machine is gone")
 
 
-def _refuse_silence(address: str) -> None:
-    """Complain of an address where nobody listens; Ray itself would try for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdecimal():
-        return
-    try:
-        socket.create_connection((host, int(port)), PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        raise InputError("on", address, f"a cluster of Ray that answers ({error})") from None
-
-
 @contextmanager
 def _unheard() -> Iterator[None]:
     """Nothing is written to stderr: Ray's C++ announces there how much it will log."""
@@ -168,7 +156,7 @@ def _joined(address: str, workers: int) -> Iterator[None]:
         yield
         return
     here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
-    _refuse_silence(address)
+    refuse_silence(address, "a cluster of Ray")
     try:
         with deaf_children(), _unheard(), warnings.catch_warnings():
             # What Ray forks becomes another program at once: JAX, whose warning this is, has no part in it.
@@ -178,7 +166,7 @@ def _joined(address: str, workers: int) -> Iterator[None]:
         words = (str(error).splitlines() or [""])[0]
         if address == LOCAL:
             raise WorkerDiedError(f"Ray could not start on this machine ({words})") from error
-        raise InputError("on", address, f"a cluster of Ray that answers ({words})") from error
+        raise InputError("on", repr(address), f"a cluster of Ray that answers ({words})") from error
     try:
         yield
     finally:
