@@ -17,6 +17,9 @@ Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
 VARIABLES = "UNFOG_"  # what the names of our environment variables begin with
+DIGITS = re.compile(
+    r"Exceeds the limit \((\d+) digits\) for integer string conversion.*to increase the limit"
+)
 LARGEST = 1e50  # squares of squares of larger numbers overflow
 SMALLEST = 1e-50  # likewise what one divides by
 LONGEST = 80  # of names that are looked up: what is longer is no slip of the pen
@@ -61,7 +64,9 @@ def shown(value: object) -> str:
 
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else shown(value)
-    text = " ".join(text.split())
+    text = DIGITS.sub(
+        r"a whole number of more than \1 digits", " ".join(text.split())
+    )  # else: advice on code
     return text if len(text) <= 160 else f"{text[:100]}...{text[-57:]}"
 
 

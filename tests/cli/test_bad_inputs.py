@@ -155,7 +155,28 @@ def test_what_cannot_be_allocated_is_said(monkeypatch: pytest.MonkeyPatch, capsy
 
     monkeypatch.setattr("unfog.lab.run.keep", fails)
     said = refused(capsys, "run", "fig1-gaussian", *SMALL, code=1)
-    assert said == "not enough memory: Unable to allocate 7.28 TiB for an array"
+    kept = "; the same command goes on where it stopped"
+    assert said == f"not enough memory: Unable to allocate 7.28 TiB for an array{kept}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept"), [(errno.ENOSPC, "; the same command goes on where it stopped"), (errno.EACCES, "")]
+)
+def test_after_a_full_disk_the_same_command_goes_on(
+    kind: int, kept: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(kind, os.strerror(kind), "runs/x")
+
+    monkeypatch.setattr("unfog.lab.run.keep", fails)
+    assert refused(capsys, "run", "fig1-gaussian", *SMALL, code=1) == f"runs/x: {os.strerror(kind)}{kept}"
+
+
+def test_a_number_of_thousands_of_digits_is_refused_without_advice_on_code(capsys: Capture) -> None:
+    Path("spec.toml").write_bytes(HEAD + b"[run]\nrounds = " + b"9" * 5000)
+    said = refused(capsys, "run", "spec.toml")
+    told = "a whole number of more than 4300 digits"
+    assert said == f"experiment: 'spec.toml' is not TOML ({told}); allowed: a TOML file"
 
 
 MEMORY = [

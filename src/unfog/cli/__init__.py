@@ -1,5 +1,6 @@
 """The command line. One file a command; no numerics; heavy imports wait until a command needs them."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -23,8 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         message, code = _complaint(error)
         if message is None:
             raise
-        kept = type(error).__name__ == "WorkerDiedError"
-        _leave(message + (_resumes(words) if kept else ""), code)
+        _leave(message + (_resumes(words) if code == FAILED and _gave_in(error) else ""), code)
 
 
 def _complaint(error: Exception) -> tuple[str | None, int]:
@@ -38,13 +38,24 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
     if isinstance(error, MemoryError):
         return f"not enough memory: {error or 'what was asked for is too large'}", FAILED
     from unfog.inputs import InputError
+
+    if isinstance(error, InputError):  # most often, and the others take longer to import
+        return str(error), BAD_INPUT
     from unfog.live.errors import Held, StoreError
     from unfog.serve.refusals import Refused
+
+    if isinstance(error, Held | Refused):
+        return str(error), BAD_INPUT
+    return (str(error), FAILED) if isinstance(error, StoreError) or _gave_in(error) else (None, FAILED)
+
+
+def _gave_in(error: Exception) -> bool:
+    """Whether it was the machine: a full disk, too little memory, a dead worker. What is finished is kept."""
     from unfog.simulate.execute import WorkerDiedError
 
-    if isinstance(error, InputError | Held | Refused):
-        return str(error), BAD_INPUT
-    return (str(error), FAILED) if isinstance(error, StoreError | WorkerDiedError) else (None, FAILED)
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, MemoryError | WorkerDiedError)
 
 
 def _run(arguments: Sequence[str]) -> int:
