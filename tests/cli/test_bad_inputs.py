@@ -98,6 +98,12 @@ def test_folders_of_figures_that_cannot_be_made(words: list[str], capsys: Captur
         assert refused(capsys, *words, "--out", out).startswith("out: ")
 
 
+@pytest.mark.parametrize("command", ["show", "plot", "run", "evaluate"])
+def test_an_empty_word_is_not_the_folder_at_hand(command: str, capsys: Capture) -> None:
+    said = refused(capsys, command, "")
+    assert said == f"{command}: ''; allowed: a name, a file or a folder (see --help)"
+
+
 SLIPS = [
     (["run", "fig1-gausian"], "fig1-gaussian"),
     (["run", "rivls"], "rivals"),

@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NoReturn
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -64,6 +65,7 @@ def _run(arguments: Sequence[str]) -> int:
 
     from unfog.cli.app import app
 
+    _refuse_empty(arguments)
     before = sys.path.copy()
     sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
     try:
@@ -86,6 +88,13 @@ def _run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Complain of an empty word where a name, a file or a folder is meant: as a path it would be `.`."""
+    for before, word in pairwise(arguments):
+        if not word and not before.startswith("-"):
+            _leave(f"{arguments[0]}: ''; allowed: a name, a file or a folder (see --help)", BAD_INPUT)
 
 
 def _resumes(arguments: Sequence[str]) -> str:
