@@ -86,10 +86,11 @@ def test_it_can_be_told(text: str, bytes_: int, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("text", ["much", "-1GB", "0", "8 apples", "1e9", "GB"])
 def test_what_is_no_amount_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(machine.VARIABLE, text)
-    with pytest.raises(InputError, match=r"UNFOG_MEMORY: .* allowed: an amount of memory"):
+    with pytest.raises(InputError, match=rf"^UNFOG_MEMORY: '{text}'; allowed: an amount of memory"):
         machine.limit()
 
 
 def test_amounts_in_words() -> None:
     assert machine.said(20_700_000_000) == "20.7 GB"
     assert machine.said(64_000) == "64 kB"
+    assert [machine.said(amount) for amount in (1, 999, 1000)] == ["1 byte", "999 bytes", "1 kB"]

@@ -16,6 +16,10 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
+VARIABLES = "UNFOG_"  # what the names of our environment variables begin with
+DIGITS = re.compile(
+    r"Exceeds the limit \((\d+) digits\) for integer string conversion.*to increase the limit"
+)
 LARGEST = 1e50  # squares of squares of larger numbers overflow
 SMALLEST = 1e-50  # likewise what one divides by
 LONGEST = 80  # of names that are looked up: what is longer is no slip of the pen
@@ -44,8 +48,9 @@ class InputError(ValueError):
 
     @classmethod
     def prefixed(cls, table: str, error: "InputError") -> "InputError":
-        """The same complaint, about a field of a table, or about several."""
-        fields = ", ".join(f"{table}.{field}" for field in error.field.split(", "))
+        """The same complaint, about a field of a table, or about several; a variable is in no table."""
+        names = error.field.split(", ")
+        fields = ", ".join(name if name.startswith(VARIABLES) else f"{table}.{name}" for name in names)
         return cls(fields, error.value, error.allowed)
 
 
@@ -67,7 +72,9 @@ def shown(value: object) -> str:
 
 def _short(value: object) -> str:
     text = value if isinstance(value, str) else shown(value)
-    text = " ".join(text.split())
+    text = DIGITS.sub(
+        r"a whole number of more than \1 digits", " ".join(text.split())
+    )  # else: advice on code
     return text if len(text) <= 160 else f"{text[:100]}...{text[-57:]}"
 
 

@@ -33,7 +33,7 @@ def amount(field: str, text: str) -> int:
     """Bytes, from words such as 8GB, 512 MiB or 4000000000."""
     found = AMOUNT.fullmatch(text.strip().lower())
     if found is None or found[2] not in UNITS or float(found[1]) <= 0:
-        raise InputError(field, text, "an amount of memory, such as 8GB, 512MB or 2GiB")
+        raise InputError(field, repr(text), "an amount of memory, such as 8GB, 512MB or 2GiB")
     return int(float(found[1]) * UNITS[found[2]])
 
 
@@ -51,10 +51,10 @@ def free(most: int) -> str:
 
 def said(amount: float) -> str:
     """Bytes in words."""
-    for unit in ("TB", "GB", "MB"):
+    for unit in ("TB", "GB", "MB", "kB"):
         if amount >= UNITS[unit.lower()]:
             return f"{amount / UNITS[unit.lower()]:.3g} {unit}"
-    return f"{amount / 1000:.3g} kB"
+    return "1 byte" if amount == 1 else f"{amount:.0f} bytes"
 
 
 def available(root: Path = Path("/")) -> int | None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,12 @@ def test_folders_of_figures_that_cannot_be_made(words: list[str], capsys: Captur
     Path("file").write_text("")
     for out in ("file", "file/x", LONG):
         assert refused(capsys, *words, "--out", out).startswith("out: ")
+
+
+@pytest.mark.parametrize("command", ["show", "plot", "run", "evaluate"])
+def test_an_empty_word_is_not_the_folder_at_hand(command: str, capsys: Capture) -> None:
+    said = refused(capsys, command, "")
+    assert said == f"{command}: ''; allowed: a name, a file or a folder (see --help)"
 
 
 COLUMNS = ["--context", "steps", "--arm", "a", "--reward", "r", "--probability", "p"]
@@ -214,7 +221,53 @@ def test_what_cannot_be_allocated_is_said(monkeypatch: pytest.MonkeyPatch, capsy
 
     monkeypatch.setattr("unfog.lab.run.keep", fails)
     said = refused(capsys, "run", "fig1-gaussian", *SMALL, code=1)
-    assert said == "not enough memory: Unable to allocate 7.28 TiB for an array"
+    kept = "; the same command goes on where it stopped"
+    assert said == f"not enough memory: Unable to allocate 7.28 TiB for an array{kept}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept"), [(errno.ENOSPC, "; the same command goes on where it stopped"), (errno.EACCES, "")]
+)
+def test_after_a_full_disk_the_same_command_goes_on(
+    kind: int, kept: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(kind, os.strerror(kind), "runs/x")
+
+    monkeypatch.setattr("unfog.lab.run.keep", fails)
+    assert refused(capsys, "run", "fig1-gaussian", *SMALL, code=1) == f"runs/x: {os.strerror(kind)}{kept}"
+
+
+def test_a_number_of_thousands_of_digits_is_refused_without_advice_on_code(capsys: Capture) -> None:
+    Path("spec.toml").write_bytes(HEAD + b"[run]\nrounds = " + b"9" * 5000)
+    said = refused(capsys, "run", "spec.toml")
+    told = "a whole number of more than 4300 digits"
+    assert said == f"experiment: 'spec.toml' is not TOML ({told}); allowed: a TOML file"
+
+
+MEMORY = [
+    ("abc", [], "UNFOG_MEMORY: 'abc'; allowed: an amount of memory, such as 8GB, 512MB or 2GiB"),
+    ("1", [], r"problem\..*; allowed: what fits in UNFOG_MEMORY, 1 byte"),
+    (
+        "40MB",
+        [],
+        "memory: UNFOG_MEMORY, 40 MB; allowed: more than 45 MB: the interpreter .*",
+    ),
+    (
+        "50MB",
+        ["--trials", "100"],
+        r"trials, points: 100 with 1000 stored rounds take \S+ MB, the process with one trial \S+ MB: \d+ MB"
+        " in all; allowed: fewer of either: UNFOG_MEMORY, 50 MB",
+    ),
+]
+
+
+@pytest.mark.parametrize(("told", "more", "said"), MEMORY)
+def test_too_little_memory_is_refused_with_all_that_takes_it(
+    told: str, more: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("UNFOG_MEMORY", told)
+    assert re.fullmatch(said, refused(capsys, "run", "fig1-gaussian", "--workers", "1", *more))
 
 
 def test_a_full_disk_names_the_file() -> None:

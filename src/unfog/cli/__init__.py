@@ -1,8 +1,10 @@
 """The command line. One file a command; no numerics; heavy imports wait until a command needs them."""
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NoReturn
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -23,8 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         message, code = _complaint(error)
         if message is None:
             raise
-        kept = type(error).__name__ == "WorkerDiedError"
-        _leave(message + (_resumes(words) if kept else ""), code)
+        _leave(message + (_resumes(words) if code == FAILED and _gave_in(error) else ""), code)
 
 
 def _complaint(error: Exception) -> tuple[str | None, int]:
@@ -38,17 +39,26 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
     if isinstance(error, MemoryError):
         return f"not enough memory: {error or 'what was asked for is too large'}", FAILED
     from unfog.inputs import InputError
-    from unfog.live.errors import Held, StoreError
-    from unfog.serve.refusals import Refused
-    from unfog.simulate.execute import WorkerDiedError
 
-    if isinstance(error, InputError):
+    if isinstance(error, InputError):  # most often, and the others take longer to import
         from unfog.cli.meant import said
 
         return said(error), BAD_INPUT
+    from unfog.live.errors import Held, StoreError
+    from unfog.serve.refusals import Refused
+
     if isinstance(error, Held | Refused):
         return str(error), BAD_INPUT
-    return (str(error), FAILED) if isinstance(error, StoreError | WorkerDiedError) else (None, FAILED)
+    return (str(error), FAILED) if isinstance(error, StoreError) or _gave_in(error) else (None, FAILED)
+
+
+def _gave_in(error: Exception) -> bool:
+    """Whether it was the machine: a full disk, too little memory, a dead worker. What is finished is kept."""
+    from unfog.simulate.execute import WorkerDiedError
+
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return isinstance(error, MemoryError | WorkerDiedError)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -57,6 +67,7 @@ def _run(arguments: Sequence[str]) -> int:
 
     from unfog.cli.app import app
 
+    _refuse_empty(arguments)
     before = sys.path.copy()
     sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
     try:
@@ -79,6 +90,13 @@ def _run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Complain of an empty word where a name, a file or a folder is meant: as a path it would be `.`."""
+    for before, word in pairwise(arguments):
+        if not word and not before.startswith("-"):
+            _leave(f"{arguments[0]}: ''; allowed: a name, a file or a folder (see --help)", BAD_INPUT)
 
 
 def _resumes(arguments: Sequence[str]) -> str:

@@ -98,6 +98,10 @@ def command(
     tails: Tails = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
+    from unfog.inputs import positive
+
+    if until is not None:
+        positive("run.until", until)  # before the lab is imported, which takes longer
     from unfog.lab import datasets
     from unfog.lab.spec import SUITES, load, with_until
     from unfog.lab.target import run_folder

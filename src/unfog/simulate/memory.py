@@ -100,9 +100,14 @@ def _refuse_one(job: Job, engine: Engine, found: Memory, trials: int) -> None:
         found = found._replace(terms=tuple(term for term in found.terms if not term.fields))
     if most is None or found.total <= most:
         return
-    free, rest = machine.free(most), most - found.stored
-    if rest < room.peak(found.terms, 1) and found.stored > most // 2:
+    free, rest, one = machine.free(most), most - found.stored, room.peak(found.terms, 1)
+    bare = [term for term in found.terms if not term.fields]
+    if room.peak(bare, 1) > most:
+        names = " and ".join(term.what for term in bare)
+        raise InputError("memory", free, f"more than {machine.said(room.peak(bare, 1))}: {names} take that")
+    if rest < one and found.stored > most // 2:
         what = f"{trials} with {len(job.grid)} stored rounds take {machine.said(found.stored)}"
+        what += f", the process with one trial {machine.said(one)}: {machine.said(found.stored + one)} in all"
         raise InputError("trials, points", what, f"fewer of either: {free}")
     if found.process <= rest:
         fit = max(1, (rest - int(PROCESS)) // found.process)

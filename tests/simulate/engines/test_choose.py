@@ -53,7 +53,7 @@ def test_one_engine_serves_a_whole_sweep_and_the_spec_names_it() -> None:
     spec = parse({**sweep, "run": {"rounds": 4, "trials": 2, "agents": ["alg1"], "engine": "auto"}})
     data = unfog.run(spec)
     assert json.loads(data.attrs["spec"])["run"]["engine"] == "numpy"
-    assert data.attrs["engine"].startswith("numpy: numpy about ")
+    assert data.attrs["engine"].startswith("numpy: estimated to finish first (numpy about ")
 
 
 def test_float32_is_asked_of_jax() -> None:

@@ -109,10 +109,12 @@ def _unpacked(folder: Path) -> Heavy:
     return Heavy(folder)
 
 
-def stubs(executor: Executor, engine: Stub, number: int = 12) -> Iterator[tuple[Task, Sequence[Part]]]:
+def stubs(
+    executor: Executor, engine: Stub, number: int = 12, tick: Tick = lambda _: None
+) -> Iterator[tuple[Task, Sequence[Part]]]:
     jobs = plan([PROBLEM], ["alg1"], rounds=5, trials=4, seed=0).jobs
     tasks: Iterator[Task] = ((Piece(0, range(i, i + 1)),) for i in range(number))
-    found: Any = executor.run(engine, jobs, tasks, lambda _: None)  # type: ignore[arg-type]
+    found: Any = executor.run(engine, jobs, tasks, tick)  # type: ignore[arg-type]
     return iter(found)
 
 
@@ -200,7 +202,8 @@ main()
 def start(folder: Path, on: str, out: str = "out") -> subprocess.Popen[str]:
     """A command of its own, in a session of its own."""
     (folder / "spec.toml").write_text(SPEC)
-    command = [sys.executable, "-c", RUN, "run", "spec.toml", "--out", out, "--on", on, "--workers", "2"]
+    command = [sys.executable, "-c", RUN, "run", "spec.toml", "--out", out, "--on", on]
+    command += [] if on == "serial" else ["--workers", "2"]
     streams: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, start_new_session=True, **streams)
 
@@ -230,7 +233,8 @@ def gone(processes: Sequence[psutil.Process]) -> bool:
     return all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in processes)
 
 
-def _more(folder: Path, before: set[Path]) -> bool:
+def more(folder: Path, before: set[Path]) -> bool:
+    """Whether there are blocks beyond those of before."""
     return bool(set(folder.glob("*.partial/block-*")) - before)
 
 
@@ -243,7 +247,7 @@ def assert_killed_and_resumed(folder: Path, on: str) -> None:
     for sign, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         before = set(folder.glob("*.partial/block-*"))
         process = start(folder, on)
-        wait_for(partial(_more, folder, before))
+        wait_for(partial(more, folder, before))
         others = family(process)
         assert len(others) >= 2
         os.killpg(process.pid, sign) if sign == signal.SIGINT else process.kill()

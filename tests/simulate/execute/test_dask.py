@@ -13,9 +13,8 @@ import pytest
 
 from tests.simulate.execute import clusters
 from unfog.inputs import InputError
-from unfog.simulate.execute import WorkerDiedError
+from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.dask import DEVICE, SETTINGS, Dask
-from unfog.simulate.execute.elsewhere import RETRIES
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 
@@ -65,10 +64,9 @@ def test_a_task_that_kills_every_worker_ends_the_run(cluster: Dask, tmp_path: Pa
     assert len((tmp_path / "deaths").read_text().split()) == RETRIES + 1
 
 
-@pytest.mark.soak
 def test_no_scheduler_no_run() -> None:
     with pytest.raises(
-        InputError, match=r"^on: tcp://127.0.0.1:9; allowed: a scheduler of Dask that answers"
+        InputError, match=r"^on: 'tcp://127.0.0.1:9'; allowed: a scheduler of Dask that answers"
     ):
         Dask("tcp://127.0.0.1:9")
 

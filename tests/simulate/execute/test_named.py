@@ -1,5 +1,6 @@
 """Executors by name; a cluster is only looked for when it is asked for."""
 
+import socket
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from unfog.simulate.execute.serial import Serial
 
 def test_names() -> None:
     assert executor(None, 3) is None
-    assert executor("serial", 3) == Serial()
+    assert executor("serial") == executor("serial", 1) == Serial()
     assert executor("processes", 3) == Processes(3)
     assert executor("processes") == Processes(cores())
 
@@ -42,6 +43,30 @@ def test_anything_else_is_refused_by_name(on: object, told: str) -> None:
         executor(on)  # type: ignore[arg-type]
     assert str(refused.value).startswith("on: ")
     assert str(refused.value).endswith(told)
+
+
+@pytest.mark.parametrize("on", ["dask://host:notaport", "ray://host:99999", "dask://host", "ray://:1"])
+def test_an_address_is_a_host_and_a_port(on: str) -> None:
+    told = rf"^on: '{on}'; allowed: {on[: on.index(':')]}://HOST:PORT, PORT a number from 1 to 65535$"
+    with pytest.raises(InputError, match=told):
+        executor(on)
+
+
+@pytest.mark.parametrize("name", ["dask", "ray"])
+def test_an_address_where_nobody_listens_is_refused_before_anything_is_imported(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, f"unfog.simulate.execute.{name}", None)
+    with socket.socket() as held:  # a port of its own that does not listen
+        held.bind(("127.0.0.1", 0))
+        on = f"{name}://127.0.0.1:{held.getsockname()[1]}"
+        with pytest.raises(InputError, match=rf"^on: '{on}'; allowed: .* that answers \(.*refused"):
+            executor(on)
+
+
+def test_one_process_alone_has_no_more_workers() -> None:
+    with pytest.raises(InputError, match=r"^workers: 8; allowed: 1 on 'serial', which is this process"):
+        executor("serial", 8)
 
 
 def test_workers_are_counted_before_anything_starts() -> None:

@@ -1,13 +1,18 @@
 """Executors: any engine goes with any of them, and gives the same numbers."""
 
+import os
 import pickle
+import signal
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.problems import random_problem
+from tests.simulate.execute import clusters
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import Ucb
 from unfog.agents.denoise import Robust
@@ -21,8 +26,10 @@ from unfog.lab.store import BeingWrittenError
 from unfog.maths.arrays import Array, Ints
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import Curves, plan, simulate
+from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
+from unfog.simulate.job import Job, Part, Tick
 from unfog.worlds.gaussian import GaussianProblem
 
 PROBLEM = random_problem(seed=12, dim=2, actions=3)
@@ -155,3 +162,46 @@ def test_what_cannot_travel_is_refused_by_name() -> None:
     problem = GaussianProblem(dim=1, actions=3, features=quadrature(lambda a, c: a * c, 1))
     with pytest.raises(InputError, match=r"^workers: 2; allowed: 1 for a problem that cannot be sent"):
         simulate(problem, [MINE], rounds=3, trials=4, chunk=2, workers=2)
+
+
+class DiesLate(clusters.Stub):
+    """Its worker is killed at the third trial, once, when the rounds of it are told of already."""
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        part, seen = super().run(job, trials, tick), self.folder / "died"
+        if trials.start == 3 and not seen.exists():
+            seen.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [clusters.Dies, DiesLate])
+def test_what_a_killed_worker_had_is_played_again(kind: type[clusters.Stub], tmp_path: Path) -> None:
+    """Each task comes back once, and no round is told of twice."""
+    told = list[int]()
+    found = clusters.stubs(Processes(2), kind(tmp_path), tick=told.append)
+    assert clusters.firsts(found) == list(range(12))
+    assert (tmp_path / "died").exists()
+    assert (sum(told), min(told)) == (12, 0)
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_every_worker_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises(WorkerDiedError, match=r"^a worker process died, possibly for lack of memory$"):
+        list(clusters.stubs(Processes(2), clusters.Deadly(tmp_path)))
+    assert len((tmp_path / "deaths").read_text().split()) == RETRIES + 1
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_a_command_outlives_a_killed_worker(tmp_path: Path) -> None:
+    """It says nothing of it, and ends with the same bits."""
+    process = clusters.start(tmp_path, "processes")
+    clusters.wait_for(partial(clusters.more, tmp_path, set()))
+    [worker, *_] = [one for one in clusters.family(process) if "spawn_main" in " ".join(one.cmdline())]
+    worker.kill()
+    _, err = process.communicate(timeout=clusters.PATIENCE)
+    assert (process.returncode, err) == (0, "kept in out\n")
+    clusters.finish(tmp_path, "serial", "alone")
+    assert clusters.digest(tmp_path / "out") == clusters.digest(tmp_path / "alone")

@@ -1,6 +1,7 @@
 """Tasks on Ray: the bits of one process, whatever dies."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -9,9 +10,8 @@ import ray
 
 from tests.simulate.execute import clusters
 from unfog.inputs import InputError
-from unfog.simulate.execute import WorkerDiedError
-from unfog.simulate.execute.elsewhere import RETRIES
-from unfog.simulate.execute.ray import Ray, _joined
+from unfog.simulate.execute import RETRIES, WorkerDiedError
+from unfog.simulate.execute.ray import SMALL, Ray, _joined
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
@@ -33,7 +33,11 @@ def test_the_bits_are_those_of_one_process(cluster: Ray, engine: str) -> None:
     clusters.assert_same_bits(cluster, engine)
 
 
-def test_tasks_are_taken_lazily_and_the_engine_travels_once(cluster: Ray, tmp_path: Path) -> None:
+@pytest.mark.parametrize("small", [SMALL, 0], ids=["small", "large"])
+def test_tasks_are_taken_lazily_and_the_engine_travels_once(
+    cluster: Ray, small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unfog.simulate.execute.ray.SMALL", small)
     clusters.assert_taken_lazily(cluster, tmp_path)
 
 
@@ -73,10 +77,26 @@ def test_a_dead_cluster_is_told_of(cluster: Ray, tmp_path: Path) -> None:
 def test_no_cluster_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ray.shutdown()  # one that this process has joined already would be used
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
-    with pytest.raises(InputError, match=r"^on: 127.0.0.1:9; allowed: a cluster of Ray that answers"):
+    with pytest.raises(InputError, match=r"^on: '127.0.0.1:9'; allowed: a cluster of Ray that answers"):
         Ray()
 
 
 @pytest.mark.soak
 def test_a_killed_run_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
     clusters.assert_killed_and_resumed(tmp_path, "ray")
+
+
+@pytest.mark.soak
+def test_a_dead_helper_of_rays_is_told_of_in_one_line(tmp_path: Path) -> None:
+    """Ray's own node ends with it: the run does too, in our words alone, and goes on when told again."""
+    process = clusters.start(tmp_path, "ray")
+    clusters.wait_for(partial(clusters.more, tmp_path, set()))
+    everyone = psutil.Process(process.pid).children(recursive=True)
+    [helper] = [one for one in everyone if "ray::DashboardAgent" in " ".join(one.cmdline())]
+    helper.kill()
+    _, err = process.communicate(timeout=clusters.PATIENCE)
+    assert process.returncode == 1
+    assert err.startswith("unfog: the cluster of Ray "), err
+    assert err.endswith("; the same command goes on where it stopped\n"), err
+    assert err.count("\n") == 1, err
+    clusters.finish(tmp_path, "serial", "out")

@@ -87,15 +87,23 @@ def choose(jobs: Sequence[Job], trials: int, workers: int, wanted: str) -> tuple
 def _cheapest(jobs: Sequence[Job], trials: int, workers: int) -> tuple[Engine, str]:
     """The engine that is estimated to finish first, of those that can do it."""
     able: list[tuple[float, Engine]] = []
-    without: list[InputError | ModuleNotFoundError] = []
+    without: list[tuple[str, InputError | ModuleNotFoundError]] = []
     for name in CANDIDATES:
         try:
             found, _ = choose(jobs, trials, workers, name)
             able.append((sum(found.seconds(job, trials, workers) for job in jobs), found))
         except (InputError, ModuleNotFoundError) as error:
-            without.append(error)
+            without.append((name, error))
     if not able:
-        raise next((e for e in without if isinstance(e, ModuleNotFoundError)), without[0])
-    told = [f"{found.label} about {seconds:.1f} s" for seconds, found in able]
-    told += [f"{e.name} is not installed" if isinstance(e, ModuleNotFoundError) else str(e) for e in without]
-    return min(able, key=lambda one: one[0])[1], ", ".join(told)
+        errors = [error for _, error in without]
+        raise next((e for e in errors if isinstance(e, ModuleNotFoundError)), errors[0])
+    told = ", ".join(f"{found.label} about {seconds:.1f} s" for seconds, found in able)
+    lacking = "".join(f"; {_why_not(name, error)}" for name, error in without)
+    return min(able, key=lambda one: one[0])[1], f"estimated to finish first ({told}){lacking}"
+
+
+def _why_not(name: str, error: InputError | ModuleNotFoundError) -> str:
+    """Why an engine is no candidate, in a few words."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is not installed"
+    return str(error.value) if error.field == "engine" else f"not {name} ({error})"

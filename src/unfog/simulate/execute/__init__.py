@@ -8,6 +8,7 @@ from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
 
 IN_FLIGHT = 2  # tasks for each worker that are under way at a time: the next one waits where it is needed
+RETRIES = 3  # times a task is played again whose worker died: more often, and it is the task that kills
 
 
 class WorkerDiedError(RuntimeError):

@@ -18,8 +18,9 @@ import distributed
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import IN_FLIGHT, WorkerDiedError
-from unfog.simulate.execute.elsewhere import RETRIES, Parcel, Served, collected, parcel, served
+from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
+from unfog.simulate.execute.addresses import refuse_silence
+from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
@@ -51,9 +52,8 @@ class Dask:
         with _connected(address) as client:
             self.workers = told or sum(client.nthreads().values())
         if not self.workers:
-            raise InputError(
-                "on", address, f"a scheduler with workers: start some with `dask worker {address}`"
-            )
+            allowed = f"a scheduler with workers: start some with `dask worker {address}`"
+            raise InputError("on", repr(address), allowed)
 
     def __repr__(self) -> str:
         """As it was made."""
@@ -176,11 +176,12 @@ def _cluster(workers: int) -> Any:
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
     """A scheduler of somebody else's."""
+    refuse_silence(address, "a scheduler of Dask")
     with _quiet():
         try:
             client = distributed.Client(address, timeout=PATIENCE)
         except (OSError, ValueError) as error:
-            raise InputError("on", address, f"a scheduler of Dask that answers ({error})") from None
+            raise InputError("on", repr(address), f"a scheduler of Dask that answers ({error})") from None
         with client:
             yield client
 

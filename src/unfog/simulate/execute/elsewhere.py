@@ -7,11 +7,10 @@ from typing import Any, Protocol
 
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import played
-from unfog.simulate.execute.processes import refuse_what_cannot_travel, unpacked
+from unfog.simulate.execute.crew import unpacked
+from unfog.simulate.execute.processes import refuse_what_cannot_travel
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
-
-RETRIES = 3  # times a task is played again whose worker died: more often, and it is the task that kills
 
 Parcel = tuple[tuple[str, ...], bytes]
 """Where modules were looked for, and what every task needs: engine and jobs, sent once a worker."""

@@ -1,13 +1,13 @@
 """Executors by name: where to play, in a word."""
 
-from difflib import get_close_matches
-
-from unfog.inputs import InputError, count
+from unfog.inputs import InputError, count, nearest, shown
 from unfog.simulate.execute import Executor
+from unfog.simulate.execute.addresses import MOST_PORT, endpoint, refuse_silence
 from unfog.simulate.execute.processes import Processes, cores
 from unfog.simulate.execute.serial import Serial
 
 NAMES = ("serial", "processes", "dask", "ray")
+CLUSTERS = {"dask": "a scheduler of Dask", "ray": "a cluster of Ray"}
 ALLOWED = "serial, processes, dask, dask://HOST:PORT, ray or ray://HOST:PORT"
 
 
@@ -22,23 +22,31 @@ def executor(on: str | None, workers: int | None = None) -> Executor | None:
     name, _, address = on.partition("://") if isinstance(on, str) else ("", "", "")
     workers = None if workers is None else count("workers", workers)
     if on == "serial":
+        if workers is not None and workers > 1:
+            raise InputError("workers", workers, "1 on 'serial', which is this process alone")
         return Serial()
     if on == "processes":
         return Processes(workers or cores())
     if name not in ("dask", "ray") or (on != name and not address):
-        near = get_close_matches(name, NAMES, 1)
-        raise InputError(
-            "on", on, f"{ALLOWED}; did you mean {near[0]!r}?" if near and name != near[0] else ALLOWED
-        )
+        raise InputError("on", shown(on), ALLOWED + ("" if name in NAMES else nearest(name, NAMES)))
+    if address and endpoint(address) is None:
+        raise InputError("on", repr(on), f"{name}://HOST:PORT, PORT a number from 1 to {MOST_PORT}")
     return _elsewhere(name, address, workers)
 
 
 def _elsewhere(name: str, address: str, workers: int | None) -> Executor:
-    """What it needs is imported now."""
-    if name == "dask":
-        from unfog.simulate.execute.dask import Dask
+    """What it needs is imported now, where somebody answers; complaints call the address as it was told."""
+    if address:
+        refuse_silence(f"{name}://{address}", CLUSTERS[name])
+    if name == "ray":
+        from unfog.simulate.execute.ray import Ray
 
+        return Ray(f"ray://{address}" if address else None, workers)
+    from unfog.simulate.execute.dask import Dask
+
+    try:
         return Dask(f"tcp://{address}" if address else None, workers)
-    from unfog.simulate.execute.ray import Ray
-
-    return Ray(f"ray://{address}" if address else None, workers)
+    except InputError as error:
+        if error.field != "on":
+            raise
+        raise InputError("on", repr(f"dask://{address}"), error.allowed) from None

@@ -1,35 +1,24 @@
-"""Tasks in worker processes.
-
-Workers leave interrupts to their parent, which when it stops for whatever reason asks them to stop too, and
-waits: they do so after the block of rounds at hand. Killed, they might take a lock of the pool with them, and
-the parent would wait for it for ever. They watch their parent, so that none outlives it when that is killed.
-"""
+"""Tasks in worker processes. What a dead worker had is played again, `RETRIES` times, by new ones."""
 
 import itertools
-import multiprocessing
 import os
 import pickle
 import signal
 import sys
-import threading
-import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from multiprocessing import resource_tracker
-from typing import Any, NamedTuple
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import IN_FLIGHT, WorkerDiedError, played
+from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
+from unfog.simulate.execute.crew import Crew, Promise, lost_with_worker
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
-
-WATCH_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -63,19 +52,65 @@ class Processes:
 def _run_in_processes(
     packed: bytes, tasks: Iterator[Task], workers: int, tick: Tick
 ) -> Iterator[tuple[Task, Sequence[Part]]]:
-    context = multiprocessing.get_context("spawn")
-    shared = _Shared(*(context.Value(kind, 0) for kind in "qbq"))
-    pool = ProcessPoolExecutor(workers, context, _enlist, (shared, os.getpid(), packed))
+    """Tasks a few at a time; those that a dead worker took with it go to new workers, before all others."""
+    crew, progress, lost = Crew(packed, workers), _Progress(tick), Counter[Task]()
+    waiting = dict[Promise, Task]()
     try:
-        yield from _collect(pool, tasks, IN_FLIGHT * workers, shared.done, tick)
-    except BrokenProcessPool:
-        if shared.enlisted.value == 0:
-            allowed = "1, or call it under `if __name__ == '__main__':`; no worker process could start"
-            raise InputError("workers", workers, allowed) from None
-        raise WorkerDiedError from None
+        while True:
+            coming = itertools.islice(tasks, IN_FLIGHT * workers - len(waiting))
+            with deaf_children():
+                waiting |= {crew.submit(task): task for task in coming}
+            if not waiting:
+                return
+            finished, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
+            progress.look(crew)
+            for promise in [one for one in finished if not lost_with_worker(one)]:
+                parts, rounds = promise.result()
+                progress.finished += rounds
+                yield waiting.pop(promise), parts
+            if any(promise in waiting for promise in finished):
+                again = _lost(waiting, lost, crew)
+                crew.leave()
+                crew, tasks = Crew(packed, workers), itertools.chain(again, tasks)
+                progress.start_again(waiting)
     finally:
-        shared.stop.value = 1
-        pool.shutdown(wait=True, cancel_futures=True)
+        crew.leave()
+
+
+def _lost(waiting: dict[Promise, Task], lost: Counter[Task], crew: Crew) -> list[Task]:
+    """The tasks that a dead worker took with it, out of those waited for; one lost too often ends the run.
+
+    A pool breaks whole, so that which of them the worker had is not known: all are counted.
+    """
+    wait(waiting)
+    again = [waiting.pop(promise) for promise in list(waiting) if lost_with_worker(promise)]
+    if not lost and crew.started == 0:
+        allowed = "1, or call it under `if __name__ == '__main__':`; no worker process could start"
+        raise InputError("workers", crew.workers, allowed) from None
+    lost.update(again)
+    if max(lost.values()) > RETRIES:
+        raise WorkerDiedError
+    return again
+
+
+class _Progress:
+    """Rounds told of as they are played; those of a lost task are not told of twice."""
+
+    def __init__(self, tick: Tick) -> None:
+        """Nothing yet."""
+        self.tick, self.told = tick, 0
+        self.finished = 0  # rounds of finished tasks
+        self.before = 0  # likewise, when the workers at hand started
+
+    def look(self, crew: Crew) -> None:
+        """Tell what is new."""
+        now = max(self.told, self.before + crew.done)
+        self.tick(now - self.told)
+        self.told = now
+
+    def start_again(self, left: Iterable[Promise]) -> None:
+        """New workers count from nothing; what is left of the old ones is finished."""
+        self.before = self.finished + sum(promise.result()[1] for promise in left)
 
 
 @contextmanager
@@ -102,74 +137,6 @@ def refuse_what_cannot_travel(jobs: Sequence[Job], field: str, value: object, in
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             allowed = f"{instead} for {name} that cannot be sent to another process ({error})"
             raise InputError(field, value, allowed) from None
-
-
-def _collect(
-    pool: ProcessPoolExecutor, tasks: Iterator[Task], room: int, done: Any, tick: Tick
-) -> Iterator[tuple[Task, Sequence[Part]]]:
-    waiting, seen = dict[Future[list[Part]], Task](), 0
-    while True:
-        with deaf_children():
-            waiting |= {
-                pool.submit(_serve, task): task for task in itertools.islice(tasks, room - len(waiting))
-            }
-        if not waiting:
-            return
-        finished, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
-        total = done.value
-        tick(total - seen)
-        seen = total
-        for future in finished:
-            yield waiting.pop(future), future.result()
-
-
-class _Shared(NamedTuple):
-    """What parent and workers have in common."""
-
-    done: Any  # rounds
-    stop: Any  # whether the parent wants no more
-    enlisted: Any  # workers that started
-
-
-_shared: Any = None  # set in worker processes only
-_packed = b""  # engine and jobs, unpacked at the first task: what goes wrong there is heard of
-
-
-class _StoppedError(Exception):
-    """The parent wants no more of it."""
-
-
-def _enlist(shared: _Shared, parent: int, packed: bytes) -> None:
-    global _shared, _packed
-    _shared, _packed = shared, packed
-    with shared.enlisted.get_lock():
-        shared.enlisted.value += 1
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    """End this process when its parent is gone."""
-    while os.getppid() == parent:
-        time.sleep(WATCH_SECONDS)
-    os._exit(1)
-
-
-def _serve(task: Task) -> list[Part]:
-    def tick(rounds: int) -> None:
-        with _shared.done.get_lock():
-            _shared.done.value += rounds
-        if _shared.stop.value:
-            raise _StoppedError
-
-    return played(*unpacked(_packed), task, tick)
-
-
-@lru_cache(maxsize=1)
-def unpacked(packed: bytes) -> tuple[Engine, Sequence[Job]]:
-    """The engine and the jobs, as our own parent sent them."""
-    engine, jobs = pickle.loads(packed)  # noqa: S301
-    return engine, jobs
 
 
 def cores() -> int:

@@ -1,11 +1,13 @@
 """Tasks on Ray: worker processes of this machine, or whatever an existing cluster has.
 
-Engine and jobs are put into its object store once, from where each worker process takes them at its first
-task. Ray plays again by itself what a dead worker had, `RETRIES` times.
+Engine and jobs go along with each task where they are small. Larger ones are put into Ray's object store
+once, from where each worker process takes them at its first task; but should that store die while something
+of ours lies in it, Ray ends our process too, without a word. Ray plays again by itself what a dead worker
+had, `RETRIES` times.
 """
 
 import os
-import socket
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,21 +16,23 @@ from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns that this will be so
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its C++ writes to our stderr what we say ourselves
 
 import ray
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import IN_FLIGHT, WorkerDiedError
-from unfog.simulate.execute.elsewhere import RETRIES, Parcel, Served, collected, parcel, served
+from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
+from unfog.simulate.execute.addresses import refuse_silence
+from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
 
 LOCAL = "local"
-PATIENCE = 10.0  # seconds for a cluster to answer
 LOOK_SECONDS = 1.0  # between looks at whether the cluster is still there
 STORE = 2**29  # bytes of shared memory for results on their way: a few for each worker; more goes to disk
+SMALL = 2**16  # bytes of engine and jobs: the built-in experiments take about 17 kB
 SETTINGS = {
     "task_oom_retries": RETRIES,  # for ever otherwise
     "task_events_report_interval_ms": 0,  # nobody looks at them
@@ -79,12 +83,14 @@ class _Place:
     def __init__(self, sent: Parcel, *, alone: bool) -> None:
         """An engine that takes a device whole is given one a task, where there are any."""
         self.devices = int(ray.cluster_resources().get("GPU", 0)) if alone else 0
-        self.sent = [ray.put(sent)]  # in a list, or Ray would fetch it for every task
+        there = sent if len(sent[1]) < SMALL else ray.put(sent)
+        self.sent = [there]  # in a list, or Ray would fetch it for every task
         self.serve = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=1 if self.devices else 0)(_serve)
 
     def submit(self, task: Task) -> Any:
         """A reference to what will be there."""
-        return self.serve.remote(self.sent, task)
+        with _seen_as_lost():
+            return self.serve.remote(self.sent, task)
 
     def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
         """Those that are done; now and then a look at whether any ever will be."""
@@ -97,7 +103,8 @@ class _Place:
 
 
 def _serve(sent: list[Any], task: Task) -> Served:
-    return served(_taken(sent[0]), task)
+    [there] = sent
+    return served(there if isinstance(there, tuple) else _taken(there), task)
 
 
 @lru_cache(maxsize=1)
@@ -128,15 +135,18 @@ def _refuse_the_dead() -> None:
         raise WorkerDiedError("the cluster of Ray on this machine is gone")
 
 
-def _refuse_silence(address: str) -> None:
-    """Complain of an address where nobody listens; Ray itself would try for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdecimal():
-        return
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Nothing is written to stderr: Ray's C++ announces there how much it will log."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
     try:
-        socket.create_connection((host, int(port)), PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        raise InputError("on", address, f"a cluster of Ray that answers ({error})") from None
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
 
 
 @contextmanager
@@ -146,9 +156,9 @@ def _joined(address: str, workers: int) -> Iterator[None]:
         yield
         return
     here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
-    _refuse_silence(address)
+    refuse_silence(address, "a cluster of Ray")
     try:
-        with deaf_children(), warnings.catch_warnings():
+        with deaf_children(), _unheard(), warnings.catch_warnings():
             # What Ray forks becomes another program at once: JAX, whose warning this is, has no part in it.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
             ray.init(address, **QUIET, **(here | {"_system_config": SETTINGS} if address == LOCAL else {}))
@@ -156,7 +166,7 @@ def _joined(address: str, workers: int) -> Iterator[None]:
         words = (str(error).splitlines() or [""])[0]
         if address == LOCAL:
             raise WorkerDiedError(f"Ray could not start on this machine ({words})") from error
-        raise InputError("on", address, f"a cluster of Ray that answers ({words})") from error
+        raise InputError("on", repr(address), f"a cluster of Ray that answers ({words})") from error
     try:
         yield
     finally:
