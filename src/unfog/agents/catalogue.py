@@ -82,7 +82,7 @@ _ROWS = [
     _ours("unknown-noise", UnknownNoise(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
           summary="learns the covariance of the noise, too, from what is revealed"),
     _ours("temporal", Temporal(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
-          summary="knows how contexts and errors move in time; takes true contexts whenever they come"),
+          summary="follows contexts and a sensor that drift in time; takes true contexts whenever they come"),
     _ours("adaptive-temporal", TemporalBank(), learner=Revisable(), chooser=RandUcb(growth=0.0),
           binary=Sites(),
           summary="temporal that finds out how large errors are, and how fast the bias moves"),

@@ -72,7 +72,7 @@ def _when(name: str) -> str:
 
 
 def _part(place: str, part: Any) -> Part:
-    doc = sys.modules[type(part).__module__].__doc__ or ""
+    doc = _words(sys.modules[type(part).__module__])
     formula = FORMULA.search(doc)
     settings = dict(one.split("=", 1) for one in settings_in(part))
     return Part(
@@ -82,8 +82,13 @@ def _part(place: str, part: Any) -> Part:
         _plain(doc.strip().partition("\n\n")[0]),
         [line.strip() for line in formula[0].splitlines()] if formula else [],
         settings,
-        _plain((type(part).__doc__ or "").strip()) if settings else "",
+        _plain(_words(type(part))) if settings else "",
     )
+
+
+def _words(what: Any) -> str:
+    """Its docstring, without the examples."""
+    return (what.__doc__ or "").partition(">>>")[0].strip()
 
 
 def _plain(text: str) -> str:

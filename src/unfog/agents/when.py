@@ -21,7 +21,7 @@ WHEN = {
     "gaps": "When some numbers of a reading get lost, and it is known which.",
     "late": "When true contexts come late, in any order, whole or in part.",
     "unknown-noise": "When the size of the noise is not known, and some true contexts become known.",
-    "temporal": "When contexts move slowly and the sensor drifts, and you know how fast.",
+    "temporal": "When contexts move slowly and the sensor drifts; it wants to be calibrated with times.",
     "adaptive-temporal": "Like temporal, when the size of errors and the speed of the bias are not known.",
     "drift": "When the sensor's bias changes slowly over time.",
     "robust": "When some readings are far off: outliers.",

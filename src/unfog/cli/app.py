@@ -10,8 +10,8 @@ from unfog.version import __version__
 
 app = typer.Typer(
     help="Contextual bandits that see their context through noise: run, compare, reproduce.",
-    epilog="Examples: unfog run fig1-gaussian --trials 20   |   unfog list agents drift   | "
-    " unfog --install-completion, once, and Tab completes commands and names",
+    epilog="Examples: unfog run fig1-gaussian --trials 20   |   unfog list agents drift   |"
+    "   unfog --install-completion",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

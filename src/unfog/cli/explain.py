@@ -54,8 +54,8 @@ def command(
 
 def lines(found: "Explained") -> list[str]:
     """All of it, in 80 columns."""
-    kind = "rewards of 0 or 1" if found.rewards == "bernoulli" else "Gaussian rewards"
-    said = [*_wrapped(f"{found.agent}: {found.summary or 'an agent of your own'}"), f"for {kind}", ""]
+    kind = f"as it is for {'rewards of 0 or 1' if found.rewards == 'bernoulli' else 'Gaussian rewards'}"
+    said = [*_wrapped(f"{found.agent}: {found.summary or 'an agent of your own'}"), kind, ""]
     said += [*_wrapped(f"When: {found.when}"), ""] if found.when else []
     shown = list[list[str]]()
     for part in found.parts:
