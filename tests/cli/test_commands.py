@@ -98,7 +98,8 @@ def test_one_kind_is_listed_alone_and_words_choose_among_it(capsys: Capture) -> 
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()[1:] if line[2:3] != " "} == set(AGENTS)
     _, out, _ = unfog(capsys, "list", "agents", "DRIFT")
-    assert out.split() == ["agents", "drift", *AGENTS["drift"].summary.split()]
+    both = [["temporal", *AGENTS["temporal"].summary.split()], ["drift", *AGENTS["drift"].summary.split()]]
+    assert out.split() == ["agents", *both[0], *both[1]]
     _, out, _ = unfog(capsys, "list", "agents", "default", "true", "contexts", "--json")
     assert json.loads(out) == {"agents": {"unfog-delayed": AGENTS["unfog-delayed"].summary}}
     for kind in KINDS:
