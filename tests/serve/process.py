@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,15 +72,14 @@ class Process:
     def start(self) -> None:
         """Until it is ready."""
         self._running = subprocess.Popen([*self._command, str(self.port), *self._more])
-        asker = Asker(self.port)
-        while True:
-            assert self._running.poll() is None, "the service did not start"
-            try:
-                if asker.ask("GET", "/readyz").status == 200:
-                    break
-            except OSError:
-                time.sleep(0.01)
-        asker.close()
+        with closing(Asker(self.port)) as asker:
+            while True:
+                assert self._running.poll() is None, "the service did not start"
+                try:
+                    if asker.ask("GET", "/readyz").status == 200:
+                        return
+                except OSError:
+                    time.sleep(0.01)
 
     def kill(self) -> None:
         """At once."""
