@@ -249,6 +249,21 @@ SEEING = {name: agent for name, agent in BOTH_KINDS.items() if agent.sees_contex
 
 
 @pytest.mark.parametrize("agent", SEEING.values(), ids=list(SEEING))
+def test_play_takes_a_context_in_before_the_reward_that_it_comes_with(agent: Agent) -> None:
+    truth, (r, *_) = make_world()
+    setup, memory = begin(agent, truth)
+    paid = (r.reward > 1).astype(float) if agent.learner.rewards == "bernoulli" else r.reward
+    told = agent, setup, memory, truth.features, Offer(r.noisy), r.normals
+    after, decision = rounds.play(*told, lambda arm: paid, r.context)
+    right = rounds.observe(agent, setup, memory, Offer(r.noisy))
+    right, known = rounds.reveal(agent, setup, right, rounds.decide(*told), r.context)
+    right, _ = rounds.reward(agent, setup, right, known, paid)
+    assert same_bits(after, right)
+    np.testing.assert_array_equal(decision.known, r.context)
+    assert not same_bits(after, rounds.play(*told, lambda arm: paid)[0])
+
+
+@pytest.mark.parametrize("agent", SEEING.values(), ids=list(SEEING))
 def test_a_reward_and_its_context_come_in_either_order(agent: Agent) -> None:
     world = make_world()
     (made, after), (again, other) = (in_order(agent, order, world) for order in ("rc", "cr"))

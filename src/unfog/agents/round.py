@@ -280,10 +280,18 @@ def play(
     offer: Offer,
     normals: Array,
     pay: Callable[[Ints], Array],
+    context: Array | None = None,
 ) -> tuple[Memory, Decision]:
-    """A round whose reward comes at once: decide, observe, and the reward that the arm is paid."""
+    """A round whose reward comes at once: decide, observe, and the reward that the arm is paid.
+
+    A whole true `context` (..., d) that comes with the reward is taken in before it: what the reward says is
+    the same as in the other order, to rounding, and no term of it has to be taken back.
+    """
     decision = decide(agent, setup, memory, features, offer, normals)
-    return reward(agent, setup, observed(agent, setup, memory, decision), decision, pay(decision.arm))
+    memory, paid = observed(agent, setup, memory, decision), pay(decision.arm)
+    if context is not None:
+        memory, decision = reveal(agent, setup, memory, decision, context)
+    return reward(agent, setup, memory, decision, paid)
 
 
 def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:

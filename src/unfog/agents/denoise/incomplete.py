@@ -168,28 +168,34 @@ def _alike(hidden: Bools) -> Bools:
 
 def term_of(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
     """What a round says of the bias, and its context as far as it is known, without its measurement."""
-    xp = noisy.__array_namespace__()
-    lost, context = xp.isnan(noisy), Context(parameters.mean, parameters.context_cov)
-    if not settled(~lost):
-        if known is not None:
-            context = conditional(*context, known)
-        precision = masked_inverse(context.cov + parameters.noise_cov, (~lost).astype(context.cov.dtype))
-        return State(precision, matvec(precision, xp.where(lost, 0.0, noisy - context.mean))), context
-    precision, context = _complete(parameters, noisy, known, context)
+    odd = noisy.__array_namespace__().isnan(noisy).any(-1)
+    if known is not None:
+        odd = odd | ~_alike(known.__array_namespace__().isnan(known)).all(-1)
+    plain = _plain(parameters, noisy, known)
+    return plain if settled(~odd) else if_any(odd, lambda: _odd(parameters, noisy, known), plain)
+
+
+def _plain(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
+    """Of a round that lost nothing, and of whose context all is known or nothing."""
+    xp, context = noisy.__array_namespace__(), Context(parameters.mean, parameters.context_cov)
+    precision = xp.broadcast_to(parameters.alone, (*noisy.shape, noisy.shape[-1]))
+    if known is not None:
+        hidden = xp.isnan(known)
+        context = Context(
+            xp.where(hidden, context.mean, known), xp.where(hidden[..., None], context.cov, 0.0)
+        )
+        precision = xp.where(hidden[..., None], precision, parameters.paired)
     return State(precision, matvec(precision, noisy - context.mean)), context
 
 
-def _complete(
-    parameters: Parameters, noisy: Array, known: Array | None, context: Context
-) -> tuple[Array, Context]:
-    """The precision E of a round that lost nothing, and its context."""
+def _odd(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
+    """Of any round."""
     xp = noisy.__array_namespace__()
-    if known is None:
-        return xp.broadcast_to(parameters.alone, (*noisy.shape, noisy.shape[-1])), context
-    context, hidden = conditional(*context, known), xp.isnan(known)
-    if settled(_alike(hidden)):
-        return xp.where(hidden[..., None], parameters.alone, parameters.paired), context
-    return inverse(context.cov + parameters.noise_cov), context
+    lost, context = xp.isnan(noisy), Context(parameters.mean, parameters.context_cov)
+    if known is not None:
+        context = conditional(*context, known)
+    precision = masked_inverse(context.cov + parameters.noise_cov, (~lost).astype(context.cov.dtype))
+    return State(precision, matvec(precision, xp.where(lost, 0.0, noisy - context.mean))), context
 
 
 def context_of(state: State, term: State, known: Context) -> Context:

@@ -148,9 +148,12 @@ class Program:
             return paid[-1]
 
         told, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
-        memory, decision = rounds.play(*told, offer, choice, pay)
-        if agent.sees_context:  # at once: the engine refuses worlds that show contexts late
-            memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, to_reveal(emission))
+        # At once: the engine refuses worlds that show contexts late. In part, the order is NumPy's.
+        context = to_reveal(emission) if agent.sees_context else None
+        whole = context if emission.revealed is None else None
+        memory, decision = rounds.play(*told, offer, choice, pay, whole)
+        if context is not None and whole is None:
+            memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, context)
         best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
         exact = self.decompose and self.problem.discrete
         found = regret.of_round(
