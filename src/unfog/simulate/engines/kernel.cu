@@ -112,17 +112,30 @@ template <int I, int J> FN void squared(real *root, real noise) {
   else if constexpr (I > 0) squared<I - 1, I - 1>(root, noise);
 }
 
-// E[theta'Cov(phi)theta] of an arm (QuadraticDesign.context_variance); C is the covariance of the context
-FN real hidden(const real *arm, const real *own, const real *C, const real *mean, const real *cov) {
-  real slope[D], total = 0;
+// E[theta'Cov(phi)theta] of an arm (QuadraticDesign.context_variance) is flat + pull'arm + a form in the arm and
+// its slope. C is the covariance of the context; sums run over one half of what is symmetric.
+FN real veil(real *pull, const real *own, const real *C, const real *mean, const real *cov) {
+  real flat = 0;
+  EACH (int i = 0; i < D; ++i) {
+    pull[i] = 0;
+    EACH (int j = 0; j < D; ++j) {
+      pull[i] += 4 * C[i * D + j] * own[j] * cov[SYM(2 * D + i, D + j)];
+      const real squares = cov[SYM(D + i, D + j)], c = C[i * D + j];
+      if (j <= i)
+        flat += (j < i ? 2 : 1) * c * (4 * own[i] * own[j] * squares + 2 * c * (mean[D + i] * mean[D + j] + squares));
+    }
+  }
+  return flat;
+}
+
+FN real hidden(
+    real flat, const real *pull, const real *arm, const real *own, const real *C, const real *mean, const real *cov
+) {
+  real slope[D], total = flat + dot(pull, arm, D);
   EACH (int i = 0; i < D; ++i) slope[i] = arm[i] * mean[2 * D + i] + 2 * own[i] * mean[D + i];
   EACH (int i = 0; i < D; ++i)
-    EACH (int j = 0; j < D; ++j) {
-      const real squares = cov[SYM(D + i, D + j)];
-      const real spread = slope[i] * slope[j] + arm[i] * arm[j] * cov[SYM(2 * D + i, 2 * D + j)]
-                          + 4 * own[j] * (arm[i] * cov[SYM(2 * D + i, D + j)] + own[i] * squares);
-      total += C[i * D + j] * (spread + 2 * C[i * D + j] * (mean[D + i] * mean[D + j] + squares));
-    }
+    EACH (int j = 0; j < D; ++j) if (j <= i)
+      total += (j < i ? 2 : 1) * C[i * D + j] * (slope[i] * slope[j] + arm[i] * arm[j] * cov[SYM(2 * D + i, 2 * D + j)]);
   return total;
 }
 
@@ -252,6 +265,8 @@ FN void one_trial(const Arguments &g, int trial, int n, int rounds, int first, c
       EACH (int i = 0; i < NT; ++i) cov[i] = root[i];
       squared<M - 1, M - 1>(cov, noise);
     }
+    real pull[D], flat = 0;
+    if ((RANDUCB || SCALED) && !SEES) flat = veil(pull, mu, C, mean, cov);
     if (RANDUCB) {
       EACH (int i = 0; i < 2 * D; ++i) {
         line[i] = mean[PLACE(i)] * (i < D ? 1 : mu[i % D]);
@@ -272,7 +287,7 @@ FN void one_trial(const Arguments &g, int trial, int n, int rounds, int first, c
             EACH (int i = 0; i < D; ++i) likely[i] = arm[i];
           }
         }
-        const real more = SEES ? 0 : hidden(likely, mu, C, mean, cov);
+        const real more = SEES ? 0 : hidden(flat, pull, likely, mu, C, mean, cov);
         neglect = (number + 1) * (ARMS / PATIENCE) / noise_of(noise, more);
       }
     } else {
@@ -330,7 +345,7 @@ FN void one_trial(const Arguments &g, int trial, int n, int rounds, int first, c
       x[D + i] = SEES ? context[i] * context[i] : square[i];
       x[2 * D + i] = arm[i] * (SEES ? context[i] : mu[i]);
     }
-    if ((RANDUCB || SCALED) && !SEES) more = hidden(arm, mu, C, mean, cov);
+    if ((RANDUCB || SCALED) && !SEES) more = hidden(flat, pull, arm, mu, C, mean, cov);
     if (LIMITED) {
       real spread = 0;  // x'cov x
       if (RANDUCB || SCALED) {
