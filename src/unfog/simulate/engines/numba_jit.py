@@ -5,6 +5,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+from unfog.simulate.engines.numba_kept import Kept
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Sums may be taken in another order, and a product and a sum rounded once: it is a matter of last bits. What
@@ -20,13 +22,10 @@ def inlined(function: Function) -> Function:
 
 
 def compiled(function: Function) -> Function:
-    """A kernel, to be compiled when it is first called.
-
-    Numba sees from a kernel's own file whether what it kept is out of date: its pieces must stand there, too.
-    Where nothing can be written there is nothing to keep.
-    """
+    """A kernel, to be compiled when it is first called; where nothing can be written there is nothing to keep."""
     try:
-        found = numba.njit(cache=True, **SETTINGS)(function)
+        found: Any = numba.njit(cache=True, **SETTINGS)(function)
     except RuntimeError:
-        found = numba.njit(**SETTINGS)(function)
+        return cast(Function, numba.njit(**SETTINGS)(function))
+    found._cache._cache_file = Kept.instead_of(found._cache._cache_file)
     return cast(Function, found)

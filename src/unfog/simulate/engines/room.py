@@ -110,7 +110,7 @@ def beliefs(job: Job, *, kept: float, made: float) -> list[Term]:
     return [
         Term("what agents believe of theta", ACTIONS, kept * NUMBER * theta(job) * sum(squares)),
         Term("updates of theta", ACTIONS, made * NUMBER * theta(job) * max(squares), when=ROUND),
-        Term("what agents believe of biases", ("problem.units", *DIM), 2 * NUMBER * states),
+        Term("what agents believe of biases", ("problem.units", *DIM), 3 * NUMBER * states),
     ]
 
 

@@ -1,0 +1,57 @@
+"""Compiled kernels kept on disk: a file a program, under a hash of its bytes that is looked at before use.
+
+Numba's own cache runs whatever stands in its files, damaged or not, and looks for changes in the file of the
+kernel alone. Here a program says for which sources, version and signature it was made; what does not fit, or
+has one wrong bit, is compiled again and replaced.
+"""
+
+import pickle
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import IndexDataCacheFile
+
+SEAL = 32  # bytes
+
+
+@cache
+def sources() -> str:
+    """A hash of all the text that kernels are made of."""
+    texts = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("numba_*.py")))
+    return sha256(b"\0".join(texts)).hexdigest()
+
+
+class Kept(IndexDataCacheFile):  # type: ignore[misc]
+    """In the place of Numba's index and numbered files."""
+
+    @classmethod
+    def instead_of(cls, other: Any) -> "Kept":
+        """With the same folder and the same beginning of names."""
+        return cls(other._cache_path, other._index_name.removesuffix(".nbi"), sources())
+
+    def flush(self) -> None:
+        """There is no index."""
+
+    def path(self, key: Any) -> Path:
+        """Of the program for a signature on a kind of processor."""
+        name = sha256(repr((key, self._version, self._source_stamp)).encode()).hexdigest()[:20]
+        return Path(self._cache_path, self._index_name.removesuffix("nbi") + f"{name}.nbk")
+
+    def save(self, key: Any, data: Any) -> None:
+        """Written beside and renamed: nobody sees half of it."""
+        text: bytes = self._dump((key, self._version, self._source_stamp, data))
+        with self._open_for_write(str(self.path(key))) as file:
+            file.write(sha256(text).digest() + text)
+
+    def load(self, key: Any) -> Any:
+        """What was kept; None where nothing was, or where it is not what was written."""
+        try:
+            whole = self.path(key).read_bytes()
+        except OSError:
+            return None
+        if sha256(whole[SEAL:]).digest() != whole[:SEAL]:
+            return None
+        *made_for, data = pickle.loads(whole[SEAL:])  # noqa: S301 - Numba's way, and by now our own bytes
+        return data if made_for == [key, self._version, self._source_stamp] else None
