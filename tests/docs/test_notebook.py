@@ -32,9 +32,9 @@ for name, move in moves.items():
     kept[name] = {agent: mean for agent, (mean, half) in shown.items()}
 __import__("json").dumps(kept)
 """
-# In a process of its own: a kernel's client leaves sockets and loops that other tests must not find. The client
-# is kept from answering widgets, since at times both sides then wait for each other; so what a slider makes is
-# shown below the cell that moved it.
+# In a process of its own: a kernel's client leaves sockets and loops that other tests must not find. The
+# client is kept from answering widgets, since at times both sides then wait for each other; so what a slider
+# makes is shown below the cell that moved it.
 RUN = """
 import json
 import sys

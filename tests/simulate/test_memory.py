@@ -241,7 +241,9 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 def test_so_it_is_with_all_that_the_lab_imports(fields: dict[str, Any], run: dict[str, Any]) -> None:
     told = json.dumps([fields, run])
     done = subprocess.run([sys.executable, "-c", COMMAND, told], capture_output=True, text=True, check=True)
-    ratio = estimated(plan([unfog.GaussianProblem(**fields)], seed=0, **run)).total / (1024 * int(done.stdout))
+    ratio = estimated(plan([unfog.GaussianProblem(**fields)], seed=0, **run)).total / (
+        1024 * int(done.stdout)
+    )
     assert 1 / 2 < ratio < 2
 
 

@@ -92,7 +92,9 @@ def test_another_process_finds_it(tmp_path: Path) -> None:
         "k = t.made(pathlib.Path(sys.argv[1]), pytest.MonkeyPatch()); k(3.0); print(t.hits(k))"
     )
     said = [
-        subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+        )
         for _ in range(2)
     ]
     assert [done.stdout.strip() for done in said] == ["0", "1"]

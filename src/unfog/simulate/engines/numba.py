@@ -17,12 +17,12 @@ from unfog.maths.arrays import Array
 from unfog.model.knowledge import Knowledge
 from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import Nature, truth_draws
-from unfog.simulate.engines import numba_kernel as kernel
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines import room
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.engines.numba_block import Beliefs, beliefs, ready
-from unfog.simulate.engines.numba_kernel import Believed, Rules, State, Trace, World
+from unfog.simulate.engines.numba_desk import MIXED, SCALED, Believed, Rules, State, Trace, World, desk, plan
+from unfog.simulate.engines.numba_kernel import program
 from unfog.simulate.engines.numba_split import learner_of, split
 from unfog.simulate.engines.numpy import BLOCK, Meter, losses, make_emission, over_rounds, tabled
 from unfog.simulate.engines.room import Term
@@ -51,7 +51,7 @@ def rules_of(agent: Agent, known: Knowledge) -> Rules:
 def start(agent: Agent, known: Knowledge, trials: int) -> State:
     """The learner's own first state, for every trial."""
     first = agent.learner.start(known, None)
-    scaled = learner_of(agent) in (kernel.SCALED, kernel.MIXED)
+    scaled = learner_of(agent) in (SCALED, MIXED)
     belief = first.beliefs if scaled else first
     mean, root = (x if scaled else x[None] for x in (belief.mean, belief.root))
     one = np.ones(len(mean))
@@ -71,8 +71,8 @@ class Seat:
         self.rules, self.state = rules_of(agent, known), start(agent, known, len(trials))
         dim, scales = known.context_mean.shape[0], self.state.rates.shape[1]
         pair = learner, int(isinstance(agent.chooser, RandUcb))
-        plan = kernel.plan(*pair, dim, arms, scales)
-        self.program, self.desk = kernel.program(plan), kernel.desk(plan)
+        sizes = plan(*pair, dim, arms, scales)
+        self.program, self.desk = program(sizes), desk(sizes)
         self.total = np.zeros((len(trials), dim))  # of what was seen of the bias, where that is tallied
 
     def play(self, world: World, found: Beliefs, number: int, first: int) -> Trace:

@@ -22,7 +22,7 @@ def inlined(function: Function) -> Function:
 
 
 def compiled(function: Function) -> Function:
-    """A kernel, to be compiled when it is first called; where nothing can be written there is nothing to keep."""
+    """A kernel, to be compiled when it is first called, and kept where anything can be written."""
     try:
         found: Any = numba.njit(cache=True, **SETTINGS)(function)
     except RuntimeError:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from numba.core.caching import IndexDataCacheFile
+from numba.core.serialize import dumps
 
 SEAL = 32  # bytes
 
@@ -23,7 +24,7 @@ def sources() -> str:
     return sha256(b"\0".join(texts)).hexdigest()
 
 
-class Kept(IndexDataCacheFile):  # type: ignore[misc]
+class Kept(IndexDataCacheFile):
     """In the place of Numba's index and numbered files."""
 
     @classmethod
@@ -41,7 +42,7 @@ class Kept(IndexDataCacheFile):  # type: ignore[misc]
 
     def save(self, key: Any, data: Any) -> None:
         """Written beside and renamed: nobody sees half of it."""
-        text: bytes = self._dump((key, self._version, self._source_stamp, data))
+        text: bytes = dumps((key, self._version, self._source_stamp, data))
         with self._open_for_write(str(self.path(key))) as file:
             file.write(sha256(text).digest() + text)
 
