@@ -143,7 +143,7 @@ def test_json_is_all_there_is_on_stdout(capsys: Capture) -> None:
         4,
         0,
     )
-    assert list(facts["agents"]) == ["alg1", "alg2", "naive", "oracle", "kk"]
+    assert list(facts["agents"]) == ["unfog", "alg1", "alg2", "naive", "oracle", "kk"]
     row = facts["agents"]["alg1"]
     parts = ["cb", "ee1", "ee2", "regret_true_context", "regret_plug_in"]
     tails = ["q50", "q99", "linear_share"]

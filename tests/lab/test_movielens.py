@@ -326,7 +326,7 @@ def test_the_catalog_is_read_without_building_worlds(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(RatingsProblem, "__post_init__", costly)
     assert "fig1-movielens" in catalog()
-    assert catalog()["fig1-movielens"].title == "MovieLens-100K: five agents (Fig. 1 right)"
+    assert catalog()["fig1-movielens"].title == "MovieLens-100K (Fig. 1 right)"
     assert load("fig1-gaussian").problem["kind"] == "gaussian"
     films = load("fig1-movielens")
     with pytest.raises(AssertionError, match="a world was built"):

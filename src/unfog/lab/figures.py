@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from unfog.files import writing
 from unfog.lab import field_words, sweep_figure
 from unfog.lab import sweep as sweeps
-from unfog.lab.agent_look import EDGE, FIRST, TITLE, Look, averaged, called, heading, looks, narrow
+from unfog.lab.agent_look import EDGE, FIRST, SO_FAR, TITLE, Look, averaged, called, heading, looks, narrow
 from unfog.lab.dataset import OWN
 from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
@@ -37,7 +37,7 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
     >>> problem = unfog.GaussianProblem(dim=2, actions=5)
     >>> result = unfog.run(problem, agents=["unfog", "naive"], rounds=50, trials=20, seed=0)
     >>> unfog.figure(result).axes[0].get_ylabel()
-    'cumulative Bayesian regret'
+    'reward lost so far (regret)'
     """
     spec = Spec.model_validate_json(data.attrs["spec"])
     if _single(data, spec):
@@ -127,7 +127,7 @@ def draw(axes: Axes, lines: Sequence[Curve], swept: sweeps.Sweep | None = None) 
             _band(axes, line, look)
         else:
             _bars(axes, line, look, few)
-    axes.set(xlabel="round", ylabel="cumulative Bayesian regret")
+    axes.set(xlabel="round", ylabel=SO_FAR)
     axes.set_xlim(0, 1.03 * lines[0].rounds[-1])
     axes.set_ylim(bottom=0)
 
@@ -174,7 +174,7 @@ def _legend(axes: Axes, swept: sweeps.Sweep, beside: bool) -> None:
         where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
     if swept:
         [field] = sweeps.fields(swept)
-        where |= {"title": field_words.words(field), "alignment": "left", "title_fontsize": 8, "ncols": 4}
+        where |= {"title": field_words.plain(field), "alignment": "left", "title_fontsize": 8, "ncols": 4}
     axes.legend([handles[i] for i in order], [names[i] for i in order], **_SAMPLE, **where)
 
 

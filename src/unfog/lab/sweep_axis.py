@@ -31,7 +31,7 @@ class Axis(NamedTuple):
 
 def axis_of(field: str, texts: Sequence[str], spec: Spec) -> Axis:
     """The axis of one field, whose values are given as text."""
-    label = field_words.words(field)
+    label = field_words.plain(field)
     odd = [text for text in texts if field_words.apart(field, text)]
     found = {text: float(text) for text in texts if text not in odd} if _numeric(field, spec) else {}
     if not found:
