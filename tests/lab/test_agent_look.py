@@ -180,6 +180,13 @@ def test_every_field_that_the_catalogue_sweeps_has_words() -> None:
     assert not any("_" in words for words in field_words.WORDS.values())
 
 
+def test_agents_of_learners_and_choosers_differ_in_grey_or_in_mark() -> None:
+    named = [name for name in LOOKS if name.startswith("alg1-exact")] + ["oracle", "robust", "gaps", "late"]
+    for one, other in itertools.combinations(named, 2):
+        grey = abs(lab(LOOKS[one].colour)[0] - lab(LOOKS[other].colour)[0])
+        assert LOOKS[one].mark != LOOKS[other].mark or grey > 20, (one, other)
+
+
 def test_axes_are_in_words_alone_and_regret_has_one_name() -> None:
     swept = figures.figure(run(["alg1", "naive"], {"missing": [0.0, 0.5]}))
     assert swept.get_supxlabel().strip() == "share of readings lost"
@@ -231,6 +238,14 @@ def test_figures_are_as_wide_as_columns_and_no_text_is_cut(name: str) -> None:
     agents, sweep, width = CHARTS[name]
     chart = figures.figure(run(agents, sweep))
     assert (chart.get_figwidth(), chart.get_dpi()) == (width, DPI)
+    assert inside(chart)
+
+
+@pytest.mark.parametrize("name", ["two", "numbers", "categories"])
+def test_a_figure_is_as_wide_as_told_with_letters_of_the_same_size(name: str) -> None:
+    agents, sweep, _ = CHARTS[name]
+    chart = figures.figure(run(agents, sweep), width=PAGE)
+    assert chart.get_figwidth() == PAGE
     assert inside(chart)
 
 

@@ -237,6 +237,7 @@ def test_numbers_far_apart_are_on_a_logarithmic_axis(values: list[float], scale:
     chart = figures.figure(unfog.run(spec({"drift_cov" if 0.0 in values else "noise_cov": values})))
     [axes] = chart.axes
     assert axes.get_xscale() == scale
+    assert ("logarithmic from" in chart.get_supxlabel()) == (scale == "symlog")
     assert [text.get_text() for text in axes.get_xticklabels()] == [str(value) for value in values]
 
 

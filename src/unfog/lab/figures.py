@@ -43,9 +43,9 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
     if _single(data, spec):
         spec = spec.model_copy(update={"sweep": {}})
     if spec.sweep and not _few(spec):
-        return sweep_figure.figure(data, spec, spec.title if title is None else title)
+        return sweep_figure.figure(data, spec, spec.title if title is None else title, width)
     lines, trials = curves(data), data.sizes["trial"]
-    beside = not (spec.sweep or narrow(line.label for line in lines))
+    beside = not spec.sweep and ((width or 0) >= PAGE or not narrow(line.label for line in lines))
     wide = width or (PAGE if beside else COLUMN)
     with mpl.rc_context(STYLE):
         chart = Figure(figsize=(wide, 3.0), dpi=DPI, layout="constrained")

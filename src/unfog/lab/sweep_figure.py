@@ -40,14 +40,14 @@ class Panel(NamedTuple):
     half: Array
 
 
-def figure(data: xr.Dataset, spec: Spec, title: str) -> Figure:
-    """Small multiples on one scale, with one legend for all."""
+def figure(data: xr.Dataset, spec: Spec, title: str, width: float | None = None) -> Figure:
+    """Small multiples on one scale, with one legend for all; as wide as they need, or `width` inches."""
     agents, axis, panels = cut(data, spec)
     shown = panels[:MOST_PANELS]
     wide = 2 if len(shown) == 4 else min(len(shown), BESIDE)
     high = math.ceil(len(shown) / wide)
-    slim = len(shown) == 1 and axis.values is not None and narrow(agents)
-    size = (COLUMN, 3.0) if slim else (PAGE, 3.0 if len(shown) == 1 else 1.0 + 1.9 * high)
+    slim = len(shown) == 1 and axis.values is not None and narrow(agents) and (width or 0) < PAGE
+    size = width or (COLUMN if slim else PAGE), 3.0 if len(shown) == 1 else 1.0 + 1.9 * high
     with mpl.rc_context(STYLE):
         chart = Figure(figsize=size, dpi=DPI, layout="constrained")
         every = list(chart.subplots(high, wide, squeeze=False, sharex=True, sharey=True).flat)
