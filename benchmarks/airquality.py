@@ -4,8 +4,9 @@
     python benchmarks/airquality.py --calibration 500 --trials 200       # the table alone
     python benchmarks/airquality.py --out docs/images --table benchmarks/results/airquality.json    # redraw
 
-The table goes to the standard output as JSON. Trials of all rows are paired: they have the same truth, hours
-and rewards, and what is shown is nested over shares. Nothing was tuned on the seed.
+The table goes to the standard output as JSON; results/airquality.json has the rows that the picture needs.
+Trials of all rows are paired: they have the same truth, hours and rewards, and what is shown is nested over
+shares. Nothing was tuned on the seed.
 """
 
 import os

@@ -1,11 +1,13 @@
-"""The paper's Figure 1 with a hundred trials in each panel: docs/images/fig1.png.
+"""The paper's Figure 1, with `unfog` beside its five agents: docs/images/fig1.png.
 
-for name in fig1-gaussian fig1-logistic fig1-movielens; do unfog run $name --trials 100 --engine numba; done
+for name in fig1-gaussian fig1-movielens; do unfog run $name --trials 100 --engine numba; done
+unfog run fig1-logistic --trials 200 --engine jax       # about eight minutes on one core
 python docs/images/fig1.py runs         # the folder that holds fig1-gaussian-001, fig1-logistic-001, ...
 
-The logistic one takes some minutes, the others seconds. `unfog reproduce fig1` draws the same from the
-experiments as they are. That is quick, but the ten trials of its logistic panel tell few agents apart. A
-hundred tell `alg2` and `kk` from the other three, whose intervals still overlap.
+`unfog reproduce fig1` draws the same from the experiments as they are. That is quick, but the ten trials of its
+logistic panel tell few agents apart. Two hundred tell `unfog` and `alg2` from the others, and `kk`; `alg1`,
+`naive` and `oracle` need thousands, and `--engine jax --precision float32` on a GPU. Each panel says how many trials
+it has.
 """
 
 import sys
