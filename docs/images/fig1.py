@@ -4,10 +4,10 @@ for name in fig1-gaussian fig1-movielens; do unfog run $name --trials 100 --engi
 unfog run fig1-logistic --trials 200 --engine jax       # about eight minutes on one core
 python docs/images/fig1.py runs         # the folder that holds fig1-gaussian-001, fig1-logistic-001, ...
 
-`unfog reproduce fig1` draws the same from the experiments as they are. That is quick, but the ten trials of its
-logistic panel tell few agents apart. Two hundred tell `unfog` and `alg2` from the others, and `kk`; `alg1`,
-`naive` and `oracle` need thousands, and `--engine jax --precision float32` on a GPU. Each panel says how many trials
-it has.
+`unfog reproduce fig1` draws the same from the experiments as they are. That is quick, but the ten trials of
+its logistic panel tell few agents apart. Two hundred tell `unfog`, `alg2` and `kk` from the others. `alg1`,
+`naive` and `oracle` need thousands: `--engine jax --precision float32`, on a GPU. Each panel says how many
+trials it has.
 """
 
 import sys
