@@ -85,7 +85,7 @@ def sensor(worth: xr.Dataset, title: str | None = None) -> Figure:
             _rungs(axes, worth)
             said = f"{name} {'sensors' if name == names[0] else 'alone'}"
             axes.set_title(textwrap.fill(said, 40), fontsize=8.5, loc="left", parse_math=False)
-            axes.set_xlabel("noise, as a multiple of today's")
+            axes.set_xlabel("noise, as a multiple of today's", fontsize=7.5)
             axes.xaxis.set_tick_params(labelbottom=True)
         for axes in panels[len(names) :]:
             axes.remove()
