@@ -24,6 +24,7 @@ MOST_SWEPT = 8  # values of a field that have a curve each
 MOST_BANDS = 4  # bands that are told apart where they overlap; more curves have bars at a few rounds
 BARS = 5  # bars of a curve
 FORMATS = ("svg", "pdf", "png")
+SHORT = 60  # letters of six names in one line of a page
 LETTERS = {COLUMN: 50, PAGE: 105}  # of a line of a title
 
 
@@ -71,13 +72,16 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
         for axes, data in zip(row, runs, strict=True):
             spec = Spec.model_validate_json(data.attrs["spec"])
             draw(axes, curves(data), spec.sweep)
-            axes.set_title(heading(data, spec.title, 30), **TITLE)
+            axes.set_title(heading(data, spec.title, 33), **TITLE)
             axes.set_xlabel(f"round\n{averaged(data, spec)}")
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         for axes in row[1:]:
             axes.set_ylabel("")
         names = sorted(handles, key=lambda name: name != called(FIRST))
-        chart.legend([handles[name] for name in names], names, loc="outside upper left", ncols=5, **_SAMPLE)
+        beside = 6 if len("".join(names)) <= SHORT else 5
+        chart.legend(
+            [handles[name] for name in names], names, loc="outside upper left", ncols=beside, **_SAMPLE
+        )
         if any(data.sizes["trial"] > 1 for data in runs):
             shown = sorted({_intervals(len(curves(data))) for data in runs})
             chart.supxlabel(f"{' and '.join(shown)}: 95 % intervals", **EDGE)
