@@ -239,7 +239,7 @@ def test_defaults_are_the_papers() -> None:
     assert found == right
     paper = catalog()["fig1-movielens"]
     assert {**right, **paper.problem} == {**right, "ratings": "auto", "contexts": "gaussian"}
-    assert paper.run.agents == ["alg1", "alg2", "naive", "oracle", "kk"]
+    assert paper.run.agents == ["unfog", "alg1", "alg2", "naive", "oracle", "kk"]
 
 
 @pytest.mark.slow
