@@ -28,7 +28,7 @@ print(f"after {rounds} readings: {mean[-1]:.2f} ± {reach[-1]:.2f} °C (95 % int
 # %%
 # One sensor, one run of 400 readings. The band is the 95 % interval of what is believed at that time.
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 number = np.arange(1, rounds + 1)
 axes.fill_between(number, mean - reach, mean + reach, color=COLOURS[0], alpha=0.2, linewidth=0)
 axes.plot(number, mean, color=COLOURS[0], label="believed bias, with its 95 % band")

@@ -26,7 +26,7 @@ inside = (abs(readings - true - bias) < 1.96 * noise).mean()
 # %%
 # ``found.channel`` goes straight into a live problem or into ``Denoiser.from_channel``.
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.0, 4.0), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 line = np.array([8.0, 32.0])
 axes.fill_between(
     line,

@@ -21,5 +21,5 @@ print(unfog.table(result))
 # %%
 # ``-adf`` names how an agent learns from yes and no; ``unfog`` does it in nearly the same way.
 # Means over 60 worlds with 95 % bands.
-plt.figure(unfog.figure(result, "Clicks lost to a noisy sensor"))
+plt.figure(unfog.figure(result, "Clicks lost to a noisy sensor", width=7.0))
 plt.show()

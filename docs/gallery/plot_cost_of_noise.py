@@ -29,5 +29,5 @@ print(unfog.table(result))
 # %%
 # Bands are 95 % intervals of the mean over the 60 worlds. The table has the differences, which are surer
 # than the bands: all agents met the same worlds.
-plt.figure(unfog.figure(result, "Trusting a noisy sensor costs reward"))
+plt.figure(unfog.figure(result, "Trusting a noisy sensor costs reward", width=7.0))
 plt.show()

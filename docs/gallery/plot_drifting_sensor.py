@@ -32,5 +32,5 @@ print(unfog.table(result))
 
 # %%
 # Means over 40 worlds with 95 % bands; all agents meet the same worlds.
-plt.figure(unfog.figure(result, "It pays to follow the drift"))
+plt.figure(unfog.figure(result, "It pays to follow the drift", width=7.0))
 plt.show()

@@ -45,7 +45,7 @@ found = unfog.evaluate(log, policies, columns={"context": ["steps", "sleep"]}).s
 print(found[["value", "low", "high"]].to_pandas().round(3))
 
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 value, ends = found["value"], [found["value"] - found["low"], found["high"] - found["value"]]
 axes.errorbar(value, words, xerr=ends, fmt="o", color=COLOURS[0], capsize=3)
 axes.axvline(log["reward"].mean(), color="black", linestyle=DASHES[1], linewidth=1.0)

@@ -28,5 +28,5 @@ print(unfog.table(result))
 
 # %%
 # Means over 80 worlds with 95 % bands; all agents meet the same worlds.
-plt.figure(unfog.figure(result, "True values help, even few and late"))
+plt.figure(unfog.figure(result, "True values help, even few and late", width=7.0))
 plt.show()

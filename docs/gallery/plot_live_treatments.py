@@ -45,7 +45,7 @@ with tempfile.TemporaryDirectory() as folder, unfog.live.open(Path(folder, "clin
 blocks = np.array(chance).reshape(-1, 100)
 reach = 1.96 * blocks.std(1, ddof=1) / 100**0.5
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 axes.errorbar(np.arange(50, patients, 100), blocks.mean(1), reach, color=COLOURS[0], marker="o", capsize=2.5)
 for level, words in ((1 / 3, "by lot"), (np.mean(reachable), "as well as the measurements allow")):
     axes.axhline(level, color="black", linestyle=":", linewidth=1.0)

@@ -44,5 +44,5 @@ with tempfile.TemporaryDirectory() as folder:
     Path(folder, "lost.toml").write_text(SPEC)
     result = unfog.run(Path(folder, "lost.toml"))
 print(unfog.table(result))
-plt.figure(unfog.figure(result, "It pays to know what was lost"))
+plt.figure(unfog.figure(result, "It pays to know what was lost", width=7.0))
 plt.show()

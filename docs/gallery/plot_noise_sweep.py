@@ -44,5 +44,5 @@ with tempfile.TemporaryDirectory() as folder:
     Path(folder, "noise.toml").write_text(SPEC)
     result = unfog.run(Path(folder, "noise.toml"))
 print(unfog.table(result))
-plt.figure(unfog.figure(result, "The more noise, the dearer is trust"))
+plt.figure(unfog.figure(result, "The more noise, the dearer is trust", width=7.0))
 plt.show()

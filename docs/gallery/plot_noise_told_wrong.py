@@ -27,5 +27,5 @@ print(unfog.table(result))
 
 # %%
 # Means over 80 worlds with 95 % bands; all agents meet the same worlds.
-plt.figure(unfog.figure(result, "It pays to doubt the data sheet"))
+plt.figure(unfog.figure(result, "It pays to doubt the data sheet", width=7.0))
 plt.show()

@@ -27,7 +27,7 @@ sides = {"usual days": "right", "the reading alone": "left", "what is believed":
 steps = np.linspace(1000, 16000, 400)
 
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 for (name, (middle, wide)), place in zip(laws.items(), (7, 1, 0), strict=True):
     density = 1000 * np.exp(-(((steps - middle) / wide) ** 2) / 2) / (wide * np.sqrt(2 * np.pi))
     axes.plot(steps, density, color=COLOURS[place], linestyle=DASHES[place])

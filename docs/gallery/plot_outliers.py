@@ -30,7 +30,7 @@ for name, denoiser in {
 # %%
 # Contexts lie around 0 with standard deviation 1. Bands are 95 % intervals of the belief after one reading.
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 for (name, (mean, reach)), place in zip(found.items(), (0, 6), strict=True):
     axes.plot(readings, mean, color=COLOURS[place], linestyle=DASHES[place], label=name)
     axes.fill_between(readings, mean - reach, mean + reach, color=COLOURS[place], alpha=0.15, linewidth=0)

@@ -36,7 +36,7 @@ rng, asked = np.random.default_rng(0), values[::10]
 drawn = phi(paces[:, 0, None, None], asked[:, None] + sd * rng.standard_normal((3, asked.size, 1000)))
 
 plt.rcParams.update(STYLE)
-figure, panels = plt.subplots(1, 2, figsize=(7.4, 3.6), sharey=True, layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.6), sharey=True, layout="constrained")
 for axes, curves in zip(panels, (alone, averaged), strict=True):
     for arm, place in enumerate((0, 3, 6)):
         mean, reach = drawn[arm].mean(-1), 1.96 * drawn[arm].std(-1) / 1000**0.5

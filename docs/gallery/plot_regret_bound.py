@@ -41,7 +41,7 @@ mean, reach = regret.mean("trial"), 1.96 * regret.std("trial", ddof=1) / 100**0.
 print(f"after {rounds} rounds: {mean[-1].item():.1f} ± {reach[-1].item():.1f} lost, at most {bound[-1]:.0f}")
 
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 t = result["round"].values
 axes.plot(horizons, bound / horizons, color="black", linestyle=DASHES[2], label="at most, by theory")
 axes.plot(t, mean / t, label="lost by alg2", **LOOKS["alg2"].line())

@@ -36,7 +36,7 @@ print(f"a perfect sensor: {worth:+.3f} ± {1.96 * error:.3f} a decision (95 % in
 # 2,000 decisions. Bars and band are 95 % intervals; all points rest on the same decisions. This log is made
 # up, so that the truth is known: a perfect sensor is worth 0.087 a decision.
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 ends = [found["value"] - found["value_low"], found["value_high"] - found["value"]]
 measured = {"color": "black", "marker": "o", "capsize": 2.5, "label": "measured, with noise added"}
 axes.errorbar(1 + found["level"], found["value"], ends, **measured)

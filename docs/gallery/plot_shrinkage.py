@@ -31,7 +31,7 @@ for size in sizes:
 # %%
 # 2,000 simulated contexts for each size of the noise; bars are 95 % intervals, mostly smaller than the dots.
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 for (name, squares), place, mark in zip(guesses.items(), (1, 0, 7), "sod", strict=True):
     mean, reach = np.array(squares).T
     axes.errorbar(sizes, mean, reach, color=COLOURS[place], linestyle=DASHES[place], marker=mark, label=name)

@@ -38,7 +38,7 @@ denoisers = {
 }
 
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 axes.plot(readings, new, ".", color="0.7", markersize=3, label="true value")
 for name, (denoiser, place) in denoisers.items():
     setup = denoiser.setup(known, None)

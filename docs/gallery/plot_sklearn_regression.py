@@ -32,7 +32,7 @@ for rows in draws:
     found["behind the denoiser"].append(pipe[-1].coef_)
 
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 for shift, (name, each), place, mark in zip((-0.08, 0.08), found.items(), (1, 0), "so", strict=True):
     slope, reach = each[0], 1.96 * np.std(each[1:], axis=0)
     axes.errorbar(np.arange(2) + shift, slope, reach, fmt=mark, color=COLOURS[place], capsize=3, label=name)

@@ -30,7 +30,7 @@ numbers = np.arange(20, trials + 1, 5)
 oracle = final.sel(agent="oracle").values
 
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 for agent, words in {"naive": "naive: trusts readings", "alg1": "alg1: denoises"}.items():
     lost = final.sel(agent=agent).values
     ratio = np.array([lost[:n].mean() / oracle[:n].mean() for n in numbers])

@@ -24,7 +24,7 @@ print(shares.isel(round=[149, 299]).round(2).to_pandas())
 # %%
 # Means over 10 sensors. The colour says the size: dark is less noise than promised, light is more.
 plt.rcParams.update(STYLE)
-figure, axes = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+figure, axes = plt.subplots(figsize=(7.0, 3.6), layout="constrained")
 shades = mpl.colormaps["viridis"](np.linspace(0.05, 0.95, shares.sizes["size"]))
 names = [f"{size:.2g} times as promised" for size in shares["size"].values]
 axes.stackplot(shares["round"], shares, labels=names, colors=shades, edgecolor="white", linewidth=0.4)

@@ -14,13 +14,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab.agent_look import FIRST, called
+from unfog.lab.agent_look import FIRST, IN_ALL, called
 from unfog.lab.figures import save
 from unfog.lab.spec import Spec
 from unfog.lab.sweep_figure import cut, draw
 from unfog.look import DPI, PAGE, STYLE
 
-NAMES = ("missing", "late", "unknown-noise", "drift", "heavy-tails", "learners", "choosers")
+TITLES = {
+    "missing": "readings get lost",
+    "late": "true contexts come late",
+    "unknown-noise": "noise is not as told",
+    "drift": "the bias walks",
+    "heavy-tails": "noise has outliers",
+    "learners": "ways to learn",
+    "choosers": "ways to choose an arm",
+}
 
 
 def panel(axes: Axes, data: xr.Dataset) -> dict[str, Any]:
@@ -28,9 +36,9 @@ def panel(axes: Axes, data: xr.Dataset) -> dict[str, Any]:
     spec = Spec.model_validate_json(data.attrs["spec"])
     agents, axis, [only] = cut(data, spec)
     draw(axes, axis, only, agents)
-    axes.set_xlabel(axis.label.partition(" (")[0])
+    axes.set_xlabel(axis.label)
     axes.set_ylim(bottom=0)
-    axes.set_title(spec.name, fontsize=8.5, loc="left", weight="bold")
+    axes.set_title(TITLES[spec.name], fontsize=8.5, loc="left", weight="bold")
     return dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
 
 
@@ -40,16 +48,16 @@ def figure(runs: Path) -> Figure:
         chart = Figure(figsize=(PAGE, 6.6), dpi=DPI, layout="constrained")
         cells = chart.subplots(3, 3)
         handles = dict[str, Any]()
-        for name, axes in zip(NAMES, cells.flat, strict=False):
+        for name, axes in zip(TITLES, cells.flat, strict=False):
             for agent, handle in panel(axes, unfog.open_run(runs / f"{name}-001")).items():
                 handles.setdefault(agent, handle)
         names = sorted(handles, key=lambda name: (name != called(FIRST), name.count("-") > 1))
-        for axes in cells.flat[len(NAMES) :]:
+        for axes in cells.flat[len(TITLES) :]:
             axes.axis("off")
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (-0.12, 0.5), "ncols": 2}
         text: dict[str, Any] = {"fontsize": 7.5, "handlelength": 2.6, "columnspacing": 1.0}
         cells[2, 1].legend([handles[name] for name in names], names, **where, **text).set_in_layout(False)
-        chart.supylabel("cumulative regret, last round; bars: 95 % intervals", fontsize=8.5)
+        chart.supylabel(f"{IN_ALL}; bars: 95 % intervals", fontsize=8.5)
     return chart
 
 

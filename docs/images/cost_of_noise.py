@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab.agent_look import called, ordered
+from unfog.lab.agent_look import SO_FAR, called, ordered
 from unfog.lab.figures import draw, save
 from unfog.lab.report import curves
 from unfog.look import DPI, PAGE, STYLE
@@ -19,10 +19,10 @@ from unfog.look import DPI, PAGE, STYLE
 SEED, TRIALS = 577215, 1000  # nothing was chosen on this seed
 SAID = {
     "naive": "trusts the noisy context",
-    "alg1": "denoises it",
-    "oracle": "denoises it, is told the bias",
-    "alg2": "denoises it, sees true contexts later",
-    "unfog": "our default: denoises it, explores less",
+    "alg1": "denoises the context",
+    "oracle": "denoises the context, is told the bias",
+    "alg2": "denoises it, is shown true contexts later",
+    "unfog": "our default: denoises the context,\nand tries arms less often than the others",
 }
 
 
@@ -40,7 +40,7 @@ def figure(data: xr.Dataset) -> Figure:
         axes.legend(
             [found[called(name)] for name in names], words, handlelength=3.0, labelspacing=0.8, **where
         )
-        axes.set(xlabel="decisions made", ylabel="reward lost so far (regret)")
+        axes.set(xlabel="decisions made", ylabel=SO_FAR)
         note = f"mean of {data.sizes['trial']:,} trials of fig1-gaussian, seed {SEED}; bars: 95 % intervals"
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart

@@ -79,8 +79,12 @@ def _panel(axes: Axes, one: Answers) -> None:
         axes.errorbar(
             where, one.said[place], ends, fmt="o", color=BLUE, markersize=3, linewidth=0.8, label=label
         )
-    axes.plot(at + 0.2, one.instead.mean(axis=0), "D", color=BLACK, markersize=5, label="true: instead of it")
-    axes.plot(at + 0.34, one.beside.mean(axis=0), "s", color=GREEN, markersize=5, label="true: beside it")
+    for aside, true, mark, colour, does in (
+        (0.2, one.instead, "D", BLACK, "replaces the old"),
+        (0.34, one.beside, "s", GREEN, "is added to the old"),
+    ):
+        label = f"truth, new sensor {does}"
+        axes.plot(at + aside, true.mean(axis=0), mark, color=colour, markersize=5, label=label)
     axes.set_xticks(at, one.names)
 
 

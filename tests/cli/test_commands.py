@@ -143,7 +143,7 @@ def test_json_is_all_there_is_on_stdout(capsys: Capture) -> None:
         4,
         0,
     )
-    assert list(facts["agents"]) == ["alg1", "alg2", "naive", "oracle", "kk"]
+    assert list(facts["agents"]) == ["unfog", "alg1", "alg2", "naive", "oracle", "kk"]
     row = facts["agents"]["alg1"]
     parts = ["cb", "ee1", "ee2", "regret_true_context", "regret_plug_in"]
     tails = ["q50", "q99", "linear_share"]
@@ -151,7 +151,7 @@ def test_json_is_all_there_is_on_stdout(capsys: Capture) -> None:
     assert row["cb"] + row["ee1"] + row["ee2"] == pytest.approx(row["regret"], abs=1e-9)
     gap = row["regret"] - facts["agents"]["oracle"]["regret"]
     assert facts["pairs"]["alg1 - oracle"]["mean"] == pytest.approx(gap, abs=1e-9)
-    assert len(facts["pairs"]) == 10
+    assert len(facts["pairs"]) == 15
 
 
 def test_options_override_the_spec(capsys: Capture) -> None:

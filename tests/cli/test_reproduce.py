@@ -75,7 +75,7 @@ def test_fig1_makes_three_runs_and_four_figures(capsys: Capture, monkeypatch: py
             assert Path(f"pictures/{name}.{kind}").read_bytes().startswith(magic)
     runs = [open_run(f"runs/{name}-001") for name in FIG1]
     for name, data in zip(FIG1, runs, strict=True):
-        assert dict(data.sizes) == {"agent": 5, "trial": 2, "round": 5}
+        assert dict(data.sizes) == {"agent": 6, "trial": 2, "round": 5}
         assert f"{name}: 2 trials, 5 rounds, seed 0" in out
         assert "\n".join(report.table(data).splitlines()[1:]) in out
         assert f"kept in runs/{name}-001; figure: pictures/{name}.svg" in out

@@ -33,7 +33,8 @@ def drawn(script: Path, folder: Path) -> dict[str, Any]:
     ]
     for figure in figures:
         figure.savefig(folder / f"{script.stem}.png", dpi=80)
-    return {"titles": titles, "seconds": round(time.process_time() - started, 2)}
+    widths = [figure.get_figwidth() for figure in figures]
+    return {"titles": titles, "widths": widths, "seconds": round(time.process_time() - started, 2)}
 
 
 def main() -> None:

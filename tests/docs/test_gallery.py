@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "docs/gallery").glob("plot_*.py"))
 NAMES = [script.name for script in SCRIPTS]
 MOST_LINES = 60
+WIDTH = 7.0  # inches of every picture, so that the letters of all are alike on the site
 LEAST_BYTES = 8_000  # of a picture with something in it
 
 
@@ -87,4 +88,5 @@ def test_a_script_draws_one_picture(script: Path, played: tuple[Path, dict[str, 
     assert "failed" not in found[script.name], found[script.name]["failed"]
     [title] = found[script.name]["titles"]
     assert len(title) > 10
+    assert found[script.name]["widths"] == [WIDTH]
     assert (pictures / f"{script.stem}.png").stat().st_size > LEAST_BYTES

@@ -1,6 +1,7 @@
 """One agent, one name, one colour, one dash, one mark: in every figure, in whichever company."""
 
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ def test_as_told_stands_where_the_truth_is_and_never_at_zero() -> None:
     assert [text.get_text() for text in axes.get_xticklabels()] == ["0.2", "1\n(as told)", "5.0"]
     assert axes.get_xticks().tolist() == [0.2, 1.0, 5.0]
     assert axes.get_xscale() == "log"
-    assert chart.get_supxlabel().strip() == "true size of the noise (actual_noise_cov)"
+    assert chart.get_supxlabel().strip() == "true size of the noise"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,46 @@ def test_every_field_that_the_catalogue_sweeps_has_words() -> None:
     assert not any("_" in words for words in field_words.WORDS.values())
 
 
+def test_agents_of_learners_and_choosers_differ_in_grey_or_in_mark() -> None:
+    named = [name for name in LOOKS if name.startswith("alg1-exact")] + ["oracle", "robust", "gaps", "late"]
+    for one, other in itertools.combinations(named, 2):
+        grey = abs(lab(LOOKS[one].colour)[0] - lab(LOOKS[other].colour)[0])
+        assert LOOKS[one].mark != LOOKS[other].mark or grey > 20, (one, other)
+
+
+def test_axes_are_in_words_alone_and_regret_has_one_name() -> None:
+    swept = figures.figure(run(["alg1", "naive"], {"missing": [0.0, 0.5]}))
+    assert swept.get_supxlabel().strip() == "share of readings lost"
+    assert swept.get_supylabel() == "reward lost in all (regret)"
+    curves = figures.figure(run(["alg1"], {"noise_cov": [0.5, 1.0]}))
+    legend = curves.axes[0].get_legend()
+    assert legend is not None
+    assert legend.get_title().get_text() == "size of the noise"
+    assert curves.axes[0].get_ylabel() == "reward lost so far (regret)"
+
+
+def test_panels_are_all_named_in_the_same_words() -> None:
+    sweep = {"noise_cov": [0.5, 1.0], "features": ["quadratic", "product"]}
+    chart = figures.figure(run(["alg1", "naive"], sweep))
+    titles = [axes.get_title(loc="left") for axes in chart.axes]
+    assert titles == ["features of a reward =\nquadratic", "features of a reward =\nproduct"]
+
+
+def test_titles_of_the_catalogue_count_no_agents_and_name_no_zeros() -> None:
+    for one in spec.catalog().values():
+        assert not re.search(r"\b(five|six|seven) agents|\(0\)", one.title), one.title
+
+
+def test_values_that_are_no_numbers_have_their_words_in_tables_too() -> None:
+    told = run(["alg1", "naive"], {"actual_noise_cov": [0.0, 0.5]}, noise_cov=1.0)
+    lines = unfog.table(told).splitlines()
+    assert [line.split("  ")[0] for line in lines[3:7]] == ["as told", "", "0.5", ""]
+    assert "alg1 actual_noise_cov=0.0" in unfog.summary(told)["agents"]  # rows keep their keys
+    assert field_words.labelled("alg1 tails=0 actions=10") == "alg1 tails=Gaussian actions=10"
+    assert field_words.labelled("alg1 tails=10 actions=0") == "alg1 tails=10 actions=0"
+    assert field_words.labelled("alg1 actual_noise_cov=0.05") == "alg1 actual_noise_cov=0.05"
+
+
 MANY = ["alg1", "alg1-exact", "alg2", "alg2-exact", "naive", "oracle", "kk", "unfog"]
 CHARTS: dict[str, tuple[list[str], Any, float]] = {
     "two": (["alg1", "alg2"], None, COLUMN),
@@ -197,6 +238,14 @@ def test_figures_are_as_wide_as_columns_and_no_text_is_cut(name: str) -> None:
     agents, sweep, width = CHARTS[name]
     chart = figures.figure(run(agents, sweep))
     assert (chart.get_figwidth(), chart.get_dpi()) == (width, DPI)
+    assert inside(chart)
+
+
+@pytest.mark.parametrize("name", ["two", "numbers", "categories"])
+def test_a_figure_is_as_wide_as_told_with_letters_of_the_same_size(name: str) -> None:
+    agents, sweep, _ = CHARTS[name]
+    chart = figures.figure(run(agents, sweep), width=PAGE)
+    assert chart.get_figwidth() == PAGE
     assert inside(chart)
 
 

@@ -11,6 +11,7 @@ import unfog
 from tests.lab.charts import inside
 from tests.walks import CHANNEL, COLUMNS, walks
 from unfog.lab import evaluate_figure
+from unfog.lab.agent_look import LOOKS
 
 
 def made(names: list[str]) -> xr.Dataset:
@@ -78,5 +79,7 @@ def test_levels_curve_and_ladder_are_drawn() -> None:
         lines = {str(line.get_label()): np.asarray(line.get_ydata(), float) for line in axes.lines}
         expected = [*one["expected"].sel(curve=curve).values, one["value"].values[0]]
         np.testing.assert_allclose(lines["extrapolated"], expected)
+        assert evaluate_figure.RUNGS["naive"] == (LOOKS["naive"].colour, LOOKS["naive"].dash)
+        assert axes.get_xlabel() == "noise, as a multiple of today's"
         for rung in worth["rung"].values:
             assert lines[str(rung)][0] == worth["ladder"].sel(rung=rung).item()

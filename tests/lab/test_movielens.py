@@ -239,7 +239,7 @@ def test_defaults_are_the_papers() -> None:
     assert found == right
     paper = catalog()["fig1-movielens"]
     assert {**right, **paper.problem} == {**right, "ratings": "auto", "contexts": "gaussian"}
-    assert paper.run.agents == ["alg1", "alg2", "naive", "oracle", "kk"]
+    assert paper.run.agents == ["unfog", "alg1", "alg2", "naive", "oracle", "kk"]
 
 
 @pytest.mark.slow
@@ -326,7 +326,7 @@ def test_the_catalog_is_read_without_building_worlds(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(RatingsProblem, "__post_init__", costly)
     assert "fig1-movielens" in catalog()
-    assert catalog()["fig1-movielens"].title == "MovieLens-100K: five agents (Fig. 1 right)"
+    assert catalog()["fig1-movielens"].title == "MovieLens-100K (Fig. 1 right)"
     assert load("fig1-gaussian").problem["kind"] == "gaussian"
     films = load("fig1-movielens")
     with pytest.raises(AssertionError, match="a world was built"):

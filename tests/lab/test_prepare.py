@@ -143,7 +143,12 @@ def test_all_is_refused_before_a_folder_is_made(case: str, tmp_path: Path) -> No
 
 def test_reading_a_spec_builds_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GaussianProblem, "__post_init__", pytest.fail)
-    assert load("fig1-gaussian").run.agents[0] == "alg1"
+    assert load("fig1-gaussian").run.agents[0] == "unfog"
+
+
+@pytest.mark.parametrize("name", ["fig1-gaussian", "fig1-logistic", "fig1-movielens"])
+def test_the_recommended_agent_is_in_front_of_the_five_of_the_paper(name: str) -> None:
+    assert load(name).run.agents == ["unfog", "alg1", "alg2", "naive", "oracle", "kk"]
 
 
 def test_a_subclass_is_run_and_not_taken_for_its_base(tmp_path: Path) -> None:

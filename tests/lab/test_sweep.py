@@ -226,7 +226,7 @@ def test_a_number_is_an_axis_and_its_points_are_final_regrets() -> None:
         right = [float(final.sel(agent=agent, actions=k)) for k in (2, 3, 4)]
         assert [y for _, y in found] == pytest.approx(right)
     assert styles(axes) != {"None"}
-    assert chart.get_supxlabel().strip() == "number of arms (actions)"
+    assert chart.get_supxlabel().strip() == "number of arms"
 
 
 @pytest.mark.parametrize(
@@ -237,15 +237,24 @@ def test_numbers_far_apart_are_on_a_logarithmic_axis(values: list[float], scale:
     chart = figures.figure(unfog.run(spec({"drift_cov" if 0.0 in values else "noise_cov": values})))
     [axes] = chart.axes
     assert axes.get_xscale() == scale
+    assert ("logarithmic from" in chart.get_supxlabel()) == (scale == "symlog")
     assert [text.get_text() for text in axes.get_xticklabels()] == [str(value) for value in values]
 
 
 PANELS: dict[str, tuple[Any, list[str], bool]] = {
     "category": ({"action_law": ["normal", "uniform"]}, [""], False),
-    "two": (GRID, ["size of the noise = 0.5", "size of the noise = 1", f"noise_cov = {MATRIX}"], True),
+    "two": (
+        GRID,
+        ["size of the noise = 0.5", "size of the noise = 1", f"size of the noise = {MATRIX}"],
+        True,
+    ),
     "three": (
         {"features": ["product", "quadratic"], "actions": [2, 3], "tails": [0, 3], "late": [0]},
-        [f"number of arms = {k}\ntails = {n}" for k in (2, 3) for n in ("Gaussian", 3)],
+        [
+            f"number of arms = {k}\ndegrees of freedom of the noise = {n}"
+            for k in (2, 3)
+            for n in ("Gaussian", 3)
+        ],
         False,
     ),
     "list": (LIST, [""], False),

@@ -74,6 +74,8 @@ def test_the_picture_of_shares_has_a_place_for_none() -> None:
     legend = first.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["naive", "temporal"]
+    [joined] = first.containers
+    assert np.isnan(joined.lines[0].get_xdata()).tolist() == [False, True, False, False]  # type: ignore[attr-defined]  # none stands alone
     naive = first.get_lines()[0]
     assert (naive.get_color(), naive.get_linewidth()) == (LOOKS["naive"].colour, LOOKS["naive"].width)
     assert inside(chart)

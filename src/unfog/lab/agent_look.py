@@ -20,6 +20,7 @@ TITLE: dict[str, Any] = {"fontsize": 8.5, "loc": "left", "parse_math": False}
 EDGE: dict[str, Any] = {"fontsize": 7, "color": "0.35", "x": 0.99, "ha": "right"}
 MOST_ABOVE, LONGEST = 6, 20  # names over axes of one column, and their letters
 PAPER = {"alg1": "Algorithm 1", "alg2": "Algorithm 2"}
+SO_FAR, IN_ALL = "reward lost so far (regret)", "reward lost in all (regret)"  # what axes of regret say
 FIRST = "unfog"  # the agent that is recommended: in front, and first in every legend
 
 
@@ -69,15 +70,15 @@ _MAP: dict[str, tuple[str, int, str]] = {
     "mixture": ("#3FA8D8", 6, ">"),
     "bayes-oracle": ("#3B3B3B", 10, "v"),
     # the experiments `learners` and `choosers`
-    "alg1-exact-hetero": ("#2E5E86", 8, "P"),
+    "alg1-exact-hetero": ("#0B1F3A", 8, "*"),
     "alg1-exact-ucb": ("#55B4DE", 8, "s"),
-    "alg1-exact-hetero-ucb": ("#B0399A", 1, "o"),
+    "alg1-exact-hetero-ucb": ("#E377C2", 1, ">"),
     "alg1-exact-hetero-ids": ("#2B8A4B", 5, "D"),
     "alg1-exact-hetero-greedy": ("#C9A84E", 2, "v"),
-    "alg1-exact-hetero-epsilon": ("#8A3B16", 6, "<"),
+    "alg1-exact-hetero-epsilon": ("#8A3B16", 6, "d"),
     "alg1-exact-hetero-toptwo": ("#7FD6CC", 10, "X"),
-    "alg1-exact-smoothing-ucb": ("#0A7D5C", 5, "D"),
-    "alg1-exact-joint-ucb": ("#40309A", 6, "v"),
+    "alg1-exact-smoothing-ucb": ("#7FB800", 9, "p"),
+    "alg1-exact-joint-ucb": ("#40309A", 4, "v"),
 }
 _RIVALS: dict[str, tuple[str, int, str]] = {
     "linucb": ("#8FB3CF", 1, "s"),

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
-from unfog.lab.agent_look import called, looks
+from unfog.lab.agent_look import SO_FAR, called, looks
 from unfog.lab.bounds import Growth, Panel, Study
 from unfog.lab.bounds_case import AT_RANDOM, BOUNDED
 from unfog.look import COLUMN, DASHES, DPI, PAGE, STYLE
@@ -47,7 +47,7 @@ def figure(found: Study) -> Figure:
             _draw(axes, panel)
             title = f"over {AXES.get(panel.axis, panel.axis)},\nafter {found.spec.run.rounds:,} rounds"
             axes.set_title(TITLES.get(panel.axis, title), fontsize=8, loc="left")
-        row[0].set_ylabel("cumulative Bayesian regret")
+        row[0].set_ylabel(SO_FAR)
         chart.get_layout_engine().set(wspace=0.04, w_pad=0.06)  # type: ignore[union-attr, call-arg]
         width = max(42 * len(panels), 60)  # letters
         chart.suptitle(

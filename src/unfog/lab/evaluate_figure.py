@@ -4,6 +4,7 @@ They hold no statistics: what is drawn are numbers of `unfog.evaluate` and `unfo
 """
 
 import textwrap
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -16,12 +17,12 @@ from unfog.lab.agent_look import LOOKS
 from unfog.look import COLOURS, DASHES, DPI, PAGE, STYLE
 
 BLUE, BLACK, GREEN, PINK, SKY, RED = (COLOURS[i] for i in (0, 2, 3, 4, 5, 6))
-RUNGS = {
-    "naive": LOOKS["naive"].colour,
-    "denoised": BLUE,
-    "perfect": PINK,
-    "denoised, known": SKY,
-    "true": GREEN,
+RUNGS: dict[str, tuple[str, Any]] = {  # colour and dash
+    "naive": (LOOKS["naive"].colour, LOOKS["naive"].dash),
+    "denoised": (BLUE, DASHES[5]),
+    "perfect": (PINK, DASHES[3]),
+    "denoised, known": (SKY, DASHES[4]),
+    "true": (GREEN, DASHES[10]),
 }
 NAME = 34  # letters of a line of a policy's name
 ACROSS = 3  # panels beside each other
@@ -84,7 +85,7 @@ def sensor(worth: xr.Dataset, title: str | None = None) -> Figure:
             _rungs(axes, worth)
             said = f"{name} {'sensors' if name == names[0] else 'alone'}"
             axes.set_title(textwrap.fill(said, 40), fontsize=8.5, loc="left", parse_math=False)
-            axes.set_xlabel("noise, times as now")
+            axes.set_xlabel("noise, as a multiple of today's", fontsize=7.5)
             axes.xaxis.set_tick_params(labelbottom=True)
         for axes in panels[len(names) :]:
             axes.remove()
@@ -115,6 +116,6 @@ def _levels(axes: Axes, one: xr.Dataset) -> None:
 
 def _rungs(axes: Axes, worth: xr.Dataset) -> None:
     """The ladder as levels across the panel."""
-    for place, rung in enumerate(worth["rung"].values):
-        level = float(worth["ladder"].sel(rung=rung))
-        axes.axhline(level, color=RUNGS[str(rung)], linestyle=DASHES[place], linewidth=1.0, label=str(rung))
+    for rung in map(str, worth["rung"].values):
+        level, (colour, dash) = float(worth["ladder"].sel(rung=rung)), RUNGS[rung]
+        axes.axhline(level, color=colour, linestyle=dash, linewidth=1.0, label=rung)

@@ -1,9 +1,10 @@
 """The fields of a problem in words, for axes and the titles of panels: one table for all figures.
 
 Some values do not mean what they say: an actual size of the noise of 0 says that the noise is as agents were
-told. They have words of their own, and are never drawn at zero.
+told. They have words of their own in figures and tables, and are never drawn at zero.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -68,14 +69,21 @@ def plain(field: str) -> str:
     return WORDS.get(field, field.replace("_", " "))
 
 
-def words(field: str) -> str:
-    """A field in words, with its name in a spec in brackets: `size of the noise (noise_cov)`."""
-    return f"{plain(field)} ({field})" if field in WORDS else plain(field)
-
-
 def value(field: str, text: str) -> str:
     """A value in words: `as told` for an actual size of the noise of 0."""
     return APART[field] if apart(field, text) else text
+
+
+def values(setting: Mapping[str, str]) -> dict[str, str]:
+    """A setting with its values in words."""
+    return {field: value(field, text) for field, text in setting.items()}
+
+
+def labelled(name: str) -> str:
+    """A name with a setting after it, in words: `alg1 tails=Gaussian` for `alg1 tails=0`."""
+    for field, said in APART.items():
+        name = re.sub(rf"(?<= {field}=)0(\.0)?(?= |$)", said, name)
+    return name
 
 
 def apart(field: str, text: str) -> bool:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from unfog.files import writing
 from unfog.lab import field_words, sweep_figure
 from unfog.lab import sweep as sweeps
-from unfog.lab.agent_look import EDGE, FIRST, TITLE, Look, averaged, called, heading, looks, narrow
+from unfog.lab.agent_look import EDGE, FIRST, SO_FAR, TITLE, Look, averaged, called, heading, looks, narrow
 from unfog.lab.dataset import OWN
 from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
@@ -24,6 +24,7 @@ MOST_SWEPT = 8  # values of a field that have a curve each
 MOST_BANDS = 4  # bands that are told apart where they overlap; more curves have bars at a few rounds
 BARS = 5  # bars of a curve
 FORMATS = ("svg", "pdf", "png")
+SHORT = 60  # letters of six names in one line of a page
 LETTERS = {COLUMN: 50, PAGE: 105}  # of a line of a title
 
 
@@ -37,15 +38,15 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
     >>> problem = unfog.GaussianProblem(dim=2, actions=5)
     >>> result = unfog.run(problem, agents=["unfog", "naive"], rounds=50, trials=20, seed=0)
     >>> unfog.figure(result).axes[0].get_ylabel()
-    'cumulative Bayesian regret'
+    'reward lost so far (regret)'
     """
     spec = Spec.model_validate_json(data.attrs["spec"])
     if _single(data, spec):
         spec = spec.model_copy(update={"sweep": {}})
     if spec.sweep and not _few(spec):
-        return sweep_figure.figure(data, spec, spec.title if title is None else title)
+        return sweep_figure.figure(data, spec, spec.title if title is None else title, width)
     lines, trials = curves(data), data.sizes["trial"]
-    beside = not (spec.sweep or narrow(line.label for line in lines))
+    beside = not spec.sweep and ((width or 0) >= PAGE or not narrow(line.label for line in lines))
     wide = width or (PAGE if beside else COLUMN)
     with mpl.rc_context(STYLE):
         chart = Figure(figsize=(wide, 3.0), dpi=DPI, layout="constrained")
@@ -71,13 +72,16 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
         for axes, data in zip(row, runs, strict=True):
             spec = Spec.model_validate_json(data.attrs["spec"])
             draw(axes, curves(data), spec.sweep)
-            axes.set_title(heading(data, spec.title, 30), **TITLE)
+            axes.set_title(heading(data, spec.title, 33), **TITLE)
             axes.set_xlabel(f"round\n{averaged(data, spec)}")
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         for axes in row[1:]:
             axes.set_ylabel("")
         names = sorted(handles, key=lambda name: name != called(FIRST))
-        chart.legend([handles[name] for name in names], names, loc="outside upper left", ncols=5, **_SAMPLE)
+        beside = 6 if len("".join(names)) <= SHORT else 5
+        chart.legend(
+            [handles[name] for name in names], names, loc="outside upper left", ncols=beside, **_SAMPLE
+        )
         if any(data.sizes["trial"] > 1 for data in runs):
             shown = sorted({_intervals(len(curves(data))) for data in runs})
             chart.supxlabel(f"{' and '.join(shown)}: 95 % intervals", **EDGE)
@@ -127,7 +131,7 @@ def draw(axes: Axes, lines: Sequence[Curve], swept: sweeps.Sweep | None = None) 
             _band(axes, line, look)
         else:
             _bars(axes, line, look, few)
-    axes.set(xlabel="round", ylabel="cumulative Bayesian regret")
+    axes.set(xlabel="round", ylabel=SO_FAR)
     axes.set_xlim(0, 1.03 * lines[0].rounds[-1])
     axes.set_ylim(bottom=0)
 
@@ -174,7 +178,7 @@ def _legend(axes: Axes, swept: sweeps.Sweep, beside: bool) -> None:
         where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
     if swept:
         [field] = sweeps.fields(swept)
-        where |= {"title": field_words.words(field), "alignment": "left", "title_fontsize": 8, "ncols": 4}
+        where |= {"title": field_words.plain(field), "alignment": "left", "title_fontsize": 8, "ncols": 4}
     axes.legend([handles[i] for i in order], [names[i] for i in order], **_SAMPLE, **where)
 
 

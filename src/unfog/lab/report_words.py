@@ -14,17 +14,14 @@ SPREADS = (
     f"last quarter of the rounds is at least {LINEAR} of that in the quarter before"
 )
 PARTS = (
-    "cb + ee1 + ee2 = regret. cb: what not knowing the reward parameter costs, judged by the agent's own"
-    " belief about the context. ee1, ee2: what the difference between that belief and the best possible one"
-    " adds and takes away, on the best arm and on the chosen one. They can be negative because they compare"
-    " mean rewards under different beliefs (cb only where rewards are 0 or 1)."
+    "cb: cost of not knowing theta; ee1, ee2: of wrong contexts, < 0 where these help"  # their sum is regret
 )
 NO_PARTS = "the parts of regret were not kept: this run has decompose = false"
 OTHERS = {
-    REALISED: "realised: regret at the contexts that were drawn",
-    BAYES: "bayes: regret against the best rule for contexts from this finite sample",
-    PLAIN[1]: "true-context: against an agent that sees the true context",
-    PLAIN[2]: "plug-in: against one that takes the noisy context for the true one",
+    REALISED: "realised: at the contexts drawn",
+    BAYES: "bayes: against the best rule for this sample of contexts",
+    PLAIN[1]: "true-context: against who sees it",
+    PLAIN[2]: "plug-in: against who trusts the noisy one",
 }
 
 

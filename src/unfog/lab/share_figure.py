@@ -1,14 +1,14 @@
 """The picture of what reference readings are worth: regret and context error over the share revealed."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.lab.agent_look import looks
+from unfog.lab.agent_look import Look, looks
 from unfog.look import DPI, PAGE, STYLE
 
 BESIDE = 2.0  # by which factor none at all stands to the left of the least share
@@ -50,11 +50,7 @@ def _draw(axes: Axes, shares: Sequence[float], panel: Panel) -> None:
         axes.axhline(level.mean, color=look.colour, linestyle=look.dash, linewidth=look.width, label=name)
         ends = level.mean - level.half_width, level.mean + level.half_width
         axes.axhspan(*ends, color=look.colour, alpha=0.15, linewidth=0)
-    mean, half = np.array(panel.curve).T
-    own = seen[panel.agent]
-    axes.errorbar(
-        places, mean, half, marker=own.mark, markersize=4.5, capsize=2.5, label=panel.agent, **own.line()
-    )
+    _curve(axes, shares, places, panel, seen[panel.agent])
     axes.set_xscale("log")
     axes.set_xticks(places, [_called(share) for share in shares], rotation=60, fontsize=7)
     axes.minorticks_off()
@@ -62,6 +58,16 @@ def _draw(axes: Axes, shares: Sequence[float], panel: Panel) -> None:
     axes.set_title(panel.name, fontsize=8.5, loc="left")
     axes.set_xlabel("true contexts shown")
     axes.legend(fontsize=8)
+
+
+def _curve(axes: Axes, shares: Sequence[float], places: Sequence[float], panel: Panel, own: Look) -> None:
+    """The estimates with their intervals, joined; none at all is no share, and joined to nothing."""
+    mean, half = np.array(panel.curve).T
+    gap = [place for place, share in enumerate(shares) if share > 0][:1] if 0.0 in shares else []
+    at, mean, half = (np.insert(np.asarray(one, float), gap, np.nan) for one in (places, mean, half))
+    bars: dict[str, Any] = {"marker": own.mark, "markersize": 4.5, "capsize": 2.5, "label": panel.agent}
+    for bar in axes.errorbar(at, mean, half, **bars, **own.line())[2]:
+        bar.set(linestyle="-")
 
 
 def _called(share: float) -> str:

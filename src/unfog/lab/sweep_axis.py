@@ -31,7 +31,7 @@ class Axis(NamedTuple):
 
 def axis_of(field: str, texts: Sequence[str], spec: Spec) -> Axis:
     """The axis of one field, whose values are given as text."""
-    label = field_words.words(field)
+    label = field_words.plain(field)
     odd = [text for text in texts if field_words.apart(field, text)]
     found = {text: float(text) for text in texts if text not in odd} if _numeric(field, spec) else {}
     if not found:
@@ -43,7 +43,10 @@ def axis_of(field: str, texts: Sequence[str], spec: Spec) -> Axis:
     ticks = {text: text if text in found else field_words.value(field, text) for text in order}
     if known:
         ticks |= {text: f"{meant:g}\n({ticks[text]})" for text in odd}
-    return Axis(label, ticks, [places[text] for text in order], bool(odd) and not known)
+    values = [places[text] for text in order]
+    if _law(values) == "symlog":
+        label += f"\n(logarithmic from {min(value for value in values if value > 0):g} on)"
+    return Axis(label, ticks, values, bool(odd) and not known)
 
 
 def _numeric(field: str, spec: Spec) -> bool:
@@ -69,18 +72,24 @@ def scale(axes: Axes, axis: Axis) -> None:
         axes.set_xlim(-0.6, len(words) - 0.4)
         return
     ticks = dict(zip(axis.values, words, strict=True))
-    above = [value for value in axis.values if value > 0]
-    if min(axis.values) >= 0 and (geometric(above) or _crowded(axis.values)):
-        if len(above) == len(axis.values):
-            axes.set_xscale("log")
-        else:
-            axes.set_xscale("symlog", linthresh=min(above), linscale=0.5)
+    above, law = [value for value in axis.values if value > 0], _law(axis.values)
+    if law != "linear":
+        told: dict[str, Any] = {"linthresh": min(above), "linscale": 0.5} if law == "symlog" else {}
+        axes.set_xscale(law, **told)
         if len(ticks) > MOST_TICKS:
             wanted = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
             ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in wanted)}
     if len(ticks) <= MOST_TICKS:
         axes.set_xticks(list(ticks), list(ticks.values()))
         axes.minorticks_off()
+
+
+def _law(values: Sequence[float]) -> str:
+    """The scale of numbers in increasing order: `linear`, `log`, or `symlog` where 0 is among them."""
+    above = [value for value in values if value > 0]
+    if min(values) < 0 or not (geometric(above) or _crowded(values)):
+        return "linear"
+    return "log" if len(above) == len(values) else "symlog"
 
 
 def _crowded(values: Sequence[float]) -> bool:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from unfog.lab import field_words
 from unfog.lab import sweep as sweeps
-from unfog.lab.agent_look import TITLE, Look, averaged, called, heading, looks, narrow, ordered
+from unfog.lab.agent_look import IN_ALL, TITLE, Look, averaged, called, heading, looks, narrow, ordered
 from unfog.lab.dataset import flat
 from unfog.lab.report import drawn
 from unfog.lab.spec import Spec
@@ -40,14 +40,14 @@ class Panel(NamedTuple):
     half: Array
 
 
-def figure(data: xr.Dataset, spec: Spec, title: str) -> Figure:
-    """Small multiples on one scale, with one legend for all."""
+def figure(data: xr.Dataset, spec: Spec, title: str, width: float | None = None) -> Figure:
+    """Small multiples on one scale, with one legend for all; as wide as they need, or `width` inches."""
     agents, axis, panels = cut(data, spec)
     shown = panels[:MOST_PANELS]
     wide = 2 if len(shown) == 4 else min(len(shown), BESIDE)
     high = math.ceil(len(shown) / wide)
-    slim = len(shown) == 1 and axis.values is not None and narrow(agents)
-    size = (COLUMN, 3.0) if slim else (PAGE, 3.0 if len(shown) == 1 else 1.0 + 1.9 * high)
+    slim = len(shown) == 1 and axis.values is not None and narrow(agents) and (width or 0) < PAGE
+    size = width or (COLUMN if slim else PAGE), 3.0 if len(shown) == 1 else 1.0 + 1.9 * high
     with mpl.rc_context(STYLE):
         chart = Figure(figsize=size, dpi=DPI, layout="constrained")
         every = list(chart.subplots(high, wide, squeeze=False, sharex=True, sharey=True).flat)
@@ -62,7 +62,7 @@ def figure(data: xr.Dataset, spec: Spec, title: str) -> Figure:
         _legend(chart, every[0], agents, slim)
         words = heading(data, title, 50 if slim else 100)
         chart.suptitle(words, fontsize=8.5, x=0.01, ha="left", parse_math=False)
-        chart.supylabel("cumulative regret, last round", fontsize=8.5)
+        chart.supylabel(IN_ALL, fontsize=8.5)
         chart.supxlabel(f"{axis.label}\n", fontsize=8.5)
         chart.text(
             0.99, 0.01, _note(data, spec, len(shown), len(panels)), fontsize=7, color="0.35", ha="right"
@@ -116,19 +116,25 @@ def _laid_out(settings: Sequence[Mapping[str, str]], spec: Spec) -> tuple[Axis, 
         return axis, list(range(len(settings))), [""] * len(settings)
     axis = axis_of(field, list(dict.fromkeys(setting[field] for setting in settings)), spec)
     several = [other for other in others if len({setting[other] for setting in settings}) > 1]
-    titles = [_title({other: setting[other] for other in several}) for setting in settings]
+    titles = _titles([{other: setting[other] for other in several} for setting in settings])
     along = {text: place for place, text in enumerate(axis.ticks)}
     return axis, [along[setting[field]] for setting in settings], titles
 
 
-def _title(setting: Mapping[str, str]) -> str:
-    """A panel's: a field a line, in words where they fit."""
-    lines = list[str]()
-    for field, text in setting.items():
-        said = field_words.value(field, text)
-        words = f"{field_words.plain(field)} = {said}"
-        lines.append(words if len(words) <= ACROSS else textwrap.fill(f"{field} = {said}", ACROSS))
-    return "\n".join(lines)
+def _titles(settings: Sequence[Mapping[str, str]]) -> list[str]:
+    """Of panels: fields in words with their values, each field broken alike in all panels."""
+    said = [field_words.values(one) for one in settings]
+    broken = {field for one in said for field, text in one.items() if len(_line(field, text, " ")) > ACROSS}
+    return [
+        "\n".join(_line(field, text, "\n" if field in broken else " ") for field, text in one.items())
+        for one in said
+    ]
+
+
+def _line(field: str, text: str, between: str) -> str:
+    """A field in words and its value, beside it or below."""
+    words = [f"{field_words.plain(field)} =", text]
+    return between.join(words if between == " " else (textwrap.fill(one, ACROSS) for one in words))
 
 
 def draw(axes: Axes, axis: Axis, panel: Panel, agents: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ oracle  145.2 ± 11.0             -
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from unfog.lab import field_words
 from unfog.lab import sweep as sweeps
 from unfog.lab.dataset import Flat
 from unfog.lab.terminal import GAP, WIDTH, columns
@@ -18,7 +19,7 @@ WIDEST = 40  # letters of fields and agent beside the numbers; where they are mo
 
 def lines(found: Flat, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     """The whole of it, a row of cells for each agent of each setting."""
-    settings, agents = found.settings, found.agents
+    settings, agents = [field_words.values(one) for one in found.settings], found.agents
     top = f"{_several(len(settings), 'setting')} x {_several(len(agents), 'agent')}"
     shown: Sequence[Mapping[str, str]] = settings
     listed = list[str]()

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unfog.lab.field_words import labelled
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import RunSpec
 from unfog.lab.until import Look
@@ -24,7 +25,7 @@ def before(plan: Plan, checkpoints: Sequence[int]) -> str:
 
 def first(now: Look, until: float, needed: int, expected: int, rounds: int, left: float | None) -> str:
     """What it will cost in all, by the first look."""
-    hardest = f"the hardest: {now.hardest}, now {now.worst:.3g}"
+    hardest = f"the hardest: {labelled(now.hardest)}, now {now.worst:.3g}"
     time = "" if left is None else f"; {duration(left)}"
     if needed > expected:
         would = f"about {rough(needed)} trials of {rounds} rounds would be needed for every standard error"
@@ -38,12 +39,13 @@ def again(now: Look, needed: int, expected: int, left: float | None) -> str:
     """Likewise in short, after later looks."""
     most = ", the budget" if needed > expected else ""
     time = "" if left is None else f"; {duration(left)} left"
-    return f"{now.trials:,} trials: {now.hardest} {now.worst:.3g}; about {rough(expected)} in all{most}{time}"
+    worst = f"{labelled(now.hardest)} {now.worst:.3g}"
+    return f"{now.trials:,} trials: {worst}; about {rough(expected)} in all{most}{time}"
 
 
 def ended(now: Look, until: float) -> str:
     """How it came out."""
-    largest = f"the largest standard error is {now.worst:.3g} ({now.hardest})"
+    largest = f"the largest standard error is {now.worst:.3g} ({labelled(now.hardest)})"
     if now.worst <= until:
         return f"{now.trials:,} trials: {largest}"
     return f"the budget of {now.trials:,} trials was reached; {largest}"
@@ -87,7 +89,8 @@ def found(facts: Mapping[str, Any]) -> list[str]:
     if largest <= told["se"]:
         line = f"{trials} found for a standard error of {told['se']:g} of each ratio to {told['against']}"
     else:
-        short = f"the largest standard error of a ratio to {told['against']} is {largest:.3g} ({worst})"
+        short = f"the largest standard error of a ratio to {told['against']} is {largest:.3g}"
+        short += f" ({labelled(worst)})"
         line = f"{trials}, the budget; {short}, above {told['se']:g}"
     return textwrap.wrap(f"trials: {line}", WIDTH, break_on_hyphens=False)
 
@@ -97,7 +100,10 @@ def ratios(facts: Mapping[str, Any], width: float) -> list[str]:
     if "until" not in facts:
         return []
     told = facts["until"]
-    each = [f"{name} {one['value']:.3f} ± {width * one['se']:.3f}" for name, one in told["ratios"].items()]
+    each = [
+        f"{labelled(name)} {one['value']:.3f} ± {width * one['se']:.3f}"
+        for name, one in told["ratios"].items()
+    ]
     text = f"ratio to {told['against']}: {', '.join(one.replace(' ', GLUE) for one in each)}"
     lines = textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     return [line.replace(GLUE, " ") for line in lines]
