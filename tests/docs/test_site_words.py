@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docs._ext import docstrings, generate, signatures
+from docs._ext import docstrings, generate, records, signatures
 from docs._ext.commands import _examples
 from docs._ext.fields import MEANINGS, REQUIRED, meaning
 
@@ -17,6 +17,7 @@ from tests.docs.site import STYLES, Site, outside
 from unfog.agents.catalogue import AGENTS
 from unfog.inputs import InputError
 from unfog.lab.spec import DEFAULTS, KINDS, RunSpec, Spec
+from unfog.model.knowledge import Knowledge
 
 
 def test_every_field_of_an_experiment_has_a_meaning() -> None:
@@ -140,3 +141,11 @@ def test_what_a_browser_would_load_is_seen(tmp_path: Path) -> None:
     assert STYLES.findall("p { background: url('https://b.org/d.png') }") == ["https://b.org/d.png"]
     page.loads = ["a.css"]
     assert site.loaded(page) == {tmp_path / "a.css", tmp_path / "b.css"}
+
+
+def test_fields_of_a_named_tuple_are_those_of_the_source() -> None:
+    """With the comment behind each, and nothing of other classes."""
+    rows = {name: (kind, said) for name, kind, said in records.fields(Knowledge)}
+    assert list(rows) == [f"`{name}`" for name in Knowledge._fields]
+    assert rows["`noise_cov`"] == ("`Array`", "`(d, d)` Sigma_n")
+    assert records.fields(Spec) == []
