@@ -22,7 +22,7 @@ def pages() -> dict[str, str]:
 def _page(found: Mapping[str, Spec]) -> Iterator[str]:
     yield "# Every experiment\n"
     yield "`unfog run NAME` plays one, and so does `unfog.run(NAME)` in Python. `--rounds`, `--trials` and"
-    yield "`--agents` change what stands here. [The experiment file](../spec.md) says how to write one of your own.\n"
+    yield "`--agents` change what stands here. To write one of your own: [the experiment file](../spec.md).\n"
     yield table(("name", "what it is about"), [*_rows(found), *_suites()])
     for name, spec in found.items():
         yield f"## {name}\n"

@@ -28,7 +28,8 @@ MODULES = {  # in the order of the Reference: what each is for
     "unfog.simulate": "Runs that come back as arrays and leave no files, and where they are played",
     "unfog.model": "What agents are told of a problem, and lines of sensors",
     "unfog.theory": "Bounds on regret, and means with their standard errors",
-    "unfog.agents": "The three parts of an agent, and one round step by step, for parts of your own",
+    "unfog.agents.parts": "The contracts of an agent's parts, and what parts of your own are written with",
+    "unfog.agents.round": "One round of an agent, step by step",
     "unfog.lab": "Problems made of data, and the look of figures",
     "unfog.testing": "Checks for parts of your own",
 }
@@ -40,7 +41,18 @@ NAMED = {  # of modules that have no list of their own
     "unfog.adapters.obp": ("to_obp",),
     "unfog.model": (),
     "unfog.theory": (),
-    "unfog.agents": (),
+    "unfog.agents.parts": ("Denoiser", "Learner", "Chooser", "View", "Privilege"),
+    "unfog.agents.round": (
+        "Offer",
+        "Decision",
+        "begin",
+        "decide",
+        "observe",
+        "reward",
+        "reveal",
+        "probabilities",
+        "value_of_reveal",
+    ),
     "unfog.lab": (),
 }
 BESIDE: dict[
@@ -70,21 +82,9 @@ BESIDE: dict[
         "unfog.theory.conditions": ("Case", "Condition", "LinearMap", "linear_case"),
         "unfog.theory.regret": ("Estimate", "estimate"),
     },
-    "unfog.agents": {
-        "unfog.agents.catalogue": ("Catalogue",),
-        "unfog.agents.parts": ("Denoiser", "Learner", "Chooser", "View", "Privilege"),
+    "unfog.agents.round": {"unfog.agents.catalogue": ("Catalogue",)},
+    "unfog.agents.parts": {
         "unfog.agents.evidence": ("Evidence",),
-        "unfog.agents.round": (
-            "Offer",
-            "Decision",
-            "begin",
-            "decide",
-            "observe",
-            "reward",
-            "reveal",
-            "probabilities",
-            "value_of_reveal",
-        ),
         "unfog.agents.learn.conjugate": ("reward_variance",),
         "unfog.agents.choose.epsilon": ("check_probability",),
         "unfog.agents.choose.greedy": ("expected",),
