@@ -16,6 +16,7 @@ from docs._ext.values import VALUES
 
 from unfog.worlds.composed import Composed
 
+LAST = ("data", "exception")  # kinds of names that come after all others
 WHOLE = ("unfog.live.Problem",)  # written in several files
 PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose", "unfog.features")
 TOPICS = {  # of names at the top: all others stay on the page of `unfog` itself
@@ -78,7 +79,7 @@ def _page(page: Page) -> Iterator[str]:
         yield (
             "Other names at the top: " + ", ".join(f"[{one}]({file_name(one)}.md)" for one in TOPICS) + ".\n"
         )
-    for name in sorted(page.names, key=lambda name: _kind(name) == "exception"):
+    for name in sorted(page.names, key=_place):
         yield from _entry(name)
 
 
@@ -88,6 +89,11 @@ def _entry(name: Name) -> Iterator[str]:
     yield f"`````{{py:{kind}}} {name.full}{'' if kind == 'data' else _one_line(signatures.of(found))}\n"
     yield from _inside(name, kind)
     yield "`````\n"
+
+
+def _place(name: Name) -> int:
+    kind = _kind(name)
+    return LAST.index(kind) + 1 if kind in LAST else 0
 
 
 def _kind(name: Name) -> str:

@@ -33,12 +33,13 @@ MODULES = {  # in the order of the Reference: what each is for
     "unfog.lab": "Problems made of data, and the look of figures",
     "unfog.testing": "Checks for parts of your own",
 }
-NAMED = {  # of modules that have no list of their own
+NAMED = {  # of modules that have no list of their own, or one in another order than theirs
     "unfog.adapters.sklearn": ("Denoiser",),
     "unfog.adapters.gymnasium": ("Env", "make"),
     "unfog.adapters.river": ("RiverPolicy", "evaluate"),
     "unfog.adapters.agent": ("Decider", "Choice"),
     "unfog.adapters.obp": ("to_obp",),
+    "unfog.simulate": ("simulate", "Curves", "plan", "Plan", "Gathering", "MOST_SEED", "MOST_TRIALS"),
     "unfog.model": (),
     "unfog.theory": (),
     "unfog.agents.parts": ("Denoiser", "Learner", "Chooser", "View", "Privilege"),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from docs._ext.public import BESIDE, MODULES, every
+from docs._ext.public import BESIDE, MODULES, NAMED, every, module
 
 from tests.docs import mentioned
 from tests.docs.conftest import ROOT
@@ -62,6 +62,12 @@ def test_names_are_found_in_python_and_in_words(tmp_path: Path) -> None:
         "unfog.theory.bounds",
         "unfog.theory.bounds.lemma",
     }
+
+
+def test_a_list_in_another_order_is_whole() -> None:
+    for name, told in NAMED.items():
+        own = vars(module(name)).get("__all__", told)
+        assert {*told} == {*own}, name
 
 
 def test_a_name_that_is_nowhere_is_missed() -> None:

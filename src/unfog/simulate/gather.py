@@ -28,15 +28,15 @@ class Curves(NamedTuple):
     (50, ['cb', 'ee1', 'ee2'])
     """
 
-    agents: list[str]
-    rounds: Ints  # (P,)
-    values: dict[str, Array]  # name -> (agents, trials, P)
-    curve: Ints  # (Q,)
-    mean: dict[str, Array]  # name -> (agents, Q)
-    se: dict[str, Array]  # name -> (agents, Q)
-    engine: str
-    why: str  # this engine
-    seed: int
+    agents: list[str]  # their names
+    rounds: Ints  # (P,)  those stored, counted from 1
+    values: dict[str, Array]  # of each loss: (agents, trials, P), summed up to the round
+    curve: Ints  # (Q,)  rounds of the means
+    mean: dict[str, Array]  # of each loss: (agents, Q)
+    se: dict[str, Array]  # likewise
+    engine: str  # that played
+    why: str  # it was this engine, in words
+    seed: int  # as told, or as drawn
 
 
 class Moments:
