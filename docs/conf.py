@@ -21,9 +21,11 @@ extensions = [
     "docs._ext.contributing",
     "docs._ext.lean",
     "docs._ext.reachable",
+    "docs._ext.search",
     "docs._ext.generate",
 ]
-exclude_patterns = ["_build", "_ext", "gallery", "skeletons", "images/*.py"]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_ext", "_templates", "gallery", "skeletons", "images/*.py"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4

@@ -34,7 +34,8 @@ def pages() -> dict[str, str]:
 def _catalogue() -> Iterator[str]:
     yield "# Every agent\n"
     yield "An agent is three parts: a denoiser, a learner, a chooser. A name of this page is what `agents=`,"
-    yield "`--agents` and `agent=` take. [Which agent](../../guide/agents.md) compares them.\n"
+    yield "`--agents` and `agent=` take; a learner and a chooser may follow it ([every part](parts.md))."
+    yield "[Which agent](../../guide/agents.md) compares them.\n"
     order = [*FIRST, *(name for name in AGENTS if name not in FIRST)]
     for name in order:
         yield f"## {name}\n"

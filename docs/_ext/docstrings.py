@@ -3,7 +3,6 @@
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any
 
 _PARAMETER = re.compile(r"^(\w[\w, *]*) : ")
 _RULE = re.compile(r"^-{3,}$")
@@ -13,13 +12,6 @@ def markdown(docstring: str | None) -> str:
     """The same words: examples in fences, the headings of sections in bold, parameters as a list."""
     lines = inspect.cleandoc(docstring or "").replace("$", r"\$").splitlines()
     return "\n".join(_parameters(_headings(_fenced(lines))))
-
-
-def own(found: Any) -> str:
-    """The docstring of a thing itself: not one that it has of its class, or of a class above."""
-    if inspect.isclass(found):
-        return markdown(vars(found).get("__doc__"))
-    return markdown(inspect.getdoc(found))
 
 
 def _fenced(lines: list[str]) -> Iterator[str]:

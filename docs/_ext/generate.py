@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from docs._ext import agents, commands, contributing, fields, interface, names
+from docs._ext import agents, commands, contributing, experiments, fields, interface, names, parts
 from sphinx.application import Sphinx
 
-GENERATORS = (names, agents, fields, commands, interface, contributing)
+GENERATORS = (names, agents, parts, experiments, fields, commands, interface, contributing)
+ROOT = Path(__file__).parents[2]
 FOLDER = "reference/generated"
 
 

@@ -1,44 +1,85 @@
-"""The Reference of Python: a page for each public module, with every name and its example."""
+"""The Reference of Python: a page for each public module, with every name and its example.
+
+The names at the top are so many that they have a page for each thing that they are for.
+"""
 
 import inspect
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from docs._ext import docstrings, signatures
-from docs._ext.public import MODULES, VALUES, Name, module, names
-from docs._ext.tables import table
+from docs._ext import docstrings, records, signatures
+from docs._ext.public import MODULES, Name, module, names
+from docs._ext.tables import code, table
+from docs._ext.values import VALUES
 
 from unfog.worlds.composed import Composed
 
+LAST = ("data", "exception")  # kinds of names that come after all others
 WHOLE = ("unfog.live.Problem",)  # written in several files
 PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose", "unfog.features")
+TOPICS = {  # of names at the top: all others stay on the page of `unfog` itself
+    "unfog: problems": ("GaussianProblem", "LogisticProblem", "RecordedProblem", "TemporalProblem"),
+    "unfog: runs": ("run", "open_run", "summary", "table", "figure", "rivals", "trouble"),
+    "unfog: sensors and logs": ("calibrate", "deconvolve", "evaluate", "sensor_worth"),
+}
+
+
+class Page(NamedTuple):
+    """A page of names."""
+
+    title: str
+    said: str
+    names: list[Name]
+
+    @property
+    def file(self) -> str:
+        """What it is called, without an ending."""
+        return file_name(self.title)
 
 
 def pages() -> dict[str, str]:
     """The pages by their names."""
-    return {"python": _contents(), **{file_name(of): "\n".join(_page(of)) for of in MODULES}}
+    every = [page for of in MODULES for page in _pages(of)]
+    return {"python": _contents(every), **{page.file: "\n".join(_page(page)) for page in every}}
 
 
 def file_name(of: str) -> str:
     """Of the page of a module."""
-    return "python-" + of.replace(".", "-")
+    return "python-" + re.sub(r"\W+", "-", of)
 
 
-def _contents() -> str:
-    rows = [(f"[{of}]({file_name(of)}.md)", said) for of, said in MODULES.items()]
-    listed = "\n".join(map(file_name, MODULES))
+def _pages(of: str) -> Iterator[Page]:
+    topics = TOPICS if of == "unfog" else {}
+    elsewhere = {name for chosen in topics.values() for name in chosen}
+    whole = docstrings.markdown(inspect.getdoc(module(of)))
+    said = whole if not topics and "\n\n" in whole else MODULES[of] + "."  # more than a line of its own
+    yield Page(of, said, [name for name in names(of) if name.name not in elsewhere])
+    for title, chosen in topics.items():
+        yield Page(title, "", [Name(of, name) for name in chosen])
+
+
+def _contents(every: list[Page]) -> str:
+    rows = [(f"[{page.title}]({page.file}.md)", _listed(page)) for page in every]
     said = "Every public name, with how it is called and an example that runs."
-    tree = f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
-    return f"# Python\n\n{said}\n\n{table(('module', 'what is in it'), rows)}\n{tree}"
+    tree = "```{toctree}\n:hidden:\n\n" + "\n".join(page.file for page in every) + "\n```\n"
+    return f"# Python\n\n{said}\n\n{table(('page', 'what is in it'), rows)}\n{tree}"
 
 
-def _page(of: str) -> Iterator[str]:
-    said = docstrings.markdown(inspect.getdoc(module(of)))
-    whole = of != "unfog" and "\n\n" in said  # more than a line of its own
-    yield f"# {of}\n\n{said if whole else MODULES[of] + '.'}\n"
-    for name in sorted(names(of), key=lambda name: _kind(name) == "exception"):
+def _listed(page: Page) -> str:
+    """What it is for, and its names."""
+    said = f"{MODULES[page.title]}: " if page.title in MODULES else ""
+    return said + ", ".join(code(name.name) for name in page.names)
+
+
+def _page(page: Page) -> Iterator[str]:
+    yield f"# {page.title}\n\n{page.said}\n"
+    if page.title in TOPICS or page.title == "unfog":
+        yield (
+            "Other names at the top: " + ", ".join(f"[{one}]({file_name(one)}.md)" for one in TOPICS) + ".\n"
+        )
+    for name in sorted(page.names, key=_place):
         yield from _entry(name)
 
 
@@ -48,6 +89,11 @@ def _entry(name: Name) -> Iterator[str]:
     yield f"`````{{py:{kind}}} {name.full}{'' if kind == 'data' else _one_line(signatures.of(found))}\n"
     yield from _inside(name, kind)
     yield "`````\n"
+
+
+def _place(name: Name) -> int:
+    kind = _kind(name)
+    return LAST.index(kind) + 1 if kind in LAST else 0
 
 
 def _kind(name: Name) -> str:
@@ -62,7 +108,9 @@ def _inside(name: Name, kind: str) -> Iterator[str]:
     if name.also:
         yield f"The same as {{py:obj}}`{name.also}`.\n"
         return
-    yield (docstrings.markdown(VALUES[name.full]) if kind == "data" else docstrings.own(name.found)) + "\n"
+    yield docstrings.markdown(name.said) + "\n"
+    if kind == "class" and (rows := records.fields(name.found)):
+        yield table(("field", "type", "what it is"), rows)
     if kind == "class" and issubclass(name.found, Composed):
         yield "What each field means, and what may stand there: [every field](fields.md#problem).\n"
     if name.module in PARTS and (how := sys.modules[name.found.__module__].__doc__) and kind != "data":

@@ -1,8 +1,11 @@
-"""The public names: those of `unfog`, and of each of its public modules."""
+"""The public names: those of `unfog`, of its public modules, and of modules that pages tell readers of."""
 
+import inspect
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
+
+from docs._ext.values import EXAMPLES, VALUES
 
 import unfog
 
@@ -21,40 +24,87 @@ MODULES = {  # in the order of the Reference: what each is for
     "unfog.learn": "Learners: from rewards to a belief about what arms earn",
     "unfog.choose": "Choosers: from beliefs to an arm",
     "unfog.features": "Feature maps: what a reward is linear in",
-    "unfog.worlds": "Problems to simulate",
+    "unfog.worlds": "Problems to simulate, and what a problem of your own is made of",
+    "unfog.simulate": "Runs that come back as arrays and leave no files, and where they are played",
+    "unfog.model": "What agents are told of a problem, and lines of sensors",
+    "unfog.theory": "Bounds on regret, and means with their standard errors",
+    "unfog.agents.parts": "The contracts of an agent's parts, and what parts of your own are written with",
+    "unfog.agents.round": "One round of an agent, step by step",
+    "unfog.lab": "Problems made of data, and the look of figures",
     "unfog.testing": "Checks for parts of your own",
 }
-NAMED = {  # of modules that have no list of their own
+NAMED = {  # of modules that have no list of their own, or one in another order than theirs
     "unfog.adapters.sklearn": ("Denoiser",),
     "unfog.adapters.gymnasium": ("Env", "make"),
     "unfog.adapters.river": ("RiverPolicy", "evaluate"),
     "unfog.adapters.agent": ("Decider", "Choice"),
     "unfog.adapters.obp": ("to_obp",),
+    "unfog.simulate": ("simulate", "Curves", "plan", "Plan", "Gathering", "MOST_SEED", "MOST_TRIALS"),
+    "unfog.model": (),
+    "unfog.theory": (),
+    "unfog.agents.parts": ("Denoiser", "Learner", "Chooser", "View", "Privilege"),
+    "unfog.agents.round": (
+        "Offer",
+        "Decision",
+        "begin",
+        "decide",
+        "observe",
+        "reward",
+        "reveal",
+        "probabilities",
+        "value_of_reveal",
+    ),
+    "unfog.lab": (),
 }
-VALUES = {  # what has no docstring of its own
-    "unfog.AGENTS": """Every named agent of the catalogue, an `Agent` by its name: [the list](agents.md).
-
->>> import unfog
->>> unfog.AGENTS["unfog"].denoiser
-Exact(pairs=False)
->>> unfog.AGENTS["naive"].summary
-'takes the noisy context for the true one'
-""",
-    "unfog.__version__": """The version that is installed, as a string.
-
->>> import unfog
->>> unfog.__version__.count(".")
-2
-""",
-    "unfog.features.MapBuilder": """A function from actions (..., K, p) to a `FeatureMap`: what
-`features=` of a problem takes besides a name.
-
->>> import numpy as np
->>> import unfog
->>> build = unfog.features.quadratic  # one of them
->>> build(np.ones((4, 2))).size  # four actions, contexts of two numbers
-6
-""",
+BESIDE: dict[
+    str, dict[str, tuple[str, ...] | None]
+] = {  # modules whose names stand on the page of one above: which of their names are public
+    "unfog.features": {"unfog.features.quadrature": ("error_estimate",)},
+    "unfog.worlds": {
+        "unfog.worlds.composed": ("Composed", "Parts", "described"),
+        "unfog.worlds.arms": ("arms",),
+        "unfog.worlds.channel": ("channel",),
+        "unfog.worlds.payoffs": ("Noisy",),
+    },
+    "unfog.simulate": {
+        "unfog.simulate.execute": ("Executor", "WorkerDiedError"),
+        "unfog.simulate.execute.serial": ("Serial",),
+        "unfog.simulate.execute.processes": ("Processes",),
+        "unfog.simulate.execute.dask": ("Dask",),
+        "unfog.simulate.execute.ray": ("Ray",),
+        "unfog.simulate.engines.numba_split": ("why_not",),
+    },
+    "unfog.model": {
+        "unfog.model.knowledge": ("Knowledge",),
+        "unfog.model.calibration": ("Affine", "affine"),
+    },
+    "unfog.theory": {
+        "unfog.theory.bounds": None,  # its own list
+        "unfog.theory.conditions": ("Case", "Condition", "LinearMap", "linear_case"),
+        "unfog.theory.regret": ("Estimate", "estimate"),
+    },
+    "unfog.agents.round": {"unfog.agents.catalogue": ("Catalogue",)},
+    "unfog.agents.parts": {
+        "unfog.agents.evidence": ("Evidence",),
+        "unfog.agents.learn.conjugate": ("reward_variance",),
+        "unfog.agents.choose.epsilon": ("check_probability",),
+        "unfog.agents.choose.greedy": ("expected",),
+        "unfog.agents.choose.largest": ("alone", "best"),
+        "unfog.maths.arrays": ("Array", "Ints"),
+        "unfog.maths.gaussian": ("Gaussian", "from_moments"),
+        "unfog.maths.normal": ("uniforms",),
+        "unfog.inputs": ("InputError", "Numbers", "not_negative", "positive"),
+    },
+    "unfog.lab": {
+        "unfog.lab.airquality": ("AirQuality",),
+        "unfog.lab.airquality_log": ("AirLog", "air_log"),
+        "unfog.lab.heartsteps": ("HeartSteps",),
+        "unfog.lab.movielens": ("MovieLens",),
+        "unfog.lab.recorded": ("RecordedFile",),
+        "unfog.lab.warfarin": ("COORDINATES", "Errors", "Outcome", "Patients", "compare", "interval", "log"),
+        "unfog.lab.agent_look": ("LOOKS",),
+        "unfog.look": ("COLOURS", "DASHES", "STYLE"),
+    },
 }
 
 
@@ -77,7 +127,17 @@ class Name(NamedTuple):
     @property
     def also(self) -> str:
         """The same thing at the top of unfog, where it is there too."""
-        return f"unfog.{self.name}" if self.module != "unfog" and self.name in unfog.__all__ else ""
+        above = self.module != "unfog" and self.name in unfog.__all__
+        return f"unfog.{self.name}" if above and getattr(unfog, self.name) is self.found else ""
+
+    @property
+    def said(self) -> str:
+        """Its docstring, its own and not that of a class above, or what stands for it."""
+        if self.full in VALUES:
+            return VALUES[self.full]
+        own = vars(self.found).get("__doc__") if inspect.isclass(self.found) else self.found.__doc__
+        more = EXAMPLES.get(self.full)
+        return inspect.cleandoc(own or "") + (f"\n\n{more}" if more else "")
 
 
 def module(name: str) -> Any:
@@ -87,10 +147,11 @@ def module(name: str) -> Any:
 
 
 def names(of: str) -> Iterator[Name]:
-    """Those of a module, other modules left out."""
-    for name in NAMED.get(of) or module(of).__all__:
-        if f"{of}.{name}" not in MODULES:
-            yield Name(of, name)
+    """Those of a module, and of those beside it, other modules left out."""
+    for one, told in {of: NAMED.get(of), **BESIDE.get(of, {})}.items():
+        for name in module(one).__all__ if told is None else told:
+            if not inspect.ismodule(getattr(module(one), name)):
+                yield Name(one, name)
 
 
 def every() -> list[Name]:

@@ -1,26 +1,17 @@
 """Every public name has an example in its docstring, and every example says what comes out."""
 
 import doctest
-import inspect
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs._ext.public import MODULES, VALUES, Name, every, module
+from docs._ext.public import MODULES, Name, every, module
 
 from tests.serve.running import running
 
 SERVED = "http://127.0.0.1:8000"
 NAMES = [name for name in every() if not name.also]
-
-
-def docstring(name: Name) -> str:
-    """Its own: not one of a class above."""
-    if name.full in VALUES:
-        return VALUES[name.full]
-    found = name.found
-    return (vars(found).get("__doc__") if inspect.isclass(found) else found.__doc__) or ""
 
 
 @pytest.fixture(name="url", scope="module")
@@ -37,7 +28,7 @@ def test_an_example_runs(
     name: Name, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = docstring(name)
+    text = name.said
     if SERVED in text:
         text = text.replace(SERVED, request.getfixturevalue("url"))
     assert ">>> " in text, f"{name.full} has no example"

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docs._ext import docstrings, generate, signatures
+from docs._ext import docstrings, generate, records, signatures
 from docs._ext.commands import _examples
 from docs._ext.fields import MEANINGS, REQUIRED, meaning
+from docs._ext.search import COMMON, Words
 
 from tests.docs.conftest import ROOT
 from tests.docs.site import STYLES, Site, outside
 from unfog.agents.catalogue import AGENTS
 from unfog.inputs import InputError
 from unfog.lab.spec import DEFAULTS, KINDS, RunSpec, Spec
+from unfog.model.knowledge import Knowledge
 
 
 def test_every_field_of_an_experiment_has_a_meaning() -> None:
@@ -140,3 +142,20 @@ def test_what_a_browser_would_load_is_seen(tmp_path: Path) -> None:
     assert STYLES.findall("p { background: url('https://b.org/d.png') }") == ["https://b.org/d.png"]
     page.loads = ["a.css"]
     assert site.loaded(page) == {tmp_path / "a.css", tmp_path / "b.css"}
+
+
+def test_fields_of_a_named_tuple_are_those_of_the_source() -> None:
+    """With the comment behind each, and nothing of other classes."""
+    rows = {name: (kind, said) for name, kind, said in records.fields(Knowledge)}
+    assert list(rows) == [f"`{name}`" for name in Knowledge._fields]
+    assert rows["`noise_cov`"] == ("`Array`", "`(d, d)` Sigma_n")
+    assert records.fields(Spec) == []
+
+
+def test_words_that_mean_nothing_are_in_no_index() -> None:
+    """Not where they begin a sentence, nor parts of numbers; what shares a stem with them is."""
+    words = Words({})
+    assert words.split("The only sensor, 1e6 of 100_000 (A): Within alg1, 3f") == ["sensor", "alg1"]
+    assert {"the", "only", "within"} <= words.stopwords  # so that they are left out of what is typed, too
+    assert words.split("useful") == ["useful"]
+    assert not COMMON & {"late", "lost", "mean", "missing", "part", "own", "told", "time"}  # words of ours

@@ -107,7 +107,14 @@ def playable(told: Collection[str] = ()) -> list[str]:
 
 
 class Catalogue(Mapping[str, Agent]):
-    """The agents for one kind of rewards by name, with rows of one's own if there are any."""
+    """The agents for one kind of rewards by name, with rows of one's own if there are any.
+
+    >>> from unfog.agents.catalogue import Catalogue
+    >>> Catalogue()["alg1-exact-hetero-ucb:quantile=0.9"].chooser
+    Ucb(quantile=0.9, growth=0.0)
+    >>> Catalogue("bernoulli")["alg1"].learner.rewards
+    'bernoulli'
+    """
 
     def __init__(
         self, kind: str = "gaussian", own: Iterable[Agent] = (), told: Collection[str] = BEYOND

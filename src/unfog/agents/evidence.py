@@ -14,7 +14,19 @@ from unfog.maths.blocks import Belief
 
 
 class Evidence(NamedTuple):
-    """A round as a learner sees it; where the true context is known, the design is that of this context."""
+    """A round as a learner sees it; where the true context is known, the design is that of this context.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents.evidence import Evidence
+    >>> from unfog.features import Context
+    >>> from unfog.maths.gaussian import Gaussian
+    >>> features = unfog.features.product(np.array([[1.0], [-1.0]]))
+    >>> design = features.design(Context(np.array([2.0]), np.array([[0.5]])))
+    >>> seen = Evidence(features, design, Gaussian(np.array([0.5]), np.eye(1)), arm=np.array(1))
+    >>> seen.row().tolist(), seen.covariance().tolist()
+    ([-2.0], [[0.5]])
+    """
 
     features: FeatureMap
     design: Design

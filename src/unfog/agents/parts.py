@@ -29,7 +29,13 @@ State: TypeAlias = Any
 
 
 class Privilege(NamedTuple):
-    """The truth that an oracle is shown: the only way by which truth reaches an agent."""
+    """The truth that an oracle is shown: the only way by which truth reaches an agent.
+
+    >>> import numpy as np
+    >>> from unfog.agents.parts import Privilege
+    >>> Privilege(bias=np.array([-1.0])).bias.tolist()
+    [-1.0]
+    """
 
     bias: Array  # (..., d) gamma*
 
@@ -53,7 +59,18 @@ class Part(Protocol):
 
 @runtime_checkable
 class Denoiser(Part, Protocol):
-    """From a noisy context, and what came before it, to a belief about the true one."""
+    """From a noisy context, and what came before it, to a belief about the true one.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents.parts import Denoiser
+    >>> one = unfog.denoise.Exact()
+    >>> isinstance(one, Denoiser), one.name, one.sees_context
+    (True, 'exact', False)
+    >>> parameters = one.setup(unfog.GaussianProblem(dim=2, actions=5).knowledge(), None)
+    >>> one.predict(parameters, one.start(parameters), np.array([2.0, 0.0])).mean.shape
+    (2,)
+    """
 
     @property
     def sees_context(self) -> bool:
@@ -99,7 +116,17 @@ class Denoiser(Part, Protocol):
 
 @runtime_checkable
 class Learner(Part, Protocol):
-    """From what rounds show of theta, and their rewards, to a belief about theta."""
+    """From what rounds show of theta, and their rewards, to a belief about theta.
+
+    >>> import unfog
+    >>> from unfog.agents.parts import Learner
+    >>> one = unfog.learn.Conjugate()
+    >>> isinstance(one, Learner), one.name, one.rewards
+    (True, 'conjugate', 'gaussian')
+    >>> known = unfog.GaussianProblem(dim=2, actions=5).knowledge()
+    >>> one.belief(one.setup(known), one.start(known, None)).mean.tolist() == known.prior_mean.tolist()
+    True
+    """
 
     rewards: ClassVar[str]  # those it is for: one of `unfog.model.rewards.KINDS`
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
@@ -171,7 +198,20 @@ def _no_noise(arm: Ints) -> None:
 
 
 class View(NamedTuple):
-    """What is believed before an arm is chosen."""
+    """What is believed before an arm is chosen.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents.parts import View
+    >>> from unfog.features import Context
+    >>> from unfog.maths.gaussian import Gaussian
+    >>> context = Context(np.array([2.0]), np.zeros((1, 1)))
+    >>> design = unfog.features.product(np.array([[1.0], [-1.0]])).design(context)
+    >>> view = View(context, design, Gaussian(np.array([0.5]), np.eye(1)))
+    >>> view = view._replace(arms=np.array([False, True]))
+    >>> view.among(np.array([3.0, 1.0])).tolist()  # the first arm may not be chosen
+    [-inf, 1.0]
+    """
 
     context: Context
     design: Design
@@ -194,7 +234,14 @@ class View(NamedTuple):
 
 @runtime_checkable
 class Chooser(Part, Protocol):
-    """From expected features and the belief about theta to an arm that may be chosen."""
+    """From expected features and the belief about theta to an arm that may be chosen.
+
+    >>> import unfog
+    >>> from unfog.agents.parts import Chooser
+    >>> one = unfog.choose.Thompson()
+    >>> isinstance(one, Chooser), one.name, one.propensity
+    (True, 'thompson', 'estimated')
+    """
 
     needs_learner: ClassVar[tuple[type, ...]] = ()  # kinds of learner: the one beside it must be of each
 

@@ -37,7 +37,13 @@ from unfog.model.knowledge import Knowledge
 
 
 class Offer(NamedTuple):
-    """What nature, or a caller, offers for a decision."""
+    """What nature, or a caller, offers for a decision.
+
+    >>> import numpy as np
+    >>> from unfog.agents.round import Offer
+    >>> Offer(np.array([0.9, -0.2]), time=np.asarray(0)).noisy.tolist()
+    [0.9, -0.2]
+    """
 
     noisy: Array  # (..., d)
     mask: Array | None = (
@@ -69,7 +75,20 @@ class Memory(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A round as far as it has come: what was chosen and believed, what was paid, what is known by now."""
+    """A round as far as it has come: what was chosen and believed, what was paid, what is known by now.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
+    >>> features = unfog.quadratic(np.eye(2))  # two arms
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
+    >>> normals = np.zeros(agent.chooser.normals(known))
+    >>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
+    >>> int(decision.arm), decision.context.mean.round(2).tolist(), decision.reward is None
+    (0, [0.28, -0.06], True)
+    """
 
     arm: Ints  # (...,)
     context: Context  # as it was believed to be
@@ -97,6 +116,13 @@ def begin(
     With `rounds` the memory of past rounds has that fixed size, as compiled programs need it; else it grows.
     `several` says how many units there are, where there is more than one. Unless true contexts may come
     `late`, nothing is kept for those that do.
+
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> setup.context_mean.tolist(), type(memory).__name__
+    ([0.0, 0.0], 'Memory')
     """
     if (agent.privileged is None) != (privilege is None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
@@ -264,7 +290,20 @@ def taken(
 def decide(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, normals: Array
 ) -> Decision:
-    """Denoise and choose; nothing is learnt yet."""
+    """Denoise and choose; nothing is learnt yet.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
+    >>> features = unfog.quadratic(np.eye(2))  # two arms
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
+    >>> normals = np.zeros(agent.chooser.normals(known))
+    >>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
+    >>> int(decision.arm)
+    0
+    """
     considered = consider(agent, setup, memory, features, offer)
     if agent.tells is not None:
         arm, told = agent.tells.choose_telling(considered.view, normals)
@@ -295,7 +334,17 @@ def play(
 
 
 def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:
-    """What the true context of a unit's last reading (..., d) would be worth, (...,)."""
+    """What the true context of a unit's last reading (..., d) would be worth, (...,).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["temporal"], unfog.TemporalProblem(dim=1, actions=3).knowledge()
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> memory = rounds.observe(agent, setup, memory, rounds.Offer(np.array([0.9]), at=np.asarray(0.0)))
+    >>> bool(rounds.value_of_reveal(agent, setup, memory, None, np.array([0.9])) > 0)
+    True
+    """
     if agent.appraises is None:
         raise ValueError(f"{agent.name}: its denoiser cannot say what a true context is worth")
     channel = units.of(memory.denoiser, unit, noisy)
@@ -305,12 +354,35 @@ def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | Non
 def probabilities(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, draws: Array
 ) -> Array:
-    """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w)."""
+    """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
+    >>> features = unfog.quadratic(np.eye(2))  # two arms
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
+    >>> normals = np.zeros(agent.chooser.normals(known))
+    >>> rounds.probabilities(agent, setup, memory, features, offer, normals[None]).round(2).tolist()
+    [1.0, 0.0]
+    """
     return agent.chooser.probabilities(view(agent, setup, memory, features, offer), draws)
 
 
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
-    """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
+    """The channel learns from the noisy context; where pairs are awaited, when its true one comes.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
+    >>> memory = rounds.observe(agent, setup, memory, offer)
+    >>> agent.denoiser.bias(setup.denoiser, memory.denoiser)[0].round(2).tolist()  # what it believes by now
+    [0.31, -0.07]
+    """
     return observed(agent, setup, memory, _reading(agent, setup, memory, offer))
 
 
@@ -329,7 +401,21 @@ def observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decis
 def reward(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision]:
-    """Learn theta from the reward (...,); one that awaits its true context is kept until that comes."""
+    """Learn theta from the reward (...,); one that awaits its true context is kept until that comes.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
+    >>> features = unfog.quadratic(np.eye(2))  # two arms
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
+    >>> normals = np.zeros(agent.chooser.normals(known))
+    >>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
+    >>> memory, decision = rounds.reward(agent, setup, memory, decision, np.asarray(1.5))
+    >>> float(decision.reward)
+    1.5
+    """
     if decision.reward is not None:
         raise ValueError(f"{agent.name}: the reward of this decision is there already")
     decision = decision._replace(reward=paid)
@@ -373,7 +459,22 @@ def _reward_within_reach(
 def reveal(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
-    """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
+    """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["unfog-delayed"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
+    >>> features = unfog.quadratic(np.eye(2))  # two arms
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
+    >>> normals = np.zeros(agent.chooser.normals(known))
+    >>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
+    >>> memory, decision = rounds.reward(agent, setup, memory, decision, np.asarray(1.5))
+    >>> memory, decision = rounds.reveal(agent, setup, memory, decision, np.array([0.4, 0.1]))
+    >>> decision.known.tolist()
+    [0.4, 0.1]
+    """
     if agent.limit is not None:
         centre = setup.context_mean if agent.timed is None else decision.context.mean  # contexts may move
         context, far = surprise.within(context, centre, setup.context_var, agent.limit)

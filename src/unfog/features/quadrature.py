@@ -194,6 +194,15 @@ def error_estimate(function: Function, actions: Array, context: Context, order: 
 
     In dimensions where no finer product rule is affordable the comparison is with 20,000 fixed random
     points, whose own error is about 1 % of the features' spread.
+
+    >>> import numpy as np
+    >>> from unfog.features import Context
+    >>> from unfog.features.quadrature import error_estimate
+    >>> actions, context = np.array([[1.0], [2.0]]), Context(np.zeros(1), 0.5 * np.eye(1))
+    >>> error_estimate(lambda a, c: (a * c) ** 2, actions, context) < 1e-12  # a polynomial
+    True
+    >>> round(error_estimate(lambda a, c: np.cos(a * c), actions, context), 3)
+    0.041
     """
     dim = context.mean.shape[-1]
     coarse = quadrature(function, dim, order)(actions).design(context).rows

@@ -36,6 +36,10 @@ class AirQuality(Recorded):
     """The air of one street as contexts; the file is looked for when the data are first needed.
 
     `scale` is that of concentrations and readings, "log" or "linear". For the other fields see `Recorded`.
+
+    >>> from unfog.lab.airquality import AirQuality
+    >>> AirQuality(calibration=1000, scale="linear").dim  # the file is not needed yet
+    4
     """
 
     scale: str = "log"

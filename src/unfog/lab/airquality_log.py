@@ -36,7 +36,12 @@ ERRORS = ("data", "gaussian")
 
 
 class AirLog(NamedTuple):
-    """A log, and what it does not say."""
+    """A log, and what it does not say.
+
+    >>> from unfog.lab.airquality_log import AirLog
+    >>> AirLog._fields  # what `air_log()` gives
+    ('log', 'channel', 'true')
+    """
 
     log: Log
     channel: Channel  # as the calibration has it
@@ -87,6 +92,12 @@ def air_log(
 
     With `hindsight` the channel is that of the very hours of the log. `errors` are those of the record
     ("data"), or drawn from the channel ("gaussian"): then it is right, and what is left is the method's own.
+    The record is the data set `airquality`; without its file no log can be made:
+
+    >>> from unfog.lab.airquality_log import air_log
+    >>> air_log(errors="none")
+    Traceback (most recent call last):
+    unfog.inputs.InputError: errors: 'none'; allowed: data, gaussian
     """
     inputs.one_of("errors", errors, ERRORS)
     if not 0 < inputs.positive("floor", floor) <= 1:

@@ -47,6 +47,10 @@ class HeartSteps(Recorded):
 
     `under`, `bias`, `error` and `white` are about step counts: by how much they are too low on average, and
     the spreads of the three parts of the error; `lost` is the share of decisions whose location is missing.
+
+    >>> from unfog.lab.heartsteps import HeartSteps
+    >>> HeartSteps(lost=0.4).lost  # the file is not needed yet
+    0.4
     """
 
     under: float = 0.5

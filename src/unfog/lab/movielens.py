@@ -17,7 +17,13 @@ MOST_CLUSTERS = 1000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MovieLens(RatingsProblem):
-    """`ratings`: "movielens", "stand-in" or "auto", which becomes one of these, MovieLens if it is found."""
+    """`ratings`: "movielens", "stand-in" or "auto", which becomes one of these, MovieLens if it is found.
+
+    >>> from unfog.lab.movielens import MovieLens
+    >>> problem = MovieLens(ratings="stand-in", told_contexts=200)
+    >>> problem.knowledge().sample.shape, problem.ratings
+    ((200, 3), 'stand-in')
+    """
 
     packages: ClassVar[tuple[str, ...]] = ("scikit-learn",)
     ratings: str = "auto"

@@ -22,7 +22,12 @@ MOST_BYTES = 10**9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecordedFile(Columns):
-    """`file` has a header and a row for each moment. For the other fields see `Columns`."""
+    """`file` has a header and a row for each moment. For the other fields see `Columns`.
+
+    >>> from unfog.lab.recorded import RecordedFile
+    >>> RecordedFile(file="rooms.csv", noisy=["read"], true=["truth"]).file  # not looked for yet
+    'rooms.csv'
+    """
 
     file: str = ""
 

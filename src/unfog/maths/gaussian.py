@@ -19,7 +19,15 @@ from unfog.maths.arrays import Array, matvec
 
 
 class Gaussian(NamedTuple):
-    """A belief about a vector w."""
+    """A belief about a vector w.
+
+    >>> import numpy as np
+    >>> from unfog.maths.gaussian import Gaussian
+    >>> belief = Gaussian(mean=np.zeros(1), root=np.eye(1))
+    >>> after = belief.condition(np.ones(1), np.array(2.0), np.array(1.0))  # w was measured as 2
+    >>> after.mean.tolist(), (after.root @ after.root.T).round(2).tolist()
+    ([1.0], [[0.5]])
+    """
 
     mean: Array  # (..., m)
     root: Array  # (..., m, n), covariance = root root'; n = m, or more
@@ -55,7 +63,13 @@ class Gaussian(NamedTuple):
 
 
 def from_moments(mean: Array, cov: Array) -> Gaussian:
-    """The belief with this mean and (positive definite) covariance."""
+    """The belief with this mean and (positive definite) covariance.
+
+    >>> import numpy as np
+    >>> from unfog.maths import gaussian
+    >>> gaussian.from_moments(np.zeros(1), np.array([[4.0]])).root.tolist()
+    [[2.0]]
+    """
     xp = cov.__array_namespace__()
     return Gaussian(mean, xp.linalg.cholesky(cov))
 

@@ -50,6 +50,11 @@ def uniforms(pair: Array) -> tuple[Array, Array]:
     """Two independent uniform numbers in [0, 1] from two normals (..., 2): radius and angle of the point.
 
     G. E. P. Box and M. E. Muller, *A Note on the Generation of Random Normal Deviates*, read backwards.
+
+    >>> import numpy as np
+    >>> from unfog.maths.normal import uniforms
+    >>> [round(float(one), 2) for one in uniforms(np.array([0.5, -1.0]))]
+    [0.54, 0.32]
     """
     xp = pair.__array_namespace__()
     x, y = pair[..., 0], pair[..., 1]

@@ -87,7 +87,14 @@ class Calibration(NamedTuple):
 
 
 class Affine(NamedTuple):
-    """Sensor readings as lines of the true contexts, coordinate by coordinate."""
+    """Sensor readings as lines of the true contexts, coordinate by coordinate.
+
+    >>> import numpy as np
+    >>> from unfog.model.calibration import Affine
+    >>> line = Affine(gain=np.array([2.0]), offset=np.array([1.0]))
+    >>> line.contexts(np.array([[1.0], [5.0]])).tolist()
+    [[0.0], [2.0]]
+    """
 
     gain: Array  # (d,)
     offset: Array  # (d,)
@@ -175,7 +182,17 @@ def _moments(rows: tables.Rows, labels: Ints) -> Calibration:
 
 
 def affine(raw: npt.ArrayLike, true: npt.ArrayLike) -> Affine:
-    """The line of each sensor (n, d) over the true context beside it (n, d), by least squares."""
+    """The line of each sensor (n, d) over the true context beside it (n, d), by least squares.
+
+    >>> from unfog.model.calibration import affine
+    >>> true = [[0.0], [1.0], [2.0], [3.0]]
+    >>> raw = [[32.0], [33.8], [35.6], [37.4]]  # in degrees of Fahrenheit
+    >>> line = affine(raw, true)
+    >>> line.gain.round(3).tolist(), line.offset.round(3).tolist()
+    ([1.8], [32.0])
+    >>> line.contexts(raw).round(3).tolist() == true
+    True
+    """
     rows = tables.complete("raw", raw, true)
     tables.check_varies("true", rows.true, rows.true, "is constant")
     tables.check_varies("raw", rows.other, rows.other, "is constant")

@@ -10,7 +10,18 @@ BEYOND = ("contexts", "sample", "mixture", "tempo")  # of contexts, that may be 
 
 
 class Knowledge(NamedTuple):
-    """The context's law, the channel, and the priors of one problem."""
+    """The context's law, the channel, and the priors of one problem.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.model.knowledge import Knowledge
+    >>> one = np.ones((1, 1))
+    >>> known = Knowledge(np.array([7.0]), 4 * one, 1 * one, 5 * one, prior_mean=np.zeros(1), prior_cov=one)
+    >>> known.noise_cov.tolist(), known.beyond_moments
+    ([[1.0]], ())
+    >>> unfog.GaussianProblem(dim=2, actions=5).knowledge().context_mean.tolist()  # what a problem tells
+    [0.0, 0.0]
+    """
 
     context_mean: Array  # (d,)     mu_c
     context_cov: Array  # (d, d)   Sigma_c

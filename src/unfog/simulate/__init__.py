@@ -39,6 +39,15 @@ def simulate(
     for compiled engines: float32 or float64, and "numpy" to feed them the NumPy engine's random numbers.
     `chunk` trials run side by side, in `workers` processes if the engine gains by it, or wherever `executor`
     has them run; none of it changes a number on the NumPy engine. `tick` is told of rounds done.
+
+    >>> import unfog
+    >>> from unfog.simulate import simulate
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> curves = simulate(problem, ["unfog", "naive"], rounds=50, trials=20, seed=0)
+    >>> curves.values["regret"].shape  # agents, trials, stored rounds
+    (2, 20, 50)
+    >>> curves.values["regret"][:, :, -1].mean(1).round(1).tolist()
+    [4.4, 8.0]
     """
     flag("decompose", decompose)
     work = plan(

@@ -17,17 +17,26 @@ class Curves(NamedTuple):
 
     Where trials are so many that single ones are stored coarsely, `mean` and `se` hold the mean over trials
     and its standard error at the rounds of `curve`; elsewhere they are empty.
+
+    >>> import unfog
+    >>> from unfog.simulate import simulate
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> found = simulate(problem, ["unfog", "naive"], rounds=50, trials=4, seed=0)
+    >>> found.agents, found.engine, found.seed
+    (['unfog', 'naive'], 'numpy', 0)
+    >>> int(found.rounds[-1]), sorted(found.values)[:3]
+    (50, ['cb', 'ee1', 'ee2'])
     """
 
-    agents: list[str]
-    rounds: Ints  # (P,)
-    values: dict[str, Array]  # name -> (agents, trials, P)
-    curve: Ints  # (Q,)
-    mean: dict[str, Array]  # name -> (agents, Q)
-    se: dict[str, Array]  # name -> (agents, Q)
-    engine: str
-    why: str  # this engine
-    seed: int
+    agents: list[str]  # their names
+    rounds: Ints  # (P,)  those stored, counted from 1
+    values: dict[str, Array]  # of each loss: (agents, trials, P), summed up to the round
+    curve: Ints  # (Q,)  rounds of the means
+    mean: dict[str, Array]  # of each loss: (agents, Q)
+    se: dict[str, Array]  # likewise
+    engine: str  # that played
+    why: str  # it was this engine, in words
+    seed: int  # as told, or as drawn
 
 
 class Moments:
@@ -59,7 +68,19 @@ class Moments:
 
 
 class Gathering:
-    """One copy of all that is stored of a plan."""
+    """One copy of all that is stored of a plan.
+
+    >>> import unfog
+    >>> from unfog.simulate import Gathering, plan
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> work = plan([problem], ["unfog"], rounds=20, trials=4, seed=0)
+    >>> gathered = Gathering(work)
+    >>> for task, parts in work.results(work.pieces, lambda rounds: None):
+    ...     for piece, part in zip(task, parts, strict=True):
+    ...         gathered.add(piece, part)
+    >>> gathered.curves(0).values["regret"].shape
+    (1, 4, 20)
+    """
 
     def __init__(self, work: Plan) -> None:
         """Room for everything; memory is taken as pieces come."""

@@ -32,7 +32,15 @@ Ends: TypeAlias = Callable[[int, int], Sequence[int]]
 
 
 class Plan(NamedTuple):
-    """All that is to be done, and who does it."""
+    """All that is to be done, and who does it.
+
+    >>> import unfog
+    >>> from unfog.simulate import plan
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> work = plan([problem], ["unfog", "naive"], rounds=20, trials=200, seed=0)
+    >>> work.engine.name, work.trials, work.total
+    ('numpy', 200, 8000)
+    """
 
     jobs: tuple[Job, ...]  # one a problem, alike in all else
     batches: tuple[tuple[range, ...], ...]  # of the trials of each job, the same however many workers
@@ -102,6 +110,13 @@ def plan(
 
     What may end earlier, after as many trials as `ends` says, is cut into small pieces, alike for all
     problems. `field` is what complaints about the names of agents call them. See `simulate` for the rest.
+
+    >>> import unfog
+    >>> from unfog.simulate import plan
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> work = plan([problem], ["unfog"], rounds=20, trials=200, seed=0, chunk=50)
+    >>> [piece.trials for piece in work.pieces]
+    [range(0, 50), range(50, 100), range(100, 150), range(150, 200)]
     """
     rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
     seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)

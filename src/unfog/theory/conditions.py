@@ -15,7 +15,16 @@ _SLACK = 1 + 1e-9  # an equality may be met up to rounding
 
 
 class LinearMap(NamedTuple):
-    """What the bounds need of phi(a, c) = G(a) c, averaged over sets of actions where they are drawn."""
+    """What the bounds need of phi(a, c) = G(a) c, averaged over sets of actions where they are drawn.
+
+    >>> import unfog
+    >>> from unfog.theory.conditions import linear_case
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = linear_case(problem.knowledge(), matrices)
+    >>> case.linear.norm, case.linear.largest
+    (0.25, 0.25)
+    """
 
     gram: Array  # (d, d)  E sum_a G(a)'G(a)
     trace: float  # E max_a Tr G(a)'G(a)
@@ -24,7 +33,16 @@ class LinearMap(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A problem, as the bounds see it."""
+    """A problem, as the bounds see it.
+
+    >>> import unfog
+    >>> from unfog.theory.conditions import linear_case
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = linear_case(problem.knowledge(), matrices)
+    >>> case.arms, case.dim, case.size, case.prior_var
+    (2, 1, 1, 0.01)
+    """
 
     known: Knowledge
     arms: int
@@ -61,6 +79,14 @@ def linear_case(known: Knowledge, matrices: object) -> Case:
     Gaussian contexts have no largest norm, so the paper's Assumption 1, |phi| <= 1, is taken in mean square:
     of phi(a, c), of the expected features that an agent believes in, and of the error between the two. The
     last two are largest in the first round, with all of the bias unknown.
+
+    >>> import unfog
+    >>> from unfog.theory.conditions import linear_case
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = linear_case(problem.knowledge(), matrices)
+    >>> round(case.feature_norm, 2)  # the bounds ask for 1 at most
+    0.5
     """
     maps = _matrices(known, matrices)
     grams = maps.mT @ maps
@@ -86,7 +112,17 @@ def _matrices(known: Knowledge, matrices: object) -> Array:
 
 
 class Condition(NamedTuple):
-    """One thing a bound asks, where it holds, and what was found instead."""
+    """One thing a bound asks, where it holds, and what was found instead.
+
+    >>> import unfog
+    >>> from unfog.theory.conditions import linear_case, small_features
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = linear_case(problem.knowledge(), matrices)
+    >>> found = small_features(case)
+    >>> found.asks, bool(found.holds), found.found
+    ('Assumption 1: |phi| <= 1', True, 'root mean square 0.5')
+    """
 
     asks: str
     holds: NDArray[np.bool_]  # of the shape of the horizons, or ()

@@ -72,7 +72,13 @@ def _drawn(law: ActionLaw, draws: Array) -> Array:
 
 
 def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arms:
-    """The arms that these fields describe, checked."""
+    """The arms that these fields describe, checked.
+
+    >>> from unfog.worlds.arms import arms
+    >>> made = arms(10, "normal", "quadratic", dim=2)
+    >>> made.shape, made.one().size
+    ((10, 2), 6)
+    """
     build, named = builder(features), isinstance(features, str) and features in BUILT_IN
     found = next(one for one in ACTION_LAWS if one == inputs.one_of("action_law", law, ACTION_LAWS))
     if isinstance(actions, bool | int | float | np.number | str) and features != "matrix":

@@ -105,7 +105,14 @@ class Channel(NamedTuple):
 
 
 def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None) -> Channel:
-    """The channel that these fields describe, checked."""
+    """The channel that these fields describe, checked.
+
+    >>> import unfog
+    >>> from unfog.worlds.channel import channel
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, missing=0.1)
+    >>> channel(problem, problem.knowledge()).missing
+    0.1
+    """
     _check(fields)
     actual = _given("actual_noise_cov", fields.actual_noise_cov, known)
     drift = _given("drift_cov", fields.drift_cov, known)

@@ -36,7 +36,12 @@ LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
 
 
 class Parts(NamedTuple):
-    """What a world is made of."""
+    """What a world is made of.
+
+    >>> from unfog.worlds.composed import Parts
+    >>> Parts._fields[:5]
+    ('known', 'contexts', 'channel', 'arms', 'payoff')
+    """
 
     known: Knowledge
     contexts: Contexts
@@ -49,7 +54,15 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Composed(ToldFields, ChannelFields, ABC):
-    """The fields of every world, and the `Problem` made of parts, which subclasses put together."""
+    """The fields of every world, and the `Problem` made of parts, which subclasses put together.
+
+    >>> import unfog
+    >>> from unfog.worlds.composed import Composed
+    >>> issubclass(unfog.GaussianProblem, Composed)
+    True
+    >>> unfog.GaussianProblem(dim=2, actions=5).plain  # all is as agents are told
+    True
+    """
 
     has_bias = True
     theta_scale = 1.0  # what agents are told of theta's spread is right, unless a world has it otherwise
@@ -214,6 +227,14 @@ def described(
     """What agents are told, from fields that are numbers, lists or matrices, checked by their names.
 
     `blame` are the fields that say how many features there are.
+
+    >>> from unfog.worlds.arms import arms
+    >>> from unfog.worlds.composed import described
+    >>> from unfog.worlds.payoffs import Noisy
+    >>> laws = {"context_mean": 0.0, "context_cov": 1.0, "noise_cov": [0.5, 2.0], "bias_cov": 1.0}
+    >>> known = described(2, arms(3, "normal", "product", 2).one(), Noisy(1.0), 0.0, 0.1, **laws)
+    >>> known.noise_cov.tolist()
+    [[0.5, 0.0], [0.0, 2.0]]
     """
     what = f"the prior of {features.size} features takes"
     machine.refuse(blame, what, PRIORS * 8 * numbers(features, prior_cov))

@@ -14,7 +14,12 @@ from unfog.model.rewards import Identity, Rewards, Sigmoid
 
 
 class Noisy(NamedTuple):
-    """r = score + N(0, sigma^2); a share of rewards is `outlier` instead, of which agents are not told."""
+    """r = score + N(0, sigma^2); a share of rewards is `outlier` instead, of which agents are not told.
+
+    >>> from unfog.worlds.payoffs import Noisy
+    >>> Noisy(reward_var=1.0).normals, Noisy(reward_var=1.0, outliers=0.1).normals
+    (1, 2)
+    """
 
     reward_var: float
     outliers: float = 0.0

@@ -96,7 +96,12 @@ def _any(view: View, scores: Array, place: Array) -> Array:
 
 
 def check_probability(field: str, value: object) -> float:
-    """A number from zero to one."""
+    """A number from zero to one.
+
+    >>> from unfog.agents.choose.epsilon import check_probability
+    >>> check_probability("share", 0.1)
+    0.1
+    """
     allowed = "a number, at least 0 and at most 1"
     try:
         share = inputs.not_negative(field, value)

@@ -34,5 +34,18 @@ class Greedy(Largest):
 
 
 def expected(view: View) -> Array:
-    """The expected score of every arm that may be chosen: (..., K)."""
+    """The expected score of every arm that may be chosen: (..., K).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents.choose.greedy import expected
+    >>> from unfog.agents.parts import View
+    >>> from unfog.features import Context
+    >>> from unfog.maths.gaussian import Gaussian
+    >>> context = Context(np.array([2.0]), np.zeros((1, 1)))
+    >>> design = unfog.features.product(np.array([[1.0], [-1.0]])).design(context)
+    >>> view = View(context, design, Gaussian(np.array([0.5]), np.eye(1)))
+    >>> expected(view).tolist()
+    [1.0, -1.0]
+    """
     return view.among(view.design.scores(view.belief.centre))

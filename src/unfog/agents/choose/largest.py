@@ -38,7 +38,13 @@ class Largest(Chooser):
 
 
 def best(values: Array) -> Ints:
-    """The arm with the largest value, the first of equals: (..., K) -> (...,)."""
+    """The arm with the largest value, the first of equals: (..., K) -> (...,).
+
+    >>> import numpy as np
+    >>> from unfog.agents.choose.largest import best
+    >>> best(np.array([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]])).tolist()
+    [1, 0]
+    """
     arm: Ints = values.argmax(-1)
     return arm
 
@@ -50,7 +56,13 @@ def for_all(arm: Ints, normals: Array) -> Ints:
 
 
 def alone(values: Array, draws: Array) -> Array:
-    """All of the probability on the arm with the largest value: (..., K) -> (..., K)."""
+    """All of the probability on the arm with the largest value: (..., K) -> (..., K).
+
+    >>> import numpy as np
+    >>> from unfog.agents.choose.largest import alone
+    >>> alone(np.array([1.0, 3.0, 2.0]), draws=np.zeros((1, 2))).tolist()
+    [0.0, 1.0, 0.0]
+    """
     xp = draws.__array_namespace__()
     found: Array = (xp.arange(values.shape[-1]) == best(values)[..., None]).astype(draws.dtype)
     return found

@@ -61,7 +61,13 @@ class Conjugate(Grows, Learner):
 
 
 def reward_variance(known: Knowledge) -> Array:
-    """That of a reward given its features, where rewards have Gaussian noise."""
+    """That of a reward given its features, where rewards have Gaussian noise.
+
+    >>> import unfog
+    >>> from unfog.agents.learn.conjugate import reward_variance
+    >>> float(reward_variance(unfog.GaussianProblem(dim=2, actions=5, reward_var=2.0).knowledge()))
+    2.0
+    """
     if known.reward_var is None:
         raise ValueError("this learner is for rewards with Gaussian noise")
     return known.reward_var

@@ -22,7 +22,17 @@ NO_ERRORS = Errors()
 
 
 class Outcome(NamedTuple):
-    """Of one way to dose, a number for each order (B,)."""
+    """Of one way to dose, a number for each order (B,).
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> rng = np.random.default_rng(0)
+    >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
+    >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
+    >>> found = warfarin.compare(people, policies=["naive"], orders=4, apart=200)["naive"]
+    >>> found.wrong.shape, float(found.less(found).wrong.sum())
+    ((4,), 0.0)
+    """
 
     wrong: Array  # share of patients given another arm than their own
     severe: Array  # share given low for high, or high for low
@@ -51,7 +61,17 @@ def compare(
     reward: str = "bucket",
     seed: int = 0,
 ) -> dict[str, Outcome]:
-    """What came of each policy, over so many random orders of these patients, `apart` of whom calibrate."""
+    """What came of each policy, over so many random orders of these patients, `apart` of whom calibrate.
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> rng = np.random.default_rng(0)
+    >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
+    >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
+    >>> found = warfarin.compare(people, policies=["naive", "denoised"], orders=4, apart=200)
+    >>> sorted(found)
+    ['denoised', 'naive']
+    """
     inputs.count("orders", orders, 2)
     inputs.count("apart", apart, 10 * D)
     if apart >= len(patients.dose):
@@ -73,5 +93,11 @@ class Interval(NamedTuple):
 
 
 def interval(values: Array) -> Interval:
-    """Of the mean of a number for each order (B,)."""
+    """Of the mean of a number for each order (B,).
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> print(warfarin.interval(np.array([0.31, 0.29, 0.30, 0.32])))
+    0.3050 ± 0.0127
+    """
     return Interval(float(values.mean()), float(1.96 * values.std(ddof=1) / np.sqrt(len(values))))

@@ -31,7 +31,15 @@ MOST = 2.0  # alleles
 
 @dataclass(frozen=True, kw_only=True)
 class Errors:
-    """None, unless said: then the noisy contexts are the record with its own gaps."""
+    """None, unless said: then the noisy contexts are the record with its own gaps.
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> whole = np.ones((4, len(warfarin.COORDINATES)))
+    >>> seen = warfarin.Errors(lost=0.5).noisy(whole, np.random.default_rng(0))
+    >>> int(np.isnan(seen).sum()) > 0
+    True
+    """
 
     reported: float = 0.0
     miscalled: float = 0.0

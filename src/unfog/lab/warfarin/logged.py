@@ -25,7 +25,17 @@ def log(
     reward: str = "bucket",
     seed: int = 0,
 ) -> Log:
-    """Patients, all unless told, in a random order, with one dose each; the true context is the record."""
+    """Patients, all unless told, in a random order, with one dose each; the true context is the record.
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> rng = np.random.default_rng(0)
+    >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
+    >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
+    >>> found = warfarin.log(people, floor=0.2)
+    >>> found.arms, found.noisy.shape
+    (('low', 'medium', 'high'), (600, 11))
+    """
     if positive("floor", floor) > 1:
         raise InputError("floor", floor, "a number greater than 0 and at most 1")
     source, people = generator(seed, 0, "warfarin-log"), patients() if people is None else people

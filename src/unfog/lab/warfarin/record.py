@@ -63,7 +63,16 @@ Marker = tuple[str, tuple[str, str, str], bool]
 
 
 class Patients(NamedTuple):
-    """n patients in the order of the file, which is that of the hospitals."""
+    """n patients in the order of the file, which is that of the hospitals.
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> rng = np.random.default_rng(0)
+    >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
+    >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
+    >>> people.rows(slice(0, 3)).dose.round().tolist()
+    [40.0, 53.0, 46.0]
+    """
 
     contexts: Array  # (n, d)  not a number where the record has a gap
     dose: Array  # (n,)  stable, in mg a week

@@ -54,7 +54,16 @@ def why_not_agent(agent: Agent, problem: Problem) -> str:
 
 
 def why_not(agent: Agent, problem: Problem) -> str:
-    """Why the kernel cannot play this agent on this problem; empty where it can."""
+    """Why the kernel cannot play this agent on this problem; empty where it can.
+
+    >>> import unfog
+    >>> from unfog.simulate.engines.numba_split import why_not
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> why_not(unfog.AGENTS["unfog"], problem)
+    ''
+    >>> why_not(unfog.AGENTS["late"], problem)
+    "there is no kernel for the learner 'revisable'"
+    """
     return why_not_problem(problem) or why_not_agent(agent, problem)
 
 

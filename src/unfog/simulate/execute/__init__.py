@@ -16,6 +16,10 @@ class WorkerDiedError(RuntimeError):
 
     Where no worker ever started, the calling script most likely lacks `if __name__ == "__main__":`, and that
     is bad input, an InputError.
+
+    >>> from unfog.simulate.execute import WorkerDiedError
+    >>> print(WorkerDiedError())
+    a worker process died, possibly for lack of memory
     """
 
     def __init__(self, what: str = "a worker process died, possibly for lack of memory") -> None:
@@ -28,6 +32,12 @@ class Executor(Protocol):
 
     Tasks are taken from their iterator a few for each worker at a time, and results are handed on at once, so
     that any number of them can pass through.
+
+    >>> from unfog.simulate.execute import Executor
+    >>> from unfog.simulate.execute.processes import Processes
+    >>> one: Executor = Processes(2)
+    >>> one.workers, one.here
+    (2, 2)
     """
 
     @property

@@ -40,7 +40,12 @@ SETTINGS = {
 
 
 class Dask:
-    """The executor. With the address of a scheduler (tcp://host:port) there, else in processes here."""
+    """The executor. With the address of a scheduler (tcp://host:port) there, else in processes here.
+
+    >>> from unfog.simulate.execute.dask import Dask
+    >>> Dask(workers=8)  # simulate(..., executor=Dask(workers=8)); nothing is started before that
+    Dask(None, 8)
+    """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         """`workers` is how many to start here, or to have tasks in flight for there: all unless told."""

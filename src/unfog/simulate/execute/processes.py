@@ -23,7 +23,12 @@ from unfog.simulate.tasks import Task
 
 @dataclass(frozen=True)
 class Processes:
-    """The executor. A single task is played in this process."""
+    """The executor. A single task is played in this process.
+
+    >>> from unfog.simulate.execute.processes import Processes
+    >>> Processes(2)  # simulate(..., executor=Processes(2)), under if __name__ == "__main__":
+    Processes(workers=2)
+    """
 
     workers: int
 

@@ -45,6 +45,10 @@ class Ray:
 
     Without an address, that of the environment's RAY_ADDRESS counts; a Ray that this process has joined
     already is used as it is.
+
+    >>> from unfog.simulate.execute.ray import Ray
+    >>> Ray("local", workers=8)  # simulate(..., executor=Ray(workers=8)); nothing is started before that
+    Ray('local', 8)
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:

@@ -11,7 +11,15 @@ from unfog.simulate.tasks import Task
 
 @dataclass(frozen=True)
 class Serial:
-    """The executor."""
+    """The executor.
+
+    >>> import unfog
+    >>> from unfog.simulate import simulate
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> from unfog.simulate.execute.serial import Serial
+    >>> simulate(problem, ["unfog"], rounds=20, trials=4, executor=Serial()).engine
+    'numpy'
+    """
 
     workers: int = 1
     here: int = 1

@@ -13,7 +13,17 @@ from unfog.theory.information import VERSIONS, horizons, numbers
 
 
 class Bound(NamedTuple):
-    """A bound, its parts by name, and where its conditions do not hold."""
+    """A bound, its parts by name, and where its conditions do not hold.
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> found = bounds.theorem_2(case, [100, 1000])
+    >>> found.total.round(1).tolist(), found.holds.tolist(), sorted(found.parts)
+    ([27.0, 149.8], [True, True], ['estimation', 'learning', 'tail'])
+    """
 
     name: str
     version: str
@@ -81,12 +91,27 @@ def like_horizons(field: str, value: object, horizon: Array, allowed: str) -> Ar
 
 
 def ratio_limit(size: int, arms: int) -> float:
-    """min(m, 2 + 2 ln K): what the lifted information ratio cannot exceed."""
+    """min(m, 2 + 2 ln K): what the lifted information ratio cannot exceed.
+
+    >>> from unfog.theory import bounds
+    >>> bounds.ratio_limit(3, arms=20), round(bounds.ratio_limit(30, arms=20), 2)
+    (3.0, 7.99)
+    """
     return min(float(size), 2 + 2 * float(np.log(arms)))
 
 
 def learning(case: Case, horizon: Array, prior_var: Array | float, extra: Array | float = 0.0) -> Array:
-    """U(m, l); `extra` is added to the sum of the variances of scores, 2 m s^2 ln(1 + T l / (m s^2))."""
+    """U(m, l); `extra` is added to the sum of the variances of scores, 2 m s^2 ln(1 + T l / (m s^2)).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> bounds.learning(case, np.array([100.0, 400.0]), case.prior_var).round(2).tolist()
+    [12.74, 41.93]
+    """
     m, noise = case.size, case.reward_var
     variances = 2 * m * noise * np.log1p(horizon * prior_var / (m * noise)) + extra
     return np.sqrt(horizon * ratio_limit(m, case.arms) * variances)
@@ -111,7 +136,16 @@ def tail(
 
 
 def at_random(case: Case, horizon: object, *, strict: bool = True) -> Bound:
-    """The regret of choosing uniformly at random: T E max_a psi(a)'theta* <= T sqrt(2 l ln K)."""
+    """The regret of choosing uniformly at random: T E max_a psi(a)'theta* <= T sqrt(2 l ln K).
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> bounds.at_random(case, [100, 200]).total.round(2).tolist()
+    [11.77, 23.55]
+    """
     t = horizons(horizon)
     asked = [conditions.centred_prior(case), conditions.small_features(case)]
     value = t * np.sqrt(2 * case.prior_var * np.log(case.arms))

@@ -22,6 +22,14 @@ def mismatch_sum(case: Case, horizon: object, version: str = "corrected") -> Arr
     """The bound on sum D_t for phi = G(a) c: d T / 4.
 
     That takes the actions to be independent of theta*; that they are not costs the factor min(d, 2 + 2 ln K).
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> float(bounds.mismatch_sum(case, 100, "printed"))
+    25.0
     """
     one_of("version", version, VERSIONS)
     factor = 1.0 if version == "printed" else ratio_limit(case.dim, case.arms)
@@ -36,7 +44,17 @@ def lemma_1(
     mismatch: object = None,
     strict: bool = True,
 ) -> Bound:
-    """CB of Algorithm 1. `mismatch` is sum D_t where it is known; else features must be linear."""
+    """CB of Algorithm 1. `mismatch` is sum D_t where it is known; else features must be linear.
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> found = bounds.lemma_1(case, 100)
+    >>> found.name, float(found.total.round(2))
+    ('lemma 1', 46.07)
+    """
     t, asked = horizons(horizon), _narrow_case(case, horizons(horizon))
     if mismatch is None:
         asked += [conditions.linear_features(case), conditions.square_features(case)]
@@ -68,7 +86,17 @@ def lemma_2(
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
-    """EE1 + EE2 of Algorithm 1, any feature map; delta is 1/T unless told."""
+    """EE1 + EE2 of Algorithm 1, any feature map; delta is 1/T unless told.
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> found = bounds.lemma_2(case, 100)
+    >>> found.name, float(found.total.round(2))
+    ('lemma 2', 17.78)
+    """
     t = horizons(horizon)
     cost, event = tail(case, t, version, delta, case.dim * case.reward_var / t)
     known = information.total(case.known, t, "unobserved", denoiser)
@@ -84,7 +112,17 @@ def lemma_2_linear(
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
-    """EE1 + EE2 of Algorithm 1 for phi = G(a) c."""
+    """EE1 + EE2 of Algorithm 1 for phi = G(a) c.
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> found = bounds.lemma_2_linear(case, 100)
+    >>> found.name, float(found.total.round(2))
+    ('lemma 2, linear', 2.81)
+    """
     one_of("denoiser", denoiser, DENOISERS)
     t = horizons(horizon)
     asked = [*_narrow_case(case, t), conditions.linear_features(case), conditions.square_features(case)]
@@ -135,7 +173,17 @@ def theorem_1(
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
-    """The regret of Algorithm 1 for phi = G(a) c."""
+    """The regret of Algorithm 1 for phi = G(a) c.
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> found = bounds.theorem_1(case, 100)
+    >>> found.name, float(found.total.round(2))
+    ('theorem 1', 48.89)
+    """
     t = horizons(horizon)
     first = lemma_1(case, t, version, mismatch=mismatch, strict=False)
     if case.linear is None:  # it does not apply then; the general lemma has at least a meaning

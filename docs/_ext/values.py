@@ -1,0 +1,112 @@
+"""What is said of public names that have no docstring of their own, or one without an example."""
+
+VALUES = {
+    "unfog.AGENTS": """Every named agent of the catalogue, an `Agent` by its name: [the list](agents.md).
+
+>>> import unfog
+>>> unfog.AGENTS["unfog"].denoiser
+Exact(pairs=False)
+>>> unfog.AGENTS["naive"].summary
+'takes the noisy context for the true one'
+""",
+    "unfog.__version__": """The version that is installed, as a string.
+
+>>> import unfog
+>>> unfog.__version__.count(".")
+2
+""",
+    "unfog.features.MapBuilder": """A function from actions (..., K, p) to a `FeatureMap`: what
+`features=` of a problem takes besides a name.
+
+>>> import numpy as np
+>>> import unfog
+>>> build = unfog.features.quadratic  # one of them
+>>> build(np.ones((4, 2))).size  # four actions, contexts of two numbers
+6
+""",
+    "unfog.simulate.MOST_SEED": """The largest `seed`.
+
+>>> from unfog.simulate import MOST_SEED
+>>> MOST_SEED == 2**64 - 1
+True
+""",
+    "unfog.simulate.MOST_TRIALS": """The most `trials` of a run.
+
+>>> from unfog.simulate import MOST_TRIALS
+>>> MOST_TRIALS
+100000000
+""",
+    "unfog.maths.arrays.Array": """Numbers with a decimal point: a type, for annotations. NumPy's, or those
+of a compiled engine, which have the same methods.
+
+>>> import numpy as np
+>>> from unfog.maths.arrays import Array
+>>> def twice(values: Array) -> Array:
+...     return 2 * values
+>>> twice(np.ones(2)).tolist()
+[2.0, 2.0]
+""",
+    "unfog.maths.arrays.Ints": """Whole numbers, such as arms: a type, for annotations.
+
+>>> import numpy as np
+>>> from unfog.maths.arrays import Ints
+>>> arms: Ints = np.array([0, 2])
+>>> arms.tolist()
+[0, 2]
+""",
+    "unfog.inputs.Numbers": """A number, a list of numbers or a matrix: what fields such as
+`noise_cov` take.
+
+>>> import unfog
+>>> from unfog.inputs import Numbers
+>>> wide: Numbers = [0.5, 2.0]  # the diagonal
+>>> unfog.GaussianProblem(dim=2, actions=5, noise_cov=wide).knowledge().noise_cov.tolist()
+[[0.5, 0.0], [0.0, 2.0]]
+""",
+    "unfog.lab.warfarin.COORDINATES": """The names of the numbers of a patient's context.
+
+>>> from unfog.lab import warfarin
+>>> warfarin.COORDINATES.index("weight") < len(warfarin.COORDINATES)
+True
+""",
+    "unfog.lab.agent_look.LOOKS": """How each agent is drawn in every figure, a `Look` by the agent's name.
+
+>>> from unfog.lab.agent_look import LOOKS
+>>> sorted(LOOKS["unfog"].line())
+['color', 'linestyle', 'linewidth', 'zorder']
+""",
+    "unfog.look.COLOURS": """Colours of lines, told apart by colour-blind readers.
+
+>>> from unfog.look import COLOURS
+>>> len(COLOURS) == len({*COLOURS})
+True
+""",
+    "unfog.look.DASHES": """Dashes of lines, told apart in grey print; the first is a whole line.
+
+>>> from unfog.look import DASHES
+>>> DASHES[0]
+'-'
+""",
+    "unfog.look.STYLE": """What matplotlib is told for all figures: `plt.rcParams.update(STYLE)`.
+
+>>> import matplotlib.pyplot as plt
+>>> from unfog.look import STYLE
+>>> with plt.rc_context(STYLE):
+...     plt.rcParams["legend.frameon"]
+False
+""",
+}
+
+EXAMPLES = {  # of functions that say what they do in a line
+    "unfog.inputs.positive": """>>> from unfog import inputs
+>>> inputs.positive("share", 0.5)
+0.5
+>>> inputs.positive("share", -1)
+Traceback (most recent call last):
+unfog.inputs.InputError: share: -1; allowed: a positive number
+""",
+    "unfog.inputs.not_negative": """>>> from unfog import inputs
+>>> inputs.not_negative("widen", 0)
+0.0
+""",
+}
