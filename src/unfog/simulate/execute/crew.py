@@ -1,10 +1,11 @@
-"""A pool of worker processes, and what happens inside one.
+"""Worker processes, each with a pipe of its own, and what happens inside one.
+
+Nothing is shared that a killed worker could keep others waiting for: no queue, no lock. Its end shows at its
+own pipe, even in the middle of an answer; the tasks that it had are known, and a new worker takes its place.
 
 Workers leave interrupts to their parent, which when it stops for whatever reason asks them to stop too, and
-waits: they do so after the block of rounds at hand. Killed, they might take a lock of the pool with them, and
-the parent would wait for it for ever. They watch their parent, so that none outlives it when that is killed.
-
-Where one worker dies the pool breaks, and all others are ended: a new crew shares no lock with the old.
+waits: they do so after the block of rounds at hand. They watch their parent, so that none outlives it when
+that is killed.
 """
 
 import multiprocessing
@@ -13,86 +14,126 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple
 
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import played
+from unfog.simulate.execute import IN_FLIGHT, played
 from unfog.simulate.job import Job, Part
 from unfog.simulate.tasks import Task
 
 WATCH_SECONDS = 1.0
+FAILED = 1  # the exit code of a process that an exception ended
 
-Promise: TypeAlias = Future[tuple[list[Part], int]]
-"""Of what a task gives, and of its agent-rounds."""
+
+class Answer(NamedTuple):
+    """What a worker says of a task, or that it is up."""
+
+    parts: Sequence[Part] = ()
+    rounds: int = 0
+    error: BaseException | None = None
+
+
+class Worker:
+    """A process, the tasks that it was given, oldest first, and how far it is."""
+
+    def __init__(self, packed: bytes, stop: Any) -> None:
+        """Started; `packed` are the engine and the jobs."""
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.tasks, self.finished, self.up = deque[Task](), 0, False
+        self._done = context.RawValue("q", 0)
+        told = (theirs, self._done, stop, os.getpid(), packed)
+        self.process = context.Process(target=_work, args=told)
+        self.process.start()
+        theirs.close()  # so that the worker's own end is the only one: with it, the pipe ends
+
+    @property
+    def under_way(self) -> int:
+        """Agent-rounds played of tasks that are not finished."""
+        return max(0, int(self._done.value) - self.finished)
+
+    def give(self, task: Task) -> None:
+        """One task more; a dead worker takes it as well, and loses it with the others."""
+        self.tasks.append(task)
+        with suppress(OSError):
+            self.pipe.send(task)
+
+    def answer(self) -> Answer | None:
+        """The next one; None from a worker that died."""
+        try:
+            found: Answer = self.pipe.recv()
+        except (EOFError, OSError):
+            return None
+        self.up = True
+        return found
+
+    def leave(self) -> None:
+        """Wait for its end; it hears that nobody listens any more."""
+        self.pipe.close()
+        self.process.join()
 
 
 class Crew:
-    """Worker processes that stand and fall together."""
+    """So many workers, started as there are tasks for them."""
 
     def __init__(self, packed: bytes, workers: int) -> None:
-        """`packed` are the engine and the jobs, sent to each once; processes start with the first tasks."""
-        context = multiprocessing.get_context("spawn")
-        self.workers = workers
-        self._shared = _Shared(context.Value("q", 0), context.RawValue("b", 0), context.Value("q", 0))
-        self._pool = ProcessPoolExecutor(workers, context, _enlist, (self._shared, os.getpid(), packed))
+        """Nobody yet."""
+        self.packed, self.most, self.workers = packed, workers, list[Worker]()
+        self._stop = multiprocessing.get_context("spawn").RawValue("b", 0)
 
-    def submit(self, task: Task) -> Promise:
-        """A promise of what the task gives; of a pool that is broken already, one that is broken too."""
-        try:
-            return self._pool.submit(_serve, task)
-        except BrokenProcessPool as error:
-            failed: Promise = Future()
-            failed.set_exception(error)
-            return failed
+    def give(self, tasks: Iterator[Task]) -> bool:
+        """Tasks for all, one each before anybody has two; whether anybody has any."""
+        for depth in range(IN_FLIGHT):
+            for place in range(self.most):
+                if place < len(self.workers) and len(self.workers[place].tasks) > depth:
+                    continue
+                task = next(tasks, None)
+                if task is None:
+                    return any(worker.tasks for worker in self.workers)
+                if place == len(self.workers):
+                    self.workers.append(Worker(self.packed, self._stop))
+                self.workers[place].give(task)
+        return True
+
+    def with_news(self, seconds: float) -> list[Worker]:
+        """Those who said something, or died, in so long a time."""
+        pipes: dict[Any, Worker] = {worker.pipe: worker for worker in self.workers}
+        return [pipes[pipe] for pipe in wait(list(pipes), seconds)]
+
+    def bury(self, worker: Worker) -> None:
+        """Make room for another in its place."""
+        worker.leave()
+        self.workers.remove(worker)
 
     @property
-    def done(self) -> int:
-        """Agent-rounds played. Read without its lock, which a killed worker may have had."""
-        return int(self._shared.done.get_obj().value)
-
-    @property
-    def started(self) -> int:
-        """Workers that started; likewise."""
-        return int(self._shared.enlisted.get_obj().value)
+    def under_way(self) -> int:
+        """Agent-rounds played of tasks that are not finished."""
+        return sum(worker.under_way for worker in self.workers)
 
     def leave(self) -> None:
         """Ask all to stop, and wait for them."""
-        self._shared.stop.value = 1
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def lost_with_worker(promise: Promise) -> bool:
-    """Whether a finished promise came to nothing because a worker died."""
-    return isinstance(promise.exception(), BrokenProcessPool)
-
-
-class _Shared(NamedTuple):
-    """What parent and workers have in common."""
-
-    done: Any  # rounds
-    stop: Any  # whether the parent wants no more
-    enlisted: Any  # workers that started
-
-
-_shared: Any = None  # set in worker processes only
-_packed = b""  # engine and jobs, unpacked at the first task: what goes wrong there is heard of
+        self._stop.value = 1
+        for worker in self.workers:
+            worker.leave()
 
 
 class _StoppedError(Exception):
     """The parent wants no more of it."""
 
 
-def _enlist(shared: _Shared, parent: int, packed: bytes) -> None:
-    global _shared, _packed
-    _shared, _packed = shared, packed
-    with shared.enlisted.get_lock():
-        shared.enlisted.value += 1
+def _work(pipe: Connection, done: Any, stop: Any, parent: int, packed: bytes) -> None:
+    """Tasks, until there are no more or the parent wants no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    with suppress(EOFError, OSError, _StoppedError):
+        pipe.send(Answer())
+        while True:
+            pipe.send(_answer(pipe.recv(), packed, done, stop))
 
 
 def _watch(parent: int) -> None:
@@ -102,18 +143,21 @@ def _watch(parent: int) -> None:
     os._exit(1)
 
 
-def _serve(task: Task) -> tuple[list[Part], int]:
-    played_here = 0
+def _answer(task: Task, packed: bytes, done: Any, stop: Any) -> Answer:
+    """What the task gives, or why it gives nothing."""
+    before = done.value
 
     def tick(rounds: int) -> None:
-        nonlocal played_here
-        played_here += rounds
-        with _shared.done.get_lock():
-            _shared.done.value += rounds
-        if _shared.stop.value:
+        done.value += rounds
+        if stop.value:
             raise _StoppedError
 
-    return played(*unpacked(_packed), task, tick), played_here
+    try:
+        return Answer(played(*unpacked(packed), task, tick), done.value - before)
+    except _StoppedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is raised again by the parent
+        return Answer(error=error)
 
 
 @lru_cache(maxsize=1)

@@ -5,17 +5,16 @@ import os
 import pickle
 import signal
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
-from unfog.simulate.execute.crew import Crew, Promise, lost_with_worker
+from unfog.simulate.execute import RETRIES, WorkerDiedError
+from unfog.simulate.execute.crew import FAILED, Crew, Worker
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
@@ -57,45 +56,48 @@ class Processes:
 def _run_in_processes(
     packed: bytes, tasks: Iterator[Task], workers: int, tick: Tick
 ) -> Iterator[tuple[Task, Sequence[Part]]]:
-    """Tasks a few at a time; those that a dead worker took with it go to new workers, before all others."""
-    crew, progress, lost = Crew(packed, workers), _Progress(tick), Counter[Task]()
-    waiting = dict[Promise, Task]()
+    """Tasks a few at a time; those that a dead worker took with it go to others, before all that come."""
+    crew, progress, lost, again = Crew(packed, workers), _Progress(tick), Counter[Task](), deque[Task]()
     try:
         while True:
-            coming = itertools.islice(tasks, IN_FLIGHT * workers - len(waiting))
             with deaf_children():
-                waiting |= {crew.submit(task): task for task in coming}
-            if not waiting:
+                busy = crew.give(_first(again, tasks))
+            if not busy:
                 return
-            finished, _ = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
+            for worker in crew.with_news(0.1):
+                answer = worker.answer()
+                if answer is None:
+                    again.extend(_lost(crew, worker, lost))
+                elif answer.error is not None:
+                    raise answer.error
+                elif answer.parts:  # else it says that it is up
+                    progress.count(worker, answer.rounds)
+                    yield worker.tasks.popleft(), answer.parts
             progress.look(crew)
-            for promise in [one for one in finished if not lost_with_worker(one)]:
-                parts, rounds = promise.result()
-                progress.finished += rounds
-                yield waiting.pop(promise), parts
-            if any(promise in waiting for promise in finished):
-                again = _lost(waiting, lost, crew)
-                crew.leave()
-                crew, tasks = Crew(packed, workers), itertools.chain(again, tasks)
-                progress.start_again(waiting)
     finally:
         crew.leave()
 
 
-def _lost(waiting: dict[Promise, Task], lost: Counter[Task], crew: Crew) -> list[Task]:
-    """The tasks that a dead worker took with it, out of those waited for; one lost too often ends the run.
+def _first(again: deque[Task], tasks: Iterator[Task]) -> Iterator[Task]:
+    """What is to be played again, then all others."""
+    while again:
+        yield again.popleft()
+    yield from tasks
 
-    A pool breaks whole, so that which of them the worker had is not known: all are counted.
+
+def _lost(crew: Crew, worker: Worker, lost: Counter[Task]) -> list[Task]:
+    """The tasks that a dead worker took with it. The one it was at is counted: too often, it ends the run.
+
+    A worker that never was up, and was not killed, shows that none can start.
     """
-    wait(waiting)
-    again = [waiting.pop(promise) for promise in list(waiting) if lost_with_worker(promise)]
-    if not lost and crew.started == 0:
+    crew.bury(worker)
+    if not worker.up and worker.process.exitcode == FAILED:
         allowed = "1, or call it under `if __name__ == '__main__':`; no worker process could start"
-        raise InputError("workers", crew.workers, allowed) from None
-    lost.update(again)
-    if max(lost.values()) > RETRIES:
+        raise InputError("workers", crew.most, allowed)
+    lost.update(itertools.islice(worker.tasks, 1))
+    if lost and max(lost.values()) > RETRIES:
         raise WorkerDiedError
-    return again
+    return list(worker.tasks)
 
 
 class _Progress:
@@ -103,19 +105,18 @@ class _Progress:
 
     def __init__(self, tick: Tick) -> None:
         """Nothing yet."""
-        self.tick, self.told = tick, 0
-        self.finished = 0  # rounds of finished tasks
-        self.before = 0  # likewise, when the workers at hand started
+        self.tick, self.told, self.finished = tick, 0, 0
+
+    def count(self, worker: Worker, rounds: int) -> None:
+        """A task is finished."""
+        worker.finished += rounds
+        self.finished += rounds
 
     def look(self, crew: Crew) -> None:
         """Tell what is new."""
-        now = max(self.told, self.before + crew.done)
+        now = max(self.told, self.finished + crew.under_way)
         self.tick(now - self.told)
         self.told = now
-
-    def start_again(self, left: Iterable[Promise]) -> None:
-        """New workers count from nothing; what is left of the old ones is finished."""
-        self.before = self.finished + sum(promise.result()[1] for promise in left)
 
 
 @contextmanager
