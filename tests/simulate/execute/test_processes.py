@@ -3,12 +3,16 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import threading
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from tests.problems import random_problem
@@ -191,6 +195,36 @@ def test_a_task_that_kills_every_worker_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(WorkerDiedError, match=r"^a worker process died, possibly for lack of memory$"):
         list(clusters.stubs(Processes(2), clusters.Deadly(tmp_path)))
     assert len((tmp_path / "deaths").read_text().split()) == RETRIES + 1
+
+
+@pytest.mark.slow
+def test_a_worker_killed_while_it_starts_is_replaced(tmp_path: Path) -> None:
+    """No worker has started by then, as in a script without a guard; but that one ends by itself."""
+    found, killed = clusters.stubs(Processes(2), clusters.Stub(tmp_path)), list[int]()
+
+    def kill_the_first() -> None:
+        while not killed:
+            for one in psutil.Process().children():
+                if "spawn_main" in " ".join(one.cmdline()) and not killed:
+                    one.kill()
+                    killed.append(one.pid)
+
+    hunter = threading.Thread(target=kill_the_first)
+    hunter.start()
+    assert clusters.firsts(found) == list(range(12))
+    hunter.join()
+    assert killed
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from unfog import GaussianProblem\n"
+        "from unfog.simulate import simulate\n"
+        "simulate(GaussianProblem(dim=2), ['alg1'], rounds=5, trials=4, chunk=2, workers=2)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert "workers: 2; allowed: 1, or call it under `if __name__ == '__main__':`" in done.stderr
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from unfog.simulate.job import Job, Part
 from unfog.simulate.tasks import Task
 
 WATCH_SECONDS = 1.0
+FAILED = 1  # the exit code of a process that an exception ended
 
 Promise: TypeAlias = Future[tuple[list[Part], int]]
 """Of what a task gives, and of its agent-rounds."""
@@ -39,6 +40,7 @@ class Crew:
         self.workers = workers
         self._shared = _Shared(context.Value("q", 0), context.RawValue("b", 0), context.Value("q", 0))
         self._pool = ProcessPoolExecutor(workers, context, _enlist, (self._shared, os.getpid(), packed))
+        self._processes = self._pool._processes  # a pool that has left knows them no more
 
     def submit(self, task: Task) -> Promise:
         """A promise of what the task gives; of a pool that is broken already, one that is broken too."""
@@ -58,6 +60,14 @@ class Crew:
     def started(self) -> int:
         """Workers that started; likewise."""
         return int(self._shared.enlisted.get_obj().value)
+
+    @property
+    def without_guard(self) -> bool:
+        """Whether all ended at once, by themselves, as in a script that lacks `if __name__ == "__main__":`.
+
+        One that was killed has a signal for its exit code. To be asked once they have left.
+        """
+        return self.started == 0 and any(one.exitcode == FAILED for one in self._processes.values())
 
     def leave(self) -> None:
         """Ask all to stop, and wait for them."""

@@ -70,7 +70,6 @@ def _run_in_processes(
                 yield waiting.pop(promise), parts
             if any(promise in waiting for promise in finished):
                 again = _lost(waiting, lost, crew)
-                crew.leave()
                 crew, tasks = Crew(packed, workers), itertools.chain(again, tasks)
                 progress.start_again(waiting)
     finally:
@@ -84,7 +83,8 @@ def _lost(waiting: dict[Promise, Task], lost: Counter[Task], crew: Crew) -> list
     """
     wait(waiting)
     again = [waiting.pop(promise) for promise in list(waiting) if lost_with_worker(promise)]
-    if not lost and crew.started == 0:
+    crew.leave()
+    if not lost and crew.without_guard:
         allowed = "1, or call it under `if __name__ == '__main__':`; no worker process could start"
         raise InputError("workers", crew.workers, allowed) from None
     lost.update(again)
