@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unfog.files import DamagedError, check, content_of
+from unfog.files import DamagedError, check, content_of, reason
 from unfog.inputs import InputError
 from unfog.lab import blocks, finished
 from unfog.lab.files import (
@@ -77,7 +77,7 @@ class Partial:
         except OSError as error:
             if error.errno in FULL:
                 raise
-            problem = f"{str(self.target)!r} cannot be made ({error.strerror})"
+            problem = f"{str(self.target)!r} cannot be made ({reason(error)})"
             raise InputError("out", problem, "a folder that can be made") from None
 
     def _open(self) -> None:

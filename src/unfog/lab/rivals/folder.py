@@ -18,7 +18,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unfog.files import DamagedError, content_of, is_file
+from unfog.files import DamagedError, content_of, is_file, reason
 from unfog.inputs import InputError
 from unfog.lab import finished
 from unfog.lab.files import (
@@ -60,7 +60,7 @@ def claim(asked: dict[str, Any], out: Path | None, among: Path = Path("runs")) -
     except OSError as error:
         if error.errno in FULL:
             raise
-        problem = f"{str(out)!r} cannot be made ({error.strerror})"
+        problem = f"{str(out)!r} cannot be made ({reason(error)})"
         raise InputError("out", problem, "a folder that can be made") from None
     for path in out.glob("*.tmp"):
         remove(path)
