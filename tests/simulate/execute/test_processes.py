@@ -239,3 +239,19 @@ def test_a_command_outlives_a_killed_worker(tmp_path: Path) -> None:
     assert (process.returncode, err) == (0, "kept in out\n")
     clusters.finish(tmp_path, "serial", "alone")
     assert clusters.digest(tmp_path / "out") == clusters.digest(tmp_path / "alone")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("all_of_them", [False, True], ids=["the parent", "all processes"])
+def test_a_command_that_is_told_to_stop_says_that_it_goes_on(all_of_them: bool, tmp_path: Path) -> None:
+    """Batch schedulers do so: one line, no complaint of what a process left behind, and nothing is lost."""
+    process = clusters.start(tmp_path, "processes")
+    clusters.wait_for(partial(clusters.more, tmp_path, set()))
+    others = clusters.family(process)
+    os.killpg(process.pid, signal.SIGTERM) if all_of_them else process.terminate()
+    _, err = process.communicate(timeout=clusters.PATIENCE)
+    assert (process.returncode, err) == (143, "unfog: stopped; the same command goes on where it stopped\n")
+    clusters.wait_for(partial(clusters.gone, others))
+    clusters.finish(tmp_path, "processes", "out")
+    clusters.finish(tmp_path, "serial", "alone")
+    assert clusters.digest(tmp_path / "out") == clusters.digest(tmp_path / "alone")

@@ -7,7 +7,9 @@ had, `RETRIES` times.
 """
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -150,6 +152,17 @@ def _unheard() -> Iterator[None]:
 
 
 @contextmanager
+def _own_handler() -> Iterator[None]:
+    """Ray makes SIGTERM end this process at once, whatever was to happen then."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def _joined(address: str, workers: int) -> Iterator[None]:
     """A Ray to work on: the one this process is in, or one for as long as this lasts."""
     if ray.is_initialized():
@@ -158,7 +171,7 @@ def _joined(address: str, workers: int) -> Iterator[None]:
     here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
     refuse_silence(address, "a cluster of Ray")
     try:
-        with deaf_children(), _unheard(), warnings.catch_warnings():
+        with deaf_children(), _unheard(), _own_handler(), warnings.catch_warnings():
             # What Ray forks becomes another program at once: JAX, whose warning this is, has no part in it.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
             ray.init(address, **QUIET, **(here | {"_system_config": SETTINGS} if address == LOCAL else {}))
