@@ -24,7 +24,7 @@ import ray
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
+from unfog.simulate.execute import IN_FLIGHT, MOST_WORKERS, RETRIES, WorkerDiedError, enough
 from unfog.simulate.execute.addresses import refuse_silence
 from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
@@ -52,7 +52,7 @@ class Ray:
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         """`workers` is how many to start here, or to have tasks in flight for there: all unless told."""
         self.address = address or os.environ.get("RAY_ADDRESS") or LOCAL
-        told = None if workers is None else count("workers", workers)
+        told = None if workers is None else count("workers", workers, most=MOST_WORKERS)
         if self.address == LOCAL and not ray.is_initialized():
             self.workers = told or cores()
             return
@@ -73,10 +73,13 @@ class Ray:
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
         """Each task with its curves, as they finish."""
         sent = parcel(engine, jobs, "ray", ray.cloudpickle.dumps)
-        with _joined(self.address, self.workers):
+        workers, coming = enough(tasks, self.workers)
+        if not workers:
+            return
+        with _joined(self.address, workers):
             place = _Place(sent, alone=not engine.shares_work)
             room = IN_FLIGHT * min(self.workers, place.devices or self.workers)
-            yield from collected(place, tasks, room, tick)
+            yield from collected(place, coming, room, tick)
 
 
 class _Place:
