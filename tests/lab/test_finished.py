@@ -200,9 +200,9 @@ def test_curves_damaged_before_they_were_hashed_are_refused_and_a_bug_of_ours_is
     said = unsealed((run / "run.json").read_bytes()) | {"curves": hashlib.sha256(wrong).hexdigest()}
     (run / "run.json").write_bytes(sealed(said))
     (run / "timing.json").unlink()
-    monkeypatch.setattr(dataset.xr, "load_dataset", lambda *_, **__: {}["no netCDF"])
+    monkeypatch.setattr("xarray.load_dataset", lambda *_, **__: [][0])
     with pytest.raises(InputError, match=r"^run: the curves of '.*run' are damaged: it is no netCDF"):
         open_run(run)
-    monkeypatch.setattr(dataset.xr, "load_dataset", lambda *_, **__: None)
+    monkeypatch.setattr("xarray.load_dataset", lambda *_, **__: None)
     with pytest.raises(AttributeError):
         open_run(run)
