@@ -42,6 +42,18 @@ def test_dots_elsewhere_are_no_nesting(tmp_path: Path) -> None:
     assert files.toml("x", path)["b"] == [1.5] * 50
 
 
+@pytest.mark.parametrize(
+    "text", ['a = "{}"', "a = '{}'", "a = 1  # {}", 'a = """\n{}"""""', "a = '''\n{}'''", 'a = "\\"{}"']
+)
+def test_dotted_words_in_strings_and_comments_are_no_keys(text: str, tmp_path: Path) -> None:
+    path, dotted = tmp_path / "x.toml", ".".join(map(str, range(30)))
+    path.write_text(text.format(dotted))
+    assert "a" in files.toml("x", path)
+    path.write_text(f"{text.format(dotted)}\n{dotted} = 1")
+    with pytest.raises(InputError, match="is nested too deeply"):
+        files.toml("x", path)
+
+
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     """A pipe without a writer would keep us waiting, and some devices never end."""
     pipe = tmp_path / "pipe"

@@ -17,9 +17,17 @@ from unfog.inputs import InputError, one_line
 
 MOST_BYTES = 1_000_000  # of a file of TOML: tens of thousands of numbers
 DEEPEST = 20  # tables in tables, lists in lists
-# tomllib takes the square of a dotted key's length: one that is too long is found before it is read
-_PART = r"""(?:(?<![\w-])[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
-_DOTTED = re.compile(rf"(?:{_PART}\.[ \t]*+){{{DEEPEST}}}")
+# tomllib takes the square of a dotted key's length: one that is too long is found before it is read, outside
+# of comments and strings, which are stepped over whole, closed or not
+_QUOTED = r"""(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_PART = rf"(?:(?<![\w-])[\w-]++|{_QUOTED})[ \t]*+"
+_STEP = re.compile(
+    r'"""(?:[^"\\]|\\[\s\S]|"(?!""))*+(?:"{3,5}+)?+'
+    r"|'''(?:[^']|'(?!''))*+(?:'{3,5}+)?+"
+    r"|\#[^\n]*+"
+    rf"|(?P<deep>(?:{_PART}\.[ \t]*+){{{DEEPEST}}})|(?:{_PART}\.[ \t]*+)++"
+    r"""|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+"""
+)
 _OTHERS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -127,7 +135,7 @@ def toml(field: str, path: str | Path, allowed: str = "a TOML file") -> dict[str
     """What a file of TOML says."""
     words = text(field, path, allowed, MOST_BYTES)
     try:
-        found = None if _DOTTED.search(words) else tomllib.loads(words)
+        found = None if any(one.lastgroup for one in _STEP.finditer(words)) else tomllib.loads(words)
     except RecursionError:
         found = None
     except ValueError as error:  # also of numbers of thousands of digits

@@ -120,8 +120,9 @@ def covariance(field: str, value: object, size: int) -> Array:
     array = numbers(field, value, allowed)
     if array.ndim == 0:
         array = np.full(size, float(array))
-    if array.shape == (size,):
-        array = np.diag(array)
+    if array.shape == (size,):  # it cannot be singular, and may be too large to find its eigenvalues
+        _check_variances(field, value, array, allowed)
+        return np.diag(array)
     if array.shape != (size, size):
         raise InputError(field, f"{_short(value)} has shape {array.shape}", allowed)
     skew = np.abs(array - array.T)
@@ -136,15 +137,19 @@ def covariance(field: str, value: object, size: int) -> Array:
 def _check_definite(field: str, value: object, matrix: Array, allowed: str) -> None:
     # Scaling to a unit diagonal first: units differ between coordinates, and that alone is no singularity.
     diagonal = np.diag(matrix)
-    if np.any(diagonal <= 0):
-        raise InputError(field, f"{_short(value)} has the variance {diagonal.min():g}", allowed)
-    if np.any(diagonal < SMALLEST):
-        raise InputError(field, f"{_short(value)} has a variance below {SMALLEST:g}", allowed)
+    _check_variances(field, value, diagonal, allowed)
     scale = np.sqrt(diagonal)
     least, most = np.linalg.eigvalsh(matrix / scale / scale[:, None])[[0, -1]]
     if least <= 0 or most / least > WORST_CONDITION:
         kind = "singular" if least > -1e-12 * most else "not positive definite"
         raise InputError(field, f"{_short(value)} is {kind} (smallest eigenvalue {least:.3g})", allowed)
+
+
+def _check_variances(field: str, value: object, variances: Array, allowed: str) -> None:
+    if np.any(variances <= 0):
+        raise InputError(field, f"{_short(value)} has the variance {variances.min():g}", allowed)
+    if np.any(variances < SMALLEST):
+        raise InputError(field, f"{_short(value)} has a variance below {SMALLEST:g}", allowed)
 
 
 def rows(field: str, value: object, width: int | None, allowed: str) -> Array:

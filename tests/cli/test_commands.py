@@ -355,3 +355,14 @@ def test_a_missing_extra_is_named() -> None:
     assert done.returncode == 2
     assert "pip install 'unfog[lab]'" in done.stderr
     assert not Path("runs").exists()
+
+
+def test_an_end_of_file_inside_is_no_interrupt(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a bug, to be seen whole: typer would have it as if somebody had pressed ctrl-c."""
+
+    def broken(*_: object) -> None:
+        raise EOFError("inside")
+
+    monkeypatch.setattr("unfog.lab.spec.load", broken)
+    with pytest.raises(EOFError, match="inside"):
+        unfog(capsys, "run", "fig1-gaussian", *SMALL)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from unfog.cli import main
 from unfog.files import DamagedError
 from unfog.inputs import InputError
-from unfog.lab import finished, identity
+from unfog.lab import dataset, finished, identity
 from unfog.lab.files import sealed, unsealed
 from unfog.lab.prepare import prepare
 from unfog.lab.rivals import folder as suites
@@ -183,3 +184,25 @@ def test_curves_of_the_first_layout_are_held_against_their_hash(tmp_path: Path) 
     (tmp_path / "curves.nc").write_bytes(content)
     with pytest.raises(InputError, match=r"curves\.nc' is damaged"):
         open_run(tmp_path)
+
+
+def test_curves_damaged_before_they_were_hashed_are_refused_and_a_bug_of_ours_is_not(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, rng = (run / "curves.nc").read_bytes(), np.random.default_rng(0)
+    for _ in range(100):
+        place = int(rng.integers(0, 200))  # where names and sizes are
+        hurt = whole[:place] + rng.bytes(4) + whole[place + 4 :]
+        with suppress(DamagedError):
+            dataset.opened(hurt)
+    wrong = b"CDF\x01" + bytes(20)
+    (run / "curves.nc").write_bytes(wrong)
+    said = unsealed((run / "run.json").read_bytes()) | {"curves": hashlib.sha256(wrong).hexdigest()}
+    (run / "run.json").write_bytes(sealed(said))
+    (run / "timing.json").unlink()
+    monkeypatch.setattr("xarray.load_dataset", lambda *_, **__: [][0])
+    with pytest.raises(InputError, match=r"^run: the curves of '.*run' are damaged: it is no netCDF"):
+        open_run(run)
+    monkeypatch.setattr("xarray.load_dataset", lambda *_, **__: None)
+    with pytest.raises(AttributeError):
+        open_run(run)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import unfog
 from unfog import simulate
 from unfog.cli import main
-from unfog.inputs import InputError
+from unfog.inputs import InputError, covariance
 from unfog.lab import bounds, store
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
@@ -222,3 +223,46 @@ def test_an_agent_of_ones_own_is_named_by_its_module(
     assert not ended.value.code
     assert "agents_of_mine:mine" in out
     assert str(module.parent) not in sys.path
+
+
+def test_a_slip_in_a_name_is_found_before_many_worlds_are_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built, make = list[Any](), GaussianProblem._compose
+
+    def counted(problem: GaussianProblem) -> Any:
+        built.append(problem.actions)
+        return make(problem)
+
+    monkeypatch.setattr(GaussianProblem, "_compose", counted)
+    spec = parse(
+        {
+            "problem": {"kind": "gaussian", "dim": 2},
+            "run": {"agents": ["algg1"]},
+            "sweep": {"actions": list(range(2, 50))},
+        }
+    )
+    with pytest.raises(InputError, match=r"^run\.agents: no agent is called 'algg1'"):
+        prepare(spec)
+    assert built == [2]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("units", 10**6), ("drift_rounds", 10**7), ("context_law", "square"), ("steady", 1)]
+)
+def test_ranges_are_checked_before_anything_large_is_made(
+    field: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unfog.worlds.synthetic.described", lambda *_, **__: pytest.fail("made"))
+    with pytest.raises(InputError, match=rf"^{field}: "):
+        GaussianProblem(dim=1000, **{field: value})
+
+
+def test_a_number_for_a_covariance_needs_no_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 2,000 features that a thousand coordinates make, they take seconds."""
+    monkeypatch.setattr("numpy.linalg.eigvalsh", lambda *_: pytest.fail("asked for"))
+    assert (covariance("cov", 2, 3) == 2 * np.eye(3)).all()
+    assert (covariance("cov", [1, 1e-40], 2) == np.diag([1, 1e-40])).all()
+    for wrong in (0, -1.0, [1, 0], [1, 1e-60]):
+        with pytest.raises(InputError, match=r"^cov: .* has (the|a) variance"):
+            covariance("cov", wrong, 2)

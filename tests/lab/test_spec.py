@@ -98,3 +98,22 @@ def test_recorded_errors_have_no_law_to_change(field: str, value: float) -> None
     with pytest.raises(InputError, match=rf"^problem\.{field}: {value}; allowed: 0 where errors come from"):
         complete({"problem": {"kind": "airquality", field: value}})
     complete({"problem": {"kind": "airquality", "channel": "gaussian", field: value}})
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        ({"run": {"agents": "alg1"}}, r'run\.agents: \'alg1\'; allowed: a list of names, as in \["alg1"\]'),
+        ({"run": {"agents": [1]}}, r"run\.agents\.0: 1; allowed: text in quotes"),
+        ({"run": {"rounds": 1.5}}, r"run\.rounds: 1\.5; allowed: a whole number"),
+        ({"run": {"rounds": "x"}}, r"run\.rounds: 'x'; allowed: a whole number"),
+        ({"run": {"decompose": 1}}, r"run\.decompose: 1; allowed: true or false"),
+        ({"run": {"until": "x"}}, r"run\.until: 'x'; allowed: a number"),
+        ({"run": [1]}, r"run: \[1\]; allowed: a table: \[run\]"),
+        ({"problem": 1}, r"problem: 1; allowed: a table: \[problem\]"),
+        ({"title": 1}, r"title: 1; allowed: text in quotes"),
+    ],
+)
+def test_what_has_the_wrong_type_is_refused_in_words_of_toml(data: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InputError, match=f"^{complaint}$"):
+        parse({"problem": {"kind": "gaussian"}, **data})

@@ -336,6 +336,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
         [{"actions": 3}, {"actions": 4, "dim": 1}],
         r"^sweep\[2\]: has actions, dim; .*first: actions",
     ),
+    "fields without end": (
+        {f"field{number}": [1, 2] for number in range(60_000)},
+        r"^sweep\.field0: unknown field",
+    ),
+    "settings without end": (
+        {name: list(range(1, 3000)) for name in ("dim", "actions", "drift_rounds", "trouble_from")},
+        r"^sweep: 2147483648 settings or more; allowed: at most 10000",
+    ),
     "empty setting": ([{}], r"^sweep\[1\]: \{\}"),
     "no table": (3, r"^sweep: 3; allowed: a table"),
     "no tables": ([3], r"^sweep\[1\]: 3"),
@@ -352,6 +360,13 @@ def test_what_is_no_sweep_is_refused_by_name(case: str) -> None:
     swept, message = REFUSED[case]
     with pytest.raises(InputError, match=message):
         spec(swept)
+
+
+@pytest.mark.parametrize("written", ["[sweep]", "sweep = []"])
+def test_a_sweep_of_nothing_is_refused_by_name(written: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text(f'{written}\n[problem]\nkind = "gaussian"\n')
+    with pytest.raises(InputError, match=r"^sweep: is empty; allowed: fields of the problem"):
+        load(tmp_path / "empty.toml")
 
 
 def test_a_bad_value_of_a_list_is_refused_when_its_problem_is_built() -> None:

@@ -30,3 +30,9 @@ def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
     for path in (tmp_path / "file", tmp_path / "file/below"):
         with pytest.raises(InputError, match=r"^out: .*; allowed: a folder that can be made and written to$"):
             made_folder("out", path)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder is at hand that nobody can write to")
+def test_a_folder_that_nobody_can_write_to_is_refused_to_root_too() -> None:
+    with pytest.raises(InputError, match=r"^out: '/proc' cannot be made or written to \("):
+        made_folder("out", "/proc")

@@ -215,6 +215,18 @@ def test_a_reference_that_loses_nothing_is_refused() -> None:
         unfog.run(problem, agents=AGENTS, rounds=3, until=0.1)
 
 
+def test_a_run_that_is_refused_on_its_way_leaves_nothing(tmp_path: Path) -> None:
+    problem = unfog.GaussianProblem(dim=1, actions=1)
+    told: dict[str, Any] = {"agents": AGENTS, "rounds": 3, "until": 0.1}
+    with pytest.raises(InputError, match="mean regret"):
+        unfog.run(problem, **told, out=tmp_path / "runs/refused")
+    assert not any(tmp_path.iterdir())
+    (tmp_path / "begun.partial").mkdir()  # by another one, however little it came to
+    with pytest.raises(InputError, match="mean regret"):
+        unfog.run(problem, **told, out=tmp_path / "begun")
+    assert (tmp_path / "begun.partial").exists()
+
+
 def test_the_reference_is_the_oracle_or_the_first() -> None:
     assert reference(AGENTS, None) == "oracle"
     assert reference(["alg1", "naive"], None) == "alg1"

@@ -2,12 +2,15 @@
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILED, BAD_INPUT, INTERRUPTED, STOPPED = 1, 2, 130, 143  # the last two: 128 and the number of the signal
 LONGEST_LINE = 500
 
 
@@ -15,7 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command; what goes wrong is one line on stderr and an exit code: 2 for bad input."""
     words = [*(sys.argv[1:] if arguments is None else arguments)]  # our `list` is a command
     try:
-        sys.exit(_run(words))
+        with _heeding_stops(words):
+            sys.exit(_run(words))
+    except _Stop:
+        _leave("stopped" + _resumes(words), STOPPED)
     except KeyboardInterrupt:
         _leave("interrupted" + _resumes(words), INTERRUPTED)
     except BrokenPipeError:
@@ -28,6 +34,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _leave(message + (_resumes(words) if code == FAILED and _gave_in(error) else ""), code)
 
 
+class _Stop(BaseException):  # no error, and nothing that may be caught on the way
+    """SIGTERM: a batch scheduler, or whoever started us, wants us to end."""
+
+
+@contextmanager
+def _heeding_stops(words: Sequence[str]) -> Iterator[None]:
+    """What is told to stop, and can be gone on with, ends its workers and keeps what is finished."""
+    ours = threading.current_thread() is threading.main_thread() and _resumes(words)
+    if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is _stop:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _stop(*_: Any) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # schedulers say it again, and we are at it
+    raise _Stop
+
+
 def _complaint(error: Exception) -> tuple[str | None, int]:
     """What to say of an error, and with which code to leave; None: it is a bug, to be seen whole."""
     if isinstance(error, ModuleNotFoundError):
@@ -35,7 +65,9 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
 
         return hint(error), BAD_INPUT
     if isinstance(error, OSError):
-        return f"{error.filename or 'a file, or the output'}: {error.strerror or error}", FAILED
+        from unfog.files import reason
+
+        return f"{error.filename or 'a file, or the output'}: {reason(error)}", FAILED
     if isinstance(error, MemoryError):
         return f"not enough memory: {error or 'what was asked for is too large'}", FAILED
     from unfog.inputs import InputError
@@ -72,8 +104,8 @@ def _run(arguments: Sequence[str]) -> int:
     sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
     try:
         code = int(app(arguments, prog_name="unfog", standalone_mode=False) or 0)
-    except typer.Abort:
-        raise KeyboardInterrupt from None
+    except typer.Abort as abort:
+        raise _behind(abort) from None
     except SystemExit as leaving:  # typer's way out when whoever read our output has enough of it
         if isinstance(leaving.__context__, BrokenPipeError):
             raise BrokenPipeError from None
@@ -90,6 +122,11 @@ def _run(arguments: Sequence[str]) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code
+
+
+def _behind(abort: BaseException) -> BaseException:
+    """What typer made an Abort of: an interrupt, or an EOFError from anywhere inside, which is a bug."""
+    return abort.__cause__ if isinstance(abort.__cause__, EOFError) else KeyboardInterrupt()
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:

@@ -7,17 +7,23 @@
 Folders of older versions have no dimension for a sweep: its settings are in the names of the agents.
 """
 
+import io
 import json
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import xarray as xr
 
+from unfog.files import DamagedError
 from unfog.lab import sweep as sweeps
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate import Curves
 
 OWN = ("agent", "trial", "round", "curve")  # dimensions that are not those of a sweep
+
+
+# What SciPy and xarray make of bytes that are no netCDF
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError)
 
 
 class Flat(NamedTuple):
@@ -56,8 +62,12 @@ def dataset(curves: Curves, sweep: sweeps.Sweep) -> xr.Dataset:
     return data.assign_coords(curve=curves.curve) if len(curves.curve) else data
 
 
-def decoded(data: xr.Dataset) -> xr.Dataset:
-    """Text as text: from a file it comes as objects."""
+def opened(content: bytes) -> xr.Dataset:
+    """From the bytes of a file; text as text, which comes from there as objects."""
+    try:
+        data = xr.load_dataset(io.BytesIO(content), engine="scipy")
+    except UNREADABLE as error:
+        raise DamagedError(f"it is no netCDF ({error})") from None
     return data.assign_coords({n: x.astype(str) for n, x in data.coords.items() if x.dtype == object})
 
 

@@ -19,6 +19,11 @@ from unfog.lab.target import UNFINISHED
 RUN, SPEC, CURVES, TIMING = "run.json", "spec.toml", "curves.nc", "timing.json"
 MADE = "a folder made by `unfog run`"
 FIRST = {"code", "experiment", "seed", "spec", "versions"}  # what an identity of the first layout says
+ENDS = ("curves", "trials_found")  # what a run.json says that is known at the end of a run alone
+
+
+class NewerError(InputError):
+    """A folder that only a newer version knows how to read."""
 
 
 class Finished(NamedTuple):
@@ -46,12 +51,12 @@ def read(folder: Path) -> Finished:
     """A finished run, whole; anything else is refused."""
     identity = identity_of(folder)
     owner = digest(identity)
-    said, _ = (identity.pop(name, None) for name in ("curves", "trials_found"))  # known at its end alone
     curves, spec = (content("run", folder / name, MADE) for name in (CURVES, SPEC))
-    for name, found, expected in ((CURVES, curves, said), (SPEC, spec, identity.get("spec"))):
+    for name, found, expected in ((CURVES, curves, identity["curves"]), (SPEC, spec, identity.get("spec"))):
         if hashlib.sha256(found).hexdigest() != expected:
             raise InputError("run", f"{str(folder / name)!r} is damaged: its hash differs", MADE)
-    return Finished(identity, curves, _seconds(folder, owner, layout_of(identity)))
+    begun = {name: value for name, value in identity.items() if name not in ENDS}
+    return Finished(begun, curves, _seconds(folder, owner, layout_of(identity)))
 
 
 def identity_of(folder: Path) -> dict[str, Any]:
@@ -107,7 +112,7 @@ def refuse_newer(folder: Path, said: dict[str, Any], version: str) -> None:
         raise InputError("run", f"{str(folder)!r} is damaged: {error}", MADE) from None
     if found > LAYOUT:
         problem = f"{str(folder)!r} was made by unfog {version}, in layout {found}"
-        raise InputError("run", problem, f"layouts up to {LAYOUT}, or a newer unfog")
+        raise NewerError("run", problem, f"layouts up to {LAYOUT}, or a newer unfog")
 
 
 def seconds(folder: Path) -> float | None:

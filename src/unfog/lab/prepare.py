@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 from unfog import simulate
 from unfog.agents.assemble import Agent
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.inputs import count
 from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
 from unfog.lab.until import checkpoints, reference
 from unfog.simulate.execute import Executor
 from unfog.worlds.problem import Problem
+
+AGENTS_FIELD = "run.agents"  # what complaints about names of agents call them
 
 
 class Plan(NamedTuple):
@@ -53,8 +55,11 @@ def prepare(
     count("workers", workers)
     settings = spec.settings()
     swept = sweeps.fields(spec.sweep)
-    built = [build_problem(fields, swept) for _, fields in settings] if problem is None else [problem]
-    names, rows = _agents(spec, built[0]), {row.name: row for row in own}
+    first = build_problem(settings[0][1], swept) if problem is None else problem
+    names, rows = _agents(spec, first), {row.name: row for row in own}
+    if len(settings) > 1:  # a slip of the pen is found before thousands of worlds are built
+        named(names, AGENTS_FIELD, Catalogue(first.rewards.kind, own, first.knowledge().beyond_moments))
+    built = [first, *(build_problem(fields, swept) for _, fields in settings[1:])]
     searches = spec.run.until is not None
     against = reference(names, spec.run.against) if searches else None
     work = simulate.plan(
@@ -64,7 +69,7 @@ def prepare(
         ends=checkpoints if searches else None,
         workers=workers,
         executor=executor,
-        field="run.agents",
+        field=AGENTS_FIELD,
     )
     settled = {"agents": names, "engine": work.engine.name, "precision": work.jobs[0].precision}
     settled["against"] = against

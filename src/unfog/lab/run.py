@@ -1,6 +1,5 @@
 """Run an experiment: from a plan to a Dataset of curves, kept in a run folder if one is asked for."""
 
-import io
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -11,10 +10,12 @@ import xarray as xr
 
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import with_own
+from unfog.files import DamagedError
 from unfog.inputs import InputError, count, offering
 from unfog.lab import store, until_said, watch
 from unfog.lab.count import Count, Progress, quiet
-from unfog.lab.dataset import dataset, decoded
+from unfog.lab.dataset import dataset, opened
+from unfog.lab.finished import MADE
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.search import Say, Search
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, with_until
@@ -133,7 +134,8 @@ def keep(
     """Run into a folder: the one asked for, or the next free one under `runs`."""
     with store.claimed(plan, target, runs) as partial:
         started = time.perf_counter()
-        data = play(plan, progress, partial, say)
+        with partial.refusable():
+            data = play(plan, progress, partial, say)
         found = {name: int(data.attrs[name]) for name in ("trials_found",) if name in data.attrs}
         partial.finish(bytes(data.to_netcdf(engine="scipy")), time.perf_counter() - started, found)
         return partial.target
@@ -203,4 +205,8 @@ def open_run(folder: str | Path) -> xr.Dataset:
     >>> unfog.open_run("first").sizes["trial"]
     5
     """
-    return decoded(xr.load_dataset(io.BytesIO(store.read(Path(folder)).curves), engine="scipy"))
+    curves = store.read(Path(folder)).curves
+    try:
+        return opened(curves)
+    except DamagedError as error:  # before it was hashed
+        raise InputError("run", f"the curves of {str(folder)!r} are damaged: {error}", MADE) from None

@@ -32,6 +32,7 @@ from unfog.lab.airquality import AirQuality
 from unfog.lab.heartsteps import HeartSteps
 from unfog.lab.movielens import MovieLens
 from unfog.lab.recorded import RecordedFile
+from unfog.lab.spec_error import explained
 from unfog.lab.spec_file import read
 from unfog.lab.until import BUDGET, FEWEST, check
 from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
@@ -143,7 +144,7 @@ def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
     try:
         return checked(Spec.model_validate({"name": name, **data}))
     except ValidationError as error:
-        raise _explain(error) from None
+        raise explained(error, {"": Spec, "run": RunSpec}) from None
 
 
 def checked(spec: Spec) -> Spec:
@@ -219,21 +220,6 @@ def _check_field(table: str, kind: str, field: str, value: Any) -> None:
         raise InputError(f"{table}.{field}", shown(value), "a name in quotes")
 
 
-def _explain(error: ValidationError) -> InputError:
-    """The first complaint, in one line."""
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        owner = RunSpec if first["loc"][0] == "run" else Spec
-        near = nearest(first["loc"][-1], owner.model_fields)
-        return InputError(where, "unknown field", ", ".join(owner.model_fields) + near)
-    if first["type"] == "missing":
-        return InputError(where, "missing", f"a table: [{where}]")
-    allowed = first["msg"].removeprefix("Input should be ").replace("a valid dictionary", "a table")
-    allowed = allowed.replace(" or instance of RunSpec", "")
-    return InputError(where, shown(first["input"]), allowed)
-
-
 def catalog() -> dict[str, Spec]:
     """The experiments that come with the package, by name. Their worlds are not built: that may take long."""
     files = resources.files("unfog.lab") / "catalog"
@@ -250,6 +236,8 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec
     if not isinstance(source, str | Path):
         raise InputError("experiment", shown(source), "a name of the catalog, or a .toml file")
     data, name = _read(source)
+    if "sweep" in data:
+        sweeps.refuse_empty(data["sweep"])
     changes = {field: value for field, value in (overrides or {}).items() if value is not None}
     if changes:
         run = data.get("run", {})

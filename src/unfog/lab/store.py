@@ -22,7 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unfog.files import DamagedError, check, content_of
+from unfog.files import DamagedError, check, content_of, reason
 from unfog.inputs import InputError
 from unfog.lab import blocks, finished
 from unfog.lab.files import (
@@ -59,6 +59,7 @@ class Partial:
         self.target, self.spec = target, plan.spec
         self.folder = target.parent / f"{target.name}{UNFINISHED}"
         self._plan = plan
+        self._made = list[Path]()  # folders that were not there before, the innermost first
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -77,7 +78,7 @@ class Partial:
         except OSError as error:
             if error.errno in FULL:
                 raise
-            problem = f"{str(self.target)!r} cannot be made ({error.strerror})"
+            problem = f"{str(self.target)!r} cannot be made ({reason(error)})"
             raise InputError("out", problem, "a folder that can be made") from None
 
     def _open(self) -> None:
@@ -86,6 +87,7 @@ class Partial:
             raise self._exists()
         if self.folder.exists():
             self._refuse_another()
+        self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def _exists(self) -> InputError:
@@ -169,6 +171,19 @@ class Partial:
                 continue
             seen |= found.keys()
             yield from found.items()
+
+    @contextmanager
+    def refusable(self) -> Iterator[None]:
+        """A run that is refused while it is played leaves nothing, unless it had been begun before."""
+        try:
+            yield
+        except InputError:
+            if self.folder in self._made:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                with suppress(OSError):  # somebody else has put something there
+                    for path in self._made[1:]:
+                        path.rmdir()
+            raise
 
     def finish(self, curves: bytes, seconds: float, found: Mapping[str, Any]) -> None:
         """Write the final files beside the blocks, and rename them into place; what was `found` is said."""

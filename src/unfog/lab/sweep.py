@@ -113,25 +113,30 @@ def _coordinate(found: Sequence[Any]) -> Any:
 
 def check(sweep: Any, run: Collection[str], problem: Collection[str]) -> None:
     """Complain of what is no sweep, given the names of the fields of [run] and of the problem."""
+    if not isinstance(sweep, dict | list):
+        raise InputError("sweep", shown(sweep), "a table, [sweep], or several, [[sweep]]")
+    _check_names(sweep if isinstance(sweep, dict) else next(iter(sweep), ()), run, problem)
     try:
-        _check_form(sweep)
+        _check_grid(sweep) if isinstance(sweep, dict) else _check_list(sweep)
     except RecursionError:
         raise InputError("sweep", "lists in lists, too deep", "values of fields of the problem") from None
-    for name in fields(sweep):
+
+
+def refuse_empty(sweep: Any) -> None:
+    """Complain of a sweep that was written down and has nothing in it."""
+    if isinstance(sweep, dict | list) and not sweep:
+        allowed = "fields of the problem with lists of values, as in noise_cov = [0.5, 1.0]; or no sweep"
+        raise InputError("sweep", "is empty", allowed)
+
+
+def _check_names(found: Any, run: Collection[str], problem: Collection[str]) -> None:
+    """Before their values, of which there may be any number."""
+    for name in found if isinstance(found, dict) else ():
         if name in run and name not in problem:
             allowed = f"fields of [problem]: {', '.join(problem)}"
             raise InputError(f"sweep.{name}", "a field of [run], which all settings share", allowed)
         if name not in problem:
             raise InputError(f"sweep.{name}", "unknown field", ", ".join(problem) + nearest(name, problem))
-
-
-def _check_form(sweep: Any) -> None:
-    if isinstance(sweep, list):
-        _check_list(sweep)
-    elif isinstance(sweep, dict):
-        _check_grid(sweep)
-    else:
-        raise InputError("sweep", shown(sweep), "a table, [sweep], or several, [[sweep]]")
 
 
 def _check_grid(grid: Mapping[str, Any]) -> None:
@@ -159,7 +164,8 @@ def _check_list(found: Sequence[Any]) -> None:
 
 def _check_number(count: int) -> None:
     if count > MOST_SETTINGS:
-        raise InputError("sweep", f"{count} settings", f"at most {MOST_SETTINGS}")
+        said = f"{count} settings" if count < LARGEST else f"{LARGEST} settings or more"
+        raise InputError("sweep", said, f"at most {MOST_SETTINGS}")
 
 
 def _key(value: Any) -> Any:

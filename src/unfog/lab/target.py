@@ -1,6 +1,7 @@
 """Folders that a user asks for: of a run, which must be new, and of figures. Odd names are refused."""
 
 import os
+import tempfile
 from pathlib import Path
 
 from unfog.files import reason
@@ -24,11 +25,13 @@ def made_folder(field: str, out: str | os.PathLike[str]) -> Path:
     path = _path(field, out, allowed)
     try:
         there = next(one for one in (path, *path.absolute().parents) if one.exists())
+        if not there.is_dir():
+            raise InputError(field, str(path), allowed)
+        with tempfile.TemporaryFile(dir=there):  # to root all seems to be permitted: only who tries knows
+            return path
     except OSError as error:
-        raise InputError(field, f"{str(path)!r} cannot be made ({reason(error)})", allowed) from None
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(field, str(path), allowed)
-    return path
+        problem = f"{str(path)!r} cannot be made or written to ({reason(error)})"
+        raise InputError(field, problem, allowed) from None
 
 
 def _path(field: str, out: str | os.PathLike[str], allowed: str) -> Path:

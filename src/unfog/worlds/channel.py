@@ -113,7 +113,7 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
     >>> channel(problem, problem.knowledge()).missing
     0.1
     """
-    _check(fields)
+    check(fields)
     actual = _given("actual_noise_cov", fields.actual_noise_cov, known)
     drift = _given("drift_cov", fields.drift_cov, known)
     for field, odd in (("tails", fields.tails), ("actual_noise_cov", actual is not None)):
@@ -139,7 +139,7 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
     )
 
 
-def _check(fields: ChannelFields) -> None:
+def check(fields: ChannelFields) -> None:
     """Refuse what needs no knowledge to be refused."""
     if inputs.count("tails", fields.tails, 0, MOST_TAILS) in (1, 2):
         raise InputError("tails", fields.tails, "0 for Gaussian noise, or 3 and more degrees of freedom")

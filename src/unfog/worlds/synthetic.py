@@ -19,11 +19,11 @@ from unfog.features.own import Own, of_all_arms
 from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array
 from unfog.worlds.arms import arms
-from unfog.worlds.channel import channel
+from unfog.worlds.channel import channel, check
 from unfog.worlds.composed import LAWS, Composed, Parts, described
 from unfog.worlds.contexts import as_told, sphere
 from unfog.worlds.payoffs import Payoff
-from unfog.worlds.units import UnitFields, refuse_shared, units
+from unfog.worlds.units import UnitFields, Units, refuse_shared, units
 
 MOST_DIM = 1000
 CONTEXT_LAWS = ("normal", "sphere")
@@ -107,19 +107,24 @@ class Synthetic(UnitFields, Composed):
         dim = inputs.count("dim", self.dim, most=MOST_DIM)
         inputs.positive("theta_scale", self.theta_scale)
         inputs.vector("bias", self.bias, dim)
+        owners, law = self._checked()
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
         if self._told_theta:
             inputs.vector("theta", self.theta, found.one().size)
         laws: dict[str, Any] = {name: of_all_arms(found.one(), getattr(self, name)) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        owners = units(self)
-        refuse_shared("drift_cov", self.drift_cov, owners.number)
-        inputs.flag("steady", self.steady)
-        law = inputs.one_of("context_law", self.context_law, CONTEXT_LAWS)
         parts = found.shape[0] if self.features == "own" else 1
         contexts = as_told(known) if law == "normal" else sphere(known, parts)
         noisy = channel(self, known)._replace(together=self._together(found.one()))
         return Parts(known, contexts, noisy, found, payoff, units=owners)
+
+    def _checked(self) -> tuple[Units, str]:
+        """The units and the law of contexts; what needs nothing large to be refused is refused by now."""
+        owners = units(self)
+        refuse_shared("drift_cov", self.drift_cov, owners.number)
+        inputs.flag("steady", self.steady)
+        check(self)
+        return owners, inputs.one_of("context_law", self.context_law, CONTEXT_LAWS)
 
     def _together(self, features: FeatureMap) -> int:
         """How many coordinates get lost together."""

@@ -11,7 +11,7 @@ import unfog
 from unfog.inputs import InputError
 from unfog.lab.files import sealed, unsealed
 from unfog.lab.prepare import Plan
-from unfog.lab.rivals import folder, match, run, suite, timing, tuning
+from unfog.lab.rivals import folder, match, run, runs, suite, timing, tuning
 from unfog.lab.rivals.problems import PACES, PLACES, build
 from unfog.lab.rivals.table import Comparison, plain, ratio
 from unfog.lab.run import Progress, keep
@@ -106,7 +106,7 @@ def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         return keep(plan, target, progress=progress)
 
-    monkeypatch.setattr(folder, "keep", broken)
+    monkeypatch.setattr(runs, "keep", broken)
     out = tmp_path / "kept"
     with pytest.raises(KeyboardInterrupt):
         run(SOME, agents=["linucb"], out=out, **FEW)
@@ -165,6 +165,28 @@ def test_a_damaged_table_is_made_anew(tmp_path: Path) -> None:
             folder.read(tmp_path / "kept")
         assert suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept")) == whole
         assert folder.read(tmp_path / "kept") == whole
+
+
+@pytest.mark.parametrize("name", ["run.json", "spec.toml", "curves.nc", "timing.json"])
+def test_a_damaged_run_of_a_suite_is_named_and_played_again(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the table and without it; interrupted on the way, it is gone on with."""
+    told, kept = match.Asked(("missing", "drift"), ("linucb",), 5, 2), tmp_path / "kept"
+    whole = suite.compare(told, folder.claim(told._asdict(), kept))
+    for table in (True, False):
+        hurt = bytearray((kept / "drift" / name).read_bytes())
+        hurt[len(hurt) // 2] ^= 1
+        (kept / "drift" / name).write_bytes(hurt)
+        with pytest.raises(InputError, match=f"{name}' is damaged.*plays this one again"):
+            folder.read(kept)
+        if not table:
+            (kept / folder.TABLE).unlink()
+        folder.claim(told._asdict(), kept)
+        assert not (kept / folder.TABLE).exists()
+        assert suite.compare(told, folder.claim(told._asdict(), kept)) == whole
+        assert "drift is damaged and is played again" in caplog.text
+        assert folder.read(kept) == whole
 
 
 def test_data_that_are_missing_leave_their_problem_out(

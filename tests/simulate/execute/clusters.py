@@ -243,18 +243,22 @@ def digest(run: Path) -> str:
 
 
 def assert_killed_and_resumed(folder: Path, on: str) -> None:
-    """An interrupt, then a kill: all processes vanish, and the same command goes on to the same bits."""
-    for sign, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+    """Interrupted, stopped, killed: all processes vanish, and the same command goes on to the same bits.
+
+    A shell interrupts all processes, and some schedulers stop them all.
+    """
+    words = {130: "interrupted", 143: "stopped"}
+    for sign, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)):
         before = set(folder.glob("*.partial/block-*"))
         process = start(folder, on)
         wait_for(partial(more, folder, before))
         others = family(process)
         assert len(others) >= 2
-        os.killpg(process.pid, sign) if sign == signal.SIGINT else process.kill()
+        os.killpg(process.pid, sign) if sign == signal.SIGINT else process.send_signal(sign)
         _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == code, err
-        if code == 130:
-            assert err == "unfog: interrupted; the same command goes on where it stopped\n", err
+        if code in words:
+            assert err == f"unfog: {words[code]}; the same command goes on where it stopped\n", err
         wait_for(partial(gone, others))
     finish(folder, on, "out")
     finish(folder, "serial", "alone")

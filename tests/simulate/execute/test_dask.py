@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import dask
 import distributed
@@ -104,3 +105,20 @@ def test_a_dead_scheduler_is_told_of(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_a_killed_run_leaves_no_process_and_goes_on(tmp_path: Path) -> None:
     clusters.assert_killed_and_resumed(tmp_path, "dask")
+
+
+def test_no_more_workers_are_started_than_there_are_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[int]()
+
+    def counted(workers: int) -> NoReturn:
+        started.append(workers)
+        raise WorkerDiedError("for this test")
+
+    executor = Dask(workers=5000)
+    monkeypatch.setattr("unfog.simulate.execute.dask._local", counted)
+    with pytest.raises(WorkerDiedError, match="for this test"):
+        list(clusters.stubs(executor, clusters.Stub(tmp_path), number=3))
+    assert started == [3]
+    assert not list(clusters.stubs(executor, clusters.Stub(tmp_path), number=0))

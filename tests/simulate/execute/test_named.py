@@ -85,3 +85,9 @@ def test_without_the_extra_the_command_says_which(module: str) -> None:
     assert done.returncode == 2
     hint = f"unfog: {module} is not installed; it comes with the extra {on!r}: pip install 'unfog[{on}]'\n"
     assert done.stderr == hint
+
+
+@pytest.mark.parametrize("on", ["processes", "dask", "ray", "dask://127.0.0.1:9"])
+def test_no_machine_has_so_many_workers(on: str) -> None:
+    with pytest.raises(InputError, match=r"^workers: 2000000; allowed: a whole number, .* at most 10000$"):
+        executor(on, 2_000_000)

@@ -3,12 +3,16 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import threading
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from tests.problems import random_problem
@@ -194,6 +198,36 @@ def test_a_task_that_kills_every_worker_ends_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_worker_killed_while_it_starts_is_replaced(tmp_path: Path) -> None:
+    """No worker has started by then, as in a script without a guard; but that one ends by itself."""
+    found, killed = clusters.stubs(Processes(2), clusters.Stub(tmp_path)), list[int]()
+
+    def kill_the_first() -> None:
+        while not killed:
+            for one in psutil.Process().children():
+                if "spawn_main" in " ".join(one.cmdline()) and not killed:
+                    one.kill()
+                    killed.append(one.pid)
+
+    hunter = threading.Thread(target=kill_the_first)
+    hunter.start()
+    assert clusters.firsts(found) == list(range(12))
+    hunter.join()
+    assert killed
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from unfog import GaussianProblem\n"
+        "from unfog.simulate import simulate\n"
+        "simulate(GaussianProblem(dim=2), ['alg1'], rounds=5, trials=4, chunk=2, workers=2)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert "workers: 2; allowed: 1, or call it under `if __name__ == '__main__':`" in done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.soak
 def test_a_command_outlives_a_killed_worker(tmp_path: Path) -> None:
     """It says nothing of it, and ends with the same bits."""
@@ -203,5 +237,21 @@ def test_a_command_outlives_a_killed_worker(tmp_path: Path) -> None:
     worker.kill()
     _, err = process.communicate(timeout=clusters.PATIENCE)
     assert (process.returncode, err) == (0, "kept in out\n")
+    clusters.finish(tmp_path, "serial", "alone")
+    assert clusters.digest(tmp_path / "out") == clusters.digest(tmp_path / "alone")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("all_of_them", [False, True], ids=["the parent", "all processes"])
+def test_a_command_that_is_told_to_stop_says_that_it_goes_on(all_of_them: bool, tmp_path: Path) -> None:
+    """Batch schedulers do so: one line, no complaint of what a process left behind, and nothing is lost."""
+    process = clusters.start(tmp_path, "processes")
+    clusters.wait_for(partial(clusters.more, tmp_path, set()))
+    others = clusters.family(process)
+    os.killpg(process.pid, signal.SIGTERM) if all_of_them else process.terminate()
+    _, err = process.communicate(timeout=clusters.PATIENCE)
+    assert (process.returncode, err) == (143, "unfog: stopped; the same command goes on where it stopped\n")
+    clusters.wait_for(partial(clusters.gone, others))
+    clusters.finish(tmp_path, "processes", "out")
     clusters.finish(tmp_path, "serial", "alone")
     assert clusters.digest(tmp_path / "out") == clusters.digest(tmp_path / "alone")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
@@ -100,3 +101,21 @@ def test_a_dead_helper_of_rays_is_told_of_in_one_line(tmp_path: Path) -> None:
     assert err.endswith("; the same command goes on where it stopped\n"), err
     assert err.count("\n") == 1, err
     clusters.finish(tmp_path, "serial", "out")
+
+
+def test_no_more_workers_are_started_than_there_are_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[int]()
+
+    def counted(address: str, workers: int) -> NoReturn:
+        started.append(workers)
+        raise WorkerDiedError("for this test")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    executor = Ray(workers=5000)
+    monkeypatch.setattr("unfog.simulate.execute.ray._joined", counted)
+    with pytest.raises(WorkerDiedError, match="for this test"):
+        list(clusters.stubs(executor, clusters.Stub(tmp_path), number=3))
+    assert started == [3]
+    assert not list(clusters.stubs(executor, clusters.Stub(tmp_path), number=0))

@@ -9,6 +9,7 @@ An interrupted suite that was asked for the same, of the same code, is gone on w
 read, the unfinished one is resumed. Both JSON files are sealed (lab/files.py), and the table says of which
 suite it is. A damaged table is made anew by the same command. So is a damaged suite.json in the folder that
 was asked for: what was played so far is used where it is the same run, and refused by name where it is not.
+The run of a problem that is damaged is played again (lab/rivals/runs.py).
 """
 
 import hashlib
@@ -17,9 +18,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import xarray as xr
-
-from unfog.files import DamagedError, content_of, is_file
+from unfog.files import DamagedError, content_of, is_file, reason
 from unfog.inputs import InputError
 from unfog.lab import finished
 from unfog.lab.files import (
@@ -31,10 +30,9 @@ from unfog.lab.files import (
     unsealed,
     write_atomically,
 )
-from unfog.lab.identity import LAYOUT, fingerprint, manifest
-from unfog.lab.prepare import Plan
+from unfog.lab.identity import LAYOUT, fingerprint
+from unfog.lab.rivals import runs
 from unfog.lab.rivals.table import Comparison, from_plain, plain
-from unfog.lab.run import Progress, keep, open_run
 from unfog.version import __version__
 
 NAME = "rivals"
@@ -48,11 +46,11 @@ def identity(asked: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(json.dumps(whole)))  # as it will be read again
 
 
-def claim(asked: dict[str, Any], out: Path | None, runs: Path = Path("runs")) -> Path:
+def claim(asked: dict[str, Any], out: Path | None, among: Path = Path("runs")) -> Path:
     """The folder asked for, or the first of runs/rivals-001, ... that is free or can be gone on with."""
     whole = identity(asked)
     if out is None:
-        numbered = (runs / f"{NAME}-{number:03d}" for number in itertools.count(1))
+        numbered = (among / f"{NAME}-{number:03d}" for number in itertools.count(1))
         out = next(path for path in numbered if not path.exists() or _unfinished(path, whole))
     try:
         if out.exists() and not (_unfinished(out, whole) or _nameless(out, whole)):
@@ -62,11 +60,12 @@ def claim(asked: dict[str, Any], out: Path | None, runs: Path = Path("runs")) ->
     except OSError as error:
         if error.errno in FULL:
             raise
-        problem = f"{str(out)!r} cannot be made ({error.strerror})"
+        problem = f"{str(out)!r} cannot be made ({reason(error)})"
         raise InputError("out", problem, "a folder that can be made") from None
     for path in out.glob("*.tmp"):
         remove(path)
     write_atomically(out / ASKED, sealed(whole))
+    remove(out / TABLE)  # it is not done any more
     return out
 
 
@@ -101,16 +100,6 @@ def _nameless(path: Path, whole: dict[str, Any]) -> bool:
         return False
 
 
-def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
-    """The run of a plan in its place in the folder: read where it is done, gone on with where it is not."""
-    target = folder / plan.spec.name
-    if not target.exists():
-        return open_run(keep(plan, target, progress=progress))
-    if finished.read(target).identity != manifest(plan):
-        raise InputError("out", f"{str(target)!r} holds another run", "another folder, or remove that run")
-    return open_run(target)
-
-
 def is_suite(path: Path) -> bool:
     """Whether a folder is that of a suite, finished or not."""
     return is_file(path / ASKED)
@@ -129,6 +118,7 @@ def read(path: Path) -> Comparison:
         allowed = "a table made by `unfog run`; the same `unfog run rivals` makes it anew"
         raise InputError("run", f"{str(path / TABLE)!r} is damaged", allowed) from None
     _check_text(path / TEXT, text)
+    runs.check(path)
     return made
 
 

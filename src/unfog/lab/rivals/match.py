@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue
 from unfog.lab.prepare import prepare
-from unfog.lab.rivals import folder as folders
-from unfog.lab.rivals import timing, tuning
+from unfog.lab.rivals import runs, timing, tuning
 from unfog.lab.rivals.problems import LOSS, PACES, Place, pace, why_not
 from unfog.lab.rivals.table import Outcome, Row, held
 from unfog.lab.run import Progress, play, quiet
@@ -140,6 +139,6 @@ class Match:
         """The run of a spec, kept where there is a folder."""
         plan = prepare(checked(spec), workers=self.workers, problem=self.problem)
         with self.bars(spec.name) as progress:
-            data = play(plan, progress) if self.folder is None else folders.kept(self.folder, plan, progress)
+            data = play(plan, progress) if self.folder is None else runs.kept(self.folder, plan, progress)
         final = data[LOSS].isel(round=-1)
         return {str(name): final.sel(agent=name).values for name in data["agent"].values}

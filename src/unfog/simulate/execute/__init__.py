@@ -1,5 +1,6 @@
 """Executors: where tasks are played, and in which order."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -8,6 +9,7 @@ from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
 
 IN_FLIGHT = 2  # tasks for each worker that are under way at a time: the next one waits where it is needed
+MOST_WORKERS = 10_000  # of a cluster; this machine starts no more than there are tasks
 RETRIES = 3  # times a task is played again whose worker died: more often, and it is the task that kills
 
 
@@ -55,6 +57,13 @@ class Executor(Protocol):
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
         """Each task with what the engine gave for its pieces, as they finish."""
         ...
+
+
+def enough(tasks: Iterable[Task], workers: int) -> tuple[int, Iterator[Task]]:
+    """How many workers, of so many, there is something to do for; and the tasks, the first of them taken."""
+    coming = iter(tasks)
+    first = list(itertools.islice(coming, workers))
+    return len(first), itertools.chain(first, coming)
 
 
 def played(engine: Engine, jobs: Sequence[Job], task: Task, tick: Tick) -> list[Part]:

@@ -18,7 +18,7 @@ import distributed
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
+from unfog.simulate.execute import IN_FLIGHT, MOST_WORKERS, RETRIES, WorkerDiedError, enough
 from unfog.simulate.execute.addresses import refuse_silence
 from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
@@ -50,7 +50,7 @@ class Dask:
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         """`workers` is how many to start here, or to have tasks in flight for there: all unless told."""
         self.address = address
-        told = None if workers is None else count("workers", workers)
+        told = None if workers is None else count("workers", workers, most=MOST_WORKERS)
         if address is None:
             self.workers = told or cores()
             return
@@ -74,10 +74,13 @@ class Dask:
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
         """Each task with its curves, as they finish."""
         sent = parcel(engine, jobs, "dask", distributed.protocol.pickle.dumps)
-        with _local(self.workers) if self.address is None else _connected(self.address) as client:
+        workers, coming = enough(tasks, self.workers)
+        if not workers:
+            return
+        with _local(workers) if self.address is None else _connected(self.address) as client:
             place = _Place(client, sent, alone=not engine.shares_work)
             room = IN_FLIGHT * min(self.workers, place.devices or self.workers)
-            yield from collected(place, tasks, room, tick)
+            yield from collected(place, coming, room, tick)
 
 
 class _Place:

@@ -1,7 +1,7 @@
 """Executors by name: where to play, in a word."""
 
 from unfog.inputs import InputError, count, nearest, shown
-from unfog.simulate.execute import Executor
+from unfog.simulate.execute import MOST_WORKERS, Executor
 from unfog.simulate.execute.addresses import MOST_PORT, endpoint, refuse_silence
 from unfog.simulate.execute.processes import Processes, cores
 from unfog.simulate.execute.serial import Serial
@@ -20,7 +20,7 @@ def executor(on: str | None, workers: int | None = None) -> Executor | None:
     if on is None:
         return None
     name, _, address = on.partition("://") if isinstance(on, str) else ("", "", "")
-    workers = None if workers is None else count("workers", workers)
+    workers = None if workers is None else count("workers", workers, most=MOST_WORKERS)
     if on == "serial":
         if workers is not None and workers > 1:
             raise InputError("workers", workers, "1 on 'serial', which is this process alone")

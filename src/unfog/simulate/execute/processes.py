@@ -13,7 +13,7 @@ from multiprocessing import resource_tracker
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import RETRIES, WorkerDiedError
+from unfog.simulate.execute import MOST_WORKERS, RETRIES, WorkerDiedError, enough
 from unfog.simulate.execute.crew import FAILED, Crew, Worker
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
@@ -33,7 +33,7 @@ class Processes:
 
     def __post_init__(self) -> None:
         """One or more."""
-        count("workers", self.workers)
+        count("workers", self.workers, most=MOST_WORKERS)
 
     @property
     def here(self) -> int:
@@ -44,13 +44,12 @@ class Processes:
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
         """Each task with its curves, as they finish."""
-        coming = iter(tasks)
-        first = list(itertools.islice(coming, self.workers))
-        if min(self.workers, len(first)) < 2:
-            return Serial().run(engine, jobs, itertools.chain(first, coming), tick)
+        workers, coming = enough(tasks, self.workers)
+        if workers < 2:
+            return Serial().run(engine, jobs, coming, tick)
         refuse_what_cannot_travel(jobs, "workers", self.workers)
         packed = pickle.dumps((engine, tuple(jobs)))
-        return _run_in_processes(packed, itertools.chain(first, coming), len(first), tick)
+        return _run_in_processes(packed, coming, workers, tick)
 
 
 def _run_in_processes(

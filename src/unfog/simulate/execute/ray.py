@@ -7,7 +7,9 @@ had, `RETRIES` times.
 """
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +24,7 @@ import ray
 
 from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import IN_FLIGHT, RETRIES, WorkerDiedError
+from unfog.simulate.execute import IN_FLIGHT, MOST_WORKERS, RETRIES, WorkerDiedError, enough
 from unfog.simulate.execute.addresses import refuse_silence
 from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, served
 from unfog.simulate.execute.processes import cores, deaf_children
@@ -54,7 +56,7 @@ class Ray:
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         """`workers` is how many to start here, or to have tasks in flight for there: all unless told."""
         self.address = address or os.environ.get("RAY_ADDRESS") or LOCAL
-        told = None if workers is None else count("workers", workers)
+        told = None if workers is None else count("workers", workers, most=MOST_WORKERS)
         if self.address == LOCAL and not ray.is_initialized():
             self.workers = told or cores()
             return
@@ -75,10 +77,13 @@ class Ray:
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
         """Each task with its curves, as they finish."""
         sent = parcel(engine, jobs, "ray", ray.cloudpickle.dumps)
-        with _joined(self.address, self.workers):
+        workers, coming = enough(tasks, self.workers)
+        if not workers:
+            return
+        with _joined(self.address, workers):
             place = _Place(sent, alone=not engine.shares_work)
             room = IN_FLIGHT * min(self.workers, place.devices or self.workers)
-            yield from collected(place, tasks, room, tick)
+            yield from collected(place, coming, room, tick)
 
 
 class _Place:
@@ -154,6 +159,17 @@ def _unheard() -> Iterator[None]:
 
 
 @contextmanager
+def _own_handler() -> Iterator[None]:
+    """Ray makes SIGTERM end this process at once, whatever was to happen then."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def _joined(address: str, workers: int) -> Iterator[None]:
     """A Ray to work on: the one this process is in, or one for as long as this lasts."""
     if ray.is_initialized():
@@ -162,7 +178,7 @@ def _joined(address: str, workers: int) -> Iterator[None]:
     here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
     refuse_silence(address, "a cluster of Ray")
     try:
-        with deaf_children(), _unheard(), warnings.catch_warnings():
+        with deaf_children(), _unheard(), _own_handler(), warnings.catch_warnings():
             # What Ray forks becomes another program at once: JAX, whose warning this is, has no part in it.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
             ray.init(address, **QUIET, **(here | {"_system_config": SETTINGS} if address == LOCAL else {}))
