@@ -111,16 +111,18 @@ def test_one_kind_is_listed_alone_and_words_choose_among_it(capsys: Capture) -> 
     [
         (
             ["agent"],
-            "unfog: kind: 'agent'; allowed: experiments, agents, rivals, learners, choosers, datasets;",
+            "unfog: kind: 'agent' (did you mean 'agents'?); allowed: experiments, agents, rivals, ",
         ),
-        (["agents", "orcale"], "unfog: words: nothing listed has 'orcale'; allowed: words that occur in"),
+        (
+            ["agents", "orcale"],
+            "unfog: words: nothing listed has 'orcale' (did you mean 'oracle'?)",
+        ),
     ],
 )
 def test_a_list_of_nothing_is_refused(words: list[str], said: str, capsys: Capture) -> None:
     code, out, err = unfog(capsys, "list", *words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(said)
-    assert err.endswith(f"; did you mean {'agents' if len(words) == 1 else 'oracle'!r}?\n")
 
 
 def test_a_group_of_commands_alone_shows_its_help(capsys: Capture) -> None:

@@ -126,7 +126,10 @@ def test_without_a_channel_it_says_what_it_is(capsys: Capture, monkeypatch: pyte
 
 
 BAD_TERMS = {
-    "unknown field": ('context = ["x"]\narmz = ["a"]', "armz: no such field; allowed: context, arms"),
+    "unknown field": (
+        'context = ["x"]\narmz = ["a"]',
+        "armz: no such field (did you mean 'arms'?); allowed: context, arms",
+    ),
     "not TOML": ("context = [", "terms: bad.toml is not TOML"),
     "bad channel": (TERMS.replace("noise_cov = [1e6, 0.25]", "noise_cov = [-1, 1]"), "noise_cov"),
     "unknown agent": (TERMS.replace("late", "lat"), "agent: no agent is called 'lat'"),
@@ -205,7 +208,7 @@ BAD_ASKS = {
     "NaN": (["--context", "[NaN, 2]"], "NaN is no number of JSON"),
     "coordinate": (
         ["--context", '{"steps": 1, "slep": 2}'],
-        "context.slep: no such coordinate; allowed: steps",
+        "context.slep: no such coordinate (did you mean 'sleep'?); allowed: steps",
     ),
     "missing": (["--context", '{"steps": 1}'], "context.sleep: missing"),
     "text": (["--context", '["1", 2]'], "context.steps: '1'; allowed: a finite number"),

@@ -88,12 +88,13 @@ def _having(rows: Mapping[str, str], words: Sequence[str]) -> dict[str, str]:
 
 def _refuse_nothing(found: Groups, names: set[str], words: Sequence[str]) -> None:
     """Complain of words that are nowhere: silence would look like an empty list."""
-    from unfog.inputs import InputError, nearest
+    from unfog.inputs import InputError
+    from unfog.meant import nearest
 
     if not any(found.values()):
         text = " ".join(words)
         allowed = f"words that occur in `unfog list {next(iter(found))}`"
-        raise InputError("words", f"nothing listed has {text!r}", allowed + nearest(text, sorted(names)))
+        raise InputError("words", f"nothing listed has {text!r}", allowed, nearest(text, sorted(names)))
 
 
 def _lines(found: Groups) -> list[str]:

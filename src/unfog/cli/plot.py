@@ -61,13 +61,15 @@ def checked(plot: str | None) -> str | None:
     from unfog.inputs import InputError
     from unfog.lab.figures import FORMATS
     from unfog.lab.target import made_folder
+    from unfog.meant import nearest
 
     if plot is None:
         return None
     path, kinds = Path(plot), [f".{kind}" for kind in FORMATS]
     if plot != USUAL and (path.suffix not in kinds or path.is_dir()):
         allowed = f"alone, or with a file that ends in {', '.join(kinds)}"
-        raise InputError("--plot", repr(plot), allowed)
+        near = nearest(path.suffix, kinds)
+        raise InputError("--plot", repr(plot), allowed, str(path.with_suffix(near)) if near else "")
     made_folder("--plot", FOLDER if plot == USUAL else path.parent)
     return plot
 

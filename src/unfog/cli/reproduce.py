@@ -62,15 +62,16 @@ def command(
 
 def _refuse_unknown(names: Iterable[str]) -> None:
     """Complain of what is like a name that this command alone knows; others are refused elsewhere."""
-    from unfog.inputs import InputError, nearest
+    from unfog.inputs import InputError
     from unfog.lab.spec import catalog
+    from unfog.meant import nearest
 
     known = [*PANELS, *catalog()]
     for name in names:
         near = nearest(name, known)
         if name not in known and near and near == nearest(name, PANELS) and not Path(name).exists():
-            allowed = f"{', '.join(known)} or a .toml file{near}"
-            raise InputError("experiment", f"{name!r} is neither known nor a file", allowed)
+            allowed = f"{', '.join(PANELS)}, a name from `unfog list experiments`, or a .toml file"
+            raise InputError("experiment", f"{name!r} is neither known nor a file", allowed, near)
 
 
 def _one(plan: "Plan", runs: Path, out: Path) -> Path:
