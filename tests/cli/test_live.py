@@ -512,6 +512,7 @@ def test_a_shell_script_gets_through() -> None:
 def test_the_demo_tells_and_draws(capsys: Capture) -> None:
     code, out, err = unfog(capsys, "demo", "--decisions", "120", "--seed", "1", "--store", "clinic.unfog")
     assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
     assert out.startswith("A clinic of 20 patients: 120 decisions in 2 days, seed 1,")
     assert "figure: figures/live-demo.svg, figures/live-demo.pdf, figures/live-demo.png" in out
     assert Path("figures/live-demo.png").read_bytes().startswith(b"\x89PNG")

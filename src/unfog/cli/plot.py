@@ -76,10 +76,12 @@ def checked(plot: str | None) -> str | None:
 
 def say_drawn(run: Path, plot: str | None) -> None:
     """Draw a finished run where --plot asks for it, and say where the figure is."""
+    from unfog.lab.terminal import files
+
     if plot is None:
         return
     paths = drawn(run, FOLDER / run.resolve().name) if plot == USUAL else drawn(run, Path(plot), whole=True)
-    typer.echo(f"figure: {', '.join(map(str, paths))}", err=True)
+    typer.echo(files("figure", paths), err=True)
 
 
 def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:

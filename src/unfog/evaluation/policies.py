@@ -33,6 +33,7 @@ from unfog.meant import nearest
 
 ALWAYS = "always:"
 RULE = "a function of noisy contexts (n, d), or a table: probabilities (n, K) that sum to 1, or arms (n,)"
+FIXED = ("logger", "uniform", "fitted", "fitted-noisy")  # that need not be taught round by round
 NAMES = f"logger, uniform, {ALWAYS}ARM, fitted, fitted-noisy, a name from `unfog list agents`"
 ALLOWED = f"{NAMES}; or {{name: {RULE}}}"
 TOLERANCE = 1e-6  # of sums of probabilities
@@ -97,7 +98,7 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
             allowed = f"{ALWAYS}ARM, with one of {', '.join(log.arms)}"
             raise InputError("policies", rule, allowed, ALWAYS + near if near else "")
         return Policy(name, lambda _: _ones(np.full(log.rounds, log.arms.index(arm)), log))
-    learner = _learner(rule, scene, ["logger", *plain, *(ALWAYS + arm for arm in log.arms)])
+    learner = _learner(rule, scene, [*FIXED, *(ALWAYS + arm for arm in log.arms)])
     return Policy(name, lambda tick: taught(learner, tick), learner)
 
 

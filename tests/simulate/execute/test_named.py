@@ -83,5 +83,6 @@ def test_without_the_extra_the_command_says_which(module: str) -> None:
     command = [sys.executable, "-c", code, "run", "fig1-gaussian", "--on", on]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    hint = f"unfog: {module} is not installed; it comes with the extra {on!r}: pip install 'unfog[{on}]'\n"
+    ways = f"pip install 'unfog[{on}]', or in a clone pip install '.[{on}]'"
+    hint = f"unfog: {module} is not installed; it comes with the extra {on!r}: {ways}\n"
     assert done.stderr == hint
