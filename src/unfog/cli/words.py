@@ -23,5 +23,5 @@ PROBLEMS = {
     "recorded": "contexts from a CSV file of your own",
     "movielens": "films for users, from recorded ratings or a stand-in for them",
     "airquality": "the air of one street, measured by a cheap sensor and a good one",
-    "heartsteps": "messages to walkers, after a recorded study",
+    "heartsteps": "suggestions to take a walk, after a recorded study",
 }
