@@ -29,4 +29,5 @@ def hint(error: ModuleNotFoundError) -> str | None:
     extra = EXTRA_OF.get(module)
     if extra is None:
         return None
-    return f"{module} is not installed; it comes with the extra {extra!r}: pip install 'unfog[{extra}]'"
+    ways = f"pip install 'unfog[{extra}]', or in a clone pip install '.[{extra}]'"
+    return f"{module} is not installed; it comes with the extra {extra!r}: {ways}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unfog.inputs import InputError, one_line
+from unfog.meant import nearest
 
 MOST_BYTES = 1_000_000  # of a file of TOML: tens of thousands of numbers
 DEEPEST = 20  # tables in tables, lists in lists
@@ -58,6 +59,36 @@ def is_folder(path: str | Path) -> bool:
         return False
 
 
+def is_missing(path: str | Path) -> bool:
+    """Whether there is nothing at all of this name, likewise."""
+    try:
+        return not os.path.lexists(path)
+    except ValueError:
+        return False
+
+
+def near(path: str | Path) -> str:
+    """What there is that is called most like this, its folder likewise; empty where nothing is."""
+    wanted = Path(path)
+    try:
+        folder = wanted.parent if wanted.parent.is_dir() else Path(near(wanted.parent) or "\0")
+        names = os.listdir(folder)
+    except (OSError, ValueError):
+        return ""
+    name = wanted.name if wanted.name in names else _alike(wanted, names)
+    return str(folder / name) if name else ""
+
+
+def _alike(wanted: Path, names: list[str]) -> str:
+    """The nearest name; of files of one kind the ending does not count, which all of them share."""
+    same = [name for name in names if Path(name).suffix == wanted.suffix]
+    stem = nearest(wanted.stem, [Path(name).stem for name in same])
+    if stem:
+        return stem + wanted.suffix
+    kind = nearest(wanted.suffix, [Path(name).suffix for name in names])
+    return nearest(wanted.name, [name for name in names if Path(name).suffix == kind])
+
+
 class DamagedError(ValueError):
     """A file that is not as it was written, or something else in its place."""
 
@@ -97,7 +128,7 @@ def _refusing(field: str, path: str | Path, allowed: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InputError(field, f"there is no file {str(path)!r}", allowed) from None
+        raise InputError(field, f"there is no file {str(path)!r}", allowed, near(path)) from None
     except TooLargeError as error:
         raise InputError(field, str(error), f"{allowed} of at most {error.most:,} bytes") from None
     except DamagedError as error:

@@ -4,13 +4,14 @@ Public constructors and the spec call these checks; nothing further inside check
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from unfog.meant import meant, nearest
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
@@ -22,7 +23,6 @@ DIGITS = re.compile(
 )
 LARGEST = 1e50  # squares of squares of larger numbers overflow
 SMALLEST = 1e-50  # likewise what one divides by
-LONGEST = 80  # of names that are looked up: what is longer is no slip of the pen
 WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
 
 
@@ -37,21 +37,35 @@ class InputError(ValueError):
     dim: 0; allowed: a whole number, at least 1 and at most 1000
     """
 
-    def __init__(self, field: str, value: object, allowed: str) -> None:
-        """Say which field, which value, and what is allowed."""
-        super().__init__(one_line(f"{_short(field)}: {_short(value)}; allowed: {allowed}"))
+    def __init__(self, field: str, value: object, allowed: str, near: str | None = None) -> None:
+        """Say which field, which value, and what is allowed.
+
+        `near` is the name that was meant, or empty; unless told it is looked for among what is allowed.
+        """
+        told = _short(value)
+        self.near = meant(field, told, allowed) if near is None else near
+        super().__init__(one_line(f"{_short(field)}: {told}{self.asks}; allowed: {allowed}"))
         self.field, self.value, self.allowed = field, value, allowed
 
-    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
+    @property
+    def asks(self) -> str:
+        """What the message says after the value, where a name was meant."""
+        return f" (did you mean {self.near!r}?)" if self.near else ""
+
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str, str]]:
         """From a worker process the words travel: the value itself may not."""
-        return type(self), (self.field, _short(self.value), self.allowed)
+        return type(self), (self.field, _short(self.value), self.allowed, self.near)
+
+    def renamed(self, field: str) -> Self:
+        """The same complaint, about a field that its reader calls so."""
+        return type(self)(field, self.value, self.allowed, self.near)
 
     @classmethod
     def prefixed(cls, table: str, error: "InputError") -> "InputError":
         """The same complaint, about a field of a table, or about several; a variable is in no table."""
         names = error.field.split(", ")
         fields = ", ".join(name if name.startswith(VARIABLES) else f"{table}.{name}" for name in names)
-        return cls(fields, error.value, error.allowed)
+        return cls(fields, error.value, error.allowed, error.near)
 
 
 def one_line(text: str) -> str:
@@ -208,17 +222,8 @@ def flag(field: str, value: object) -> bool:
 def one_of(field: str, value: object, names: Sequence[str]) -> str:
     """One of these names."""
     if not isinstance(value, str) or value not in names:
-        raise InputError(field, shown(value), ", ".join(names) + nearest(value, names))
+        raise InputError(field, shown(value), ", ".join(names), nearest(value, names))
     return value
-
-
-def nearest(value: object, names: Iterable[str]) -> str:
-    """The end of a refusal: which of these names a name was meant to be; nothing where none is like it."""
-    if not isinstance(value, str) or len(value) > LONGEST:
-        return ""
-    known = {name.lower(): name for name in names}
-    found = get_close_matches(value.strip().lower(), known, n=1)
-    return f"; did you mean {known[found[0]]!r}?" if found else ""
 
 
 def offering(field: str, value: object, contract: type, allowed: str) -> None:

@@ -116,7 +116,6 @@ for name in ("gymnasium", "coba", "river"):
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     for line, name in zip(done.stdout.splitlines(), ("gymnasium", "coba", "river"), strict=True):
-        brought = (
-            f"{name} is not installed; it comes with the extra 'adapters': pip install 'unfog[adapters]'"
-        )
+        ways = "pip install 'unfog[adapters]', or in a clone pip install '.[adapters]'"
+        brought = f"{name} is not installed; it comes with the extra 'adapters': {ways}"
         assert line == f"unfog.adapters.{name}: {brought}"

@@ -9,8 +9,12 @@ import pytest
 
 from unfog.agents.catalogue import EVERY
 from unfog.cli import complete
+from unfog.evaluation.policies import FIXED
 from unfog.lab.datasets import DATASETS
 from unfog.lab.spec import SUITES, catalog
+from unfog.simulate import engines
+from unfog.simulate.execute.named import NAMES
+from unfog.simulate.job import PRECISIONS
 
 ASK = "import sys; from unfog.cli import main; main(sys.argv[1:])"
 
@@ -36,6 +40,14 @@ def asked(words: str, home: Path, **more: str) -> list[str]:
         ("unfog run fig1-g", ["fig1-gaussian"]),
         ("unfog run fig1-gaussian --agents naive,unfog-o", ["naive,unfog-oracle"]),
         ("unfog data fetch air", ["airquality"]),
+        ("unfog run fig1-gaussian --engine nu", ["numba", "numpy"]),
+        ("unfog run fig1-gaussian --precision float6", ["float64"]),
+        ("unfog run fig1-gaussian --on ser", ["serial"]),
+        ("unfog run fig1-gaussian --against unfog-o", ["unfog-oracle"]),
+        ("unfog reproduce fig1 --engine cu", ["cuda"]),
+        ("unfog evaluate log.csv --policies logger,fitted-", ["logger,fitted-noisy"]),
+        ("unfog check posterior --agent unfog-o", ["unfog-oracle"]),
+        ("unfog list deno", ["denoisers"]),
     ],
 )
 def test_a_shell_is_offered_what_begins_like_that(words: str, offered: list[str], tmp_path: Path) -> None:
@@ -46,6 +58,10 @@ def test_everything_is_offered_where_nothing_was_typed() -> None:
     assert set(complete.experiments("")) == {*catalog(), *SUITES}
     assert set(complete.agents("")) == set(EVERY)
     assert set(complete.data("")) == set(DATASETS)
+    assert set(complete.engines("")) == {*engines.NAMES, engines.AUTO}
+    assert set(complete.precisions("")) == set(PRECISIONS)
+    assert set(complete.executors("")) == {*NAMES, "dask://", "ray://"}
+    assert set(complete.policies("")) == {*FIXED, "always:", *EVERY}
 
 
 def test_the_script_is_shown_and_installed_for_a_shell(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_what_a_better_sensor_is_worth(capsys: Capture) -> None:
         ((*WALKS[:-1], "0.2"), "probability: 0.2; allowed: 0.333333 if all of 3 arms were drawn evenly"),
         ((*WALKS, "--policies", "always:run"), "policies: always:run; allowed: always:ARM, with one of "),
         ((*WALKS, "--policies", ","), "policies: none; allowed: logger, uniform, "),
-        ((*WALKS, "--policies", "best"), "policies: no agent is called 'best'; allowed: "),
+        ((*WALKS, "--policies", "best"), "policies: no policy is called 'best'; allowed: "),
         ((*WALKS, "--estimators", "magic"), "estimators: 'magic'; allowed: dr, snips, "),
         ((*WALKS, "--intervals", "wide"), "intervals: 'wide'; allowed: adaptive, plain"),
         ((*WALKS, "--level", "1"), "level: 1.0; allowed: a number between 0 and 1"),

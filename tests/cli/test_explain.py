@@ -1,6 +1,8 @@
 """`unfog explain` as a user meets it: every agent, its parts and settings as they are."""
 
 import json
+import re
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -8,12 +10,13 @@ from typing import Any
 import pytest
 
 from unfog.agents.catalogue import AGENTS, EVERY, Catalogue
-from unfog.agents.explain import explained
-from unfog.agents.names import PARTS
+from unfog.agents.explain import PAGES, Explained, Part, explained
+from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.when import WHEN
 from unfog.cli import main
 from unfog.cli.explain import lines
+from unfog.inputs import InputError
 
 Capture = pytest.CaptureFixture[str]
 
@@ -43,7 +46,7 @@ def test_every_agent_is_explained_in_80_columns(name: str) -> None:
     said = lines(found)
     assert max(map(len, said)) <= 80
     whole = " ".join(" ".join(said).split())
-    for text in (found.when, agent.summary, agent.reference, *(part.note for part in found.parts)):
+    for text in (found.when, agent.summary, found.reference, *(part.note for part in found.parts)):
         assert " ".join(text.split()) in whole
 
 
@@ -55,18 +58,100 @@ def test_there_is_a_line_on_when_to_use_each_and_for_nobody_else() -> None:
 
 def test_formulas_are_those_of_the_files() -> None:
     denoise, learn, choose = explained("unfog").parts
-    for part, word in ((denoise, "Sigma_c"), (learn, "Gamma(a, b)"), (choose, "slope_t(a)^2")):
+    for part, word in ((denoise, "Sigma_c"), (learn, "Gamma(shape, rate)"), (choose, "slope_t(a)^2")):
         assert any(word in line for line in part.formula)
     shared = "\n".join(lines(explained("linrel")))
     assert shared.count("argmax r'a") == 1  # its learner and its chooser are of one file
     assert "as above" in shared
 
 
+RELATION = re.compile(r" (?:=|~|<-|<=|>=) |^arg(?:max|min)")
+GREEK = ("theta", "gamma", "sigma", "mu", "nu", "phi", "psi", "omega", "beta", "eta", "alpha")
+FUNCTIONS = ("N", "E", "P", "Var", "Cov", "Gamma", "PG")
+SPELLED = [f"alg1-exact-{part}" for part, one in PARTS.items() if one in LEARNERS.values()] + [
+    f"unfog-{part}" for part in CHOOSERS
+]
+
+
+def told(name: str) -> list[Explained]:
+    """For each kind of rewards that it learns from."""
+    found = []
+    for kind in ("gaussian", "bernoulli"):
+        with suppress(InputError):
+            found.append(explained(name, kind))
+    assert found
+    return found
+
+
+def letters_of(text: str) -> set[str]:
+    """What is no word: single letters, Greek ones, and names with an index or a large letter."""
+    text = re.sub(r"(?:Student|Kalman)'s|Polya-Gamma|Wishart", "", text)
+    tokens = re.findall(r"[A-Za-z]+(?:_(?:\{[^}]*\}|[A-Za-z]+))?", text)
+    return {one for one in tokens if len(one) == 1 or one in GREEK or "_" in one or one[0].isupper()}
+
+
+def known_in(part: Part, shared: set[str]) -> set[str]:
+    """What is explained: in words, by standing on the left, or as a setting."""
+    own = {re.sub(r"[*^].*", "", one) for key in part.letters for one in key.split(", ")}
+    pieces = [piece for line in part.formula for piece in re.split(r",? {3,}", line)]
+    left = {
+        found[1]
+        for piece in pieces
+        if (found := re.match(r"([A-Za-z]+(?:_[a-z])?)(?:\(a\))?(?:\^2)? (?:=|~|<-) ", piece))
+    }
+    return own | left | shared | {*part.settings} | {*FUNCTIONS}
+
+
+@pytest.mark.parametrize("name", [*EVERY, *SPELLED])
+def test_formulas_are_whole(name: str) -> None:
+    for found in told(name):
+        for line in (line for part in found.parts for line in part.formula):
+            assert not line.endswith((",", ";", ":")), line
+        printed = [line for line in lines(found) if line.startswith("      ")]
+        assert not [line for line in printed if line.endswith(",") and "(" not in line]
+
+
+@pytest.mark.parametrize("name", [*AGENTS, *SPELLED])
+def test_formulas_have_a_left_side_and_letters_that_are_explained(name: str) -> None:
+    for found in told(name):
+        for part in found.parts:
+            for line in part.formula:
+                for piece in re.split(r" {3,}", line):
+                    assert RELATION.search(piece), piece
+            known = known_in(part, {*found.letters})
+            for letter in letters_of(" ".join([*part.formula, *part.letters.values()])):
+                base, _, index = letter.partition("_")
+                whole = letter in known or (
+                    base in {*known, "argmax", "sum", "max"} and letters_of(index) <= known
+                )
+                assert whole, (part.name, letter)
+
+
+def test_the_letters_of_other_agents_are_left_out() -> None:
+    assert "Sigma_gamma" not in explained("unfog").letters
+    assert "Sigma_gamma" in explained("drift").letters
+    assert "J = Sigma_c" in "\n".join(lines(explained("unfog")))  # the gain, as the pages call it
+
+
+def test_a_name_spelled_out_of_parts_has_no_sentence_of_another_agent() -> None:
+    assert explained("alg1-exact").when
+    assert not explained("alg1-exact-joint-ucb").when
+    assert not explained("drift:step=0.5").when
+
+
+def test_references_name_no_file_that_only_a_clone_has() -> None:
+    for name in EVERY:
+        assert "docs/" not in told(name)[0].reference
+    site = Path(__file__).parents[2]
+    for path, title in PAGES.items():
+        assert (site / path).read_text("utf-8").splitlines()[0] == f"# {title}"
+
+
 def test_a_name_with_parts_has_the_settings_it_says(capsys: Capture) -> None:
     code, out, err = unfog(capsys, "explain", "alg1-hetero-ucb:quantile=0.9", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
-    assert list(found) == ["agent", "summary", "when", "rewards", "parts", "reference"]
+    assert list(found) == ["agent", "summary", "when", "rewards", "parts", "reference", "letters"]
     assert [part["name"] for part in found["parts"]] == ["plugin", "hetero", "ucb"]
     assert found["parts"][2]["settings"]["quantile"] == "0.9"
     assert found["parts"][1]["note"] == PARTS["hetero"].note
@@ -104,4 +189,4 @@ def test_what_is_unknown_is_refused(words: list[str], said: str, meant: str, cap
     code, out, err = unfog(capsys, "explain", *words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"unfog: {said}")
-    assert err.endswith(f"; did you mean {meant!r}?\n")
+    assert f" (did you mean {meant!r}?); allowed: " in err

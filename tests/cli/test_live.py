@@ -126,7 +126,10 @@ def test_without_a_channel_it_says_what_it_is(capsys: Capture, monkeypatch: pyte
 
 
 BAD_TERMS = {
-    "unknown field": ('context = ["x"]\narmz = ["a"]', "armz: no such field; allowed: context, arms"),
+    "unknown field": (
+        'context = ["x"]\narmz = ["a"]',
+        "armz: no such field (did you mean 'arms'?); allowed: context, arms",
+    ),
     "not TOML": ("context = [", "terms: bad.toml is not TOML"),
     "bad channel": (TERMS.replace("noise_cov = [1e6, 0.25]", "noise_cov = [-1, 1]"), "noise_cov"),
     "unknown agent": (TERMS.replace("late", "lat"), "agent: no agent is called 'lat'"),
@@ -205,7 +208,7 @@ BAD_ASKS = {
     "NaN": (["--context", "[NaN, 2]"], "NaN is no number of JSON"),
     "coordinate": (
         ["--context", '{"steps": 1, "slep": 2}'],
-        "context.slep: no such coordinate; allowed: steps",
+        "context.slep: no such coordinate (did you mean 'sleep'?); allowed: steps",
     ),
     "missing": (["--context", '{"steps": 1}'], "context.sleep: missing"),
     "text": (["--context", '["1", 2]'], "context.steps: '1'; allowed: a finite number"),
@@ -509,6 +512,7 @@ def test_a_shell_script_gets_through() -> None:
 def test_the_demo_tells_and_draws(capsys: Capture) -> None:
     code, out, err = unfog(capsys, "demo", "--decisions", "120", "--seed", "1", "--store", "clinic.unfog")
     assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
     assert out.startswith("A clinic of 20 patients: 120 decisions in 2 days, seed 1,")
     assert "figure: figures/live-demo.svg, figures/live-demo.pdf, figures/live-demo.png" in out
     assert Path("figures/live-demo.png").read_bytes().startswith(b"\x89PNG")

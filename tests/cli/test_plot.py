@@ -29,7 +29,7 @@ def test_alone_it_draws_what_plot_draws_and_says_where(capsys: Capture) -> None:
     assert code == 0
     assert list(json.loads(out)["agents"]) == ["naive", "oracle"]
     paths = [Path(f"figures/fig1-gaussian-001.{kind}") for kind in ("svg", "pdf", "png")]
-    assert err.splitlines() == ["kept in runs/fig1-gaussian-001", f"figure: {', '.join(map(str, paths))}"]
+    assert err.splitlines() == ["kept in runs/fig1-gaussian-001", "figure:", *map(str, paths)]
     found = [path.read_bytes() for path in paths]
     assert unfog(capsys, "plot", "runs/fig1-gaussian-001", "--out", "again")[0] == 0
     assert found == [(Path("again") / path.name).read_bytes() for path in paths]

@@ -84,7 +84,7 @@ SHORT = np.full((30, 3), 0.3)
         (["logger", 3], r"^policies: \['logger', 3\]; "),
         ("logger,logger", r"^policies: 'logger' twice; allowed: each policy once"),
         ("always:z", r"^policies: always:z; allowed: always:ARM, with one of a, b, c"),
-        ("nobody", r"^policies: no agent is called 'nobody'; "),
+        ("nobody", r"^policies: no policy is called 'nobody'; "),
         ("oracle", r"^policies: 'oracle' is told the bias; "),
         ({"": "logger"}, r"^policies: ; allowed: names"),
         ({"mine": BAD}, r"^policies.mine, row 5: '?0.5, 0.6, -0.1'?; allowed: probabilities from 0 to 1"),

@@ -87,14 +87,14 @@ def test_naive_has_the_chances_that_it_had(found: demo.Played, store: Path) -> N
 
 def test_the_story_is_plain_and_has_the_numbers(found: demo.Played) -> None:
     text = story(found)
-    assert text.startswith("A clinic of 20 patients: 480 decisions in 8 days, seed 2,\n")
+    assert text.startswith("A clinic of 20 patients: 480 decisions in 8 days, seed 2, ")
     for name, one in values(found).items():
         if name != "difference":
             assert f"{one.mean:.3f} ± {one.half_width:.3f}" in text
         assert f"{one.truth:.3f}" in text
     assert "Readings are as the channel says." in text
     assert f"{found.diagnostics.attrs['pending']} rewards are still awaited." in text
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_the_picture_has_four_panels(found: demo.Played) -> None:

@@ -326,7 +326,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"seed": [1, 2]},
         r"^sweep\.seed: a field of \[run\].*allowed: fields of \[problem\]: dim",
     ),
-    "unknown": ([{"action": 3}], r"^sweep\.action: unknown field; allowed: dim"),
+    "unknown": ([{"action": 3}], r"^sweep\.action: unknown field \(did you mean 'actions'\?\); allowed: dim"),
     "no list": ({"actions": 3}, r"^sweep\.actions: 3; allowed: a list"),
     "no values": ({"actions": []}, r"^sweep\.actions: \[\]"),
     "the same twice": ({"noise_cov": [1, 2, 1.0]}, r"^sweep\.noise_cov: .*all different"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unfog.lab.terminal import columns, digits, notes, plus_minus
+from unfog.lab.terminal import columns, digits, files, notes, plus_minus, prose
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,16 @@ def test_notes_are_wrapped() -> None:
     assert max(map(len, said.splitlines())) <= 80
     assert said.startswith("- word")
     assert said.splitlines()[-1] == "- two"
+
+
+def test_paths_stand_alone_where_a_line_would_be_too_long() -> None:
+    assert files("figure", ["a.svg", "b.png"]) == "figure: a.svg, b.png"
+    assert files("figure", []) == "figure: none"
+    long = [f"figures/{'x' * 40}.{kind}" for kind in ("svg", "png")]
+    assert files("figure", long).splitlines() == ["figure:", *long]
+
+
+def test_prose_is_in_80_columns() -> None:
+    found = prose("A first sentence, which is" + " long" * 30, "and a second.")
+    assert max(map(len, found)) <= 80
+    assert " ".join(found).endswith("long and a second.")

@@ -241,7 +241,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "huge": ({"until": 1001.0}, "run.until: 1001.0; allowed: a positive number, at most 1000"),
     "true": ({"until": True}, "run.until: True"),
     "words": ({"until": "small"}, "run.until: small is not made of numbers"),
-    "nobody": ({"until": 0.1, "against": "orcale"}, "'orcale' does not play; did you mean 'oracle'?"),
+    "nobody": (
+        {"until": 0.1, "against": "orcale"},
+        "'orcale' does not play (did you mean 'oracle'?); allowed: ",
+    ),
     "one agent": ({"until": 0.1, "agents": ["alg1"]}, "run.agents: alg1; allowed: two or more"),
     "few": ({"until": 0.1, "budget": 99}, "budget: 99; allowed: a whole number, at least 100"),
     "both": ({"until": 0.1, "trials": 200}, "trials: 200; allowed: budget instead"),

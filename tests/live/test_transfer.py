@@ -451,7 +451,10 @@ def untaken(problem: Problem, table: str, match: str) -> None:
         (f"{HEAD}\n1,2,send\n3,4, \n", r"^row 3, arm: nothing"),
         (f"{HEAD}\n1,2,send\n3,4,send,5\n", r"^row 3: more values than columns: '5'"),
         (f"{HEAD},reward,unit\n1,2,send,1,ann\n3,4,send,1\n", r"^row 3, unit: missing"),
-        (f"{HEAD},rewrad\n1,2,send,1\n", r"^rewrad: no such column; allowed: steps, sleep, decision, "),
+        (
+            f"{HEAD},rewrad\n1,2,send,1\n",
+            r"^rewrad: no such column \(did you mean 'reward'\?\)",
+        ),
         (f"{HEAD},true.zz\n1,2,send,1\n", r"^true\.zz: no such column"),
         (f"{HEAD},\n1,2,send,1\n", r"^column 4: no such column"),
         (f"{HEAD},context.steps\n1,2,send,1\n", r"^steps: no such column"),

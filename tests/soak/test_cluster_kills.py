@@ -73,7 +73,8 @@ def test_hundreds_of_kills(tmp_path: Path, on: str, whom: str) -> None:
             kills += kill(whom, on, process, chance)
         _, err = process.communicate(timeout=300)
         assert process.returncode in (0, 1, -signal.SIGKILL), err
-        assert process.returncode != 1 or "the same command goes on" in err, err
+        starting = on == "ray" and whom == "head" and not err  # Ray ends the process itself, without a word
+        assert process.returncode != 1 or starting or "the same command goes on" in err, err
         if (tmp_path / out).exists():
             assert clusters.digest(tmp_path / out) == right
             done += 1

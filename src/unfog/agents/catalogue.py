@@ -28,7 +28,7 @@ from unfog.agents.denoise import (
     UnknownNoise,
 )
 from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled, Sites
-from unfog.agents.names import CHOOSERS, LEARNERS, near, row_of, spelled_out
+from unfog.agents.names import LEARNERS, near, row_of, spelled_out
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import REFERENCE, InputError, imported, shown
 from unfog.model.knowledge import BEYOND
@@ -136,11 +136,13 @@ class Catalogue(Mapping[str, Agent]):
 
     def allowed(self) -> str:
         """What may be named, in words."""
-        parts = [name for name, learner in LEARNERS.items() if learner.rewards == self.kind]
-        more = f"; each also with -{', -'.join([*parts, *CHOOSERS])}" if parts else ""
-        rows = [name for name in self if name in self.own or _learns(AGENTS[name], self.kind)]
-        rivals = [name for name, rival in RIVALS.items() if _learns(rival.agent, self.kind)]
-        return f"{', '.join(rows)}{more}; a rival: {', '.join(rivals)}; or module:name for one of your own"
+        learner = next(name for name, part in LEARNERS.items() if part.rewards == self.kind)
+        own = "".join(f"{name}, " for name in self.own)
+        return (
+            f"{own}a name from `unfog list agents` or `unfog list rivals`"
+            f" that learns from {self.kind} rewards, also with other parts, as alg1-{learner}-ucb;"
+            " or module:name for one of your own"
+        )
 
 
 def _learns(row: Agent, kind: str) -> bool:
@@ -189,8 +191,8 @@ def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = 
         try:
             agent = rows[name]
         except KeyError:
-            allowed = rows.allowed() + near([*EVERY, *rows.own], name, rows.kind)
-            raise InputError(field, _unknown(name, rows.kind), allowed) from None
+            meant = near([*EVERY, *rows.own], name, rows.kind)
+            raise InputError(field, _unknown(name, rows.kind), rows.allowed(), meant) from None
         except InputError as error:
             raise InputError.prefixed(field, error) from None
         for other in found:

@@ -8,6 +8,7 @@ import re
 import sys
 from typing import Any, NamedTuple
 
+from unfog.agents import symbols
 from unfog.agents.assemble import PLACES, Agent
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.names import row_of, settings_in
@@ -17,6 +18,12 @@ from unfog.inputs import InputError, one_of
 from unfog.model.rewards import KINDS
 
 STEPS = {"denoiser": "denoise", "learner": "learn", "chooser": "choose"}
+PAGE = re.compile(r"unfog, (docs/[\w/-]+\.md)")
+PAGES = {  # by their titles
+    "docs/guide/agents.md": "Which agent should I use",
+    "docs/science/denoising.md": "Denoising: from a reading to a belief",
+    "docs/science/contexts.md": "Contexts that are not Gaussian",
+}
 FORMULA = re.compile(r"(?:^ {4}.*\n?)+", re.M)  # the first indented lines of a docstring
 
 
@@ -28,6 +35,7 @@ class Part(NamedTuple):
     note: str
     idea: str  # what its file says first
     formula: list[str]  # lines; none where the file has no formula
+    letters: dict[str, str]  # what letters of its own stand for in it
     settings: dict[str, str]  # what they are in this agent
     meaning: str  # what its class says of its settings
 
@@ -41,13 +49,17 @@ class Explained(NamedTuple):
     rewards: str  # that this is said of: gaussian or bernoulli
     parts: list[Part]
     reference: str
+    letters: dict[str, str]  # what those stand for that formulas of all agents share
 
 
 def explained(name: str, rewards: str | None = None) -> Explained:
     """The agent of this name for this kind of rewards; for Gaussian ones unless told, if it learns these."""
     agent, kind = _found(name, rewards)
     parts = [_part(place, vars(agent)[place]) for place in PLACES]
-    return Explained(name, agent.summary, _when(name), kind, parts, agent.reference)
+    shared = symbols.used(
+        text for part in parts for text in (part.idea, *part.formula, *part.letters.values())
+    )
+    return Explained(name, agent.summary, _when(name), kind, parts, _reference(agent), shared)
 
 
 def _found(name: str, rewards: str | None) -> tuple[Agent, str]:
@@ -62,8 +74,16 @@ def _found(name: str, rewards: str | None) -> tuple[Agent, str]:
     raise refused[0]
 
 
+def _reference(agent: Agent) -> str:
+    """Where it is from; a page of ours by its title, since who installed unfog has no such file."""
+    return PAGE.sub(lambda found: f"the page {PAGES[found[1]]!r} of the site of unfog", agent.reference)
+
+
 def _when(name: str) -> str:
+    """A row's own sentence; of a name that is spelled out of parts it need not hold."""
     row = row_of(name)
+    if name != row:
+        return ""
     if row in RIVALS:
         rival = RIVALS[row]
         home = f" `unfog run {rival.home}` is its paper's own problem." if rival.home else ""
@@ -74,13 +94,15 @@ def _when(name: str) -> str:
 def _part(place: str, part: Any) -> Part:
     doc = _words(sys.modules[type(part).__module__])
     formula = FORMULA.search(doc)
+    lines = [line.strip().rstrip(",.") for line in formula[0].splitlines()] if formula else []
     settings = dict(one.split("=", 1) for one in settings_in(part))
     return Part(
         STEPS[place],
         str(part.name),
         str(part.note),
         _plain(doc.strip().partition("\n\n")[0]),
-        [line.strip() for line in formula[0].splitlines()] if formula else [],
+        [line for line in lines if not symbols.explains(line)],
+        symbols.explained(lines),
         settings,
         _plain(_words(type(part))) if settings else "",
     )

@@ -16,7 +16,8 @@ from typing import Any
 
 from unfog.agents import choose, learn
 from unfog.agents.assemble import PLACES, Agent
-from unfog.inputs import LONGEST, InputError, nearest, one_of, positive
+from unfog.inputs import InputError, one_of, positive
+from unfog.meant import LONGEST, nearest
 
 LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
 CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
@@ -47,7 +48,7 @@ def row_of(name: str) -> str:
 
 
 def near(rows: Iterable[str], name: str, kind: str) -> str:
-    """The end of a refusal: which name was meant, by its row or, where that is known, by the parts after it.
+    """Which name was meant, by its row or, where that is known, by the parts after it; or empty.
 
     alg1-exat is alg1-exact, orcale-ucb is oracle-ucb, alg1-hetro-ucb is alg1-hetero-ucb.
     """
@@ -57,7 +58,8 @@ def near(rows: Iterable[str], name: str, kind: str) -> str:
     parts = [*learners, *CHOOSERS, *(f"{one}-{other}" for one in learners for other in CHOOSERS)]
     heads = [one for one in rows if plain.startswith(f"{one}-")]
     known = [f"{one}-{part}" for one in heads for part in parts]
-    return nearest(plain, [*rows, *(one + plain[len(row) :] for one in rows), *known])
+    others = [] if row in rows else [one + plain[len(row) :] for one in rows]
+    return nearest(plain, [*rows, *others, *known])
 
 
 def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -126,8 +128,8 @@ def _settings(defaults: Mapping[str, Any], given: Sequence[str]) -> dict[str, An
     for setting in given:
         field, equals, text = setting.partition("=")
         if field not in defaults:
-            allowed = (", ".join(_written(defaults)) or "none") + nearest(field, defaults)
-            raise InputError(field or "settings", "no such setting", allowed)
+            allowed = ", ".join(_written(defaults)) or "none"
+            raise InputError(field or "settings", "no such setting", allowed, nearest(field, defaults))
         if not equals:
             raise InputError(field, "has no value", f"{field}={str(defaults[field]).lower()}, for instance")
         if field in found:

@@ -73,9 +73,7 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
     from unfog.inputs import InputError
 
     if isinstance(error, InputError):  # most often, and the others take longer to import
-        from unfog.cli.meant import said
-
-        return said(error), BAD_INPUT
+        return str(error), BAD_INPUT
     from unfog.live.errors import Held, StoreError
     from unfog.serve.refusals import Refused
 

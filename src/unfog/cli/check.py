@@ -43,7 +43,10 @@ def posterior(
     ] = "fig1-logistic",
     rounds: Annotated[int, typer.Option(help="Rounds to play for the data.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the data and of all draws.")] = 0,
-    agent: Annotated[str, typer.Option(help="Whose denoiser and chooser play the rounds.")] = "alg1",
+    agent: Annotated[
+        str,
+        typer.Option(help="Whose denoiser and chooser play the rounds.", autocompletion=complete.agents),
+    ] = "alg1",
     learners: Annotated[
         str | None, typer.Option(help="Learners with their settings, separated by commas; five unless told.")
     ] = None,
@@ -58,6 +61,7 @@ def posterior(
     from unfog.lab.posterior import DEFAULT, check, problem_of
     from unfog.lab.posterior_figure import figure
     from unfog.lab.target import made_folder
+    from unfog.lab.terminal import files
 
     made_folder("out", out)
     names = DEFAULT if learners is None else [name.strip() for name in learners.split(",") if name.strip()]
@@ -79,7 +83,7 @@ def posterior(
         typer.echo(jsonlib.dumps({**facts, "figures": [str(path) for path in paths]}, allow_nan=False))
         return
     typer.echo(table(facts))
-    typer.echo(f"figure: {', '.join(map(str, paths))}")
+    typer.echo(files("figure", paths))
 
 
 def summary(name: str, found: "Check") -> dict[str, Any]:

@@ -6,7 +6,20 @@
 from collections.abc import Iterable
 from importlib import resources
 
-KINDS = ("experiments", "agents", "rivals", "learners", "choosers", "datasets")  # of `unfog list`
+from unfog.cli.words import ENGINES
+
+KINDS = (  # of `unfog list`
+    "experiments",
+    "problems",
+    "agents",
+    "rivals",
+    "denoisers",
+    "learners",
+    "choosers",
+    "features",
+    "engines",
+    "datasets",
+)
 
 
 def experiments(incomplete: str) -> list[str]:
@@ -20,8 +33,34 @@ def agents(incomplete: str) -> list[str]:
     """Agents and rivals; after a comma the next one."""
     from unfog.agents.catalogue import EVERY
 
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in _beginning(last, EVERY)]
+    return _after_comma(incomplete, EVERY)
+
+
+def policies(incomplete: str) -> list[str]:
+    """What `unfog evaluate` can evaluate; after a comma the next one."""
+    from unfog.agents.catalogue import EVERY
+    from unfog.evaluation.policies import ALWAYS, FIXED
+
+    return _after_comma(incomplete, [*FIXED, ALWAYS, *EVERY])
+
+
+def engines(incomplete: str) -> list[str]:
+    """Who can play the rounds."""
+    return _beginning(incomplete, ENGINES)
+
+
+def precisions(incomplete: str) -> list[str]:
+    """Of numbers in a compiled engine."""
+    from unfog.simulate.job import PRECISIONS
+
+    return _beginning(incomplete, PRECISIONS)
+
+
+def executors(incomplete: str) -> list[str]:
+    """Where rounds can be played; of a cluster what its address begins with."""
+    from unfog.simulate.execute.named import CLUSTERS, NAMES
+
+    return _beginning(incomplete, [*NAMES, *(f"{name}://" for name in CLUSTERS)])
 
 
 def data(incomplete: str) -> list[str]:
@@ -34,6 +73,11 @@ def data(incomplete: str) -> list[str]:
 def kinds(incomplete: str) -> list[str]:
     """What `unfog list` can list."""
     return _beginning(incomplete, KINDS)
+
+
+def _after_comma(incomplete: str, names: Iterable[str]) -> list[str]:
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _beginning(last, names)]
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:

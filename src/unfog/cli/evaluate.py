@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unfog.cli import complete
 from unfog.cli.evaluate_log import listed, probability_of, reading, told_channel
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ EXAMPLE = (
     "Examples: unfog evaluate walks.unfog --policies logger,unfog,naive   |"
     "   unfog evaluate walks.csv --context steps,sleep --arm message --reward walked --probability p --sensor"
 )
-FIXED = ("logger", "uniform", "fitted", "fitted-noisy")  # policies that need not be taught round by round
 
 
 def command(
@@ -32,7 +32,8 @@ def command(
         str | None,
         typer.Option(
             help="Separated by commas: logger, uniform, always:ARM, fitted, fitted-noisy, agents of"
-            " `unfog list`; logger,uniform,fitted unless told."
+            " `unfog list`; logger,uniform,fitted unless told.",
+            autocompletion=complete.policies,
         ),
     ] = None,
     estimators: Annotated[
@@ -143,6 +144,8 @@ def _check_features(features: str) -> None:
 
 def _rounds(whole: "Log", chosen: Any, estimators: str | None) -> int:
     """How many rounds agents will be taught: each sees the log once, and again where it is replayed."""
+    from unfog.evaluation.policies import FIXED
+
     learning = [name for name in chosen if name not in FIXED and not name.startswith("always:")]
     replayed = estimators is None or "replay" in (listed(estimators) or [])
     return len(learning) * whole.rounds * (1 + replayed)

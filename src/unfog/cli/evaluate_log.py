@@ -27,6 +27,7 @@ def probability_of(text: str | None) -> dict[str, Any]:
 
 def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """How to read the log: columns of a table; of dsjson, which of its numbers are the context."""
+    from unfog import files
     from unfog.evaluation.read import TABLES
     from unfog.evaluation.read.columns import Columns, from_toml
     from unfog.inputs import InputError
@@ -39,6 +40,8 @@ def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[st
         named |= {"true": _true(named["true"])} if "true" in named else {}
         start = vars(from_toml(file)) if file is not None else {}
         return {**given, "columns": Columns(**{**start, **named})}
+    if files.is_missing(log):  # which is refused by whoever reads it
+        return given
     if file is not None:
         named["columns"] = str(file)
     coordinates = listed(named.pop("context", None))

@@ -18,11 +18,6 @@ EXAMPLE = (
 )
 WIDTH = 80
 SAME = "as above"
-SYMBOLS = (
-    "In formulas: c_t is the true context of round t and chat_t its reading; gamma is the bias, believed to"
-    " be N(g, S); mu_c and Sigma_c are the mean and covariance of contexts, Sigma_n is that of the noise;"
-    " theta is the reward parameter, phi(a) are the features of arm a, psi(a) those expected, and r a reward."
-)
 
 
 def command(
@@ -62,7 +57,7 @@ def lines(found: "Explained") -> list[str]:
         said += [*_part(part, part.formula in shown), ""]
         shown += [part.formula] if part.formula else []
     said += [*_wrapped(f"Reference: {found.reference}", "  "), ""] if found.reference else []
-    return said + _wrapped(SYMBOLS)
+    return said + _wrapped(f"In formulas: {_letters(found.letters)}.")
 
 
 def _part(part: "Part", again: bool) -> list[str]:
@@ -73,10 +68,16 @@ def _part(part: "Part", again: bool) -> list[str]:
         said.append(f"      {SAME}")
     else:
         said += [line for formula in part.formula for line in _formula(formula)]
+        said += _wrapped(f"      {_letters(part.letters)}", "      ") if part.letters else []
     if part.settings:
         told = ", ".join(f"{name}={value}" for name, value in part.settings.items())
         said += [*_wrapped(f"  Settings: {told}", "    "), *_wrapped(f"    {part.meaning}", "    ")]
     return said
+
+
+def _letters(letters: dict[str, str]) -> str:
+    """What each stands for."""
+    return "; ".join(f"{letter}: {words}" for letter, words in letters.items())
 
 
 def _formula(line: str) -> list[str]:
@@ -87,7 +88,7 @@ def _formula(line: str) -> list[str]:
             found[-1] += f"   {piece}"
         else:
             found.append(indent + piece)
-    return [cut for one in found for cut in _wrapped(one, f"{indent}  ")]
+    return [cut for one in found for cut in _wrapped(one.rstrip(","), f"{indent}  ")]
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

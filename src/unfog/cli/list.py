@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from unfog.cli import complete
+from unfog.cli.words import ENGINES, FEATURES, PROBLEMS
 
 EXAMPLE = "Examples: unfog list   |   unfog list agents drift   |   unfog list learners --json"
 WIDTH = 80
@@ -28,7 +29,7 @@ def command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """List the experiments and data sets, the agents and rivals, and the learners and choosers for them."""
+    """List experiments, problems, agents, rivals, the parts of agents, features, engines and data sets."""
     from unfog.inputs import one_of
 
     chosen = complete.KINDS if kind is None else (one_of("kind", kind, complete.KINDS),)
@@ -44,18 +45,24 @@ def command(
 
 def groups() -> Groups:
     """Everything that can be listed: names, and what is said of them, by kind."""
+    from unfog.agents import denoise
     from unfog.agents.catalogue import AGENTS
     from unfog.agents.names import CHOOSERS
     from unfog.agents.rivals.rows import RIVALS
     from unfog.lab.datasets import DATASETS
     from unfog.lab.spec import SUITES, catalog
 
+    denoisers = [vars(denoise)[name] for name in denoise.__all__]
     return {
         "experiments": {name: spec.title for name, spec in catalog().items()} | SUITES,
+        "problems": PROBLEMS,
         "agents": {name: row.summary for name, row in AGENTS.items()},
         "rivals": {name: rival.agent.summary for name, rival in RIVALS.items()},
+        "denoisers": {part.name: str(part.note) for part in denoisers},
         "learners": {name: _told(name) for names in _learners().values() for name in names},
         "choosers": {name: _told(name) for name in CHOOSERS},
+        "features": FEATURES,
+        "engines": ENGINES,
         "datasets": {name: f"{one.title} (see `unfog data list`)" for name, one in DATASETS.items()},
     }
 
@@ -88,19 +95,24 @@ def _having(rows: Mapping[str, str], words: Sequence[str]) -> dict[str, str]:
 
 def _refuse_nothing(found: Groups, names: set[str], words: Sequence[str]) -> None:
     """Complain of words that are nowhere: silence would look like an empty list."""
-    from unfog.inputs import InputError, nearest
+    from unfog.inputs import InputError
+    from unfog.meant import nearest
 
     if not any(found.values()):
         text = " ".join(words)
         allowed = f"words that occur in `unfog list {next(iter(found))}`"
-        raise InputError("words", f"nothing listed has {text!r}", allowed + nearest(text, sorted(names)))
+        raise InputError("words", f"nothing listed has {text!r}", allowed, nearest(text, sorted(names)))
 
 
 def _lines(found: Groups) -> list[str]:
     """Each kind with its heading and its rows, in 80 columns."""
     own = ", ".join(_learners()["gaussian"])
     headings = {
-        "rivals": "rivals, published systems as agents: docs/science/rivals.md",
+        "problems": 'problems, of specs: [problem] kind = "gaussian"',
+        "denoisers": "denoisers, of agents: see `unfog explain AGENT`; unfog.denoise in Python",
+        "features": 'features, of problems: features = "per_arm"',
+        "engines": "engines, of runs: unfog run EXPERIMENT --engine numba",
+        "rivals": "rivals, published systems as agents: `unfog explain linucb`",
         "learners": f"learners, after a dash: alg1-hetero ({own} for Gaussian rewards,"
         " the others for rewards of 0 or 1), with settings: alg1-lmc:temperature=1:steps=20",
         "choosers": "choosers, likewise: alg1-exact-ucb, alg1-hetero-ucb:quantile=0.9",

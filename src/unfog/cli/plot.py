@@ -61,23 +61,27 @@ def checked(plot: str | None) -> str | None:
     from unfog.inputs import InputError
     from unfog.lab.figures import FORMATS
     from unfog.lab.target import made_folder
+    from unfog.meant import nearest
 
     if plot is None:
         return None
     path, kinds = Path(plot), [f".{kind}" for kind in FORMATS]
     if plot != USUAL and (path.suffix not in kinds or path.is_dir()):
         allowed = f"alone, or with a file that ends in {', '.join(kinds)}"
-        raise InputError("--plot", repr(plot), allowed)
+        near = nearest(path.suffix, kinds)
+        raise InputError("--plot", repr(plot), allowed, str(path.with_suffix(near)) if near else "")
     made_folder("--plot", FOLDER if plot == USUAL else path.parent)
     return plot
 
 
 def say_drawn(run: Path, plot: str | None) -> None:
     """Draw a finished run where --plot asks for it, and say where the figure is."""
+    from unfog.lab.terminal import files
+
     if plot is None:
         return
     paths = drawn(run, FOLDER / run.resolve().name) if plot == USUAL else drawn(run, Path(plot), whole=True)
-    typer.echo(f"figure: {', '.join(map(str, paths))}", err=True)
+    typer.echo(files("figure", paths), err=True)
 
 
 def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:

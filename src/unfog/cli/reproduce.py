@@ -44,6 +44,7 @@ def command(
     from unfog.lab.run import open_run
     from unfog.lab.spec import load
     from unfog.lab.target import made_folder
+    from unfog.lab.terminal import files
 
     made_folder("out", out)
     made_folder("runs", runs)
@@ -57,20 +58,21 @@ def command(
     for name in wanted:
         if name in PANELS:
             chart = figures.panels([open_run(kept[single]) for single in PANELS[name]])
-            typer.echo(f"{name}: {', '.join(map(str, figures.save(chart, out, name)))}")
+            typer.echo(files(name, figures.save(chart, out, name)))
 
 
 def _refuse_unknown(names: Iterable[str]) -> None:
     """Complain of what is like a name that this command alone knows; others are refused elsewhere."""
-    from unfog.inputs import InputError, nearest
+    from unfog.inputs import InputError
     from unfog.lab.spec import catalog
+    from unfog.meant import nearest
 
     known = [*PANELS, *catalog()]
     for name in names:
         near = nearest(name, known)
         if name not in known and near and near == nearest(name, PANELS) and not Path(name).exists():
-            allowed = f"{', '.join(known)} or a .toml file{near}"
-            raise InputError("experiment", f"{name!r} is neither known nor a file", allowed)
+            allowed = f"{', '.join(PANELS)}, a name from `unfog list experiments`, or a .toml file"
+            raise InputError("experiment", f"{name!r} is neither known nor a file", allowed, near)
 
 
 def _one(plan: "Plan", runs: Path, out: Path) -> Path:
@@ -78,11 +80,13 @@ def _one(plan: "Plan", runs: Path, out: Path) -> Path:
     from unfog.cli.progress import watching
     from unfog.lab import figures, report, store
     from unfog.lab.run import keep, open_run
+    from unfog.lab.terminal import files
 
     with watching(plan) as progress:
         target = keep(plan, runs=runs, progress=progress)
     found = open_run(target)
     paths = figures.save(figures.figure(found), out, plan.spec.name)
     typer.echo(report.table(found, store.seconds(target)))
-    typer.echo(f"kept in {target}; figure: {', '.join(map(str, paths))}\n")
+    typer.echo(f"kept in {target}")
+    typer.echo(files("figure", paths) + "\n")
     return target

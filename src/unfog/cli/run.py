@@ -20,15 +20,24 @@ EXAMPLE = (
 Rounds = Annotated[int | None, typer.Option(help="Rounds, instead of the spec's.")]
 Trials = Annotated[int | None, typer.Option(help="Trials, instead of the spec's.")]
 Seed = Annotated[int | None, typer.Option(help="Seed, instead of the spec's.")]
-Engine = Annotated[str | None, typer.Option(help="numpy, numba, jax, cuda or auto, instead of the spec's.")]
-Precision = Annotated[str | None, typer.Option(help="float32 or float64, for a compiled engine.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="numpy, numba, jax, cuda or auto, instead of the spec's.", autocompletion=complete.engines
+    ),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="float32 or float64, for a compiled engine.", autocompletion=complete.precisions),
+]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
 ]
 On = Annotated[
     str | None,
     typer.Option(
-        help="Where to play: serial, processes, dask or ray on this machine; dask://HOST:PORT, ray://HOST:PORT."
+        help="Where to play: serial, processes, dask or ray on this machine; dask://HOST:PORT, ray://HOST:PORT.",
+        autocompletion=complete.executors,
     ),
 ]
 Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
@@ -41,7 +50,10 @@ Until = Annotated[
 ]
 Against = Annotated[
     str | None,
-    typer.Option(help="With --until: the agent that ratios are to; oracle, or the first, unless told."),
+    typer.Option(
+        help="With --until: the agent that ratios are to; oracle, or the first, unless told.",
+        autocompletion=complete.agents,
+    ),
 ]
 Budget = Annotated[
     int | None, typer.Option(help="With --until: the most trials; 100,000 or the spec's unless told.")

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unfog.agents.catalogue import EVERY
+from unfog.agents.names import row_of
 from unfog.evaluation.contexts import believed
 from unfog.evaluation.log import Log
 from unfog.evaluation.model import Data
@@ -25,12 +27,15 @@ from unfog.evaluation.predicted import predicted
 from unfog.evaluation.pupil import Pupil, pupil
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.taught import Tick, taught
-from unfog.inputs import InputError, numbers
+from unfog.inputs import REFERENCE, InputError, numbers
 from unfog.maths.arrays import Array
+from unfog.meant import nearest
 
 ALWAYS = "always:"
 RULE = "a function of noisy contexts (n, d), or a table: probabilities (n, K) that sum to 1, or arms (n,)"
-ALLOWED = f"logger, uniform, {ALWAYS}ARM, fitted, fitted-noisy, an agent of `unfog list`; or {{name: {RULE}}}"
+FIXED = ("logger", "uniform", "fitted", "fitted-noisy")  # that need not be taught round by round
+NAMES = f"logger, uniform, {ALWAYS}ARM, fitted, fitted-noisy, a name from `unfog list agents`"
+ALLOWED = f"{NAMES}; or {{name: {RULE}}}"
 TOLERANCE = 1e-6  # of sums of probabilities
 
 
@@ -89,10 +94,23 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
     if rule.startswith(ALWAYS):
         arm = rule.removeprefix(ALWAYS)
         if arm not in log.arms:
-            raise InputError("policies", rule, f"{ALWAYS}ARM, with one of {', '.join(log.arms)}")
+            near = nearest(arm, log.arms)
+            allowed = f"{ALWAYS}ARM, with one of {', '.join(log.arms)}"
+            raise InputError("policies", rule, allowed, ALWAYS + near if near else "")
         return Policy(name, lambda _: _ones(np.full(log.rounds, log.arms.index(arm)), log))
-    learner = pupil(rule, scene)
+    learner = _learner(rule, scene, [*FIXED, *(ALWAYS + arm for arm in log.arms)])
     return Policy(name, lambda tick: taught(learner, tick), learner)
+
+
+def _learner(rule: str, scene: Scene, others: Sequence[str]) -> Pupil:
+    """The agent of this name, to be taught; a name that is none may have meant one of the other policies."""
+    try:
+        return pupil(rule, scene)
+    except InputError as error:
+        near = nearest(rule, [*others, error.near])
+        if row_of(rule) in EVERY or (REFERENCE.fullmatch(rule) and not near):
+            raise
+        raise InputError("policies", f"no policy is called {rule!r}", ALLOWED, near) from None
 
 
 def _uniform(log: Log) -> Array:

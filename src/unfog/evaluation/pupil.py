@@ -129,7 +129,7 @@ def _renamed(field: str, error: InputError) -> InputError:
     """The same complaint in the caller's words; one of a setting still names the setting."""
     if error.field != "agents":
         return InputError.prefixed(field, error)
-    return InputError(field, error.value, error.allowed)
+    return error.renamed(field)
 
 
 def _as_read(log: Log) -> Channel:

@@ -10,7 +10,7 @@ from unfog.features.own import own
 from unfog.features.per_arm import per_arm, slopes
 from unfog.features.product import product
 from unfog.features.quadratic import quadratic
-from unfog.inputs import REFERENCE, InputError, imported, nearest, shown
+from unfog.inputs import REFERENCE, InputError, imported, shown
 
 BUILT_IN: dict[str, MapBuilder] = {
     "quadratic": quadratic,
@@ -39,8 +39,7 @@ def builder(features: str | MapBuilder) -> MapBuilder:
         return made
     name = ALIASES.get(features, features) if isinstance(features, str) else None
     if name not in BUILT_IN:
-        allowed = f"{', '.join(BUILT_IN)}, or {IMPORTED}{nearest(features, BUILT_IN)}"
-        raise InputError("features", shown(features), allowed)
+        raise InputError("features", shown(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
     return BUILT_IN[name]
 
 

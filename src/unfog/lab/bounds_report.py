@@ -6,7 +6,7 @@ import numpy as np
 
 from unfog.lab.bounds import Growth, Panel, Study, quantile
 from unfog.lab.bounds_case import AT_RANDOM, Measured
-from unfog.lab.terminal import align
+from unfog.lab.terminal import align, files
 from unfog.theory.bounds import Bound
 from unfog.theory.bounds.potential import LIMIT
 from unfog.theory.information import VERSIONS
@@ -88,7 +88,7 @@ def table(facts: dict[str, Any]) -> str:
     lines += [*_conditions(facts), *_caveat(facts), "", *align(_exponents(facts)), ""]
     if facts["mismatch"] is not None:
         lines += [*_mismatch_lines(facts["mismatch"], agents["alg1"]), ""]
-    return "\n".join([*lines, LEGEND, f"figure: {', '.join(facts['figures']) or 'none'}"])
+    return "\n".join([*lines, LEGEND, files("figure", facts["figures"])])
 
 
 def _counted(number: int, what: str) -> str:

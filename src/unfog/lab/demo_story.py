@@ -11,7 +11,7 @@ import numpy as np
 
 from unfog.lab import demo
 from unfog.lab.demo import Played
-from unfog.lab.terminal import align
+from unfog.lab.terminal import align, prose
 from unfog.maths.arrays import Array
 
 Z = 1.96  # standard errors in half an interval of 95 %
@@ -71,14 +71,14 @@ def story(found: Played) -> str:
 
 def _opening(found: Played) -> list[str]:
     counts, n = found.diagnostics.attrs, len(found.rows.sent)
-    return [
+    return prose(
         f"A clinic of {demo.PATIENTS} patients: {n:,} decisions in {len(found.tracks)} days,"
         f" seed {found.seed},",
         "each whether to send a walking suggestion or to wait, by what step counters say.",
         f"{counts['voided']} were never shown, {counts['expired']} got no answer in two hours,"
         f" {counts['late']} of these answered later.",
         f"Of {counts['revealed']} decisions the true step count came the next morning.",
-    ]
+    )
 
 
 def _sensors(found: Played) -> list[str]:
@@ -89,12 +89,12 @@ def _sensors(found: Played) -> list[str]:
         told = found.bias[patient, 0], found.believed[patient, 0]
         width = Z * found.sd[patient, 0]
         rows.append([demo.unit(patient), *(f"{x:+,.0f}" for x in told), f"{width:,.0f}"])
-    return [
+    said = prose(
         f"Step counters were off by {off:,.0f} steps (root mean square). Nobody said by how much each was;",
         f"what is believed of them by now is off by {error:,.0f},"
         f" and {inside} of {demo.PATIENTS} lie in their 95 % intervals:",
-        *align(rows),
-    ]
+    )
+    return [*said, *align(rows)]
 
 
 def _rewards(found: Played) -> list[str]:
@@ -104,16 +104,17 @@ def _rewards(found: Played) -> list[str]:
     for name, one in told.items():
         rows.append([name, f"{one.mean:.3f} ± {one.half_width:.3f}", f"{one.truth:.3f}"])
     rows.append(["the best there is", "-", f"{best(found):.3f}"])
-    return [
-        f"{demo.AGENT} decided; {demo.RIVAL}, which takes readings for the truth, only watched:",
-        *align(rows),
+    said = prose(f"{demo.AGENT} decided; {demo.RIVAL}, which takes readings for the truth, only watched:")
+    more_said = prose(
         f"Over {demo.RIVAL}, {demo.AGENT} earned {more.mean:+.3f} ± {more.half_width:.3f} a decision"
         f" by the log, {more.truth:+.3f} in truth.",
         f"(One decision in {1 / demo.FLOOR:.0f} was a coin's, for both; that is what lets the log compare.)",
-    ]
+    )
+    return [*said, *align(rows), *more_said]
 
 
 def _watch(found: Played) -> list[str]:
     attrs = found.diagnostics.attrs
     said = attrs["alarm"] or ["Readings are as the channel says."]
-    return [*said, f"{attrs['pending']} rewards are still awaited."]
+    lines = [*said, f"{attrs['pending']} rewards are still awaited."]
+    return [line for one in lines for line in prose(one)]

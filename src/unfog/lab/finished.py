@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unfog.files import DamagedError, content
+from unfog.files import DamagedError, content, near
 from unfog.inputs import InputError
 from unfog.lab.files import digest, parsed, unsealed
 from unfog.lab.identity import LAYOUT
@@ -62,7 +62,7 @@ def read(folder: Path) -> Finished:
 def identity_of(folder: Path) -> dict[str, Any]:
     """What the run.json of a finished run says."""
     if not folder.is_dir():
-        raise InputError("run", f"no folder {str(folder)!r}", MADE)
+        raise InputError("run", f"no folder {str(folder)!r}", MADE, near(folder))
     if folder.name.endswith(UNFINISHED):
         problem = f"{str(folder)!r} is unfinished"
         raise InputError("run", problem, MADE + "; the same command goes on with it")

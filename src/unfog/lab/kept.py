@@ -29,7 +29,7 @@ def folder(run: Path) -> Path:
             raise InputError("run", f"{str(run)!r} cannot be read ({error})", MADE) from None
         files.refuse_others("run", path, MADE, MOST_BYTES if name in SMALL else None)
     if not files.is_folder(run):
-        raise InputError("run", f"no folder {str(run)!r}", MADE)
+        raise InputError("run", f"no folder {str(run)!r}", MADE, files.near(run))
     return run
 
 

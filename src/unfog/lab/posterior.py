@@ -20,11 +20,12 @@ from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.evidence import Evidence
 from unfog.agents.names import FORMER, LEARNERS
 from unfog.agents.parts import Chain, Learner, Parameters, State
-from unfog.inputs import InputError, count, nearest, one_of
+from unfog.inputs import InputError, count, one_of
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
 from unfog.maths.arrays import Array
 from unfog.maths.streams import RoundDraws, generator
+from unfog.meant import nearest
 from unfog.model.knowledge import Knowledge
 from unfog.simulate import MOST_SEED
 from unfog.simulate.draws import StepDraws
@@ -150,7 +151,7 @@ def learner_named(agent: str, name: str) -> Learner:
     told = name.partition(":")[0]
     if FORMER.get(told, told) not in known:
         allowed = f"{', '.join(known)}; settings are written lmc:temperature=1"
-        raise InputError("learners", repr(name), allowed + nearest(told, known))
+        raise InputError("learners", repr(name), allowed, nearest(told, known))
     return named([f"{agent}-{name}"], "learners", Catalogue("bernoulli"))[0].learner
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, ValidationError
 
 from unfog import files
-from unfog.inputs import LONGEST, InputError, count, nearest, one_of, shown
+from unfog.inputs import InputError, count, shown
 from unfog.lab import sweep as sweeps
 from unfog.lab.airquality import AirQuality
 from unfog.lab.heartsteps import HeartSteps
@@ -35,9 +35,10 @@ from unfog.lab.recorded import RecordedFile
 from unfog.lab.spec_error import explained
 from unfog.lab.spec_file import read
 from unfog.lab.until import BUDGET, FEWEST, check
+from unfog.meant import LONGEST, nearest
 from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulate.grid import MOST_POINTS
-from unfog.simulate.job import PRECISIONS
+from unfog.simulate.job import precision_of
 from unfog.worlds.channel import ChannelFields
 from unfog.worlds.composed import Composed
 from unfog.worlds.gaussian import GaussianProblem
@@ -168,7 +169,7 @@ def check_run(spec: Spec) -> Spec:
     if spec.run.points is not None:
         count("run.points", spec.run.points, most=MOST_POINTS)
     if spec.run.precision is not None:
-        one_of("run.precision", spec.run.precision, PRECISIONS)
+        precision_of("run.precision", spec.run.precision)
     return with_run(spec, {"engine": engines.canonical(spec.run.engine, "run.engine")})
 
 
@@ -201,8 +202,7 @@ def with_until(
 def _check_problem(spec: Spec) -> None:
     kind = spec.problem.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        allowed = ", ".join(KINDS) + nearest(kind, KINDS)
-        raise InputError("problem.kind", "missing" if kind is None else shown(kind), allowed)
+        raise InputError("problem.kind", "missing" if kind is None else shown(kind), ", ".join(KINDS))
     for field, value in spec.problem.items():
         if field != "kind":
             _check_field("problem", kind, field, value)
@@ -215,7 +215,7 @@ def _check_problem(spec: Spec) -> None:
 def _check_field(table: str, kind: str, field: str, value: Any) -> None:
     if field not in DEFAULTS[kind]:
         allowed = ["kind"] * (table == "problem") + list(DEFAULTS[kind])
-        raise InputError(f"{table}.{field}", "unknown field", ", ".join(allowed) + nearest(field, allowed))
+        raise InputError(f"{table}.{field}", "unknown field", ", ".join(allowed))
     if isinstance(DEFAULTS[kind][field], str) and not isinstance(value, str):
         raise InputError(f"{table}.{field}", shown(value), "a name in quotes")
 
@@ -251,14 +251,15 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
     text, known = str(source), catalog()
     if text in known:
         return known[text].model_dump(exclude={"name"}, exclude_unset=True), text
-    allowed = f"{', '.join(known)} or a .toml file"
+    allowed = "a name from `unfog list experiments`, or a .toml file"
     if text in SUITES:
         allowed += f"; unfog.{text}() plays the suite"
         raise InputError("experiment", f"{text!r} is a suite of experiments", allowed)
-    path, near = Path(source), nearest(text, [*known, *SUITES])
-    if path.suffix != ".toml" and not files.is_file(path):
-        raise InputError("experiment", f"{text!r} is neither known nor a file", allowed + near)
-    return read(path)
+    path = Path(source)
+    if files.is_file(path) or (path.suffix == ".toml" and not files.is_missing(path)):
+        return read(path)
+    near = nearest(text, [*known, *SUITES]) or files.near(path) or nearest(path.stem, known)
+    raise InputError("experiment", f"{text!r} is neither known nor a file", allowed, near)
 
 
 def to_toml(spec: Spec) -> str:

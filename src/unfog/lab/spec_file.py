@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from unfog import files
-from unfog.inputs import LONGEST
 from unfog.lab.recorded import beside
+from unfog.meant import LONGEST
 
 
 def read(path: Path) -> tuple[dict[str, Any], str]:

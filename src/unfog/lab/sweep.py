@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.inputs import InputError, nearest, shown
+from unfog.inputs import InputError, shown
 
 Sweep: TypeAlias = dict[str, list[Any]] | list[dict[str, Any]]
 """A grid, by field, or a list of settings; empty where nothing is swept."""
@@ -136,7 +136,7 @@ def _check_names(found: Any, run: Collection[str], problem: Collection[str]) -> 
             allowed = f"fields of [problem]: {', '.join(problem)}"
             raise InputError(f"sweep.{name}", "a field of [run], which all settings share", allowed)
         if name not in problem:
-            raise InputError(f"sweep.{name}", "unknown field", ", ".join(problem) + nearest(name, problem))
+            raise InputError(f"sweep.{name}", "unknown field", ", ".join(problem))
 
 
 def _check_grid(grid: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Tables of at most 80 columns: what does not fit beside is set below; long names have lines of their own."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -87,3 +87,15 @@ def align(rows: list[list[str]]) -> list[str]:
         )
         for row in rows
     ]
+
+
+def prose(*sentences: str) -> list[str]:
+    """Sentences, one after the other in lines of 80 columns."""
+    return textwrap.wrap(" ".join(sentences), WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+def files(what: str, paths: Iterable[object]) -> str:
+    """Where something was put: on one line if it fits, else each path on its own, whole, to be copied."""
+    found = [str(path) for path in paths] or ["none"]
+    line = f"{what}: {', '.join(found)}"
+    return line if len(line) <= WIDTH else "\n".join([f"{what}:", *found])

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
-from unfog.inputs import InputError, count, nearest, positive
+from unfog.inputs import InputError, count, positive
 from unfog.maths.paired import Quotient, quotient
+from unfog.meant import nearest
 from unfog.simulate import MOST_TRIALS, Gathering
 
 FEWEST = 100  # trials: of fewer, the standard error is itself too uncertain
@@ -63,8 +64,8 @@ def reference(agents: Sequence[str], against: str | None) -> str:
     if against is None:
         return USUAL if USUAL in agents else agents[0]
     if against not in agents:
-        what = f"{against!r} does not play{nearest(against, agents)}"
-        raise InputError("run.against", what, ", ".join(agents))
+        near = nearest(against, agents)
+        raise InputError("run.against", f"{against!r} does not play", ", ".join(agents), near)
     return against
 
 

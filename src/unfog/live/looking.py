@@ -12,6 +12,7 @@ from unfog.live.minds import OBEYED
 from unfog.live.ring import MOST
 from unfog.live.state import State
 from unfog.live.vitals import Vitals, vitals
+from unfog.meant import nearest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -100,7 +101,7 @@ class Looking(Handle):
         if unit is None:
             return known[0] if len(known) == 1 else ""
         if names.name("unit", unit) not in known:
-            raise Unknown("unit", repr(unit), "a unit that decisions were made for")
+            raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, known))
         return unit
 
     def fingerprint(self) -> str:

@@ -151,7 +151,7 @@ class Made:
                 agent, known, features, rewards=self.terms.rewards, partial=False, has_bias=False, logged=True
             )
         except InputError as error:
-            raise InputError(field, error.value, error.allowed) from None
+            raise error.renamed(field) from None
         return agent
 
 

@@ -231,7 +231,7 @@ def _called(was: str, now: str) -> Iterator[None]:
         yield
     except InputError as error:
         field = now + error.field.removeprefix(was) if error.field.startswith(was) else error.field
-        raise type(error)(field, error.value, error.allowed) from None
+        raise error.renamed(field) from None
 
 
 def _nothing(state: State, now: float) -> None:

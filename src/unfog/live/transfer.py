@@ -115,7 +115,7 @@ def _refusing(line: int) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"line {line}, {error.field}", error.value, error.allowed) from error
+        raise InputError(f"line {line}, {error.field}", error.value, error.allowed, error.near) from error
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         said = f"{type(error).__name__}: {error}"
         raise InputError(f"line {line}", said, "events as they were exported") from error

@@ -76,7 +76,9 @@ def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal 
 
 
 def discreet(error: Exception) -> Exception:
-    """Without the names of other problems, for callers who may not know of them."""
+    """Without the names of other problems and units, for callers who may not know of them."""
+    if isinstance(error, Unknown) and error.field == "unit":
+        return Unknown("unit", error.value, error.allowed, "")
     if isinstance(error, Unknown) and error.field == "name":
         return Unknown("name", error.value, "a problem that there is: GET /v1/problems lists them")
     return error
@@ -97,8 +99,9 @@ def _status(error: InputError) -> int:
 
 
 def _short(error: InputError) -> str:
-    """The value as the sentence has it: `field: value; allowed: ...`."""
-    return str(error).removeprefix(f"{error.field}: ").rsplit(ALLOWED, 1)[0]
+    """The value as the sentence has it: `field: value; allowed: ...`, without the name that was meant."""
+    said = str(error).removeprefix(f"{error.field}: ").rsplit(ALLOWED, 1)[0]
+    return said.removesuffix(error.asks)
 
 
 def _said(status: int, detail: str) -> dict[str, Any]:

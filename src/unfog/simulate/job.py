@@ -8,12 +8,14 @@ import numpy as np
 
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.features import FeatureMap
-from unfog.inputs import InputError
+from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Ints
+from unfog.meant import nearest
 from unfog.theory import regret
 from unfog.worlds.problem import Problem
 
 PRECISIONS = ("float32", "float64")
+ALSO_CALLED = {"single": "float32", "double": "float64"}  # elsewhere, so that it may be tried here
 DRAWS = ("device", "numpy")
 
 Tick: TypeAlias = Callable[[int], None]
@@ -24,6 +26,15 @@ Part: TypeAlias = dict[str, Array]
 the trials and sum of squared deviations, (agents, curve, 2), where the job has a curve."""
 
 MOMENTS = "moments_"
+
+
+def precision_of(field: str, value: object) -> str:
+    """The name of a precision."""
+    if isinstance(value, str) and value in PRECISIONS:
+        return value
+    meant = {name: name for name in PRECISIONS} | ALSO_CALLED
+    near = meant[value] if isinstance(value, str) and value in meant else meant.get(nearest(value, meant), "")
+    raise InputError(field, shown(value), ", ".join(PRECISIONS), near)
 
 
 class Job(NamedTuple):

@@ -20,7 +20,7 @@ from unfog.simulate.execute import Executor
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.grid import MOST_POINTS, curve_rounds, refuse_too_much, stored_rounds
-from unfog.simulate.job import DRAWS, PRECISIONS, Job, Part, Tick, refuse
+from unfog.simulate.job import DRAWS, Job, Part, Tick, precision_of, refuse
 from unfog.simulate.tasks import SOON, SOON_COMPILED, Piece, Task, bearable, cut, grouped
 from unfog.worlds.problem import Problem
 
@@ -128,7 +128,7 @@ def plan(
     curve = curve_rounds(rounds, grid, len(problems) * len(rows)) if points is None else grid[:0]
     refuse_too_much(grid, trials, len(problems) * len(rows))
     wanted = engines.canonical(engine)
-    precision = None if precision is None else one_of("precision", precision, PRECISIONS)
+    precision = None if precision is None else precision_of("precision", precision)
     one_of("draws", draws, DRAWS)
     jobs = [Job(problem, rows, grid, curve, seed, decompose, precision, draws) for problem in problems]
     found, reason = engines.choose(jobs, trials, workers, wanted)

@@ -57,7 +57,7 @@ def test_the_row_is_refused_where_there_is_no_sample(problem: Problem) -> None:
     assert "\n" not in str(refused.value)
     with pytest.raises(InputError) as unknown:
         simulate(problem, ["nobody"], rounds=2, trials=2)
-    assert "unfog-oracle" in str(unknown.value)
+    assert "`unfog list agents`" in str(unknown.value)
     assert "bayes-oracle" not in str(unknown.value)
 
 

@@ -101,7 +101,7 @@ def test_without_jax_auto_takes_numpy_and_jax_names_the_extra() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.strip().endswith("pip install 'unfog[jax]'")
+    assert done.stderr.strip().endswith("pip install 'unfog[jax]', or in a clone pip install '.[jax]'")
 
 
 @pytest.mark.slow

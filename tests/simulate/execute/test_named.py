@@ -29,8 +29,8 @@ def test_names_of_clusters_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("on", "told"),
     [
-        ("daks", "did you mean 'dask'?"),
-        ("Ray", "did you mean 'ray'?"),
+        ("daks", "on: 'daks' (did you mean 'dask'?); allowed: "),
+        ("Ray", "on: 'Ray' (did you mean 'ray'?); allowed: "),
         ("spark://here:1", "ray or ray://HOST:PORT"),
         ("dask://", "ray or ray://HOST:PORT"),
         ("serial://here:1", "ray or ray://HOST:PORT"),
@@ -42,7 +42,7 @@ def test_anything_else_is_refused_by_name(on: object, told: str) -> None:
     with pytest.raises(InputError) as refused:
         executor(on)  # type: ignore[arg-type]
     assert str(refused.value).startswith("on: ")
-    assert str(refused.value).endswith(told)
+    assert told in str(refused.value)
 
 
 @pytest.mark.parametrize("on", ["dask://host:notaport", "ray://host:99999", "dask://host", "ray://:1"])
@@ -83,7 +83,8 @@ def test_without_the_extra_the_command_says_which(module: str) -> None:
     command = [sys.executable, "-c", code, "run", "fig1-gaussian", "--on", on]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    hint = f"unfog: {module} is not installed; it comes with the extra {on!r}: pip install 'unfog[{on}]'\n"
+    ways = f"pip install 'unfog[{on}]', or in a clone pip install '.[{on}]'"
+    hint = f"unfog: {module} is not installed; it comes with the extra {on!r}: {ways}\n"
     assert done.stderr == hint
 
 

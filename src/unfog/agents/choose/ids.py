@@ -2,9 +2,10 @@
 
 D. Russo and B. Van Roy, *Learning to Optimize via Information-Directed Sampling*. With A* the best arm,
 
-    D(a) = E[max_b score(b)] - E[score(a)],    v(a) = Var(E[score(a) | A*]),
+    D(a) = E[max_b score(b)] - E[score(a)],    v(a) = Var(E[score(a) | A*])
+    A*: the best arm;   b: any arm;   score: that of an arm, psi(a)'theta
 
-the choice is drawn from the law pi over arms that minimises (sum pi D)^2 / (sum pi v). One on two arms does.
+The choice is drawn from the law pi over arms that minimises (sum pi D)^2 / (sum pi v). One on two arms does.
 
 With `samples` = n, D and v are those of n draws of theta, taken to be all there is; draws too few to meet the
 same best arm twice overstate v. With `samples` = 0 nothing is drawn: v(a) is the variance of the score, which

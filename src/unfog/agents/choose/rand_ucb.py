@@ -1,7 +1,9 @@
 """Randomised Bayes-UCB: an upper bound on every arm's score, at a level that is drawn anew every round.
 
-    argmax_a psi(a)'E[theta] + Z_t slope_t(a),    P(Z_t > z) = (level / z)^tail   for z >= level
+    argmax_a psi(a)'E[theta] + Z_t slope_t(a),    P(Z_t > z) = (level / z)^tail for z >= level
     slope_t(a)^2 = v(a) (1 + growth ln(1 + t K v(a) / (patience s^2))),    v(a) = Var(psi(a)'theta)
+    Z_t: the level that is drawn;   z: any level;   K: the number of arms
+    s^2: the variance of a reward given theta
 
 Most draws are near `level` (half of them below 1.5, three in a hundred above 2): nearly Bayes-UCB at a
 constant level, which explores least where contexts explore by themselves, but locks in where they do not: an

@@ -1,6 +1,7 @@
 """Bayes-UCB: the arm whose score has the largest upper quantile under the belief about theta.
 
-    argmax_a psi(a)'E[theta] + z_t sd(psi(a)'theta),   z_t the normal quantile at the level of round t
+    argmax_a psi(a)'E[theta] + z_t sd(psi(a)'theta)
+    z_t: the normal quantile at the level of round t
 
 E. Kaufmann, O. Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit Problems*. Their level
 is 1 - 1 / (t (ln n)^c); here it is 1 - (1 - quantile) / t^growth with rounds t = 1, 2, ..., so that growth 1

@@ -1,6 +1,8 @@
 """Denoise without knowing the trouble: a bank of channels, weighed by what they say of each noisy context.
 
-    gamma walks by step Sigma_gamma a round,   noise ~ N(0, size Sigma_n), or Student's t of that scale
+    gamma_t = gamma_{t-1} + N(0, step Sigma_gamma)
+    n_t ~ N(0, size Sigma_n), or Student's t of that scale
+    n_t: the noise of round t;   step, size: numbers that hypotheses differ in
 
 Hypotheses are all pairs of a few sizes of the noise and a few steps of the bias, and heavy tails with some of
 these steps. Each has its own belief about the bias (maths/bank.py, with x = gamma and the context for what

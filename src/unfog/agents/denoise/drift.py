@@ -1,9 +1,9 @@
 """Denoise while the bias walks, gamma_t = gamma_{t-1} + N(0, Q): the Kalman filter.
 
-Before round t the bias is believed to be N(g, S). Its observation, chat_t - mu_c or chat_t - c_t, of
-precision E, and the step after it make
+Before round t the bias is believed to be N(g, S). What the round shows of it, and the step after that, make
 
-    S' = (S^-1 + E)^-1,   g' = g + S' E (observation - g),   S <- S' + Q,   g <- g',
+    g <- g + U E (o - g),   U = (S^-1 + E)^-1,   S <- U + Q,   Q = step Sigma_gamma
+    o: what is seen of the bias, chat_t - mu_c or chat_t - c_t;   E: its precision
 
 and c_t given chat_t and all before it is what `exact` has it to be with this g and S. Q is a share of the
 prior's covariance, Q = step Sigma_gamma, so that the coordinates in which E and Sigma_gamma are diagonal

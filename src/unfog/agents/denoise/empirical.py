@@ -2,11 +2,14 @@
 
 The told sample, with a little smoothing, is the law of contexts: c is N(u_i, H) with probability p_i
 (model/sample.py says how u, p and H are made of it; H = 0 are the very atoms). With gamma ~ N(g, S) from
-rounds before t, chat_t given i is Gaussian, and with V = Sigma_n + S + H
+rounds before t, chat_t given i is Gaussian, and
 
-    w_i ~ p_i N(chat_t; u_i + g, V),    m = sum w_i u_i,    C = sum w_i (u_i - m)(u_i - m)',
-    c_t      mean  m + J (chat_t - m - g),   covariance  (I - J) C (I - J)' + H - J H,   J = H V^-1,
-    gamma    mean  g + K (chat_t - m - g),   covariance  S - K S + K C K',               K = S V^-1.
+    w_i = P(i | chat_t), in proportion to p_i N(chat_t; u_i + g, V),   V = Sigma_n + S + H
+    m = sum w_i u_i,   C = sum w_i (u_i - m)(u_i - m)'
+    E[c_t] = m + J (chat_t - m - g),   Cov(c_t) = (I - J) C (I - J)' + H - J H,   J = H V^-1
+    E[gamma] = g + F (chat_t - m - g),   Cov(gamma) = S - F S + F C F',   F = S V^-1
+    i: one of the sample;   p_i, u_i: its weight and place
+    H: the covariance by which each is smoothed;   I: the identity
 
 These are the moments of mixtures, exact for one round; denoise/filtered.py says what is kept of the second.
 Since all atoms have the same H, both need no more of the atoms than m and C, which is two products with one

@@ -2,9 +2,9 @@
 
 With gamma ~ N(g, S) from rounds before t, chat_t = c_t + gamma + n_t is jointly Gaussian with c_t, so
 
-    c_t ~ N(mu_c + G (chat_t - mu_c - g),  Sigma_c - G Sigma_c),   G = Sigma_c (Sigma_c + Sigma_n + S)^-1.
+    c_t ~ N(mu_c + J (chat_t - mu_c - g),  Sigma_c - J Sigma_c),   J = Sigma_c (Sigma_c + Sigma_n + S)^-1
 
-The plug-in differs in the gain: it shrinks as if gamma were g for certain. G depends on the counts alone, so
+The plug-in differs in the gain: it shrinks as if gamma were g for certain. J depends on the counts alone, so
 its one d x d solve a round is shared by all trials.
 """
 

@@ -5,7 +5,8 @@ known: not a number marks the others. Given c_k the context is N(m, C), the cond
 so chat_o - m_o = gamma_o + N(0, (C + Sigma_n)_oo). The belief about the bias is the prior and one term for
 every round, in information form, with E zero outside o:
 
-    precision = Sigma_gamma^-1 + sum E,   natural mean = sum E (chat - m),   E = ((C + Sigma_n)_oo)^-1.
+    S^-1 = Sigma_gamma^-1 + sum E,   g = S sum E (chat_t - m),   E = ((C + Sigma_n)_oo)^-1
+    m, C: mean and covariance of c_t given what is known of it;   o: the coordinates that were measured
 
 A sum has no order, and a term can be replaced by another: that is what `correct` does. With gamma ~ N(g, Q)
 from all rounds, this one included, the context of a round is, exactly,

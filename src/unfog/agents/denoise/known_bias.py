@@ -1,7 +1,9 @@
-"""Denoise with the bias known: N(A, M^-1) at gamma* (TS_oracle in the paper; its A and M).
+"""Denoise with the bias known (TS_oracle in the paper).
 
-The formula is that of `unfog.model.shrinkage`. After Park and Faradonbeh, *Analysis of Thompson Sampling for
-Partially Observable Contextual Multi-Armed Bandits*. The bias is a privilege: the simulator shows it to
+    c_t ~ N(mu_c + B (chat_t - mu_c - gamma),  Sigma_c - B Sigma_c),   B = Sigma_c (Sigma_c + Sigma_n)^-1
+
+In the paper's letters that is N(A, M^-1) at gamma*. After Park and Faradonbeh, *Analysis of Thompson Sampling
+for Partially Observable Contextual Multi-Armed Bandits*. The bias is a privilege: the simulator shows it to
 denoisers that declare themselves `Privileged` alone.
 """
 

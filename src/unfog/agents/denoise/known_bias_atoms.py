@@ -2,7 +2,9 @@
 
 With atoms u_1 .. u_n, each as likely as any other, and gamma* told,
 
-    w_i ~ N(chat; u_i + gamma*, Sigma_n),    E[c] = sum w_i u_i,    Cov(c) = sum w_i u_i u_i' - E[c]E[c]'.
+    w_i = P(i | chat_t), in proportion to N(chat_t; u_i + gamma, Sigma_n)
+    E[c_t] = sum w_i u_i,   Cov(c_t) = sum w_i u_i u_i' - E[c_t] E[c_t]'
+    i: one of the sample;   u_i: its place
 
 This is Bayes' rule without the Gaussian law of contexts (maths/atoms.py). A belief here is a mean and a
 covariance: all that matters to features linear in the context, which are those of the worlds that have such

@@ -1,7 +1,11 @@
 """Denoise where the noise has heavy tails: Student's t with nu degrees of freedom and scale Sigma_n.
 
 With gamma ~ N(g, S) from rounds before t, and w the precision of this round's noise (maths/student.py),
-chat_t - mu_c - g given w is N(0, Sigma_c + S + Sigma_n / w). A grid over w gives the moments of c_t given
+
+    chat_t - mu_c - g | w ~ N(0, Sigma_c + S + Sigma_n / w),   w ~ Gamma(nu / 2, nu / 2)
+    w: how precise the noise of this round is;   nu: its degrees of freedom
+
+A grid over w gives the moments of c_t given
 chat_t, gamma integrated out, and those of gamma. These are exact for one round. What is approximate: the
 posterior of gamma is a mixture of as many Gaussians as there are ways to choose a w for every round, and
 after each round the one Gaussian with its moments stands for it (assumed-density filtering, as in

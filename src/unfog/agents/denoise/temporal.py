@@ -3,7 +3,8 @@
 The parts of contexts and errors (model/tempo.py) are one Gaussian vector that moves; this is its exact filter
 (maths/kalman.py), so that
 
-    c(t) given all noisy contexts up to t and all true contexts revealed so far is N(mean, cov).
+    c_t | all readings up to now, all true contexts revealed so far ~ N(mean, cov)
+    mean, cov: those of Kalman's filter, for the time t
 
 Time is real: a step between two readings may have any length, and readings of one moment share its context. A
 coordinate that was lost, or a noise covariance that one reading has of its own, are observations like others.

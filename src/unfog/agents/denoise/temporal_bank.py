@@ -1,6 +1,8 @@
 """Denoise in time without trusting the constants of time: a bank of filters, weighed by what they foretell.
 
-    error and white have covariances  size x those told,     the bias moves  speed x as fast as told
+    Cov(error) = size Cov(error as told),   Cov(step of the bias) = speed Cov(step as told)
+    P(h | all) = P(h) P(all | h) / P(all)
+    h: one hypothesis, a size and a speed;   all: readings and true contexts so far
 
 Hypotheses are all pairs of a few sizes and a few speeds (denoise/factors.py). Each has its own filter
 (denoise/temporal.py); all run as one, with an axis H of hypotheses. Weights follow the chain rule,

@@ -1,6 +1,7 @@
 """Denoise with the covariance of the noise unknown too, learnt from pairs, and from noisy contexts alone.
 
-    gamma ~ N(0, Sigma_gamma),   Sigma_n ~ inverse Wishart, of mean `told`, worth `trust` residuals.
+    gamma ~ N(0, Sigma_gamma),   Sigma_n ~ inverse Wishart of the mean that is told, worth trust residuals
+    chat_t - c_t ~ N(gamma, Sigma_n),   chat_t - mu_c ~ N(gamma, Sigma_c + Sigma_n)
 
 A pair shows z = chat - c ~ N(gamma, Sigma_n), a measurement alone y = chat - mu_c ~ N(gamma, Sigma_c +
 Sigma_n); counts, sums and sums of outer products of both are all there is to remember, so a pair that comes

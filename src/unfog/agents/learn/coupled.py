@@ -1,17 +1,18 @@
 """theta and the bias in one Gaussian: an extended Kalman filter, for the cost of a rank-one update.
 
-Were the bias zero, the context of a round would have the mean v; the bias gamma shifts it by u = B gamma, and
-c ~ N(v - u, M^-1). About the means of the decision, theta = m and u = s, a reward is linear in both:
+Were the bias zero, the context of a round would have the mean c0; the bias gamma shifts it by u = B gamma,
+and c ~ N(c0 - u, M^-1). About the means of the decision, theta = m and u = s, a reward is linear in both:
 
-    r = x'theta - h'(u - s) + N(0, t),    x = psi(a),    h = the slope of psi(a)'m in the context,
-    t = sigma^2 + E[theta'Cov(phi)theta] - h'Cov(u)h,
+    r = x'theta - h'(u - s) + N(0, v),   x = psi(a),   u = B gamma,   B = Sigma_c (Sigma_c + Sigma_n)^-1
+    v = sigma^2 + E[theta'Cov(phi)theta] - h'Cov(u)h
+    m: the mean of theta;   s: the mean of u;   h: the slope of psi(a)'m in the context
 
-Cov(phi) with all that is not known of the context: t is the variance that theta and u do not explain to first
+Cov(phi) with all that is not known of the context: v is the variance that theta and u do not explain to first
 order, the second order of their product included (A. H. Jazwinski, *Stochastic Processes and Filtering
 Theory*, on filters of both orders).
 
 The joint belief is kept as theta given u, N(a + L u, P), and as what rewards say of u, precision Q and
-natural mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h, w = t + x'P x:
+natural mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h, w = v + x'P x:
 
     a <- a + P x e / w,   L <- L - P x k'/ w,   P <- P - P x x'P / w,   Q <- Q + k k'/ w,   q <- q + k e / w.
 

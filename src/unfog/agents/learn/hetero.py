@@ -4,9 +4,9 @@ A reward hangs on phi(a, c), of which x is only the mean; given theta and what i
 variance is sigma^2 + theta'Cov(phi)theta. That is not conjugate, but with theta averaged out of it under the
 belief N(mean, Sigma) of the round,
 
-    w = E[theta'Cov(phi)theta] = mean'Cov(phi) mean + tr(Cov(phi) Sigma),
+    w = E[theta'Cov(phi)theta] = E[theta]'Cov(phi) E[theta] + tr(Cov(phi) Cov(theta))
 
-the rank-one update stays: rounds whose context is poorly known, or whose arm hangs on it, count for less. A
+The rank-one update stays: rounds whose context is poorly known, or whose arm hangs on it, count for less. A
 round whose context was revealed has w = 0.
 
 The size of a surprise e = r - x'mean says something of theta as well, since theta decides the variance. With

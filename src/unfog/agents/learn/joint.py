@@ -3,7 +3,8 @@
 Given the bias gamma the rounds are independent and theta is Gaussian: with rows T(B gamma, M^-1) z, precision
 P = P0 + T Z T' and b = P0 mu0 + T y from the sums of learn/lifted.py, the density of all rewards is
 
-    p(rewards | gamma) = constant * det(P)^(-1/2) exp(b'P^-1 b / 2).
+    density(rewards | gamma) = constant det(P)^(-1/2) exp(b'P^-1 b / 2)
+    P, b: precision of theta and precision x mean, given gamma and all rewards
 
 Measurements alone say gamma ~ N(g, S). Nodes of that law, weighed by this density, are the posterior of gamma
 (importance sampling, with theta integrated out: Rao and Blackwell), and theta is a mixture of Gaussians over

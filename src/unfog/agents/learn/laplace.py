@@ -1,4 +1,7 @@
-"""Laplace's approximation: the logistic posterior as a Gaussian at its mode, N(mode, U''(mode)^-1).
+"""Laplace's approximation: the logistic posterior as a Gaussian at its mode.
+
+    theta ~ N(mode, U''(mode)^-1),   mode = argmin U
+    U: minus the log density of theta given all rewards
 
 Before every decision a few of Newton's steps lead from the last mode to the new one. Of a step's fractions
 1, 1/2, ..., 1/1000 the one with the least U is taken: a full step overshoots where sigmoids are saturated.

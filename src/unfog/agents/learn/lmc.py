@@ -1,6 +1,7 @@
 """Langevin Monte Carlo: the logistic learner of the paper, a chain that walks down U with noise added.
 
-    theta <- theta - eta_t U'(theta) + sqrt(2 eta_t / beta) normals,      eta_t = rate / t^decay
+    theta <- theta - eta_t U'(theta) + sqrt(2 eta_t temperature) normals,      eta_t = rate / t^decay
+    U: minus the log density of theta given all rewards
 
 `steps` times before the decision of round t, from where the last round left off, first from the prior mean.
 P. Xu, H. Zheng, E. V. Mazumdar, K. Azizzadenesheli and A. Anandkumar, *Langevin Monte Carlo for Contextual

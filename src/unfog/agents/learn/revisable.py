@@ -1,14 +1,12 @@
 """A Gaussian learner that can take back: theta in information form, a sum of one term for every round.
 
-A round whose reward is row'theta + N(0, variance) adds row row' / variance to the precision and row reward /
-variance to the natural mean b; the belief is N(precision^-1 b, precision^-1). When the context of a past
-round comes to be known, its term is replaced by another (`replace`), in any order and any number of times.
-The variance is that of the reward given what is known of the context (heteroscedastic),
+    theta ~ N(P^-1 b, P^-1),   P = prior_cov^-1 + sum x x' / w,   b = prior_cov^-1 prior_mean + sum x r / w
+    w = sigma^2 + E[theta'Cov(phi)theta], as it was believed to be at the time
 
-    sigma^2 + E[theta' Cov(phi) theta]   under the belief at the time,
-
-and is kept with the round, since the very number that went in must come out. A prior of independent blocks is
-kept in blocks. The sums and their digits: learn/information.py.
+When the context of a past round comes to be known, its term is replaced by another (`replace`), in any order
+and any number of times. The variance w of a reward is that given what is known of the context
+(heteroscedastic), and is kept with the round, since the very number that went in must come out. A prior of
+independent blocks is kept in blocks. The sums and their digits: learn/information.py.
 """
 
 from dataclasses import dataclass

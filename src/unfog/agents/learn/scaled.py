@@ -4,9 +4,12 @@ What agents are told of theta, N(prior_mean, prior_cov), and of the noise of rew
 in shape and wrong in size. Here both sizes are learnt. For each of a few `scales` s, neighbours `ratio` apart
 and the told one, s = 1, in their middle, theta and the variance v of the noise are normal-inverse-gamma,
 
-    theta | v ~ N(prior_mean, v V),   V = s^2 prior_cov / sigma^2,   1 / v ~ Gamma(a, b),   a = trust / 2,
+    theta | v ~ N(prior_mean, v V),   V = s^2 prior_cov / sigma^2
+    1 / v ~ Gamma(shape, rate),   shape = trust / 2,   rate = shape sigma^2
+    v: the variance of the noise of rewards;   s: one of the scales
 
-b = a sigma^2: what is told of the noise is worth `trust` rewards. A reward r = x'theta + N(0, v k) makes
+so that what is told of the noise is worth `trust` rewards. With a and b for shape and rate, a reward r =
+x'theta + N(0, v k) makes
 
     e = r - x'mean,   t = k + x'V x,   a <- a + 1/2,   b <- b + e^2 / (2 t),   mean, V by a rank-one update.
 

@@ -11,7 +11,8 @@ against what is left (T. P. Minka, *Expectation Propagation for Approximate Baye
 other rounds stay as they are). With the belief N(m, Sigma), the old site (x, value, variance) taken out and
 left = variance - x'Sigma x, the score of the new row y has in the cavity
 
-    a = y'm - y'Sigma x (value - x'm) / left,      v = y'Sigma y + (y'Sigma x)^2 / left.
+    a = y'm - y'Sigma x (value - x'm) / left,      v = y'Sigma y + (y'Sigma x)^2 / left
+    a, v: mean and variance of the score;   m, Sigma: those of theta;   x, y: its row before and now
 
 The likelihood is log-concave, so tau > 0 and the cavity is always proper; only digits may be lacking. Where
 `left` has lost more than half of them, the round keeps its old site. What goes in comes out bit by bit:

@@ -60,7 +60,7 @@ Sync = Annotated[
 @contextmanager
 def opened(place: Place, sync: str = "full", *, create: bool = False) -> Iterator["Store | Client"]:
     """The store, closed at the end; one that is not there is made only where that is meant. Or a service."""
-    from unfog import live
+    from unfog import files, live
     from unfog.inputs import InputError
     from unfog.serve import Client
 
@@ -69,9 +69,8 @@ def opened(place: Place, sync: str = "full", *, create: bool = False) -> Iterato
             yield client
         return
     if not create and not place.path.exists():
-        raise InputError(
-            "store", f"there is no {place}", "a store that is there; `unfog live make` makes one"
-        )
+        allowed = "a store that is there; `unfog live make` makes one"
+        raise InputError("store", f"there is no {place}", allowed, files.near(place.path))
     with live.open(place.path, sync=sync) as store:
         yield store
 
@@ -114,15 +113,16 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read_file(field: str, path: Path) -> str:
     """The text of a file."""
+    from unfog import files
     from unfog.inputs import InputError
 
     try:
         return path.read_text("utf-8")
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
-        raise InputError(
-            field, f"{path} cannot be read ({said})", "a file that can be read, in UTF-8"
-        ) from None
+        near = files.near(path) if files.is_missing(path) else ""
+        allowed = "a file that can be read, in UTF-8"
+        raise InputError(field, f"{path} cannot be read ({said})", allowed, near) from None
 
 
 def say(answer: Mapping[str, Any]) -> None:

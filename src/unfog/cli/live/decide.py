@@ -83,7 +83,7 @@ def _several(problem: "Problem | Remote", asked: Mapping[int, Any]) -> list["Dec
             raise
         line = f"line {list(asked)[int(place[1])]}"
         said = [part for part in (line, error.field[place.end() :]) if part]
-        raise type(error)(", ".join(said), error.value, error.allowed) from None
+        raise error.renamed(", ".join(said)) from None
 
 
 def facts(answer: "Decision") -> dict[str, Any]:

@@ -21,11 +21,12 @@ def command(
     from unfog.lab import demo, figures
     from unfog.lab.demo_figure import figure
     from unfog.lab.demo_story import story
+    from unfog.lab.terminal import files
 
     with bar("clinic") as progress:
         found = demo.played(store, decisions=decisions, seed=seed, progress=progress)
     typer.echo(story(found))
     paths = figures.save(figure(found), out, "live-demo")
-    typer.echo(f"figure: {', '.join(map(str, paths))}")
+    typer.echo(files("figure", paths))
     if store is not None:
-        typer.echo(f"store: {store} (look inside with `unfog live show {store} {demo.NAME}`)")
+        typer.echo(f"store: {store}\nlook inside with: unfog live show {store} {demo.NAME}")

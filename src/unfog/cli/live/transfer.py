@@ -83,6 +83,7 @@ def take_in(
 
 
 def _reading(file: str) -> Any:
+    from unfog import files
     from unfog.inputs import InputError
 
     if file == "-":
@@ -90,9 +91,9 @@ def _reading(file: str) -> Any:
     try:
         return open(file, encoding="utf-8", newline="")
     except OSError as error:
-        raise InputError(
-            "file", f"{file} cannot be read ({error.strerror})", "a file that can be read"
-        ) from None
+        near = files.near(file) if files.is_missing(file) else ""
+        said = f"{file} cannot be read ({error.strerror})"
+        raise InputError("file", said, "a file that can be read", near) from None
 
 
 def _from_table(place: Place, file: str, lines: IO[str], name: str | None, sync: str) -> None:

@@ -56,6 +56,7 @@ def show(
     """List the keys of a store: what each is for, never its secret."""
     from unfog.serve.rings import ring_of
 
+    _refuse_missing(store)
     found = ring_of(store).load().values()
     told = [{name: x for name, x in key._asdict().items() if name != "digest"} for key in found]
     if json:
@@ -78,8 +79,22 @@ def revoke(
     """Revoke a key. With the last one gone nobody is let in: a service does not open up by that."""
     from unfog.serve.rings import ring_of
 
+    _refuse_missing(store)
     ring_of(store).revoke(key, time.time())
     typer.echo(f"revoked {key}")
+
+
+def _refuse_missing(store: str) -> None:
+    """Complain of a file that is not there; keys may be there before their store is."""
+    from unfog import files
+    from unfog.inputs import InputError
+    from unfog.serve.keyfile import KeyFile
+    from unfog.serve.rings import ring_of
+
+    ring = ring_of(store)
+    if isinstance(ring, KeyFile) and files.is_missing(store) and files.is_missing(ring.path):
+        allowed = "a store that is there, or one that has keys"
+        raise InputError("store", f"there is no {store}", allowed, files.near(store))
 
 
 def _day(seconds: float) -> str:

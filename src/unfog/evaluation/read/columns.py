@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from unfog import files
 from unfog.evaluation.read.refusals import WITHOUT
-from unfog.inputs import InputError, nearest, shown
+from unfog.inputs import InputError, shown
 
 ONE = ("arm", "reward", "time", "unit")
 
@@ -93,7 +93,7 @@ def from_mapping(told: Mapping[str, Any]) -> Columns:
         raise InputError("columns", shown(told), f"a table of {', '.join(known)}")
     for name in told:
         if name not in known:
-            raise InputError(f"columns.{name}", "no such field", ", ".join(known) + nearest(name, known))
+            raise InputError(f"columns.{name}", "no such field", ", ".join(known))
     return Columns(**told)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from unfog.evaluation.read.where import Where, first
-from unfog.inputs import LONGEST, InputError, shown
+from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Ints
+from unfog.meant import LONGEST
 
 EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # as files and frames write it
 

@@ -1,6 +1,7 @@
 """Executors by name: where to play, in a word."""
 
-from unfog.inputs import InputError, count, nearest, shown
+from unfog.inputs import InputError, count, shown
+from unfog.meant import nearest
 from unfog.simulate.execute import MOST_WORKERS, Executor
 from unfog.simulate.execute.addresses import MOST_PORT, endpoint, refuse_silence
 from unfog.simulate.execute.processes import Processes, cores
@@ -28,7 +29,7 @@ def executor(on: str | None, workers: int | None = None) -> Executor | None:
     if on == "processes":
         return Processes(workers or cores())
     if name not in ("dask", "ray") or (on != name and not address):
-        raise InputError("on", shown(on), ALLOWED + ("" if name in NAMES else nearest(name, NAMES)))
+        raise InputError("on", shown(on), ALLOWED, nearest(name, NAMES))
     if address and endpoint(address) is None:
         raise InputError("on", repr(on), f"{name}://HOST:PORT, PORT a number from 1 to {MOST_PORT}")
     return _elsewhere(name, address, workers)
