@@ -7,7 +7,8 @@ import pytest
 
 from tests.serve.running import Running, running
 from unfog.inputs import InputError
-from unfog.serve import Client, plainly, wording
+from unfog.live.errors import Unknown
+from unfog.serve import Client, plainly, refusals, wording
 
 DECIDE, MAKE = "/v1/problems/walks/decide", "/v1/problems"
 NEW = {"name": "new", "context": ["a"], "arms": ["x", "y"]}
@@ -81,3 +82,17 @@ def test_a_context_may_be_a_list_and_the_description_says_so(service: Running) -
         "context"
     ]
     assert [one["type"] for one in context["anyOf"]] == ["object", "array"]
+
+
+def test_who_may_not_read_is_told_no_name_of_another_unit_or_problem() -> None:
+    for field, known in (("unit", "ann"), ("name", "walks")):
+        error = Unknown(field, repr(known[:-1] + "x"), "one that there is", known)
+        assert known in str(error)
+        assert known not in str(refusals.discreet(error))
+
+
+def test_the_value_is_sent_without_the_name_that_was_meant() -> None:
+    found = refusals.refusal(InputError("arms", "'sned'", "send, wait"))
+    assert found is not None
+    assert found.body["value"] == "'sned'"
+    assert found.body["detail"] == "arms: 'sned' (did you mean 'send'?); allowed: send, wait"
