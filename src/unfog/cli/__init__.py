@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 FAILED, BAD_INPUT, INTERRUPTED, STOPPED = 1, 2, 130, 143  # the last two: 128 and the number of the signal
 LONGEST_LINE = 500
+_told_to_stop = threading.Event()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -20,10 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with _heeding_stops(words):
             sys.exit(_run(words))
-    except _Stop:
-        _leave("stopped" + _resumes(words), STOPPED)
     except KeyboardInterrupt:
-        _leave("interrupted" + _resumes(words), INTERRUPTED)
+        word, code = ("stopped", STOPPED) if _told_to_stop.is_set() else ("interrupted", INTERRUPTED)
+        _leave(word + _resumes(words), code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         sys.exit(0)
@@ -34,10 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _leave(message + (_resumes(words) if code == FAILED and _gave_in(error) else ""), code)
 
 
-class _Stop(BaseException):  # no error, and nothing that may be caught on the way
-    """SIGTERM: a batch scheduler, or whoever started us, wants us to end."""
-
-
 @contextmanager
 def _heeding_stops(words: Sequence[str]) -> Iterator[None]:
     """What is told to stop, and can be gone on with, ends its workers and keeps what is finished."""
@@ -45,6 +41,7 @@ def _heeding_stops(words: Sequence[str]) -> Iterator[None]:
     if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
+    _told_to_stop.clear()
     signal.signal(signal.SIGTERM, _stop)
     try:
         yield
@@ -54,8 +51,10 @@ def _heeding_stops(words: Sequence[str]) -> Iterator[None]:
 
 
 def _stop(*_: Any) -> NoReturn:
+    """SIGTERM, of a batch scheduler perhaps: an interrupt, the one thing that all libraries let through."""
+    _told_to_stop.set()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # schedulers say it again, and we are at it
-    raise _Stop
+    raise KeyboardInterrupt
 
 
 def _complaint(error: Exception) -> tuple[str | None, int]:
