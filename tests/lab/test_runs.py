@@ -329,6 +329,7 @@ def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch)
         "theory",
         "extras.py",
         "files.py",
+        "meant.py",
         "machine.py",
         "look.py",
         "version.py",

@@ -244,6 +244,7 @@ class Chooser(Part, Protocol):
     """
 
     needs_learner: ClassVar[tuple[type, ...]] = ()  # kinds of learner: the one beside it must be of each
+    draws_theta: ClassVar[bool] = True  # else its arm is the same for any root of the belief's covariance
 
     def misses(self, learner: Learner) -> str:
         """What it needs beside it and this learner is not, in words; nothing where they go together."""

@@ -26,6 +26,7 @@ class Greedy(Largest):
     """
 
     name = "greedy"
+    draws_theta = False
     note = "the largest expected score"
 
     def bounds(self, view: View) -> Array:

@@ -64,6 +64,7 @@ class RandUcb(Chooser):
     patience: float = 3000.0
 
     name = "randucb"
+    draws_theta = False
     note = "Bayes-UCB at a level that is drawn anew every round: it cannot lock in"
     propensity = "exact"
 

@@ -40,6 +40,7 @@ class Ucb(Largest):
     growth: float = 0.0
 
     name = "ucb"
+    draws_theta = False
     note = "Bayes-UCB: the largest upper quantile"
 
     def __post_init__(self) -> None:

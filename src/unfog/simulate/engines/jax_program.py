@@ -148,9 +148,11 @@ class Program:
             return paid[-1]
 
         told, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
-        # At once: the engine refuses worlds that show contexts late. In part, the order is NumPy's.
+        # At once: the engine refuses worlds that show contexts late. Shown in part, or where theta is drawn
+        # with the belief's root, of which there are many, the order of reward and context is NumPy's.
         context = to_reveal(emission) if agent.sees_context else None
-        whole = context if emission.revealed is None else None
+        either = agent.awaits_context or not agent.chooser.draws_theta
+        whole = context if emission.revealed is None and either else None
         memory, decision = rounds.play(*told, offer, choice, pay, whole)
         if context is not None and whole is None:
             memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, context)
