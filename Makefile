@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SERVICES := .services
 PYTEST := { [ ! -f $(SERVICES) ] || . ./$(SERVICES); }; OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help setup services services-stop reproduce check test soak lint types contract quick pytest bench compare docs pin clean
+.PHONY: help setup services services-stop reproduce check test soak lint types contract near quick pytest bench compare docs pin clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -39,7 +39,7 @@ services-stop:  ## stop the database that make services started, and remove it
 reproduce: $(VENV)/lab.stamp  ## run the default experiments, print their tables, draw their figures
 	@$(BIN)/unfog reproduce
 
-check: lint types contract quick  ## the fast loop, four minutes on two cores: lint, types, imports contract, the quick tests
+check: lint types contract near  ## the fast loop: lint, types, imports contract, quick tests beside what changed and of the maths
 
 test: lint types contract pytest  ## everything that must hold: lint, types, imports contract, tests
 
@@ -56,7 +56,10 @@ types: setup
 contract: setup
 	@$(BIN)/lint-imports
 
-quick: setup
+near: setup
+	@$(PYTEST) -n auto --dist loadgroup -m "not slow and not soak" $$($(BIN)/python tests/near.py)
+
+quick: setup  ## all quick tests
 	@$(PYTEST) -n auto --dist loadgroup -m "not slow and not soak"
 
 pytest: setup
