@@ -42,7 +42,8 @@ class Kept(IndexDataCacheFile):
 
     def save(self, key: Any, data: Any) -> None:
         """Written beside and renamed: nobody sees half of it."""
-        text: bytes = dumps((key, self._version, self._source_stamp, data))
+        told = key, self._version, self._source_stamp, data
+        text: bytes = dumps(told)  # type: ignore[no-untyped-call]
         with self._open_for_write(str(self.path(key))) as file:
             file.write(sha256(text).digest() + text)
 
