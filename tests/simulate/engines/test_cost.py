@@ -10,6 +10,7 @@ from unfog.simulate import plan
 from unfog.simulate.engines import cuda as cuda_engine
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines import numba as numba_engine
+from unfog.simulate.engines import numba_split
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.job import Job
@@ -73,7 +74,11 @@ def test_the_estimate_is_within_a_factor_of_three_of_what_was_measured(
     cost: str, agent: str, trials: int, dim: int, arms: int, speed: float
 ) -> None:
     warm: Cost = COSTS[cost]._replace(start=0.0)
-    estimate = warm.seconds(job(agent, dim=dim, actions=arms), trials)
+    work = job(agent, dim=dim, actions=arms)
+    estimate = warm.seconds(work, trials)
+    if cost == "numba on cpu":  # those without a kernel, and denoisers, take as long as with NumPy
+        able, _ = numba_split.split(work)
+        estimate = numba_engine.ENGINE.seconds(work, trials) - len(able) * numba_engine.COST.start
     assert 1 / 3 < estimate / (1000 * trials / speed) < 3
 
 

@@ -28,6 +28,7 @@ class Cost(NamedTuple):
     arm: float  # times K m
     past: float  # times the multiplications of a learner's steps
     share: float  # of the rounds of the run that its steps work on, on average
+    parts: float = 1.0  # times what parts say that they cost with NumPy
 
     def seconds(self, job: Job, trials: int, processes: int = 1) -> float:
         """The estimate for a job; processes beyond the number of batches have nothing to do."""
@@ -40,5 +41,5 @@ class Cost(NamedTuple):
         if chain is not None:
             trial += self.past * chain.steps * chain.work(known) * self.share * job.rounds
             call *= 1 + chain.steps / STEPS_A_CALL
-        slow = 1 + agent.denoiser.cost + agent.learner.cost
+        slow = 1 + self.parts * (agent.denoiser.cost + agent.learner.cost)
         return self.start + job.rounds * slow * (call * batches + trials * trial) / min(processes, batches)

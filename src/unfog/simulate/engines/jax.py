@@ -32,7 +32,7 @@ from unfog.simulate.engines.room import Term
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
 
 COSTS = {  # by platform
-    "cpu": Cost(2**12, 2.5, call=5e-6, each=3.5e-7, root=2.3e-9, arm=9.5e-10, past=2e-10, share=1.0),
+    "cpu": Cost(2**12, 2.5, call=5e-6, each=3.5e-7, root=2.3e-9, arm=9.5e-10, past=2e-10, share=1.0, parts=2),
     "gpu": Cost(2**17, 3.0, call=6e-5, each=3e-10, root=6e-12, arm=1.7e-12, past=1e-12, share=1.0),
 }
 STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard

@@ -34,7 +34,7 @@ from unfog.worlds.problem import Emission, Truth
 BATCH_BYTES = 256_000_000
 COMPILER = 140e6  # bytes: Numba and LLVM
 BATCH_TRIALS = (50, 500)  # fewer are slow, more bring nothing
-COST = Cost(500, 3.0, call=6e-5, each=5e-7, root=8e-10, arm=3e-10, past=0.0, share=0.0)
+COST = Cost(500, 3.0, call=6e-6, each=5e-7, root=2e-9, arm=3e-10, past=0.0, share=0.0)
 
 
 def rules_of(agent: Agent, known: Knowledge) -> Rules:
