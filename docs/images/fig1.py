@@ -1,13 +1,13 @@
 """The paper's Figure 1, with `unfog` beside its five agents: docs/images/fig1.png.
 
 for name in fig1-gaussian fig1-movielens; do unfog run $name --trials 100 --engine numba; done
-unfog run fig1-logistic --trials 200 --engine jax       # about eight minutes on one core
+unfog run fig1-logistic --trials 8000 --engine jax --precision float32    # on a GPU, two minutes
 python docs/images/fig1.py runs         # the folder that holds fig1-gaussian-001, fig1-logistic-001, ...
 
 `unfog reproduce fig1` draws the same from the experiments as they are. That is quick, but the ten trials of
-its logistic panel tell few agents apart. Two hundred show the order of four thousand; the bars of `alg1`,
-`naive` and `oracle` still overlap, but `naive` loses 10.7 ± 6.8 more than `oracle`, paired. For thousands
-take `--engine jax --precision float32` on a GPU. Each panel says how many trials it has.
+its logistic panel tell few agents apart. Of 8,000 the final regrets, with 95 % intervals, are: unfog 17.2
+± 0.4, alg2 18.5 ± 0.7, oracle 34.4 ± 1.3, alg1 34.6 ± 1.4, naive 44.5 ± 1.2, kk 136 ± 4. Without a GPU,
+200 trials take about eight minutes on one core. Each panel says how many trials it has.
 """
 
 import sys
