@@ -148,7 +148,7 @@ def test_json_says_what_the_ratings_are(capsys: Capture) -> None:
     assert (facts["rounds"], facts["trials"], list(facts["agents"])) == (
         5,
         2,
-        ["alg1", "alg2", "naive", "oracle", "kk"],
+        ["unfog", "alg1", "alg2", "naive", "oracle", "kk"],
     )
     assert all(row["regret"] >= 0 for row in facts["agents"].values())
     shown = unfog(capsys, "show", "runs/fig1-movielens-001", "--json")[1]

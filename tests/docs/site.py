@@ -3,6 +3,7 @@
 import re
 from functools import cached_property
 from html.parser import HTMLParser
+from os.path import normpath
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -60,7 +61,7 @@ class Site:
 
     def file(self, path: Path, address: str) -> Path:
         """The file that an address on a page means."""
-        return (path.parent / unquote(urlsplit(address).path)).resolve()
+        return Path(normpath(path.parent / unquote(urlsplit(address).path)))
 
     def loaded(self, page: Page) -> set[Path]:
         """What a page loads besides pictures: scripts and styles, and what these load."""

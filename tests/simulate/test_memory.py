@@ -230,7 +230,11 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
     ("fields", "run"),
     [
         ({}, {"agents": ["alg1"], "rounds": 10, "trials": 20, "engine": "numpy"}),
-        ({}, {"agents": ["alg1"], "rounds": 10, "trials": 20, "engine": "numba"}),
+        pytest.param(
+            {},
+            {"agents": ["alg1"], "rounds": 10, "trials": 20, "engine": "numba"},
+            marks=pytest.mark.soak,
+        ),
         (
             {"units": 1000, "dim": 20, "actions": 10},
             {"agents": ["adaptive"], "rounds": 2, "trials": 30, "engine": "numpy"},

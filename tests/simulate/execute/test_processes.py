@@ -242,7 +242,11 @@ def test_a_command_outlives_a_killed_worker(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("all_of_them", [False, True], ids=["the parent", "all processes"])
+@pytest.mark.parametrize(
+    "all_of_them",
+    [pytest.param(False, marks=pytest.mark.soak), True],
+    ids=["the parent", "all processes"],
+)
 def test_a_command_that_is_told_to_stop_says_that_it_goes_on(all_of_them: bool, tmp_path: Path) -> None:
     """Batch schedulers do so: one line, no complaint of what a process left behind, and nothing is lost."""
     process = clusters.start(tmp_path, "processes")
