@@ -7,6 +7,23 @@
 
 Rewards and true contexts may come in any order and any time after `decide`; a context may come in part, as
 often as more of it becomes known, where the parts can take that (`Agent.revises`).
+
+>>> import numpy as np
+>>> import unfog
+>>> from unfog.agents import round as rounds
+>>> agent, known = unfog.AGENTS["late"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
+>>> features = unfog.quadratic(np.eye(2))  # two arms
+>>> setup, memory = rounds.begin(agent, known)
+>>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
+>>> normals = np.zeros(agent.chooser.normals(known))
+>>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
+>>> rounds.probabilities(agent, setup, memory, features, offer, normals[None]).tolist()
+[1.0, 0.0]
+>>> memory = rounds.observe(agent, setup, memory, offer)
+>>> memory, decision = rounds.reward(agent, setup, memory, decision, np.asarray(1.5))
+>>> memory, decision = rounds.reveal(agent, setup, memory, decision, np.array([0.4, 0.1]))
+>>> isinstance(decision, rounds.Decision), int(decision.arm), float(decision.reward), decision.known.tolist()
+(True, 0, 1.5, [0.4, 0.1])
 """
 
 from collections.abc import Callable
@@ -37,13 +54,7 @@ from unfog.model.knowledge import Knowledge
 
 
 class Offer(NamedTuple):
-    """What nature, or a caller, offers for a decision.
-
-    >>> import numpy as np
-    >>> from unfog.agents.round import Offer
-    >>> Offer(np.array([0.9, -0.2]), time=np.asarray(0)).noisy.tolist()
-    [0.9, -0.2]
-    """
+    """What nature, or a caller, offers for a decision."""
 
     noisy: Array  # (..., d)
     mask: Array | None = (
@@ -75,20 +86,7 @@ class Memory(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A round as far as it has come: what was chosen and believed, what was paid, what is known by now.
-
-    >>> import numpy as np
-    >>> import unfog
-    >>> from unfog.agents import round as rounds
-    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
-    >>> features = unfog.quadratic(np.eye(2))  # two arms
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
-    >>> normals = np.zeros(agent.chooser.normals(known))
-    >>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
-    >>> int(decision.arm), decision.context.mean.round(2).tolist(), decision.reward is None
-    (0, [0.28, -0.06], True)
-    """
+    """A round as far as it has come: what was chosen and believed, what was paid, what is known by now."""
 
     arm: Ints  # (...,)
     context: Context  # as it was believed to be
@@ -116,13 +114,6 @@ def begin(
     With `rounds` the memory of past rounds has that fixed size, as compiled programs need it; else it grows.
     `several` says how many units there are, where there is more than one. Unless true contexts may come
     `late`, nothing is kept for those that do.
-
-    >>> import unfog
-    >>> from unfog.agents import round as rounds
-    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> setup.context_mean.tolist(), type(memory).__name__
-    ([0.0, 0.0], 'Memory')
     """
     if (agent.privileged is None) != (privilege is None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
@@ -290,20 +281,7 @@ def taken(
 def decide(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, normals: Array
 ) -> Decision:
-    """Denoise and choose; nothing is learnt yet.
-
-    >>> import numpy as np
-    >>> import unfog
-    >>> from unfog.agents import round as rounds
-    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
-    >>> features = unfog.quadratic(np.eye(2))  # two arms
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
-    >>> normals = np.zeros(agent.chooser.normals(known))
-    >>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
-    >>> int(decision.arm)
-    0
-    """
+    """Denoise and choose; nothing is learnt yet."""
     considered = consider(agent, setup, memory, features, offer)
     if agent.tells is not None:
         arm, told = agent.tells.choose_telling(considered.view, normals)
@@ -354,35 +332,12 @@ def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | Non
 def probabilities(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, draws: Array
 ) -> Array:
-    """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w).
-
-    >>> import numpy as np
-    >>> import unfog
-    >>> from unfog.agents import round as rounds
-    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
-    >>> features = unfog.quadratic(np.eye(2))  # two arms
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
-    >>> normals = np.zeros(agent.chooser.normals(known))
-    >>> rounds.probabilities(agent, setup, memory, features, offer, normals[None]).round(2).tolist()
-    [1.0, 0.0]
-    """
+    """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w)."""
     return agent.chooser.probabilities(view(agent, setup, memory, features, offer), draws)
 
 
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
-    """The channel learns from the noisy context; where pairs are awaited, when its true one comes.
-
-    >>> import numpy as np
-    >>> import unfog
-    >>> from unfog.agents import round as rounds
-    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
-    >>> memory = rounds.observe(agent, setup, memory, offer)
-    >>> agent.denoiser.bias(setup.denoiser, memory.denoiser)[0].round(2).tolist()  # what it believes by now
-    [0.31, -0.07]
-    """
+    """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
     return observed(agent, setup, memory, _reading(agent, setup, memory, offer))
 
 
@@ -401,21 +356,7 @@ def observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decis
 def reward(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision]:
-    """Learn theta from the reward (...,); one that awaits its true context is kept until that comes.
-
-    >>> import numpy as np
-    >>> import unfog
-    >>> from unfog.agents import round as rounds
-    >>> agent, known = unfog.AGENTS["unfog"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
-    >>> features = unfog.quadratic(np.eye(2))  # two arms
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
-    >>> normals = np.zeros(agent.chooser.normals(known))
-    >>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
-    >>> memory, decision = rounds.reward(agent, setup, memory, decision, np.asarray(1.5))
-    >>> float(decision.reward)
-    1.5
-    """
+    """Learn theta from the reward (...,); one that awaits its true context is kept until that comes."""
     if decision.reward is not None:
         raise ValueError(f"{agent.name}: the reward of this decision is there already")
     decision = decision._replace(reward=paid)
@@ -459,22 +400,7 @@ def _reward_within_reach(
 def reveal(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
-    """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it.
-
-    >>> import numpy as np
-    >>> import unfog
-    >>> from unfog.agents import round as rounds
-    >>> agent, known = unfog.AGENTS["unfog-delayed"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
-    >>> features = unfog.quadratic(np.eye(2))  # two arms
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
-    >>> normals = np.zeros(agent.chooser.normals(known))
-    >>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
-    >>> memory, decision = rounds.reward(agent, setup, memory, decision, np.asarray(1.5))
-    >>> memory, decision = rounds.reveal(agent, setup, memory, decision, np.array([0.4, 0.1]))
-    >>> decision.known.tolist()
-    [0.4, 0.1]
-    """
+    """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
     if agent.limit is not None:
         centre = setup.context_mean if agent.timed is None else decision.context.mean  # contexts may move
         context, far = surprise.within(context, centre, setup.context_var, agent.limit)
