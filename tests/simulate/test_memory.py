@@ -215,6 +215,15 @@ def test_the_estimate_is_within_a_factor_of_two_of_the_measured_peak(
     assert 1 / 2 < ratio < 2
 
 
+def test_workers_of_a_sweep_share_the_pieces_of_all_settings() -> None:
+    worlds = [unfog.GaussianProblem(dim=dim) for dim in (2, 3, 4)]
+    work = plan(worlds, ["alg1"], rounds=10, trials=10, seed=0, workers=2)
+    assert [len(batches) for batches in work.batches] == [1, 1, 1]
+    assert estimated(work).workers == 2
+    alone = plan(worlds[:1], ["alg1"], rounds=10, trials=10, seed=0, workers=2)
+    assert estimated(alone).workers == 1
+
+
 COMMAND = """
 import json, sys
 import unfog

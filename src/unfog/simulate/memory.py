@@ -66,9 +66,10 @@ def _estimates(
     trials = ends[-1]
     stored = COPIES * trials * sum(map(room.curves, jobs)) + (len(ends) + 1) * sum(map(_moments, jobs))
     stored += _under_way(jobs, engine, sizes, trials, executor.workers)
+    pieces = sum(-(-trials // size) for size in sizes)
+    workers = min(executor.here, pieces)  # they share the pieces of all jobs
     return [
-        Memory(tuple(engine.terms(job)), size, min(executor.here, -(-trials // size)), stored)
-        for job, size in zip(jobs, sizes, strict=True)
+        Memory(tuple(engine.terms(job)), size, workers, stored) for job, size in zip(jobs, sizes, strict=True)
     ]
 
 

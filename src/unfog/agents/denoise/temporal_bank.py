@@ -108,7 +108,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
     name = "adaptive-temporal"
     note = "knows parts that move in time, and finds out the size of errors and the speed of the bias"
     cost = 30.0
-    squares = 20
+    squares = 8
     takes_gaps = True
 
     def __post_init__(self) -> None:

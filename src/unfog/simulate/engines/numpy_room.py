@@ -62,10 +62,10 @@ def _contexts(job: Job, block: int) -> list[Term]:
     square, dim = block * NUMBER * known.context_cov.size, known.context_mean.shape[0]
     settled = all(one.denoiser.settled for one in job.agents)
     each, fixed = (square, 0) if own else (0, 0 if settled else square)
-    what = "the covariances of a block's contexts"
+    what, listed = "the covariances of a block's contexts", min(1.0, job.rounds / block)
     return [
-        Term(what, DIM, each, fixed, when=ROUND),
-        Term(what, DIM, 3 * each, 2 * fixed, when=LOSSES),
+        Term(what, DIM, listed * each, listed * fixed, when=ROUND),
+        Term(what, DIM, (2 + listed) * each, (1 + listed) * fixed, when=LOSSES),
         Term("the beliefs about a block's contexts", DIM, 4 * block * NUMBER * dim, when=LOSSES),
     ]
 

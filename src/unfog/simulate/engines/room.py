@@ -106,7 +106,7 @@ def beliefs(job: Job, *, kept: float, made: float) -> list[Term]:
     squares = [agent.learner.squares for agent in job.agents]
     own = max(agent.denoiser.squares for agent in job.agents)
     dim, units = job.problem.knowledge().context_mean.shape[0], job.problem.several
-    states = units * (dim + 2) ** 2 * max(1, own) if units > 1 else own * dim**2
+    states = (units * (dim + 2) ** 2 if units > 1 else dim**2) * own
     return [
         Term("what agents believe of theta", ACTIONS, kept * NUMBER * theta(job) * sum(squares)),
         Term("updates of theta", ACTIONS, made * NUMBER * theta(job) * max(squares), when=ROUND),
@@ -122,7 +122,7 @@ def history(agent: Agent, job: Job) -> int:
 def weights(job: Job) -> int:
     """Numbers that a posterior over a sample of contexts takes for a moment, in one round of a trial."""
     known = job.problem.knowledge()
-    return 4 * max(0 if atoms is None else len(atoms) for atoms in (known.contexts, known.sample))
+    return 3 * max(0 if atoms is None else len(atoms) for atoms in (known.contexts, known.sample))
 
 
 def drawn(job: Job) -> int:

@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
@@ -86,13 +86,13 @@ class Crew:
         self.packed, self.most, self.workers = packed, workers, list[Worker]()
         self._stop = multiprocessing.get_context("spawn").RawValue("b", 0)
 
-    def give(self, tasks: Iterator[Task]) -> bool:
+    def give(self, following: Callable[[], Task | None]) -> bool:
         """Tasks for all, one each before anybody has two; whether anybody has any."""
         for depth in range(IN_FLIGHT):
             for place in range(self.most):
                 if place < len(self.workers) and len(self.workers[place].tasks) > depth:
                     continue
-                task = next(tasks, None)
+                task = following()
                 if task is None:
                     return any(worker.tasks for worker in self.workers)
                 if place == len(self.workers):

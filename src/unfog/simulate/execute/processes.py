@@ -57,10 +57,14 @@ def _run_in_processes(
 ) -> Iterator[tuple[Task, Sequence[Part]]]:
     """Tasks a few at a time; those that a dead worker took with it go to others, before all that come."""
     crew, progress, lost, again = Crew(packed, workers), _Progress(tick), Counter[Task](), deque[Task]()
+
+    def following() -> Task | None:
+        return again.popleft() if again else next(tasks, None)
+
     try:
         while True:
             with deaf_children():
-                busy = crew.give(_first(again, tasks))
+                busy = crew.give(following)
             if not busy:
                 return
             for worker in crew.with_news(0.1):
@@ -75,13 +79,6 @@ def _run_in_processes(
             progress.look(crew)
     finally:
         crew.leave()
-
-
-def _first(again: deque[Task], tasks: Iterator[Task]) -> Iterator[Task]:
-    """What is to be played again, then all others."""
-    while again:
-        yield again.popleft()
-    yield from tasks
 
 
 def _lost(crew: Crew, worker: Worker, lost: Counter[Task]) -> list[Task]:
