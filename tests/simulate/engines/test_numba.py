@@ -12,6 +12,7 @@ from unfog.simulate import plan, simulate
 from unfog.simulate.engines import numba as engine
 from unfog.simulate.engines import numba_split
 from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulate.engines.numba_scores import stretch
 from unfog.simulate.job import MOMENTS, Job, Part
 from unfog.worlds.gaussian import GaussianProblem
 
@@ -27,7 +28,7 @@ def covariance(seed: int, dim: int, size: float) -> list[list[float]]:
 
 def problem(**fields: Any) -> GaussianProblem:
     """Correlated, and far from the centre. All have the same sizes: a program takes seconds to compile."""
-    laws = {"context_cov": 1.0, "noise_cov": 0.5, "bias_cov": 0.7}
+    laws: dict[str, Any] = {"context_cov": 1.0, "noise_cov": 0.5, "bias_cov": 0.7}
     given: dict[str, Any] = {
         name: covariance(seed, 2, size) for seed, (name, size) in enumerate(laws.items())
     }
@@ -66,6 +67,22 @@ def test_every_row_does_as_with_numpy(decompose: bool) -> None:
     made = job(rows(), problem(), decompose=decompose)
     assert {made.agents[place].name for place in numba_split.split(made)[1]} == WITHOUT
     agree(made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dim", [12, *(pytest.param(dim, marks=pytest.mark.soak) for dim in (7, 17, 20))])
+def test_long_sums_are_taken_in_stretches(dim: int) -> None:
+    """Where loops are too long to be unrolled: every way that `stretch` cuts them."""
+    laws: dict[str, Any] = {"context_cov": covariance(1, dim, 1.0), "noise_cov": covariance(2, dim, 0.5)}
+    world = GaussianProblem(dim=dim, actions=5, prior_cov=covariance(3, 3 * dim, 0.2), **laws)
+    agree(job(["unfog"], world, rounds=40))
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_stretches_fill_a_loop(times: int) -> None:
+    plain: Any = getattr(stretch, "py_func", stretch)
+    for dim in range(1, 60):
+        assert times * dim % plain(times, dim) == 0
 
 
 CHANNELS: dict[str, dict[str, Any]] = {

@@ -77,6 +77,11 @@ def _largest_bound(w: Desk, arms: int, across: int, level: float, growth: float,
     found = largest(w.bound, w.lanes, arms)
     best = _bound(w, found, level, growth, neglect)
     least = best - 2e-12 * abs(best)
+    near = 0
+    for a in range(arms):
+        near += w.bound[a] >= least
+    if near == 1:
+        return found
     first = found
     for a in range(arms):
         if w.bound[a] >= least and a != first:

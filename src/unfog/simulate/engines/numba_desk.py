@@ -88,6 +88,8 @@ class Desk(NamedTuple):
     mean: Array  # (scales, long)
     rates: Array  # (scales,)
     weights: Array  # (scales,)
+    away: Array  # (scales,)  a reward from what was expected
+    total: Array  # (scales,)  its variance
     theta: Array  # (long,)  of the world
     context: Array  # (d,)  its mean
     square: Array  # (d,)  E[c^2]
@@ -134,7 +136,8 @@ def desk(p: Plan) -> Desk:
         "whole": (p.wide,),
         "lanes": (LANES,),
     }
-    shapes |= dict.fromkeys(("mean", "half"), (s, n)) | dict.fromkeys(("rates", "weights"), (s,))
+    shapes |= dict.fromkeys(("mean", "half"), (s, n))
+    shapes |= dict.fromkeys(("rates", "weights", "away", "total"), (s,))
     shapes |= dict.fromkeys(("theta", "normals", "centre", "draw", "row", "gain"), (n,))
     shapes |= dict.fromkeys(("context", "square"), (p.dim,)) | dict.fromkeys(("lifted", "action"), (rows,))
     shapes |= dict.fromkeys(("score", "variance", "bound"), (p.across,))

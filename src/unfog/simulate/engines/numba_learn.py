@@ -3,18 +3,34 @@
 from math import log, log1p, sqrt
 
 from unfog.maths.arrays import Array
-from unfog.simulate.engines.numba_desk import HETERO, SCALED, Desk
+from unfog.simulate.engines.numba_desk import CONJUGATE, HETERO, SCALED, Desk
 from unfog.simulate.engines.numba_jit import inlined
+from unfog.simulate.engines.numba_scores import stretch
 
 
 @inlined
 def root_times_row(w: Desk, dim: int, wide: int, root: Array, out: Array) -> None:
     """The products root'row."""
-    for j in range(wide):
-        total = 0.0
-        for k in range(3 * dim):
-            total += w.row[k] * root[k * wide + j]
-        out[j] = total
+    combine(dim, wide, w.row, root, out)
+
+
+@inlined
+def combine(dim: int, wide: int, weights: Array, rows: Array, out: Array) -> None:
+    """The sum of so many rows, each with its weight."""
+    if dim <= 5:
+        for j in range(wide):
+            total = 0.0
+            for k in range(3 * dim):
+                total += weights[k] * rows[k * wide + j]
+            out[j] = total
+        return
+    step = stretch(3, dim)
+    for first in range(0, 3 * dim, step):
+        for j in range(wide):
+            total = out[j] if first else 0.0
+            for k in range(first, first + step):
+                total += weights[k] * rows[k * wide + j]
+            out[j] = total
 
 
 @inlined
@@ -27,24 +43,27 @@ def dot(left: Array, right: Array, number: int) -> float:
 
 
 @inlined
-def _condition(w: Desk, dim: int, long: int, scale: int, away: float, variance: float, total: float) -> None:
+def _condition(w: Desk, dim: int, long: int, scale: int, variance: float) -> None:
     """Potter's update of one belief, by a value so far away; the total is the variance and half'half."""
     root, turned, half, mean = w.root[scale], w.turned[scale], w.half[scale], w.mean[scale]
+    away, total = w.away[scale], w.total[scale]
     slope = 1 / (total + sqrt(variance * total))
-    for k in range(long):
-        gain = 0.0
-        for j in range(3 * dim):
-            gain += turned[j * long + k] * half[j]
-        w.gain[k] = gain
+    combine(dim, long, half, turned, w.gain)
     for k in range(long):
         mean[k] += w.gain[k] * (away / total)
-    for j in range(long):
-        step = half[j] * slope
-        for k in range(3 * dim):
-            root[k * long + j] -= step * w.gain[k]
-    for k in range(long):
-        for j in range(3 * dim):
-            turned[j * long + k] -= half[j] * slope * w.gain[k]
+    _take_off(dim, long, slope, w.gain, half, root)
+    _take_off(dim, long, slope, half, w.gain, turned)
+
+
+@inlined
+def _take_off(dim: int, long: int, slope: float, down: Array, along: Array, rows: Array) -> None:
+    """A matrix less a multiple of an outer product."""
+    step = stretch(3, dim)
+    for first in range(0, 3 * dim, step):
+        for j in range(long):
+            value = slope * along[j]
+            for k in range(first, first + step):
+                rows[k * long + j] -= down[k] * value
 
 
 @inlined
@@ -52,21 +71,24 @@ def learn_reward(
     w: Desk, learner: int, dim: int, long: int, scales: int, told: float, shape: float, hidden: float,
     value: float,
 ) -> None:  # fmt: skip
-    """Every scale's belief after a reward, and the weights of the scales."""
+    """Every scale's belief after a reward, and the weights of the scales.
+
+    A step for all scales, then the next: no scale waits for another, and a processor looks ahead a little.
+    """
+    variance = told if learner == CONJUGATE else told + hidden if learner == HETERO else 1 + hidden / told
     for s in range(scales):
-        root, half = w.root[s], w.half[s]
-        root_times_row(w, dim, long, root, half)
-        away, variance = value - dot(w.row, w.mean[s], long), told
-        if learner == HETERO:
-            variance += hidden
-        if learner >= SCALED:
-            variance = 1 + hidden / told
-        total = variance + dot(half, half, long)
-        if learner >= SCALED:
-            rate, square = w.rates[s], away * away / (2 * total)
+        root_times_row(w, dim, long, w.root[s], w.half[s])
+    for s in range(scales):
+        w.away[s] = value - dot(w.row, w.mean[s], long)
+        w.total[s] = variance + dot(w.half[s], w.half[s], long)
+    if learner >= SCALED:
+        for s in range(scales):
+            rate, total = w.rates[s], w.total[s]
+            square = w.away[s] * w.away[s] / (2 * total)
             w.weights[s] -= 0.5 * log(total * rate) + (shape + 0.5) * log1p(square / rate)
             w.rates[s] = rate + square
-        _condition(w, dim, long, s, away, variance, total)
+    for s in range(scales):
+        _condition(w, dim, long, s, variance)
 
 
 @inlined
