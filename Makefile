@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# One thread for each process: tests run side by side, and small matrices gain nothing from more.
+# One thread for each process: tests run side by side, and small matrices gain nothing from more. A file is
+# run by one process, so that what its tests share is made once.
 # Tests that need a database or a browser find them where `make services` has written that it started them.
 SERVICES := .services
 PYTEST := { [ ! -f $(SERVICES) ] || . ./$(SERVICES); }; OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
@@ -57,13 +58,13 @@ contract: setup
 	@$(BIN)/lint-imports
 
 near: setup
-	@$(PYTEST) -n auto --dist loadgroup -m "not slow and not soak" $$($(BIN)/python tests/near.py)
+	@$(PYTEST) -n auto --dist loadfile -m "not slow and not soak" $$($(BIN)/python tests/near.py)
 
 quick: setup  ## all quick tests
-	@$(PYTEST) -n auto --dist loadgroup -m "not slow and not soak"
+	@$(PYTEST) -n auto --dist loadfile -m "not slow and not soak"
 
 pytest: setup
-	@$(PYTEST) -n auto --dist loadgroup
+	@$(PYTEST) -n auto --dist loadfile
 
 bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop; learners and agents against Algorithm 1
 	@$(BIN)/python benchmarks/rounds.py

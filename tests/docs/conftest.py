@@ -1,5 +1,6 @@
 """The site, built once for all of its tests, and a browser to look at it."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -19,8 +20,18 @@ COMMAND = ("-m", "sphinx", "-b", "html", "-W", "--keep-going", "--quiet")
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """As `make docs` builds it, in a folder of its own; a warning is a failure."""
-    folder = tmp_path_factory.mktemp("site")
+    """As `make docs` builds it; a warning is a failure. The first process to come builds it for all."""
+    own = tmp_path_factory.getbasetemp()
+    root = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with (root / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (root / "site" / "built").exists():
+            _build(root / "site")
+            (root / "site" / "built").touch()
+    return Site(root / "site" / "html")
+
+
+def _build(folder: Path) -> None:
     told = [*COMMAND, *ONE, "-d", str(folder / "doctrees"), "docs", str(folder / "html")]
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
@@ -28,4 +39,3 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
         [sys.executable, *told], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
-    return Site(folder / "html")

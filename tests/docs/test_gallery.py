@@ -81,7 +81,6 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("gallery")  # the scripts are run once
 @pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
 def test_a_script_draws_one_picture(script: Path, played: tuple[Path, dict[str, Any]]) -> None:
     pictures, found = played

@@ -11,7 +11,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
-ONCE = pytest.mark.xdist_group("notebook")  # it is run once
 SLIDERS = ROOT / "docs/notebooks/cost-of-noise.ipynb"
 
 # What a reader does with the sliders; after each move the numbers of the picture are kept.
@@ -82,7 +81,6 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@ONCE
 @pytest.mark.slow
 def test_more_noise_costs_the_agent_that_trusts_readings_more(moved: dict[str, Any]) -> None:
     kept = moved["kept"]
@@ -92,7 +90,6 @@ def test_more_noise_costs_the_agent_that_trusts_readings_more(moved: dict[str, A
         assert kept[name]["unfog"] < 0.5 * kept[name]["naive"]
 
 
-@ONCE
 @pytest.mark.slow
 def test_every_slider_moves_the_numbers_the_right_way(moved: dict[str, Any]) -> None:
     kept = moved["kept"]
@@ -102,7 +99,6 @@ def test_every_slider_moves_the_numbers_the_right_way(moved: dict[str, Any]) -> 
     assert kept["fewer rounds"]["naive"] < kept["more bias"]["naive"]
 
 
-@ONCE
 @pytest.mark.slow
 def test_the_picture_is_drawn_and_said_in_words(moved: dict[str, Any]) -> None:
     outputs = moved["outputs"]  # of the last move: what came before was cleared

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.site import Site
 from tests.serve.browser import Page
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
+pytestmark = pytest.mark.slow
 LOOK = """
 const done = arguments[0];
 axe.run(document, {resultTypes: ["violations"]}).then(done);

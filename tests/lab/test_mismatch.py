@@ -31,8 +31,6 @@ from unfog.worlds.logistic import LogisticProblem
 
 CHAINS, DRAWS, WARMUP, N = 8, 1500, 400, 30
 
-ONCE = pytest.mark.xdist_group("mismatch")  # what takes long is made once
-
 
 def crooked(seed: int = 1, dim: int = 2, size: int = 2) -> GaussianProblem:
     """A problem with G(a) any matrices, correlated and not centred."""
@@ -137,7 +135,6 @@ def case() -> Case:
 
 
 @pytest.mark.slow
-@ONCE
 def test_the_particles_cannot_be_told_from_nuts(case: Case) -> None:
     """5 moments within 4.5 standard errors (of 160 batches, and of 20 sets of particles): chance 1e-4 or so.
 
@@ -158,7 +155,6 @@ def test_the_particles_cannot_be_told_from_nuts(case: Case) -> None:
 
 
 @pytest.mark.slow
-@ONCE
 def test_the_divergence_is_that_of_nuts(case: Case) -> None:
     """E[ln P_t / Pbar_t] over NUTS's draws and the integral of P_t on a grid, by the joint Gaussian."""
     known, rounds, draws = case
@@ -213,7 +209,6 @@ def found() -> Mismatch:
     return measure(PROBLEM, rounds=12, trials=5, seed=2, points=3, particles=400)
 
 
-@ONCE
 def test_a_measurement_is_of_its_trials(found: Mismatch, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.rounds.tolist() == [2, 5, 12]
     assert np.all(found.mean > 0)
@@ -267,7 +262,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-@ONCE
 def test_what_makes_no_sense_is_refused(case: str) -> None:
     fields, said = BAD[case]
     with pytest.raises(InputError) as refused:

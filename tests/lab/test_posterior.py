@@ -25,8 +25,6 @@ from unfog.worlds.logistic import LogisticProblem
 
 SMALL = LogisticProblem(dim=2, actions=8, prior_mean=0.2, prior_cov=np.linspace(0.5, 1.5, 6))
 
-ONCE = pytest.mark.xdist_group("posterior")  # what takes long is made once
-
 
 def by_hand(target: Target, theta: Array) -> float:
     """The logarithm of the posterior's density, one round after the other, up to a constant."""
@@ -207,7 +205,6 @@ def data() -> Data:
     return play(SMALL, Catalogue("bernoulli")["alg1-adf"], 40, 4)
 
 
-@ONCE
 def test_a_chain_steps_before_every_decision(data: Data) -> None:
     """Without noise Langevin's walk is plain descent: here with the rounds of each decision, by loops."""
     few = Data(data.known, data.shown[:4], data.rows[:4], data.spreads[:4], data.rewards[:4])
@@ -222,7 +219,6 @@ def test_a_chain_steps_before_every_decision(data: Data) -> None:
     np.testing.assert_allclose(found, np.broadcast_to(theta, (50, 6)), rtol=1e-9, atol=1e-12)
 
 
-@ONCE
 def test_a_gaussian_belief_is_drawn_from(data: Data) -> None:
     """27 entries within 5 standard errors: chance 2e-5."""
     learner = Adf()
@@ -237,7 +233,6 @@ def test_a_gaussian_belief_is_drawn_from(data: Data) -> None:
 
 
 @pytest.mark.slow
-@ONCE
 def test_numbers_hang_on_the_seed_alone(data: Data) -> None:
     learner = learner_named("alg1", "lmc")
     first, long = walks(learner, data, 0, 130)
@@ -262,7 +257,6 @@ def of(found: Check, name: str) -> Comparison:
 
 
 @pytest.mark.slow
-@ONCE
 def test_the_papers_temperature_is_all_but_greedy(found: Check) -> None:
     """sqrt(1/beta) = 0.032 of the posterior's spread; with 1/beta = 1 the spread itself."""
     papers, hot = of(found, "lmc"), of(found, "lmc:temperature=1")
@@ -272,7 +266,6 @@ def test_the_papers_temperature_is_all_but_greedy(found: Check) -> None:
 
 
 @pytest.mark.slow
-@ONCE
 def test_pg_cannot_be_told_from_nuts(found: Check) -> None:
     """54 entries, as used and in a long run, within 4 standard errors: chance 1 % if right.
 
@@ -287,7 +280,6 @@ def test_pg_cannot_be_told_from_nuts(found: Check) -> None:
 
 
 @pytest.mark.slow
-@ONCE
 def test_a_posterior_a_little_too_wide_is_told_from_nuts(found: Check, data: Data) -> None:
     _, long = walks(learner_named("alg1", "pg"), data, 4, 50)
     assert long is not None

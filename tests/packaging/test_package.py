@@ -19,7 +19,6 @@ from unfog.extras import EXTRA_OF
 from unfog.version import __version__
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.xdist_group("package")  # it is built once
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 USED = [*SETTINGS["optional-dependencies"]]

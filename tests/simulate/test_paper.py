@@ -9,7 +9,7 @@ from unfog.simulate import simulate
 from unfog.theory.regret import estimate
 from unfog.worlds.gaussian import GaussianProblem
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("paper")]  # the runs are made once
+pytestmark = pytest.mark.slow
 
 REFERENCE = {"naive": 171, "kk": 175, "alg1": 145, "alg2": 123, "oracle": 143}  # standard error 3 each
 

@@ -16,7 +16,7 @@ from unfog.theory.conditions import Case, linear_case
 from unfog.theory.regret import estimate
 from unfog.worlds.gaussian import GaussianProblem
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("random problems")]  # they are made once
+pytestmark = pytest.mark.slow
 
 PROBLEMS, SMALL = 72, 1e-3
 AGENTS = {"alg1": "plugin", "alg1-exact": "exact", "alg2": "plugin", "alg2-exact": "exact"}

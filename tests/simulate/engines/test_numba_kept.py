@@ -65,11 +65,16 @@ def _run(kernel: Any) -> Any:
     return kernel
 
 
-def test_what_other_sources_made_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_other_sources_made_is_not_used_and_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made(tmp_path, monkeypatch)(3.0)
+    (old,) = kept(tmp_path)
     monkeypatch.setattr(numba_kept, "sources", lambda: "others")
     kernel = made(tmp_path, monkeypatch)
     assert hits(_run(kernel)) == 0
+    assert kept(tmp_path) != [old]
+    assert len(kept(tmp_path)) == 1
 
 
 def test_a_file_in_the_place_of_another_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

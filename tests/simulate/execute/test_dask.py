@@ -17,7 +17,7 @@ from unfog.inputs import InputError
 from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.dask import DEVICE, SETTINGS, Dask
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

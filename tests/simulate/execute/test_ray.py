@@ -14,7 +14,7 @@ from unfog.inputs import InputError
 from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.ray import SMALL, Ray, _joined
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

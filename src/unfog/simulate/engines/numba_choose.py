@@ -6,6 +6,7 @@ from unfog.maths.arrays import Array
 from unfog.simulate.engines.numba_desk import HETERO, Desk, Rules
 from unfog.simulate.engines.numba_jit import inlined
 from unfog.simulate.engines.numba_scores import (
+    combine,
     hidden_variance,
     largest,
     lift_theta,
@@ -49,12 +50,9 @@ def _put_beside(w: Desk, dim: int, long: int, wide: int, scale: int, share: floa
 @inlined
 def _sample(w: Desk, dim: int, long: int, scale: int, spread: float) -> None:
     """A draw of theta."""
-    turned = w.turned[scale]
+    combine(dim, long, w.normals, w.turned[scale], w.draw)
     for k in range(long):
-        total = 0.0
-        for j in range(3 * dim):
-            total += turned[j * long + k] * w.normals[j]
-        w.draw[k] = w.centre[k] + spread * total
+        w.draw[k] = w.centre[k] + spread * w.draw[k]
 
 
 @inlined

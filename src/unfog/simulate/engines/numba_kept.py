@@ -2,10 +2,11 @@
 
 Numba's own cache runs whatever stands in its files, damaged or not, and looks for changes in the file of the
 kernel alone. Here a program says for which sources, version and signature it was made; what does not fit, or
-has one wrong bit, is compiled again and replaced.
+has one wrong bit, is compiled again and replaced, and what other sources made is removed.
 """
 
 import pickle
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +16,7 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.serialize import dumps
 
 SEAL = 32  # bytes
+SUFFIX = ".nbk"
 
 
 @cache
@@ -37,8 +39,13 @@ class Kept(IndexDataCacheFile):
 
     def path(self, key: Any) -> Path:
         """Of the program for a signature on a kind of processor."""
-        name = sha256(repr((key, self._version, self._source_stamp)).encode()).hexdigest()[:20]
-        return Path(self._cache_path, self._index_name.removesuffix("nbi") + f"{name}.nbk")
+        name = sha256(repr((key, self._version)).encode()).hexdigest()[:20]
+        return Path(self._cache_path, self._index_name.removesuffix("nbi") + name + self._ending)
+
+    @property
+    def _ending(self) -> str:
+        """What the names of all programs have that these sources made."""
+        return f".{self._source_stamp[:12]}{SUFFIX}"
 
     def save(self, key: Any, data: Any) -> None:
         """Written beside and renamed: nobody sees half of it."""
@@ -46,6 +53,10 @@ class Kept(IndexDataCacheFile):
         text: bytes = dumps(told)  # type: ignore[no-untyped-call]
         with self._open_for_write(str(self.path(key))) as file:
             file.write(sha256(text).digest() + text)
+        for other in Path(self._cache_path).glob(f"*{SUFFIX}"):
+            if not other.name.endswith(self._ending):
+                with suppress(OSError):
+                    other.unlink()
 
     def load(self, key: Any) -> Any:
         """What was kept; None where nothing was, or where it is not what was written."""

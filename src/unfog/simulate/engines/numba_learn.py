@@ -5,32 +5,7 @@ from math import log, log1p, sqrt
 from unfog.maths.arrays import Array
 from unfog.simulate.engines.numba_desk import CONJUGATE, HETERO, SCALED, Desk
 from unfog.simulate.engines.numba_jit import inlined
-from unfog.simulate.engines.numba_scores import stretch
-
-
-@inlined
-def root_times_row(w: Desk, dim: int, wide: int, root: Array, out: Array) -> None:
-    """The products root'row."""
-    combine(dim, wide, w.row, root, out)
-
-
-@inlined
-def combine(dim: int, wide: int, weights: Array, rows: Array, out: Array) -> None:
-    """The sum of so many rows, each with its weight."""
-    if dim <= 5:
-        for j in range(wide):
-            total = 0.0
-            for k in range(3 * dim):
-                total += weights[k] * rows[k * wide + j]
-            out[j] = total
-        return
-    step = stretch(3, dim)
-    for first in range(0, 3 * dim, step):
-        for j in range(wide):
-            total = out[j] if first else 0.0
-            for k in range(first, first + step):
-                total += weights[k] * rows[k * wide + j]
-            out[j] = total
+from unfog.simulate.engines.numba_scores import combine, stretch
 
 
 @inlined
@@ -77,7 +52,7 @@ def learn_reward(
     """
     variance = told if learner == CONJUGATE else told + hidden if learner == HETERO else 1 + hidden / told
     for s in range(scales):
-        root_times_row(w, dim, long, w.root[s], w.half[s])
+        combine(dim, long, w.row, w.root[s], w.half[s])
     for s in range(scales):
         w.away[s] = value - dot(w.row, w.mean[s], long)
         w.total[s] = variance + dot(w.half[s], w.half[s], long)
@@ -98,7 +73,7 @@ def within_reach(
 ) -> float:  # fmt: skip
     """The reward within reach of what was expected."""
     expected = dot(w.row, w.centre, long)
-    root_times_row(w, dim, wide, root, w.whole)
+    combine(dim, wide, w.row, root, w.whole)
     reach, away = limit * sqrt(noise + factor * dot(w.whole, w.whole, wide)), value - expected
     if abs(away) > reach:
         return expected + (reach if away > 0 else -reach)

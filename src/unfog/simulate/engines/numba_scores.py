@@ -19,6 +19,25 @@ def stretch(times: int, dim: int) -> int:
 
 
 @inlined
+def combine(dim: int, wide: int, weights: Array, rows: Array, out: Array) -> None:
+    """The sum of m rows, each with its weight."""
+    if dim <= 5:
+        for j in range(wide):
+            total = 0.0
+            for k in range(3 * dim):
+                total += weights[k] * rows[k * wide + j]
+            out[j] = total
+        return
+    step = stretch(3, dim)
+    for first in range(0, 3 * dim, step):
+        for j in range(wide):
+            total = out[j] if first else 0.0
+            for k in range(first, first + step):
+                total += weights[k] * rows[k * wide + j]
+            out[j] = total
+
+
+@inlined
 def lift_theta(w: Desk, dim: int, theta: Array) -> None:
     """The weights of [a^2, a, 1] in the score of every arm, for this theta."""
     shared = 0.0
