@@ -172,6 +172,7 @@ def gaps(found: Standing, truth: Standing) -> dict[str, tuple[float, float]]:
     }
 
 
+@pytest.mark.soak
 def test_the_joint_posterior_where_rewards_say_much_of_the_bias() -> None:
     told = story(3)
     truth = nuts(told, 1)

@@ -289,7 +289,7 @@ def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
     assert np.all(dense.values["regret"][:, :, -1] > 0)
 
 
-EACH_KIND = ["alg2", "kk", "unfog", "unfog-delayed", "empirical", "late"]  # of learner, and of denoiser
+EACH_KIND = ["alg2", "kk", "unfog", "empirical", "late"]  # of learner, and of denoiser
 
 
 @pytest.mark.parametrize(

@@ -356,7 +356,7 @@ def test_where_all_is_revealed_at_once_it_chooses_as_one_that_waits() -> None:
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_true_contexts_help() -> None:
     """Three in ten against none, paired: 1.44 with a standard error of 0.16 in 1,000 trials of another seed.
 

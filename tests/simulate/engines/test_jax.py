@@ -125,11 +125,12 @@ def test_on_its_own_draws_it_has_the_same_law() -> None:
 
 
 def test_batches_and_company_do_not_change_a_trial() -> None:
-    whole, cut = run(engine="jax"), run(engine="jax", chunk=2)
+    agents = ["alg1", "alg2", "unfog"]
+    whole, cut = run(agents=agents, engine="jax"), run(agents=agents, engine="jax", chunk=2)
     alone = run(agents=["alg2"], engine="jax")
     for loss, values in whole.values.items():
         np.testing.assert_allclose(cut.values[loss], values, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(alone.values[loss][0], values[SOME.index("alg2")], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(alone.values[loss][0], values[agents.index("alg2")], rtol=1e-9, atol=1e-9)
 
 
 def test_seeds_decide() -> None:
