@@ -33,6 +33,9 @@ DEVICE = "GPU"  # what workers with a device to themselves are started with: --r
 SETTINGS = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.profile.enabled": False,  # it looks at all frames every 10 ms: JAX compiles for ever
+    "distributed.admin.tick.interval": "1s",  # loops look at themselves: 20 ms cost a twentieth
+    "distributed.admin.tick.cycle": "10s",
+    "distributed.admin.system-monitor.interval": "10s",
     "distributed.scheduler.allowed-failures": RETRIES,
     "distributed.admin.large-graph-warning-threshold": "1GB",  # the parcel may be large: it is sent once
     "distributed.comm.timeouts.connect": PATIENCE,
