@@ -4,6 +4,9 @@ from unfog.maths.arrays import Array
 from unfog.simulate.engines.numba_desk import LANES, Desk
 from unfog.simulate.engines.numba_jit import inlined
 
+# Up to these d loops are unrolled whole; as stretches they would take up to a half longer.
+WHOLE_SUMS, WHOLE_COLUMNS = 5, 10
+
 
 @inlined
 def stretch(times: int, dim: int) -> int:
@@ -21,7 +24,7 @@ def stretch(times: int, dim: int) -> int:
 @inlined
 def combine(dim: int, wide: int, weights: Array, rows: Array, out: Array) -> None:
     """The sum of m rows, each with its weight."""
-    if dim <= 5:
+    if dim <= WHOLE_SUMS:
         for j in range(wide):
             total = 0.0
             for k in range(3 * dim):
@@ -105,7 +108,7 @@ def spread_scores(w: Desk, dim: int, across: int, columns: int, wide: int, root:
         w.spread[2 * dim * wide + j] = shared
     for a in range(across):
         w.variance[a] = 0.0
-    if dim <= 10:
+    if dim <= WHOLE_COLUMNS:
         _add_threes(w, dim, across, columns, wide)
     else:
         _add_columns(w, dim, across, columns, wide)
@@ -149,7 +152,7 @@ def hidden_variance(w: Desk, dim: int, wide: int, root: Array, factor: float) ->
     and for every column of the root in place of theta.
     """
     total = 0.0
-    if dim <= 5:
+    if dim <= WHOLE_SUMS:
         for j in range(wide):
             total += _hidden_by(w, dim, wide, root, j)
     else:
