@@ -112,8 +112,9 @@ def world_of(job: Job, truth: Truth, table: Array, emission: Emission, normals: 
     square = best.mean**2 + np.linalg.diagonal(best.cov)
     noise = problem.reward(np.zeros(shape[:2]), normals)
     counts = (problem.reward(np.ones(shape[:2]), normals) != noise).astype(float)
-    mean, square = (ready(np.broadcast_to(x, shape)) for x in (best.mean, square))
-    return World(table, ready(truth.theta), ready(emission.context), mean, square, ready(noise), counts)
+    mean, square = (x if x.shape == shape else np.broadcast_to(x, shape) for x in (best.mean, square))
+    rest = (ready(x) for x in (truth.theta, emission.context, mean, square, noise))
+    return World(table, *rest, counts)
 
 
 def _merged(parts: list[tuple[list[int], Part]]) -> Part:
