@@ -63,7 +63,8 @@ _ROWS = [
     _paper("alg2-exact", Exact(pairs=True), label="Algorithm 2, exact", reference=EXACT,
            summary="alg2 with the exact posterior of the context"),
     _ours("unfog", Exact(),
-          summary="our default: denoises, trusts rewards less where the context is unsure, explores by UCB"),
+          summary="our default: denoises, trusts rewards less where the context is unsure, "
+          "explores by a bound whose width is drawn"),
     _ours("unfog-delayed", Exact(pairs=True), binary=Adf(),
           summary="our default where true contexts come after rewards"),
     _ours("unfog-oracle", KnownBias(),

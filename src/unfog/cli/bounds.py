@@ -40,11 +40,12 @@ def command(
     from unfog.lab.bounds_figure import figure
     from unfog.lab.spec import load
     from unfog.lab.target import made_folder
+    from unfog.simulate.execute import MOST_WORKERS
     from unfog.simulate.execute.processes import cores
 
     count("mismatch", mismatch, 0, 10**6)
     made_folder("out", out)
-    workers = cores() if workers is None else count("workers", workers)
+    workers = cores() if workers is None else count("workers", workers, most=MOST_WORKERS)
     spec, told = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
     plays = planned(spec, workers)
     started = time.perf_counter()

@@ -153,7 +153,7 @@ def narrow(names: Iterable[str]) -> bool:
 
 def heading(data: xr.Dataset, title: str, width: int = 70) -> str:
     """A title, with what must be said of the data."""
-    said = [textwrap.fill(data.attrs["note"], max(width, 40))] if "note" in data.attrs else []
+    said = [textwrap.fill(data.attrs["note"], width)] if "note" in data.attrs else []
     return "\n".join([*said, textwrap.fill(title, width)])
 
 

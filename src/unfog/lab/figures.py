@@ -72,7 +72,7 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
         for axes, data in zip(row, runs, strict=True):
             spec = Spec.model_validate_json(data.attrs["spec"])
             draw(axes, curves(data), spec.sweep)
-            axes.set_title(heading(data, spec.title, 33), **TITLE)
+            axes.set_title(heading(data, spec.title, 32), **TITLE)
             axes.set_xlabel(f"round\n{averaged(data, spec)}")
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         for axes in row[1:]:

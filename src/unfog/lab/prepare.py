@@ -14,7 +14,7 @@ from unfog.inputs import count
 from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
 from unfog.lab.until import checkpoints, reference
-from unfog.simulate.execute import Executor
+from unfog.simulate.execute import MOST_WORKERS, Executor
 from unfog.worlds.problem import Problem
 
 AGENTS_FIELD = "run.agents"  # what complaints about names of agents call them
@@ -52,7 +52,7 @@ def prepare(
     problem: Problem | None = None,
 ) -> Plan:
     """The plan of a spec; agents may be rows of one's own, and the problem one that is there already."""
-    count("workers", workers)
+    count("workers", workers, most=MOST_WORKERS)
     settings = spec.settings()
     swept = sweeps.fields(spec.sweep)
     first = build_problem(settings[0][1], swept) if problem is None else problem

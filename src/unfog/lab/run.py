@@ -22,6 +22,7 @@ from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, w
 from unfog.lab.target import run_folder
 from unfog.lab.until import Look
 from unfog.simulate import MOST_SEED, Gathering
+from unfog.simulate.execute import MOST_WORKERS
 from unfog.simulate.execute.named import executor
 from unfog.simulate.job import Job
 from unfog.simulate.tasks import Piece
@@ -84,7 +85,7 @@ def run(
     4.4
     """
     watch.checked(progress)
-    here = 1 if workers is None else count("workers", workers)
+    here = 1 if workers is None else count("workers", workers, most=MOST_WORKERS)
     names, own = (None, []) if agents is None else with_own(agents)
     changes = {
         "rounds": None if rounds is None else count("rounds", rounds),
@@ -133,11 +134,12 @@ def keep(
 ) -> Path:
     """Run into a folder: the one asked for, or the next free one under `runs`."""
     with store.claimed(plan, target, runs) as partial:
-        started = time.perf_counter()
+        started, resumed = time.perf_counter(), partial.begun
         with partial.refusable():
             data = play(plan, progress, partial, say)
         found = {name: int(data.attrs[name]) for name in ("trials_found",) if name in data.attrs}
-        partial.finish(bytes(data.to_netcdf(engine="scipy")), time.perf_counter() - started, found)
+        seconds = None if resumed else time.perf_counter() - started  # of the earlier part nobody knows
+        partial.finish(bytes(data.to_netcdf(engine="scipy")), seconds, found)
         return partial.target
 
 

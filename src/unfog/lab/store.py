@@ -3,7 +3,7 @@
     NAME/spec.toml     the experiment; `unfog run NAME/spec.toml` repeats it
     NAME/run.json      seed, versions, fingerprint of the code, sha256 of the spec, the curves and itself
     NAME/curves.nc     cumulative losses as netCDF 3 (dims agent, trial, round), for xarray
-    NAME/timing.json   seconds it took; the one file that differs between equal runs
+    NAME/timing.json   seconds, unless it was interrupted; the one file that differs between equal runs
 
 While it runs the folder is NAME.partial, with one file for each finished task (lab/blocks.py); the last step
 is a rename. A run that was interrupted goes on from them if spec and code are still the same (whose they are:
@@ -185,7 +185,12 @@ class Partial:
                         path.rmdir()
             raise
 
-    def finish(self, curves: bytes, seconds: float, found: Mapping[str, Any]) -> None:
+    @property
+    def begun(self) -> bool:
+        """Whether an interrupted run left something of itself."""
+        return any(self.folder.glob("block-*"))
+
+    def finish(self, curves: bytes, seconds: float | None, found: Mapping[str, Any]) -> None:
         """Write the final files beside the blocks, and rename them into place; what was `found` is said."""
         final = self.folder / "final"
         remove(final)
@@ -193,7 +198,8 @@ class Partial:
         identity = {**self.identity, **found, "curves": hashlib.sha256(curves).hexdigest()}
         write_atomically(final / finished.CURVES, curves)
         write_atomically(final / finished.SPEC, to_toml(self.spec).encode())
-        write_atomically(final / finished.TIMING, sealed(finished.timing(digest(identity), seconds)))
+        if seconds is not None:
+            write_atomically(final / finished.TIMING, sealed(finished.timing(digest(identity), seconds)))
         write_atomically(final / finished.RUN, sealed(identity))
         if self.target.exists():
             raise InputError("out", f"{str(self.target)!r} appeared meanwhile", "a folder of this run's own")
@@ -227,14 +233,22 @@ def claimed(plan: Plan, target: Path | None, runs: Path) -> Iterator[Partial]:
     """
     with ExitStack() as held:
         if target is not None:
-            partial = Partial(target, plan)
-            partial.open()
-            held.enter_context(partial.locked())
+            partial = _held(plan, target, held)
         else:
             names = (f"{plan.spec.name}-{number:03d}" for number in itertools.count(1))
             numbered = (Partial(runs / name, plan) for name in names)
             partial = next(found for found in numbered if _free(found, held))
         yield partial
+
+
+def _held(plan: Plan, target: Path, held: ExitStack) -> Partial:
+    """The folder asked for; again where another process took its own away between two steps of ours."""
+    while True:
+        partial = Partial(target, plan)
+        partial.open()
+        with suppress(FileNotFoundError):
+            held.enter_context(partial.locked())
+            return partial
 
 
 def _free(partial: Partial, held: ExitStack) -> bool:

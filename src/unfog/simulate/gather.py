@@ -86,16 +86,13 @@ class Gathering:
         """Room for everything; memory is taken as pieces come."""
         self._work, jobs = work, work.jobs
         shape = (len(jobs), len(jobs[0].agents), work.trials, len(jobs[0].grid))
+        # Those of any setting: one may have a yardstick that others lack.
+        self._losses = list(dict.fromkeys(name for job in jobs for name in job.losses))
         self._values = {name: np.empty(shape) for name in self._losses}
         for setting, job in enumerate(jobs):
             for name in set(self._losses) - set(job.losses):
                 self._values[name][setting] = np.nan
         self._moments = [Moments(work.ends) for _ in jobs]
-
-    @property
-    def _losses(self) -> list[str]:
-        """Those of any setting: one may have a yardstick that others lack."""
-        return list(dict.fromkeys(name for job in self._work.jobs for name in job.losses))
 
     def add(self, piece: Piece, part: Part) -> None:
         """Put a piece in its place."""

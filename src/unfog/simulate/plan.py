@@ -16,7 +16,7 @@ from unfog.features import FeatureMap
 from unfog.inputs import InputError, count, offering, one_of
 from unfog.simulate import engines, memory
 from unfog.simulate.engines import Engine
-from unfog.simulate.execute import Executor
+from unfog.simulate.execute import MOST_WORKERS, Executor
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.grid import MOST_POINTS, curve_rounds, refuse_too_much, stored_rounds
@@ -120,7 +120,7 @@ def plan(
     """
     rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
     seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
-    workers = count("workers", workers if executor is None else _checked(executor).workers)
+    workers = count("workers", workers if executor is None else _checked(executor).workers, most=MOST_WORKERS)
     points = None if points is None else count("points", points, most=MOST_POINTS)
     chunk = None if chunk is None else min(count("chunk", chunk), trials)
     rows = _rows(problems, agents, field)

@@ -34,6 +34,7 @@ from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
+from unfog.simulate.tasks import Piece
 from unfog.worlds.gaussian import GaussianProblem
 
 PROBLEM = random_problem(seed=12, dim=2, actions=3)
@@ -188,6 +189,22 @@ def test_what_a_killed_worker_had_is_played_again(kind: type[clusters.Stub], tmp
     assert clusters.firsts(found) == list(range(12))
     assert (tmp_path / "died").exists()
     assert (sum(told), min(told)) == (12, 0)
+
+
+@pytest.mark.slow
+def test_tasks_and_answers_larger_than_a_pipe_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    """Were they to, the workers would be killed in the end, and with them the run."""
+    tasks = [tuple(Piece(0, range(i, i + 1)) for i in range(12_000))] * 4
+    assert len(pickle.dumps(tasks[0])) > 250_000  # the pipes of Linux take 213 kB
+    late = threading.Timer(60, lambda: [child.kill() for child in psutil.Process().children()])
+    late.start()
+    try:
+        jobs = plan([PROBLEM], [MINE], rounds=1, trials=2, seed=0).jobs
+        found = list(Processes(2).run(clusters.Stub(tmp_path), jobs, tasks, lambda _: None))  # type: ignore[arg-type]
+    finally:
+        late.cancel()
+    assert [len(parts) for _, parts in found] == [12_000] * 4
+    assert all(part["regret"][0, 0, 0] == i for _, parts in found for i, part in enumerate(parts))
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from unfog.lab.spec import checked, with_run
 from unfog.lab.target import run_folder
 from unfog.model.rewards import KINDS
 from unfog.simulate import MOST_SEED, engines, plan
+from unfog.simulate.execute import MOST_WORKERS
 from unfog.worlds.problem import Problem
 
 Say: TypeAlias = Callable[[str], None]
@@ -121,7 +122,7 @@ def _agents(agents: Sequence[str] | None) -> tuple[str, ...]:
 
 def claim(told: Asked, out: Path | None, workers: int, runs: Path = Path("runs")) -> Path:
     """The folder of a suite; what cannot be played as it is asked for is refused before one is made."""
-    count("workers", workers)
+    count("workers", workers, most=MOST_WORKERS)
     for place in (PLACES[name] for name in told.problems):
         problem, _ = _built(place)
         if problem is not None:
@@ -144,7 +145,7 @@ def compare(
     told: Asked, folder: Path | None, workers: int = 1, bars: Bars = silent, say: Say = lambda _: None
 ) -> Comparison:
     """Play all problems in turn; one without data, or that nobody can play, is left out, and that is said."""
-    count("workers", workers)
+    count("workers", workers, most=MOST_WORKERS)
     outcomes, left_out = list[Outcome](), dict[str, str]()
     for place in (PLACES[name] for name in told.problems):
         problem, why = _built(place)

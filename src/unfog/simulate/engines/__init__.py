@@ -105,5 +105,5 @@ def _cheapest(jobs: Sequence[Job], trials: int, workers: int) -> tuple[Engine, s
 def _why_not(name: str, error: InputError | ModuleNotFoundError) -> str:
     """Why an engine is no candidate, in a few words."""
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed"
+        return f"not {name} ({error.name} is not installed)"
     return str(error.value) if error.field == "engine" else f"not {name} ({error})"

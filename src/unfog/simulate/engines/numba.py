@@ -113,8 +113,8 @@ def world_of(job: Job, truth: Truth, table: Array, emission: Emission, normals: 
     noise = problem.reward(np.zeros(shape[:2]), normals)
     counts = (problem.reward(np.ones(shape[:2]), normals) != noise).astype(float)
     mean, square = (x if x.shape == shape else np.broadcast_to(x, shape) for x in (best.mean, square))
-    rest = (ready(x) for x in (truth.theta, emission.context, mean, square, noise))
-    return World(table, *rest, counts)
+    theta, context, mean, square = (ready(x) for x in (truth.theta, emission.context, mean, square))
+    return World(table, theta, context, mean, square, ready(noise), counts)
 
 
 def _merged(parts: list[tuple[list[int], Part]]) -> Part:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from unfog.simulate.engines import Engine
@@ -129,11 +130,25 @@ class _StoppedError(Exception):
 def _work(pipe: Connection, done: Any, stop: Any, parent: int, packed: bytes) -> None:
     """Tasks, until there are no more or the parent wants no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    coming = SimpleQueue[Task | None]()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    with suppress(EOFError, OSError, _StoppedError):
+    threading.Thread(target=_hear, args=(pipe, coming), daemon=True).start()
+    with suppress(OSError, _StoppedError):
         pipe.send(Answer())
+        while (task := coming.get()) is not None:
+            pipe.send(_answer(task, packed, done, stop))
+
+
+def _hear(pipe: Connection, coming: "SimpleQueue[Task | None]") -> None:
+    """Take tasks off the pipe at any time, None at its end.
+
+    A parent that waits until a large task is through hears no answer: were the worker to wait until that is
+    heard, both would wait for ever.
+    """
+    with suppress(EOFError, OSError):
         while True:
-            pipe.send(_answer(pipe.recv(), packed, done, stop))
+            coming.put(pipe.recv())
+    coming.put(None)
 
 
 def _watch(parent: int) -> None:
