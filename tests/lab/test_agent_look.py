@@ -279,4 +279,4 @@ def test_the_three_panels_of_the_paper_fit() -> None:
         unfog.run(name, rounds=3, trials=2, agents=agents)
         for name in ("fig1-gaussian", "gaussian-correlated")
     ]
-    assert inside(panels([*runs, runs[0].assign_attrs(note="synthetic stand-in, not MovieLens")]))
+    assert inside(panels([*runs, runs[0].assign_attrs(note="a stand-in, not MovieLens")]))

@@ -20,7 +20,7 @@ from unfog.lab.datasets import DAMAGED, cache, put
 from unfog.maths.arrays import Array, Ints
 
 USERS, ITEMS, RATINGS = 943, 1682, 100_000
-STAND_IN = "synthetic stand-in, not MovieLens"  # to be said wherever its results are shown
+STAND_IN = "a stand-in, not MovieLens"  # to be said wherever its results are shown
 MOST_FACTORS = 50
 TOLERANCE = 1e-8  # of the projected gradient, against the first step's: W is then good to 1e-7
 STEPS = 20_000  # 134 are enough for 3 factors, 13,400 for 20
