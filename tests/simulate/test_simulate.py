@@ -108,7 +108,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one() -> None:
         assert np.array_equal(values, long.values[name][:, :, :300]), name
 
 
-@pytest.mark.parametrize("extra", [0, 1, 2])
+@pytest.mark.parametrize("extra", [*(pytest.param(n, marks=pytest.mark.soak) for n in (0, 2)), 1])
 @pytest.mark.slow
 def test_so_is_one_that_ends_about_a_block(extra: int) -> None:
     short, long = run(EVERY, rounds=BLOCK + extra, trials=3), run(EVERY, rounds=2 * BLOCK, trials=3)
