@@ -54,6 +54,28 @@ def test_a_damaged_run_json_is_made_anew_and_blocks_of_the_run_stay(
     assert ("run.json is damaged and is made anew" in caplog.text) == (hurt is not None)
 
 
+def test_only_a_run_that_was_never_interrupted_says_how_long_it_took(plan: Plan, tmp_path: Path) -> None:
+    assert (store.seconds(keep(plan, tmp_path / "whole")) or 0.0) > 0
+    stopped(plan, tmp_path / "run", 2)
+    assert store.seconds(keep(plan, tmp_path / "run")) is None
+
+
+def test_a_folder_that_another_takes_away_before_it_is_locked_is_made_again(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, gone = store.Partial.open, list[Path]()
+
+    def robbed(partial: store.Partial) -> None:
+        opened(partial)
+        if not gone:
+            gone.append(partial.folder)
+            partial.folder.rmdir()
+
+    monkeypatch.setattr(store.Partial, "open", robbed)
+    assert keep(plan, tmp_path / "run") == tmp_path / "run"
+    assert gone == [tmp_path / "run.partial"]
+
+
 def test_another_run_whose_run_json_is_damaged_is_left_to_its_own_command(plan: Plan, tmp_path: Path) -> None:
     other = planned(seed=1)
     folder = stopped(other, tmp_path / "run", 2)
