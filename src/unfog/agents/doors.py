@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unfog.inputs import LARGEST, InputError
-from unfog.maths.arrays import Array
+from unfog.inputs import LARGEST, Array, InputError
 
 
 def numbers(field: str, values: Array, gaps: str = "") -> None:

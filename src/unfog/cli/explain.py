@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unfog.cli import complete
+from unfog.cli.list import WIDTH
 
 if TYPE_CHECKING:
     from unfog.agents.explain import Explained, Part
@@ -16,7 +17,6 @@ EXAMPLE = (
     "Examples: unfog explain unfog   |   unfog explain alg1-hetero-ucb:quantile=0.9   |"
     "   unfog explain linucb --json   |   unfog explain alg1 --rewards bernoulli"
 )
-WIDTH = 80
 SAME = "as above"
 
 

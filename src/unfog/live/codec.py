@@ -31,10 +31,6 @@ MAGIC, VERSION = b"unfogval", 2
 HEAD = struct.Struct("<8sHQQ")  # magic, version, bytes of the tree, bytes of the arrays
 TAIL = 32  # bytes of a SHA-256
 LARGEST_INT = 2**63  # beyond, text in decimals takes long, and Python refuses to read it
-LEAST_VALUES, MOST_A_BYTE = (
-    10**6,
-    64,
-)  # how many values bytes may stand for
 BROKEN = (  # what a tree that is not one of ours may lead to
     ArithmeticError,
     AttributeError,

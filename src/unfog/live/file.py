@@ -9,8 +9,7 @@ from unfog.inputs import one_of
 from unfog.live import copying, opening, table
 from unfog.live.errors import FAILURES, StoreError, reason
 from unfog.live.holder import Holder
-from unfog.live.place import Change, Contents, Pause
-from unfog.live.schema import Row, Tail
+from unfog.live.place import Change, Contents, Pause, Row, Tail
 
 
 class File:

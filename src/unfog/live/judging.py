@@ -6,15 +6,17 @@ whether it was void, paid or expired, and what was revealed.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from unfog.inputs import InputError
 from unfog.live.errors import Conflict, Gone, Unknown
-from unfog.live.log import Row
 from unfog.live.opened import Open
-from unfog.live.state import State
+from unfog.live.place import Row
 
-Rows = Callable[[], Sequence[Row]]
+if TYPE_CHECKING:
+    from unfog.live.state import State
+
+Rows: TypeAlias = Callable[[], Sequence[Row]]
 """Asks the log for the rows of a decision."""
 
 
@@ -61,7 +63,7 @@ class Past:
         return found
 
 
-def reward(state: State, decision: str, value: float, rows: Rows) -> str | None:
+def reward(state: "State", decision: str, value: float, rows: Rows) -> str | None:
     """The outcome of a reward; None for one that is known already."""
     found: Open | Past = state.open.get(decision) or Past(decision, rows())
     _refuse_void(decision, found.voided)
@@ -81,7 +83,7 @@ def reward(state: State, decision: str, value: float, rows: Rows) -> str | None:
 
 
 def reveal(
-    state: State, decision: str, told: Mapping[str, float], now: float, rows: Rows
+    state: "State", decision: str, told: Mapping[str, float], now: float, rows: Rows
 ) -> dict[str, Any] | None:
     """The event of a true context; None for one that is known already."""
     found: Open | Past = state.open.get(decision) or Past(decision, rows())
@@ -106,7 +108,7 @@ def reveal(
     return {"context": dict(told), "outcome": outcome, "then": {"noisy": found.decided["context"], **then}}
 
 
-def void(state: State, decision: str, rows: Rows) -> bool:
+def void(state: "State", decision: str, rows: Rows) -> bool:
     """Whether it is not void already; refused where something was learnt from it."""
     found: Open | Past = state.open.get(decision) or Past(decision, rows())
     if found.voided:

@@ -23,9 +23,8 @@ from typing import Self
 from weakref import WeakSet
 
 from unfog.live.errors import Lost, StoreError
-from unfog.live.place import Change, Place
+from unfog.live.place import Change, Place, Row, Tail
 from unfog.live.queue import Queue
-from unfog.live.schema import Row, Tail
 
 __all__ = ["Log", "Row"]
 

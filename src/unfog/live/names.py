@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unfog.agents.assemble import Agent
-from unfog.agents.catalogue import EVERY
 from unfog.inputs import InputError, numbers, shown
 
 LONGEST = 200
@@ -74,8 +72,3 @@ def vector(field: str, value: Any) -> list[Any]:
         raise InputError(field, value, allowed)
     listed: list[Any] = found.tolist()
     return listed
-
-
-def is_row(agent: Agent) -> bool:
-    """Whether it is the row of the catalogue that has its name."""
-    return EVERY.get(agent.name) == agent

@@ -4,12 +4,50 @@ A place has one connection. Whoever uses it does so alone: the log holds its own
 fails raises one of `failures`, or a StoreError; what is then known of the rows is what `open` says next.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-from unfog.live.schema import Row, Tail
+
+class Row(NamedTuple):
+    """One event of the log."""
+
+    seq: int  # 1, 2, ... over the whole store, never reused, no holes
+    problem: str  # its name
+    kind: str  # problem, arms, decide, reward, reveal, void, expire, freeze, shadow, erase, ...
+    decision: str | None
+    key: str | None  # the caller's idempotency key, unique within a problem
+    time: float  # of the store's clock, seconds since 1970, never decreasing
+    body: str  # JSON text, as written
+
+
+class Tail(NamedTuple):
+    """A problem as the tables know it."""
+
+    number: int  # 1, 2, ... in the order of their first rows
+    last: int  # its last row
+    time: float = 0.0  # of that
+
+
+def checksum(row: Row, before: int) -> int:
+    """Of everything in a row: SQLite itself does not notice a changed byte in a text."""
+    seq, problem, kind, decision, key, time, body = row
+    head = f"{before:d} {seq:d} {float(time).hex()} {problem!r} {kind} {decision!r} {key!r} "
+    return zlib.crc32((head + body).encode())
+
+
+def numbered(rows: Iterable[Row], tails: dict[str, Tail]) -> Iterator[tuple[object, ...]]:
+    """Rows as they are stored, each with the number of the one before it in its problem; `tails` grow.
+
+    That number shows a row that an index has lost: the next one does not fit.
+    """
+    for row in rows:
+        number, before, _ = tails.get(row.problem, Tail(len(tails) + 1, 0))
+        tails[row.problem] = Tail(number, row.seq, row.time)
+        kept = row.seq, number, row.kind, row.decision, row.key, float(row.time), row.body
+        yield *kept, before, checksum(row, before)
 
 
 class Contents(NamedTuple):

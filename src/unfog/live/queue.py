@@ -10,8 +10,8 @@ from math import isfinite
 
 from unfog.inputs import InputError
 from unfog.live.errors import StoreError
+from unfog.live.place import Row, Tail
 from unfog.live.recent import Recent
-from unfog.live.schema import Row, Tail
 
 ENDED = 1000  # epochs whose end is remembered
 

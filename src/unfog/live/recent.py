@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from unfog.live.errors import Conflict, Stale
-from unfog.live.schema import Row
+from unfog.live.place import Row
 
 SIZE = 4096
 

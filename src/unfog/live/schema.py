@@ -10,13 +10,12 @@ looks finds the old file or the new one, whole. Snapshots are caches and do not 
 import os
 import sqlite3
 import stat
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from unfog.live.drafts import PRIVATE
 from unfog.live.errors import FAILURES, StoreError, reason
+from unfog.live.place import Row, Tail, numbered
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
 VERSION = 2
@@ -36,45 +35,6 @@ TABLES = (
 )
 NAME = "INSERT INTO problem VALUES (?, ?)"
 INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-class Row(NamedTuple):
-    """One event of the log."""
-
-    seq: int  # 1, 2, ... over the whole store, never reused, no holes
-    problem: str  # its name
-    kind: str  # problem, arms, decide, reward, reveal, void, expire, freeze, shadow, erase, ...
-    decision: str | None
-    key: str | None  # the caller's idempotency key, unique within a problem
-    time: float  # of the store's clock, seconds since 1970, never decreasing
-    body: str  # JSON text, as written
-
-
-class Tail(NamedTuple):
-    """A problem as the tables know it."""
-
-    number: int  # 1, 2, ... in the order of their first rows
-    last: int  # its last row
-    time: float = 0.0  # of that
-
-
-def checksum(row: Row, before: int) -> int:
-    """Of everything in a row: SQLite itself does not notice a changed byte in a text."""
-    seq, problem, kind, decision, key, time, body = row
-    head = f"{before:d} {seq:d} {float(time).hex()} {problem!r} {kind} {decision!r} {key!r} "
-    return zlib.crc32((head + body).encode())
-
-
-def numbered(rows: Iterable[Row], tails: dict[str, Tail]) -> Iterator[tuple[object, ...]]:
-    """Rows as they are stored, each with the number of the one before it in its problem; `tails` grow.
-
-    That number shows a row that an index has lost: the next one does not fit.
-    """
-    for row in rows:
-        number, before, _ = tails.get(row.problem, Tail(len(tails) + 1, 0))
-        tails[row.problem] = Tail(number, row.seq, row.time)
-        kept = row.seq, number, row.kind, row.decision, row.key, float(row.time), row.body
-        yield *kept, before, checksum(row, before)
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:

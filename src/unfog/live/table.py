@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unfog.inputs import InputError
-from unfog.live.place import Change, Contents
-from unfog.live.schema import INSERT, NAME, Row, Tail, checksum, numbered
+from unfog.live.place import Change, Contents, Row, Tail, checksum, numbered
+from unfog.live.schema import INSERT, NAME
 
 FIELDS = "kind, decision, key, time, body, before, checksum FROM event"
 REWRITING = "rewriting"

@@ -13,6 +13,7 @@ import numpy as np
 from unfog import inputs
 from unfog.agents import doors
 from unfog.agents.assemble import Agent
+from unfog.agents.catalogue import EVERY
 from unfog.inputs import LARGEST, InputError
 from unfog.live import durations, names
 from unfog.live.reference import fingerprint, path_of
@@ -111,7 +112,7 @@ def _channel(field: str, value: Any, told: Mapping[str, Any]) -> dict[str, Any] 
 
 
 def _agent(field: str, value: Any, told: Mapping[str, Any]) -> str:  # noqa: ARG001
-    return value.name if isinstance(value, Agent) and names.is_row(value) else path_of(field, value)
+    return value.name if isinstance(value, Agent) and is_row(value) else path_of(field, value)
 
 
 def _features(field: str, value: Any, told: Mapping[str, Any]) -> str:  # noqa: ARG001
@@ -235,3 +236,8 @@ def _fingerprints(told: Mapping[str, Any]) -> dict[str, str]:
     """Of what is the caller's own."""
     found = {name: fingerprint(name, told[name]) for name in ("features", "agent") if ":" in told[name]}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def is_row(agent: Agent) -> bool:
+    """Whether it is the row of the catalogue that has its name."""
+    return EVERY.get(agent.name) == agent

@@ -15,7 +15,8 @@ import numpy as np
 from unfog import inputs
 from unfog.adapters import by_name
 from unfog.adapters.libraries.contexts import Contexts, readings
-from unfog.inputs import Array, InputError
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
 
 Named = dict[Any, Any]
 ORDER = "the names of what the denoiser denoises, in the order of its columns"

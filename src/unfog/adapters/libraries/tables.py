@@ -13,7 +13,8 @@ import numpy as np
 
 from unfog import inputs
 from unfog.adapters.libraries.contexts import Contexts, readings
-from unfog.inputs import Array, InputError
+from unfog.inputs import InputError
+from unfog.maths.arrays import Array
 
 
 class Table:

@@ -8,9 +8,8 @@ the Multiarmed Bandit Problem*.
 from dataclasses import dataclass
 
 from unfog import inputs
-from unfog.agents.choose.greedy import expected
+from unfog.agents.choose.greedy import expected, rounds_so_far
 from unfog.agents.choose.largest import alone, best
-from unfog.agents.choose.ucb import rounds_so_far
 from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints

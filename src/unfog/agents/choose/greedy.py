@@ -50,3 +50,10 @@ def expected(view: View) -> Array:
     [1.0, -1.0]
     """
     return view.among(view.design.scores(view.belief.centre))
+
+
+def rounds_so_far(view: View, like: Array) -> Array:
+    """How many rounds there are up to this one: (...,)."""
+    if view.time is None:
+        raise ValueError("time: a chooser that changes with the rounds must be told which one it is")
+    return 1 + view.time.astype(like.dtype)

@@ -31,8 +31,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from unfog import inputs
+from unfog.agents.choose.greedy import rounds_so_far
 from unfog.agents.choose.largest import best
-from unfog.agents.choose.ucb import moments, rounds_so_far
+from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints

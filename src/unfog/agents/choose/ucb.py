@@ -15,6 +15,7 @@ from statistics import NormalDist
 from typing import Any
 
 from unfog import inputs
+from unfog.agents.choose.greedy import rounds_so_far
 from unfog.agents.choose.largest import Largest
 from unfog.agents.parts import View
 from unfog.inputs import InputError
@@ -62,13 +63,6 @@ def moments(view: View) -> tuple[Array, Array]:
     """Mean and variance of every arm's score: (..., K) each."""
     fitting: Any = view.belief  # a belief in blocks comes with a design in blocks
     return view.design.scores(view.belief.centre), view.design.variances(fitting)
-
-
-def rounds_so_far(view: View, like: Array) -> Array:
-    """How many rounds there are up to this one: (...,)."""
-    if view.time is None:
-        raise ValueError("time: a chooser that changes with the rounds must be told which one it is")
-    return 1 + view.time.astype(like.dtype)
 
 
 def check_level(field: str, value: object) -> float:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 import psycopg
 
 from unfog.live.errors import Lost, StoreError
-from unfog.live.place import Change, Contents, Pause
+from unfog.live.place import Change, Contents, Pause, Row, Tail
 from unfog.live.postgres import connecting, table
 from unfog.live.postgres.pool import Pool
-from unfog.live.schema import Row, Tail
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 
 from unfog.inputs import InputError
-from unfog.live.place import Contents
-from unfog.live.schema import Row, Tail, checksum
+from unfog.live.place import Contents, Row, Tail, checksum
 
 if TYPE_CHECKING:
     from psycopg import Connection

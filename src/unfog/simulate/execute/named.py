@@ -3,9 +3,6 @@
 from unfog.inputs import InputError, count, shown
 from unfog.meant import nearest
 from unfog.simulate.execute import MOST_WORKERS, Executor
-from unfog.simulate.execute.addresses import MOST_PORT, endpoint, refuse_silence
-from unfog.simulate.execute.processes import Processes, cores
-from unfog.simulate.execute.serial import Serial
 
 NAMES = ("serial", "processes", "dask", "ray")
 CLUSTERS = {"dask": "a scheduler of Dask", "ray": "a cluster of Ray"}
@@ -20,6 +17,10 @@ def executor(on: str | None, workers: int | None = None) -> Executor | None:
     """
     if on is None:
         return None
+    from unfog.simulate.execute.addresses import MOST_PORT, endpoint
+    from unfog.simulate.execute.processes import Processes, cores
+    from unfog.simulate.execute.serial import Serial
+
     name, _, address = on.partition("://") if isinstance(on, str) else ("", "", "")
     workers = None if workers is None else count("workers", workers, most=MOST_WORKERS)
     if on == "serial":
@@ -38,6 +39,8 @@ def executor(on: str | None, workers: int | None = None) -> Executor | None:
 def _elsewhere(name: str, address: str, workers: int | None) -> Executor:
     """What it needs is imported now, where somebody answers; complaints call the address as it was told."""
     if address:
+        from unfog.simulate.execute.addresses import refuse_silence
+
         refuse_silence(f"{name}://{address}", CLUSTERS[name])
     if name == "ray":
         from unfog.simulate.execute.ray import Ray
