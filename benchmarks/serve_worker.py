@@ -23,8 +23,7 @@ from starlette.routing import Route
 from unfog.live import Store, snapshot
 from unfog.live.file import File
 from unfog.live.log import Log
-from unfog.live.place import Change
-from unfog.live.place import Row, Tail
+from unfog.live.place import Change, Row, Tail
 from unfog.live.snapshot import content
 from unfog.live.state import State
 from unfog.serve import server
