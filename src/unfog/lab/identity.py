@@ -30,6 +30,7 @@ NUMERIC = (  # what decides results, but for the maths on paper in the rest of `
         f"lab/{home[-1]}.py" for home in (w.__module__.split(".") for w in KINDS.values()) if "lab" in home
     ),
     "lab/ratings.py",
+    "lab/datasets.py",
 )
 
 
@@ -41,8 +42,8 @@ def own_modules(plan: Plan) -> set[str]:
     return found | {kind.__module__ for part in parts for kind in type(part).__mro__}
 
 
-def fingerprint(own: Iterable[str] = ()) -> str:
-    """A hash of the code that decides results, so that old and new code never mix in one run.
+def files(own: Iterable[str] = ()) -> list[Path]:
+    """The files of the code that decides results: sources of Python and CUDA, room by room.
 
     Modules of one's own bring their file or, where they are in a package, all files of the outermost one.
     """
@@ -50,10 +51,17 @@ def fingerprint(own: Iterable[str] = ()) -> str:
     for name in sorted({name.partition(".")[0] for name in own} - {"unfog", *sys.stdlib_module_names}):
         module = vars(import_module(name))
         paths += map(Path, module.get("__path__") or filter(None, [module.get("__file__")]))
-    digest = hashlib.sha256()
+    found = list[Path]()
     for path in paths:
-        for file in sorted([*path.rglob("*.py"), *path.rglob("*.cu")]) if path.is_dir() else [path]:
-            digest.update(file.read_bytes())
+        found += sorted([*path.rglob("*.py"), *path.rglob("*.cu")]) if path.is_dir() else [path]
+    return found
+
+
+def fingerprint(own: Iterable[str] = ()) -> str:
+    """A hash of the code that decides results, so that old and new code never mix in one run."""
+    digest = hashlib.sha256()
+    for file in files(own):
+        digest.update(file.read_bytes())
     return digest.hexdigest()
 
 

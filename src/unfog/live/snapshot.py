@@ -22,16 +22,21 @@ from unfog.live.state import State
 from unfog.version import __version__
 
 HOME = Path(__file__).parents[1]
-ROOMS = ("agents", "features", "live", "maths", "model")
+ROOMS = ("agents", "features", "live", "maths", "model", "inputs.py")
+
+
+def files() -> list[Path]:
+    """The source files of all code that a fold runs."""
+    rooms = [HOME / room for room in ROOMS]
+    return [path for room in rooms for path in (sorted(room.rglob("*.py")) if room.is_dir() else [room])]
 
 
 @cache
 def _code() -> str:
-    """A hash of all code that a fold runs."""
+    """A hash of them."""
     found = sha256()
-    for room in ROOMS:
-        for path in sorted((HOME / room).rglob("*.py")):
-            found.update(path.read_bytes())
+    for path in files():
+        found.update(path.read_bytes())
     return found.hexdigest()
 
 
