@@ -9,6 +9,9 @@ from pathlib import Path
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 CODE = re.compile(r"`([^`\n]+)`")
 DOTTED = re.compile(r"(?<![\w/.])unfog(?:\.[A-Za-z_]\w*)+")
+FILE = re.compile(
+    r"(?<![\w/.*{}<>:$~-])(?:(?:[\w-]+/)+[\w-]+\.(?:cu|md|toml|yml)|(?:[\w-]+/)*[\w-]+\.py)(?![\w/(])"
+)
 IMPORT = re.compile(r"from (unfog[\w.]*) import (\w+)")
 
 
@@ -56,3 +59,8 @@ def in_words(text: str) -> Iterator[str]:
     for said in CODE.findall(text):
         yield from (f"{module}.{name}" for module, name in IMPORT.findall(said))
         yield from DOTTED.findall(IMPORT.sub("", said))
+
+
+def files(text: str) -> set[str]:
+    """The files that a text names: modules, with or without their folder, and others with it."""
+    return {*FILE.findall(text)}
