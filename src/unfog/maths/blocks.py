@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian, square
 
@@ -74,6 +75,11 @@ def from_moments(mean: Array, covs: Array) -> Blocks:
     """The belief with this mean (..., B k) and the blocks' covariances (..., B, k, k)."""
     xp = covs.__array_namespace__()
     return Blocks(_cut(mean, covs), xp.linalg.cholesky(covs))
+
+
+def belief_from_moments(mean: Array, cov: Array, *, in_blocks: bool) -> Belief:
+    """The belief with this mean and covariance, which is that of the whole vector or of its blocks."""
+    return from_moments(mean, cov) if in_blocks else gaussian.from_moments(mean, cov)
 
 
 def whole(cov: Array) -> Array:

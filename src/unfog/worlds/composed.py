@@ -14,7 +14,7 @@ from unfog import inputs, machine
 from unfog.features.contract import Context, FeatureMap
 from unfog.features.prior import numbers, prior
 from unfog.inputs import InputError, Numbers
-from unfog.maths import blocks, gaussian
+from unfog.maths import blocks
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
@@ -87,7 +87,7 @@ class Composed(ToldFields, ChannelFields, ABC):
     @cached_property
     def _prior(self) -> Belief:
         mean, cov = self._parts.known.prior_mean, self._parts.known.prior_cov
-        return (blocks if cov.ndim == 3 else gaussian).from_moments(mean, cov)
+        return blocks.belief_from_moments(mean, cov, in_blocks=cov.ndim == 3)
 
     def knowledge(self) -> Knowledge:
         """What agents are told."""

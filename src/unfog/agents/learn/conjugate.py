@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Grows, Learner, State
-from unfog.maths import blocks, gaussian, growth
+from unfog.maths import blocks, growth
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief
 from unfog.model.knowledge import Knowledge
@@ -40,8 +40,8 @@ class Conjugate(Grows, Learner):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior."""
-        form = blocks if known.prior_cov.ndim == 3 else gaussian
-        return form.from_moments(known.prior_mean, known.prior_cov)
+        in_blocks = known.prior_cov.ndim == 3
+        return blocks.belief_from_moments(known.prior_mean, known.prior_cov, in_blocks=in_blocks)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """With the prior of what is new."""

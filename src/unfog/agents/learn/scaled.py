@@ -39,7 +39,7 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.parts import Grows, Learner
 from unfog.inputs import InputError
-from unfog.maths import blocks, gaussian, growth
+from unfog.maths import blocks, growth
 from unfog.maths.arrays import Array, pick, take
 from unfog.maths.blocks import Belief
 from unfog.maths.gaussian import Gaussian
@@ -114,11 +114,13 @@ class Scaled(Grows, Learner):
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior at every scale."""
         xp, told = known.prior_cov.__array_namespace__(), reward_variance(known)
-        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        in_blocks = known.prior_cov.ndim == 3
         sizes = xp.asarray([self.ratio ** (2 * (i - self.scales // 2)) for i in range(self.scales)])
         sizes = sizes.astype(known.prior_cov.dtype)
         covs = sizes.reshape(-1, *[1] * known.prior_cov.ndim) * known.prior_cov / told
-        beliefs = form.from_moments(xp.stack([known.prior_mean] * self.scales), covs)
+        beliefs = blocks.belief_from_moments(
+            xp.stack([known.prior_mean] * self.scales), covs, in_blocks=in_blocks
+        )
         shape = xp.ones_like(told) * (self.trust / 2)
         weights = xp.asarray(self._weights(), dtype=known.prior_cov.dtype)
         return State(beliefs, shape, shape * told + xp.zeros_like(weights), weights)

@@ -25,7 +25,7 @@ from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
 from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
-from unfog.maths import blocks, gaussian
+from unfog.maths import blocks
 from unfog.maths.arrays import Array, diagonal_matrix
 from unfog.maths.blocks import Belief
 from unfog.maths.gaussian import Gaussian
@@ -60,12 +60,12 @@ class Sequential(EitherKind):
 
     def start(self, known: Knowledge, rounds: int | None) -> Belief:
         """The prior; of its precision the diagonal alone, unless told."""
-        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        in_blocks = known.prior_cov.ndim == 3
         cov = known.prior_cov
         if not self.full:
             xp = cov.__array_namespace__()
             cov = diagonal_matrix(1 / xp.linalg.diagonal(xp.linalg.inv(cov)))
-        return form.from_moments(known.prior_mean, cov)
+        return blocks.belief_from_moments(known.prior_mean, cov, in_blocks=in_blocks)
 
     def belief(self, parameters: Array, state: Belief) -> Belief:
         """N(w, alpha^2 Q^-1)."""

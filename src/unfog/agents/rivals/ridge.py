@@ -18,7 +18,7 @@ import numpy as np
 from unfog import inputs
 from unfog.agents.evidence import Evidence
 from unfog.agents.rivals.either import EitherKind
-from unfog.maths import blocks, gaussian
+from unfog.maths import blocks
 from unfog.maths.arrays import Array
 from unfog.maths.blocks import Belief, whole
 from unfog.model.knowledge import Knowledge
@@ -62,9 +62,11 @@ class Ridge(EitherKind):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """Before the first reward: V = l I; in blocks where the prior has blocks."""
-        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        in_blocks = known.prior_cov.ndim == 3
         eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
-        ball = form.from_moments(np.zeros(known.prior_mean.shape), eye / self.ridge)
+        ball = blocks.belief_from_moments(
+            np.zeros(known.prior_mean.shape), eye / self.ridge, in_blocks=in_blocks
+        )
         return State(ball, np.zeros(()), np.zeros(()))
 
     def width(self, parameters: Sizes, state: State) -> Array:

@@ -113,9 +113,9 @@ class StagedRidge(EitherKind):
 
     def start(self, known: Knowledge, rounds: int | None) -> Staged:
         """Before the first reward: A_s = I; in blocks where the prior has blocks."""
-        form = blocks if known.prior_cov.ndim == 3 else gaussian
+        in_blocks = known.prior_cov.ndim == 3
         eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
-        one = form.from_moments(np.zeros(known.prior_mean.shape), eye)
+        one = blocks.belief_from_moments(np.zeros(known.prior_mean.shape), eye, in_blocks=in_blocks)
         number = stages(self.horizon)
         return Staged(one, type(one)(*(np.broadcast_to(x, (number, *x.shape)) for x in one)))
 
