@@ -42,7 +42,7 @@ def _page() -> Iterator[str]:
     yield "`kind` says which world is played, and is required: " + ", ".join(map(code, KINDS)) + ".\n"
     for kind, world in KINDS.items():
         yield f'### kind = "{kind}"\n'
-        yield (inspect.getdoc(inspect.getmodule(world)) or "").splitlines()[0] + "\n"
+        yield " ".join((inspect.getdoc(world) or "").partition("\n\n")[0].split()) + "\n"
         yield table(HEAD, _problem(kind, world, lambda name: name not in SHARED | UNITS))
     yield "### Units, shared by `gaussian`, `logistic` and `temporal`\n"
     yield table(HEAD, _problem("gaussian", KINDS["gaussian"], lambda name: name in UNITS))

@@ -5,7 +5,6 @@ The names at the top are so many that they have a page for each thing that they 
 
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from unfog.worlds.composed import Composed
 
 LAST = ("data", "exception")  # kinds of names that come after all others
 WHOLE = ("unfog.live.Problem",)  # written in several files
-PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose", "unfog.features")
+PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose")  # whose contract has the methods
 TOPICS = {  # of names at the top: all others stay on the page of `unfog` itself
     "unfog: problems": ("GaussianProblem", "LogisticProblem", "RecordedProblem", "TemporalProblem"),
     "unfog: runs": ("run", "open_run", "summary", "table", "figure", "rivals", "trouble"),
@@ -113,9 +112,7 @@ def _inside(name: Name, kind: str) -> Iterator[str]:
         yield table(("field", "type", "what it is"), rows)
     if kind == "class" and issubclass(name.found, Composed):
         yield "What each field means, and what may stand there: [every field](fields.md#problem).\n"
-    if name.module in PARTS and (how := sys.modules[name.found.__module__].__doc__) and kind != "data":
-        yield f"**How it works.** {docstrings.markdown(how)}\n"
-    if kind == "class" and name.module not in PARTS[:3]:
+    if kind == "class" and name.module not in PARTS:
         for member in _members(name.found, name.full in WHOLE):
             yield from _member(*member)
 

@@ -73,7 +73,5 @@ def _having(part: Any) -> str:
 
 
 def _first(made: Any) -> str:
-    """What its file says first; a file may hold a second map, which says it of itself."""
-    home = inspect.getmodule(made)
-    of_its_own = home is not None and home.__name__.endswith(f".{made.__name__}")
-    return (inspect.getdoc(home if of_its_own else made) or "").splitlines()[0]
+    """What its builder says first."""
+    return " ".join((inspect.getdoc(made) or "").partition("\n\n")[0].split())

@@ -1,7 +1,8 @@
-"""A chooser to start from: the best arm, or with some probability one of the two best.
+"""A chooser to start from.
 
-Say here how it chooses, with the formula and its reference. It gets standard normals, as many as it says, and
-says with which probability it takes every arm. `view.among` puts arms that may not be chosen below others.
+The docstring of its class says how it chooses, with the formula and its reference (CONTRIBUTING.md). It gets
+standard normals, as many as it says, and says with which probability it takes every arm. `view.among` puts
+arms that may not be chosen below others.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,16 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class Skeleton(Chooser):
-    """Its setting: the probability of the second best arm."""
+    """The best arm, or with some probability the second best.
+
+        P(a) = 1 - share for the largest psi(a)'E[theta],    share for the second largest
+
+    Here stands its reference.
+
+    Settings
+    --------
+    `share` is the probability of the second best arm.
+    """
 
     share: float = 0.1
 

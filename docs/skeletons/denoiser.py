@@ -1,8 +1,6 @@
-"""A denoiser to start from: trusts a measurement by a fixed share, and learns the bias by a running mean.
+"""A denoiser to start from.
 
-Say here what it believes, with the formula and its reference. This one takes
-
-    c_t ~ N(mu_c + w (chat_t - mu_c - g),  Sigma_c),    g = the mean of chat - mu_c so far.
+The docstring of its class says what it believes, with the formula and its reference (CONTRIBUTING.md).
 """
 
 from dataclasses import dataclass
@@ -31,7 +29,17 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Skeleton(Denoiser):
-    """Its setting: the `share` of a surprise that is put down to the context."""
+    """Trust a measurement by a fixed share, and learn the bias by a running mean.
+
+        c_t ~ N(mu_c + w (chat_t - mu_c - g),  Sigma_c),    g = mean of chat - mu_c
+        w: the share of a surprise that is put down to the context
+
+    Here stands its reference.
+
+    Settings
+    --------
+    The `share` of a surprise that is put down to the context.
+    """
 
     share: float = 0.5
 

@@ -1,8 +1,6 @@
-"""A learner to start from: the Gaussian posterior that forgets, with a requirement of its own.
+"""A learner to start from, with a requirement of its own.
 
-Say here what it believes, with the formula and its reference. This one widens its belief a little before
-every reward, Sigma <- (1 + widen) Sigma, and then conditions on r = x'theta + N(0, sigma^2). It refuses
-priors in blocks, to show how a learner refuses a problem.
+The docstring of its class says what it believes, with the formula and its reference (CONTRIBUTING.md).
 """
 
 from dataclasses import dataclass
@@ -21,7 +19,17 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class Skeleton(Learner):
-    """Its setting: by how much the variance grows each time."""
+    """The Gaussian posterior that forgets: its belief gets a little wider before every reward.
+
+        Sigma <- (1 + widen) Sigma,    then conditioned on r = x'theta + N(0, sigma^2)
+        Sigma: the covariance of theta
+
+    It refuses priors in blocks, to show how a learner refuses a problem. Here stands its reference.
+
+    Settings
+    --------
+    `widen` is by how much the variance grows each time.
+    """
 
     widen: float = 0.001
 

@@ -3,14 +3,15 @@
 import json
 import re
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from unfog.agents import denoise
 from unfog.agents.catalogue import AGENTS, EVERY, Catalogue
-from unfog.agents.explain import PAGES, Explained, Part, explained
+from unfog.agents.explain import PAGES, Explained, Part, explained, said
 from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.when import WHEN
@@ -43,9 +44,9 @@ def test_every_agent_is_explained_in_80_columns(name: str) -> None:
         assert {field: float(value) if value[-1].isdigit() else value for field, value in told.items()} == {
             field: float(value) if value[-1].isdigit() else value for field, value in part.settings.items()
         }
-    said = lines(found)
-    assert max(map(len, said)) <= 80
-    whole = " ".join(" ".join(said).split())
+    shown = lines(found)
+    assert max(map(len, shown)) <= 80
+    whole = " ".join(" ".join(shown).split())
     for text in (found.when, agent.summary, found.reference, *(part.note for part in found.parts)):
         assert " ".join(text.split()) in whole
 
@@ -56,13 +57,56 @@ def test_there_is_a_line_on_when_to_use_each_and_for_nobody_else() -> None:
     assert all(RIVALS[name].told in explained(name).when for name in RIVALS)
 
 
-def test_formulas_are_those_of_the_files() -> None:
+def test_formulas_are_those_of_the_classes() -> None:
     denoise, learn, choose = explained("unfog").parts
     for part, word in ((denoise, "Sigma_c"), (learn, "Gamma(shape, rate)"), (choose, "slope_t(a)^2")):
         assert any(word in line for line in part.formula)
-    shared = "\n".join(lines(explained("linrel")))
-    assert shared.count("argmax r'a") == 1  # its learner and its chooser are of one file
-    assert "as above" in shared
+    _, learn, choose = explained("linrel").parts  # of one file, and each has a formula of its own
+    assert [any("argmax r'a" in line for line in part.formula) for part in (learn, choose)] == [False, True]
+    assert [any("diag(1 / l)" in line for line in part.formula) for part in (learn, choose)] == [True, False]
+
+
+def kinds() -> set[type]:
+    """The classes of all parts: those that can be spelled out, and those of all rows."""
+    rows = [(one.denoiser, one.learner, one.chooser, one.binary) for one in EVERY.values()]
+    named = {vars(denoise)[name] for name in denoise.__all__}
+    return {*PARTS.values(), *named} | {type(part) for row in rows for part in row if part is not None}
+
+
+def test_each_part_has_words_of_its_own() -> None:
+    """Nothing is inherited or taken from a module: a class says its idea, and what its settings mean."""
+    assert len(kinds()) > 60
+    for kind in kinds():
+        works, settings = said(kind)
+        assert works, kind
+        assert bool(settings) == bool(getattr(kind, "__dataclass_fields__", ())), kind
+
+
+def test_a_class_without_words_has_none() -> None:
+    @dataclass(frozen=True)
+    class Wordless:
+        size: int = 1
+
+    class Worded:
+        """Twice the reading.
+
+            c = 2 chat
+
+        R. Bellman, *Dynamic Programming*.
+
+        Settings
+        --------
+        `size` is no more
+        than a number.
+
+        >>> 1 + 1
+        2
+        """
+
+    assert said(Wordless) == ("", "")
+    works, settings = said(Worded)
+    assert works.splitlines() == ["Twice the reading.", "", "    c = 2 chat", "", works.splitlines()[-1]]
+    assert settings == "`size` is no more\nthan a number."
 
 
 RELATION = re.compile(r" (?:=|~|<-|<=|>=) |^arg(?:max|min)")
@@ -177,7 +221,7 @@ def test_an_agent_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 
 
 @pytest.mark.parametrize(
-    ("words", "said", "meant"),
+    ("words", "complaint", "meant"),
     [
         (["unfgo"], "agent: no agent is called 'unfgo'", "unfog"),
         (["alg1-hetro-ucb"], "agent: no agent is called 'alg1-hetro-ucb'", "alg1-hetero-ucb"),
@@ -185,8 +229,8 @@ def test_an_agent_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         (["alg1", "--rewards", "bernouli"], "rewards: 'bernouli'", "bernoulli"),
     ],
 )
-def test_what_is_unknown_is_refused(words: list[str], said: str, meant: str, capsys: Capture) -> None:
+def test_what_is_unknown_is_refused(words: list[str], complaint: str, meant: str, capsys: Capture) -> None:
     code, out, err = unfog(capsys, "explain", *words)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"unfog: {said}")
+    assert err.startswith(f"unfog: {complaint}")
     assert f" (did you mean {meant!r}?); allowed: " in err

@@ -1,11 +1,13 @@
 """What an agent is, for people: its three parts with their formulas and settings, and when to use it.
 
-Everything is taken from where it stands already: notes and settings from the parts, formulas from the
-docstrings of their files, references from the catalogue.
+Everything is taken from where it stands already: notes and settings from the parts, ideas and formulas from
+the docstrings of their classes, references from the catalogue. Such a docstring says, in this order: the idea
+in one paragraph; the formula, its lines indented, with lines that explain its letters; whatever else there is
+to say, and references; the section `Settings`; examples.
 """
 
 import re
-import sys
+from inspect import cleandoc
 from typing import Any, NamedTuple
 
 from unfog.agents import symbols
@@ -25,6 +27,7 @@ PAGES = {  # by their titles
     "docs/science/contexts.md": "Contexts that are not Gaussian",
 }
 FORMULA = re.compile(r"(?:^ {4}.*\n?)+", re.M)  # the first indented lines of a docstring
+SETTINGS = re.compile(r"^Settings\n-+\n", re.M)  # the heading of their section
 
 
 class Part(NamedTuple):
@@ -33,8 +36,8 @@ class Part(NamedTuple):
     step: str  # denoise, learn or choose
     name: str
     note: str
-    idea: str  # what its file says first
-    formula: list[str]  # lines; none where the file has no formula
+    idea: str  # what its class says first
+    formula: list[str]  # lines; none where the class has no formula
     letters: dict[str, str]  # what letters of its own stand for in it
     settings: dict[str, str]  # what they are in this agent
     meaning: str  # what its class says of its settings
@@ -92,7 +95,7 @@ def _when(name: str) -> str:
 
 
 def _part(place: str, part: Any) -> Part:
-    doc = _words(sys.modules[type(part).__module__])
+    doc, meaning = said(type(part))
     formula = FORMULA.search(doc)
     lines = [line.strip().rstrip(",.") for line in formula[0].splitlines()] if formula else []
     settings = dict(one.split("=", 1) for one in settings_in(part))
@@ -100,17 +103,21 @@ def _part(place: str, part: Any) -> Part:
         STEPS[place],
         str(part.name),
         str(part.note),
-        _plain(doc.strip().partition("\n\n")[0]),
+        _plain(doc.partition("\n\n")[0]),
         [line for line in lines if not symbols.explains(line)],
         symbols.explained(lines),
         settings,
-        _plain(_words(type(part))) if settings else "",
+        _plain(meaning) if settings else "",
     )
 
 
-def _words(what: Any) -> str:
-    """Its docstring, without the examples."""
-    return (what.__doc__ or "").partition(">>>")[0].strip()
+def said(kind: type) -> tuple[str, str]:
+    """The docstring of a part's class without its examples: how it works, and what its settings mean."""
+    doc = kind.__doc__ or ""
+    if doc.startswith(f"{kind.__name__}("):  # the signature, which dataclasses without words have
+        return "", ""
+    works, *settings = SETTINGS.split(cleandoc(doc.partition(">>>")[0]), maxsplit=1)
+    return works.strip(), "".join(settings).strip()
 
 
 def _plain(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What stands for what in the formulas of agents; a part says in its file what letters of its own stand for.
+"""What stands for what in the formulas of agents; a part says in its class what letters of its own stand for.
 
 A line of a formula like `v: the variance of rewards;   s, t: two scales` explains, all others are formulas.
 """

@@ -17,7 +17,6 @@ EXAMPLE = (
     "Examples: unfog explain unfog   |   unfog explain alg1-hetero-ucb:quantile=0.9   |"
     "   unfog explain linucb --json   |   unfog explain alg1 --rewards bernoulli"
 )
-SAME = "as above"
 
 
 def command(
@@ -52,23 +51,18 @@ def lines(found: "Explained") -> list[str]:
     kind = f"as it is for {'rewards of 0 or 1' if found.rewards == 'bernoulli' else 'Gaussian rewards'}"
     said = [*_wrapped(f"{found.agent}: {found.summary or 'an agent of your own'}"), kind, ""]
     said += [*_wrapped(f"When: {found.when}"), ""] if found.when else []
-    shown = list[list[str]]()
     for part in found.parts:
-        said += [*_part(part, part.formula in shown), ""]
-        shown += [part.formula] if part.formula else []
+        said += [*_part(part), ""]
     said += [*_wrapped(f"Reference: {found.reference}", "  "), ""] if found.reference else []
     return said + _wrapped(f"In formulas: {_letters(found.letters)}.")
 
 
-def _part(part: "Part", again: bool) -> list[str]:
-    """One of the three parts; a formula that stands above is not repeated."""
+def _part(part: "Part") -> list[str]:
+    """One of the three parts."""
     said = _wrapped(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
     said += _wrapped(f"  {part.idea}", "  ")
-    if again:
-        said.append(f"      {SAME}")
-    else:
-        said += [line for formula in part.formula for line in _formula(formula)]
-        said += _wrapped(f"      {_letters(part.letters)}", "      ") if part.letters else []
+    said += [line for formula in part.formula for line in _formula(formula)]
+    said += _wrapped(f"      {_letters(part.letters)}", "      ") if part.letters else []
     if part.settings:
         told = ", ".join(f"{name}={value}" for name, value in part.settings.items())
         said += [*_wrapped(f"  Settings: {told}", "    "), *_wrapped(f"    {part.meaning}", "    ")]

@@ -1,8 +1,4 @@
-"""Features linear in the context: phi(a, c) = G(a) c with any matrices G(a) of shape (m, d).
-
-E[phi] = G(a) v and Cov(phi) = G(a) C G(a)'. The score v'G(a)'theta is the inner product of G(a) with
-theta v', so all arms cost one (K, m d) product and no (K, m) matrix is built.
-"""
+"""Features linear in the context, by any matrices."""
 
 from typing import NamedTuple
 
@@ -138,7 +134,12 @@ class Matrix(NamedTuple):
 
 
 def matrix(matrices: Array) -> Matrix:
-    """The map whose actions are the matrices G(a) themselves: (..., K, m, d).
+    """Features linear in the context: phi(a, c) = G(a) c with any matrices G(a) of shape (m, d).
+
+    E[phi] = G(a) v and Cov(phi) = G(a) C G(a)'. The score v'G(a)'theta is the inner product of G(a) with
+    theta v', so all arms cost one (K, m d) product and no (K, m) matrix is built.
+
+    Gives the map whose actions are the matrices G(a) themselves: (..., K, m, d).
 
     >>> import numpy as np
     >>> import unfog

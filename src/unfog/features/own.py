@@ -1,8 +1,4 @@
-"""A context of its own for every arm: c = [c_1, ..., c_K] and phi(a, c) = c_a, m = d / K.
-
-The setting of most papers on linear bandits: each arm shows a vector, and theta is shared by all. E[phi] is
-the arm's part of the mean, and Cov(phi) its block of the covariance.
-"""
+"""A context of its own for every arm."""
 
 from typing import NamedTuple
 
@@ -131,7 +127,12 @@ def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
 
 
 def own(actions: Array) -> Own:
-    """The map of as many arms as actions (..., K, d), whose numbers do not matter; d is K m.
+    """A context of its own for every arm: c = [c_1, ..., c_K] and phi(a, c) = c_a, m = d / K.
+
+    The setting of most papers on linear bandits: each arm shows a vector, and theta is shared by all. E[phi]
+    is the arm's part of the mean, and Cov(phi) its block of the covariance.
+
+    Gives the map of as many arms as actions (..., K, d), whose numbers do not matter; d is K m.
 
     >>> import numpy as np
     >>> import unfog

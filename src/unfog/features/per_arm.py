@@ -1,9 +1,4 @@
-"""Features of its own for every arm: phi(a, c) is [1, c] at the place of arm a and zero elsewhere.
-
-An intercept and slopes for each arm, m = K (d + 1); without the intercept, c alone and m = K d, the paper's
-map for MovieLens. E[phi] has [1, v] in the arm's block and Cov(phi) the covariance C, bordered with zeros. A
-score is theta_a'[1, v] with theta_a the arm's block of theta, so all arms cost K (d + 1).
-"""
+"""Features of its own for every arm."""
 
 from typing import Any, NamedTuple
 
@@ -190,7 +185,13 @@ def _set_in(border: float, inner: Array, axes: int) -> Array:
 
 
 def per_arm(actions: Array, *, intercept: bool = True) -> PerArm:
-    """The map of as many arms as actions (..., K, d), whose numbers do not matter.
+    """Features of its own for every arm: phi(a, c) is [1, c] at the place of arm a and zero elsewhere.
+
+    An intercept and slopes for each arm, m = K (d + 1); without the intercept, c alone and m = K d, the
+    paper's map for MovieLens. E[phi] has [1, v] in the arm's block and Cov(phi) the covariance C, bordered
+    with zeros. A score is theta_a'[1, v] with theta_a the arm's block of theta, so all arms cost K (d + 1).
+
+    Gives the map of as many arms as actions (..., K, d), whose numbers do not matter.
 
     >>> import numpy as np
     >>> import unfog

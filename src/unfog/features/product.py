@@ -1,7 +1,4 @@
-"""Features linear in the context, entry by entry: phi(a, c) = a * c, that is G(a) = diag(a), m = d.
-
-E[phi] = a * v and Cov(phi) = diag(a) C diag(a). The score is a'(v * theta): one (K, d) product for all arms.
-"""
+"""Features linear in the context, entry by entry."""
 
 from typing import NamedTuple
 
@@ -125,7 +122,12 @@ class Product(NamedTuple):
 
 
 def product(actions: Array) -> Product:
-    """The map of these actions (..., K, d).
+    """Features linear in the context, entry by entry: phi(a, c) = a * c, that is G(a) = diag(a), m = d.
+
+    E[phi] = a * v and Cov(phi) = diag(a) C diag(a). The score is a'(v * theta): one (K, d) product for all
+    arms.
+
+    Gives the map of these actions (..., K, d).
 
     >>> import numpy as np
     >>> import unfog

@@ -1,9 +1,4 @@
-"""The paper's feature map: phi(a, c) = [a_1^2 .. a_d^2, c_1^2 .. c_d^2, a_1 c_1 .. a_d c_d], m = 3d.
-
-With c ~ N(v, C): E[c_i^2] = v_i^2 + C_ii, E[a_i c_i] = a_i v_i. Only the first and last thirds differ between
-arms, so scores need a (K, 2d + 1) table made once per trial and never the (K, m) matrix. Fourth moments of a
-Gaussian give Cov(c_i^2, c_j^2) = 2 C_ij^2 + 4 v_i v_j C_ij and Cov(c_i^2, c_j) = 2 v_i C_ij.
-"""
+"""The paper's feature map, of squares and products."""
 
 from typing import NamedTuple
 
@@ -188,7 +183,13 @@ class Quadratic(NamedTuple):
 
 
 def quadratic(actions: Array) -> Quadratic:
-    """The map of these actions (..., K, d).
+    """The paper's feature map: phi(a, c) = [a_1^2 .. a_d^2, c_1^2 .. c_d^2, a_1 c_1 .. a_d c_d], m = 3d.
+
+    With c ~ N(v, C): E[c_i^2] = v_i^2 + C_ii, E[a_i c_i] = a_i v_i. Only the first and last thirds differ
+    between arms, so scores need a (K, 2d + 1) table made once per trial and never the (K, m) matrix. Fourth
+    moments of a Gaussian give Cov(c_i^2, c_j^2) = 2 C_ij^2 + 4 v_i v_j C_ij and Cov(c_i^2, c_j) = 2 v_i C_ij.
+
+    Gives the map of these actions (..., K, d).
 
     >>> import numpy as np
     >>> import unfog

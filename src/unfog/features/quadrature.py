@@ -1,15 +1,4 @@
-"""Any feature map phi(a, c): its moments by quadrature over the belief about the context.
-
-With c = v + L z, C = L L', z ~ N(0, I): E[phi(a, c)] = sum_i w_i phi(a, v + L z_i). Two rules:
-
-- product Gauss-Hermite of order n (n^d nodes): exact when phi is a polynomial of degree <= 2n - 1 in each z;
-- a fully symmetric rule of degree 5 (2 d^2 + 1 nodes; J. McNamee and F. Stenger, *Construction of fully
-  symmetric numerical integration formulas*): exact for total degree <= 5, for dimensions where the product
-  rule has too many nodes.
-
-`error_estimate` states the accuracy for a phi that is no polynomial. Unlike the other maps this one builds
-the (K, m) matrix, and for a moment several of them: phi has no structure to use.
-"""
+"""Any feature map, its moments by quadrature."""
 
 from collections.abc import Callable
 from functools import partial
@@ -160,7 +149,20 @@ class Quadrature(NamedTuple):
 
 
 def quadrature(function: Function, dim: int, order: int | None = None) -> Callable[[Array], Quadrature]:
-    """A builder of maps for phi = `function` over contexts of dimension `dim`.
+    """Any feature map phi(a, c): its moments by quadrature over the belief about the context.
+
+    With c = v + L z, C = L L', z ~ N(0, I): E[phi(a, c)] = sum_i w_i phi(a, v + L z_i). Two rules:
+
+    - product Gauss-Hermite of order n (n^d nodes): exact when phi is a polynomial of degree <= 2n - 1 in each
+      z;
+    - a fully symmetric rule of degree 5 (2 d^2 + 1 nodes; J. McNamee and F. Stenger, *Construction of fully
+      symmetric numerical integration formulas*): exact for total degree <= 5, for dimensions where the
+      product rule has too many nodes.
+
+    `error_estimate` states the accuracy for a phi that is no polynomial. Unlike the other maps this one
+    builds the (K, m) matrix, and for a moment several of them: phi has no structure to use.
+
+    Gives a builder of maps for phi = `function` over contexts of dimension `dim`.
 
     `order` is that of the product rule; left out, it is 3 up to dimension 6 and the degree-5 rule beyond.
 

@@ -1,15 +1,4 @@
-"""UCI Air Quality as a bandit: an hour of city air, read by analysers and by cheap sensors beside them.
-
-Data: S. De Vito, E. Massera, M. Piga, L. Martinotto, G. Di Francia, *On field calibration of an electronic
-nose for benzene estimation in an urban pollution monitoring scenario*. Hourly means over a year; -200 stands
-for a missing value. The true context is what the analysers say of carbon monoxide, benzene, nitrogen oxides
-and nitrogen dioxide, the noisy one what the metal-oxide sensor for each says. (The fifth gas, non-methane
-hydrocarbons, is missing in 90 % of the hours.) Hours that lack one of the eight values are left out, and
-are gaps in time, which is counted in hours since the first row of the file.
-
-Such sensors answer to a concentration by a power law, so logarithms are taken of both sides: that makes
-lines of the sensors' curves, and the errors and contexts less skewed.
-"""
+"""UCI Air Quality as a bandit."""
 
 import csv
 from dataclasses import dataclass
@@ -33,7 +22,20 @@ SCALES = ("log", "linear")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AirQuality(Recorded):
-    """The air of one street as contexts; the file is looked for when the data are first needed.
+    """UCI Air Quality as a bandit: an hour of city air, read by analysers and by cheap sensors beside them.
+
+    Data: S. De Vito, E. Massera, M. Piga, L. Martinotto, G. Di Francia, *On field calibration of an
+    electronic nose for benzene estimation in an urban pollution monitoring scenario*. Hourly means over a
+    year; -200 stands for a missing value. The true context is what the analysers say of carbon monoxide,
+    benzene, nitrogen oxides and nitrogen dioxide, the noisy one what the metal-oxide sensor for each says.
+    (The fifth gas, non-methane hydrocarbons, is missing in 90 % of the hours.) Hours that lack one of the
+    eight values are left out, and are gaps in time, which is counted in hours since the first row of the
+    file.
+
+    Such sensors answer to a concentration by a power law, so logarithms are taken of both sides: that makes
+    lines of the sensors' curves, and the errors and contexts less skewed.
+
+    The air of one street as contexts; the file is looked for when the data are first needed.
 
     `scale` is that of concentrations and readings, "log" or "linear". For the other fields see `Recorded`.
 

@@ -1,20 +1,4 @@
-"""HeartSteps as a bandit: real contexts of a trial of activity suggestions, seen through a synthetic channel.
-
-Data: P. Klasnja and others, *Efficacy of Contextually Tailored Suggestions for Physical Activity: A
-Micro-randomized Optimization Trial of HeartSteps*. 37 people carried a tracker and a phone for six weeks;
-five times a day it was decided whether to send a suggestion. The true context is what the cleaned file says
-at such a moment: yesterday's steps and those of the last half hour, both as logarithms, whether the person
-was somewhere else than at home or work, and how many suggestions there were of late (dosage).
-
-There is no pair of noisy and true, and no clock. Errors are made, once for all trials, of what such trials
-report, in standard deviations of a column (s): steps are under-reported until the tracker has synchronised,
-
-    noisy = true - under s + bias of the person + AR(1) error + white,
-
-where the error keeps exp(-1 / error_time) from one decision to the next; location and dosage have white noise
-of a tenth, and the location is lost at random. Time is the number of the decision within a person; from one
-person to the next it goes on by `BETWEEN`. Rewards are simulated: what people did is not used.
-"""
+"""HeartSteps as a bandit."""
 
 import csv
 from dataclasses import dataclass, field
@@ -43,7 +27,26 @@ NOTE = "HeartSteps: contexts are real, the channel and the rewards are synthetic
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeartSteps(Recorded):
-    """Fields of the channel are in standard deviations of a column; for the others see `Recorded`.
+    """HeartSteps as a bandit: real contexts of a trial of activity suggestions, seen through a synthetic
+    channel.
+
+    Data: P. Klasnja and others, *Efficacy of Contextually Tailored Suggestions for Physical Activity: A
+    Micro-randomized Optimization Trial of HeartSteps*. 37 people carried a tracker and a phone for six weeks;
+    five times a day it was decided whether to send a suggestion. The true context is what the cleaned file
+    says at such a moment: yesterday's steps and those of the last half hour, both as logarithms, whether the
+    person was somewhere else than at home or work, and how many suggestions there were of late (dosage).
+
+    There is no pair of noisy and true, and no clock. Errors are made, once for all trials, of what such
+    trials report, in standard deviations of a column (s): steps are under-reported until the tracker has
+    synchronised,
+
+        noisy = true - under s + bias of the person + AR(1) error + white,
+
+    where the error keeps exp(-1 / error_time) from one decision to the next; location and dosage have white
+    noise of a tenth, and the location is lost at random. Time is the number of the decision within a person;
+    from one person to the next it goes on by `BETWEEN`. Rewards are simulated: what people did is not used.
+
+    Fields of the channel are in standard deviations of a column; for the others see `Recorded`.
 
     `under`, `bias`, `error` and `white` are about step counts: by how much they are too low on average, and
     the spreads of the three parts of the error; `lost` is the share of decisions whose location is missing.

@@ -1,4 +1,4 @@
-"""The MovieLens world from its file, or from a synthetic stand-in with the same shape where there is none."""
+"""The MovieLens world."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +17,10 @@ MOST_CLUSTERS = 1000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MovieLens(RatingsProblem):
-    """`ratings`: "movielens", "stand-in" or "auto", which becomes one of these, MovieLens if it is found.
+    """The MovieLens world from its file, or from a synthetic stand-in with the same shape where there is
+    none.
+
+    `ratings`: "movielens", "stand-in" or "auto", which becomes one of these, MovieLens if it is found.
 
     >>> from unfog.lab.movielens import MovieLens
     >>> problem = MovieLens(ratings="stand-in", told_contexts=200)

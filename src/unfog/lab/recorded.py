@@ -1,9 +1,4 @@
-"""A record of one's own in a CSV file: `kind = "recorded"`.
-
-Paths are relative to the spec's file, or to the working directory. The file is read when the data are first
-needed; the hash of its bytes is part of what identifies a run, so that an unfinished run is not gone on with
-after the file has changed.
-"""
+"""A record of one's own in a file."""
 
 import csv
 import hashlib
@@ -22,7 +17,13 @@ MOST_BYTES = 10**9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecordedFile(Columns):
-    """`file` has a header and a row for each moment. For the other fields see `Columns`.
+    """A record of one's own in a CSV file: `kind = "recorded"`.
+
+    Paths are relative to the spec's file, or to the working directory. The file is read when the data are
+    first needed; the hash of its bytes is part of what identifies a run, so that an unfinished run is not
+    gone on with after the file has changed.
+
+    `file` has a header and a row for each moment. For the other fields see `Columns`.
 
     >>> from unfog.lab.recorded import RecordedFile
     >>> RecordedFile(file="rooms.csv", noisy=["read"], true=["truth"]).file  # not looked for yet

@@ -1,4 +1,4 @@
-"""The Gaussian bandit: r = phi(a, c)'theta* + N(0, sigma^2). The paper's first experiment (Fig. 1 left)."""
+"""The Gaussian bandit."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,9 @@ from unfog.worlds.synthetic import Synthetic
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianProblem(Synthetic):
-    """Rewards that are scores plus noise of variance `reward_var`. The reference of specs has every field.
+    """The Gaussian bandit: r = phi(a, c)'theta* + N(0, sigma^2). The paper's first experiment (Fig. 1 left).
+
+    Rewards that are scores plus noise of variance `reward_var`. The reference of specs has every field.
 
     A share `reward_outliers` of rewards is `reward_outlier` instead, of which agents are not told.
 

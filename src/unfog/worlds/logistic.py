@@ -1,4 +1,4 @@
-"""The logistic bandit: r ~ Bernoulli(sigmoid(phi(a, c)'theta*)), the paper's second (Fig. 1 centre)."""
+"""The logistic bandit."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,9 @@ DRAWN = 100_000  # coordinates of actions, to estimate the size of scores
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogisticProblem(Synthetic):
-    """Rewards of 0 or 1. The fields are those of `Synthetic`, with the paper's values for this bandit.
+    """The logistic bandit: r ~ Bernoulli(sigmoid(phi(a, c)'theta*)), the paper's second (Fig. 1 centre).
+
+    Rewards of 0 or 1. The fields are those of `Synthetic`, with the paper's values for this bandit.
 
     >>> import unfog
     >>> problem = unfog.LogisticProblem(dim=2, actions=5)

@@ -1,16 +1,4 @@
-"""Contexts of which a part is read before the arm is chosen, and the rest follows it: c = (x, z).
-
-    x uniform on [-h, h]^p,   z = W'f(x) + b + N(0, s^2),   r = c'theta_a + N(0, sigma^2)
-
-The synthetic problem of *Follow-ups Also Matter: Improving Contextual Bandits via Post-serving Contexts* (C.
-Wang, Z. Ye, Z. Feng, A. Badanidiyuru and H. Xu), with p = 100, five z, ten arms and h = 10. Of its three maps
-from x to z two are here: `linear`, f(x) = x, and `polynomial`, f(x) = x^2. The paper does not say how W, b
-and theta are drawn, nor how large the noise is: all are standard normal here, W and b once for all trials.
-
-A reading holds x, and z is lost (the mask says so). Agents are told the mean and the covariance of c, as
-everywhere. Regret is against one who knows theta, W and b: z is then expected to be W'f(x) + b. With
-`foretold`, z is read too, by agents that would see everything; the yardstick stays.
-"""
+"""Contexts of which a part is read before the arm is chosen."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -77,7 +65,21 @@ class Followed(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PostServingProblem(Composed):
-    """The fields: p is `before`, the number of z `after`, h `half`, s^2 `after_var`, sigma^2 `reward_var`.
+    """Contexts of which a part is read before the arm is chosen, and the rest follows it: c = (x, z).
+
+        x uniform on [-h, h]^p,   z = W'f(x) + b + N(0, s^2),   r = c'theta_a + N(0, sigma^2)
+
+    The synthetic problem of *Follow-ups Also Matter: Improving Contextual Bandits via Post-serving Contexts*
+    (C. Wang, Z. Ye, Z. Feng, A. Badanidiyuru and H. Xu), with p = 100, five z, ten arms and h = 10. Of its
+    three maps from x to z two are here: `linear`, f(x) = x, and `polynomial`, f(x) = x^2. The paper does not
+    say how W, b and theta are drawn, nor how large the noise is: all are standard normal here, W and b once
+    for all trials.
+
+    A reading holds x, and z is lost (the mask says so). Agents are told the mean and the covariance of c, as
+    everywhere. Regret is against one who knows theta, W and b: z is then expected to be W'f(x) + b. With
+    `foretold`, z is read too, by agents that would see everything; the yardstick stays.
+
+    The fields: p is `before`, the number of z `after`, h `half`, s^2 `after_var`, sigma^2 `reward_var`.
 
     Each arm's theta has independent entries of variance `prior_cov`.
     """

@@ -1,14 +1,4 @@
-"""A synthetic world in time, whose truth is known: contexts and errors move as model/tempo.py has it.
-
-    c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
-
-The course of a trial is drawn once (worlds/course.py), for `path_rounds` rounds; then it stays. Units have
-contexts and biases of their own. Scores are phi(a, c)'theta*, and regret is against c itself.
-
-Agents are told moments: the mean and the covariance of contexts, the covariance of error and white together
-as that of the noise, and that of the bias; what walks is averaged over the rounds of the course. And they are
-told `tempo`, the constants of time as they are, unless `tell_tempo` is false.
-"""
+"""A synthetic world in time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +24,18 @@ MOST_NUMBERS = 10**7  # of a trial's course
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemporalProblem(UnitFields, MovementFields, Composed):
-    """For constants of time see `MovementFields`, for the others `GaussianProblem`.
+    """A synthetic world in time, whose truth is known: contexts and errors move as model/tempo.py has it.
+
+        c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
+
+    The course of a trial is drawn once (worlds/course.py), for `path_rounds` rounds; then it stays. Units
+    have contexts and biases of their own. Scores are phi(a, c)'theta*, and regret is against c itself.
+
+    Agents are told moments: the mean and the covariance of contexts, the covariance of error and white
+    together as that of the noise, and that of the bias; what walks is averaged over the rounds of the course.
+    And they are told `tempo`, the constants of time as they are, unless `tell_tempo` is false.
+
+    For constants of time see `MovementFields`, for the others `GaussianProblem`.
 
     The white part is the channel's noise: `actual_noise_cov`, `tails` and `missing` are about it alone. The
     bias moves by fields of its own, and `drift_cov` is refused.

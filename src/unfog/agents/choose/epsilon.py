@@ -1,9 +1,4 @@
-"""Epsilon-greedy: any arm with probability epsilon_t, else the arm with the largest expected score.
-
-epsilon_t = epsilon / t^decay with rounds t = 1, 2, .... R. S. Sutton and A. G. Barto, *Reinforcement
-Learning: An Introduction*; with decay 1, P. Auer, N. Cesa-Bianchi and P. Fischer, *Finite-time Analysis of
-the Multiarmed Bandit Problem*.
-"""
+"""The epsilon-greedy chooser."""
 
 from dataclasses import dataclass
 
@@ -19,7 +14,15 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class Epsilon(Chooser):
-    """Its settings: `epsilon` is the probability of the first round, `decay` how fast it falls.
+    """Epsilon-greedy: any arm with probability epsilon_t, else the arm with the largest expected score.
+
+    epsilon_t = epsilon / t^decay with rounds t = 1, 2, .... R. S. Sutton and A. G. Barto, *Reinforcement
+    Learning: An Introduction*; with decay 1, P. Auer, N. Cesa-Bianchi and P. Fischer, *Finite-time Analysis
+    of the Multiarmed Bandit Problem*.
+
+    Settings
+    --------
+    `epsilon` is the probability of the first round, `decay` how fast it falls.
 
     >>> import unfog
     >>> agent = unfog.Agent(

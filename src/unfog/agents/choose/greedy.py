@@ -1,8 +1,4 @@
-"""Greedy: the arm with the largest expected score, argmax_a psi(a)'E[theta].
-
-It never explores on purpose; that contexts differ from round to round may be exploration enough (H. Bastani,
-M. Bayati and K. Khosravi, *Mostly Exploration-Free Algorithms for Contextual Bandits*).
-"""
+"""The greedy chooser."""
 
 from dataclasses import dataclass
 
@@ -13,7 +9,12 @@ from unfog.maths.arrays import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Greedy(Largest):
-    """It has no settings.
+    """Greedy: the arm with the largest expected score, argmax_a psi(a)'E[theta].
+
+    It never explores on purpose; that contexts differ from round to round may be exploration enough (H.
+    Bastani, M. Bayati and K. Khosravi, *Mostly Exploration-Free Algorithms for Contextual Bandits*).
+
+    It has no settings.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,25 +1,4 @@
-"""Information-directed sampling, by variances: pay little regret for each unit of information.
-
-D. Russo and B. Van Roy, *Learning to Optimize via Information-Directed Sampling*. With A* the best arm,
-
-    D(a) = E[max_b score(b)] - E[score(a)],    v(a) = Var(E[score(a) | A*])
-    A*: the best arm;   b: any arm;   score: that of an arm, psi(a)'theta
-
-The choice is drawn from the law pi over arms that minimises (sum pi D)^2 / (sum pi v). One on two arms does.
-
-With `samples` = n, D and v are those of n draws of theta, taken to be all there is; draws too few to meet the
-same best arm twice overstate v. With `samples` = 0 nothing is drawn: v(a) is the variance of the score, which
-bounds the other from above, and the largest upper quantile stands for the expected maximum,
-D(a) = max_b (mean(b) + z sd(b)) - mean(a), much as in J. Kirschner and A. Krause, *Information Directed
-Sampling and Bandits with Heteroscedastic Noise*.
-
-The minimum is found without the K^2 pairs. As D^2 / v = max over y of y (2 D - y v), minimum and maximum can
-be exchanged, and max over y of min over a of y (2 D(a) - y v(a)) is concave in one number. It lies between r
-and 2 r, r the least D(a) / v(a): at r every term still grows, at 2 r one is zero. For two arms, one the
-cheapest at a small y and one at a large, the best mixture and its y have a closed form; the arm that is
-cheapest there replaces one of them (J. E. Kelley, *The Cutting-Plane Method for Solving Convex Programs*),
-and when it is one of them they are the minimum.
-"""
+"""Information-directed sampling, by variances."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -55,7 +34,32 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ids(Chooser):
-    """Its settings: `samples` of theta, or none; without them, the `quantile` that stands for the maximum.
+    """Information-directed sampling, by variances: pay little regret for each unit of information.
+
+    D. Russo and B. Van Roy, *Learning to Optimize via Information-Directed Sampling*. With A* the best arm,
+
+        D(a) = E[max_b score(b)] - E[score(a)],    v(a) = Var(E[score(a) | A*])
+        A*: the best arm;   b: any arm;   score: that of an arm, psi(a)'theta
+
+    The choice is drawn from the law pi over arms that minimises (sum pi D)^2 / (sum pi v). One on two arms
+    does.
+
+    With `samples` = n, D and v are those of n draws of theta, taken to be all there is; draws too few to meet
+    the same best arm twice overstate v. With `samples` = 0 nothing is drawn: v(a) is the variance of the
+    score, which bounds the other from above, and the largest upper quantile stands for the expected maximum,
+    D(a) = max_b (mean(b) + z sd(b)) - mean(a), much as in J. Kirschner and A. Krause, *Information Directed
+    Sampling and Bandits with Heteroscedastic Noise*.
+
+    The minimum is found without the K^2 pairs. As D^2 / v = max over y of y (2 D - y v), minimum and maximum
+    can be exchanged, and max over y of min over a of y (2 D(a) - y v(a)) is concave in one number. It lies
+    between r and 2 r, r the least D(a) / v(a): at r every term still grows, at 2 r one is zero. For two arms,
+    one the cheapest at a small y and one at a large, the best mixture and its y have a closed form; the arm
+    that is cheapest there replaces one of them (J. E. Kelley, *The Cutting-Plane Method for Solving Convex
+    Programs*), and when it is one of them they are the minimum.
+
+    Settings
+    --------
+    `samples` of theta, or none; without them, the `quantile` that stands for the maximum.
 
     >>> import unfog
     >>> agent = unfog.Agent("mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.Ids())

@@ -1,30 +1,4 @@
-"""Randomised Bayes-UCB: an upper bound on every arm's score, at a level that is drawn anew every round.
-
-    argmax_a psi(a)'E[theta] + Z_t slope_t(a),    P(Z_t > z) = (level / z)^tail for z >= level
-    slope_t(a)^2 = v(a) (1 + growth ln(1 + t K v(a) / (patience s^2))),    v(a) = Var(psi(a)'theta)
-    Z_t: the level that is drawn;   z: any level;   K: the number of arms
-    s^2: the variance of a reward given theta
-
-Most draws are near `level` (half of them below 1.5, three in a hundred above 2): nearly Bayes-UCB at a
-constant level, which explores least where contexts explore by themselves, but locks in where they do not: an
-arm whose bound has fallen below the others' is never tried again, though it be the best. A level without
-bounds tries every arm that is uncertain sooner or later, and Bayesian regret grows like sqrt(T), logarithms
-aside: docs/science/proofs.md has the proof.
-
-The logarithm is for many arms. The best of K untried arms is the farther above the average the larger K is,
-and worth the more tries the more rounds there are: t K v(a) / s^2, with s^2 the variance of the best expected
-arm's reward given theta, is large for an arm that was neglected, and where few rewards tell arms apart. The
-other arms' v are not in it: one of which all is known (to do nothing) must not make others look neglected.
-
-S. Vaswani, A. Mehrabian, A. Durand and B. Kveton, *Old Dog Learns New Tricks: Randomized UCB for Bandit
-Problems*, draw one level for all arms, too, from a bounded law; the power law here is ours. E. Kaufmann, O.
-Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit Problems*, is the rule without the draw
-(choose/ucb.py).
-
-As the level rises, the arm with the largest bound changes from the one that is best expected to the one that
-is least certain. Each arm leads on an interval of levels (the upper envelope of the lines mean + z sd), so
-that probabilities are exact: those of the intervals.
-"""
+"""Randomised Bayes-UCB."""
 
 from dataclasses import dataclass
 
@@ -44,7 +18,37 @@ PAIRS = 2**22  # of arms, in all trials, compared at once
 
 @dataclass(frozen=True, kw_only=True)
 class RandUcb(Chooser):
-    """Its settings: the least `level`, in deviations above the mean, and the power of the `tail` above it.
+    """Randomised Bayes-UCB: an upper bound on every arm's score, at a level that is drawn anew every round.
+
+        argmax_a psi(a)'E[theta] + Z_t slope_t(a),    P(Z_t > z) = (level / z)^tail for z >= level
+        slope_t(a)^2 = v(a) (1 + growth ln(1 + t K v(a) / (patience s^2))),    v(a) = Var(psi(a)'theta)
+        Z_t: the level that is drawn;   z: any level;   K: the number of arms
+        s^2: the variance of a reward given theta
+
+    Most draws are near `level` (half of them below 1.5, three in a hundred above 2): nearly Bayes-UCB at a
+    constant level, which explores least where contexts explore by themselves, but locks in where they do not:
+    an arm whose bound has fallen below the others' is never tried again, though it be the best. A level
+    without bounds tries every arm that is uncertain sooner or later, and Bayesian regret grows like sqrt(T),
+    logarithms aside: docs/science/proofs.md has the proof.
+
+    The logarithm is for many arms. The best of K untried arms is the farther above the average the larger K
+    is, and worth the more tries the more rounds there are: t K v(a) / s^2, with s^2 the variance of the best
+    expected arm's reward given theta, is large for an arm that was neglected, and where few rewards tell arms
+    apart. The other arms' v are not in it: one of which all is known (to do nothing) must not make others
+    look neglected.
+
+    S. Vaswani, A. Mehrabian, A. Durand and B. Kveton, *Old Dog Learns New Tricks: Randomized UCB for Bandit
+    Problems*, draw one level for all arms, too, from a bounded law; the power law here is ours. E. Kaufmann,
+    O. Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit Problems*, is the rule without
+    the draw (choose/ucb.py).
+
+    As the level rises, the arm with the largest bound changes from the one that is best expected to the one
+    that is least certain. Each arm leads on an interval of levels (the upper envelope of the lines mean + z
+    sd), so that probabilities are exact: those of the intervals.
+
+    Settings
+    --------
+    The least `level`, in deviations above the mean, and the power of the `tail` above it.
 
     Deviations of neglected arms grow by `growth` with the logarithm of their neglect in units of `patience`,
     where the number of the round and the noise of rewards are known; those of 0 or 1 gain nothing by it.

@@ -1,9 +1,4 @@
-"""Thompson sampling: draw theta from the belief and take the arm that is best for it.
-
-W. R. Thompson, *On the Likelihood that One Unknown Probability Exceeds Another in View of the Evidence of Two
-Samples*; for linear rewards D. Russo and B. Van Roy, *Learning to Optimize via Posterior Sampling* (the
-posterior as it is, without inflation).
-"""
+"""Thompson sampling."""
 
 from dataclasses import dataclass
 
@@ -17,7 +12,13 @@ ROOM = 2**22  # numbers that draws, or the scores under them, may take at once
 
 @dataclass(frozen=True, kw_only=True)
 class Thompson(Chooser):
-    """It has no settings.
+    """Thompson sampling: draw theta from the belief and take the arm that is best for it.
+
+    W. R. Thompson, *On the Likelihood that One Unknown Probability Exceeds Another in View of the Evidence of
+    Two Samples*; for linear rewards D. Russo and B. Van Roy, *Learning to Optimize via Posterior Sampling*
+    (the posterior as it is, without inflation).
+
+    It has no settings.
 
     >>> import unfog
     >>> agent = unfog.Agent(

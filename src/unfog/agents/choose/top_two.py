@@ -1,10 +1,4 @@
-"""Top-two Thompson sampling: now and then the runner-up, so that the best arm is told from the next best.
-
-D. Russo, *Simple Bayesian Algorithms for Best-Arm Identification*. The leader is the best arm of one draw of
-theta. It is chosen with probability beta; else theta is drawn anew until another arm is best, and that one,
-the challenger, is chosen. Here the draws are at most `redraws`: where the leader is the best arm of all of
-them, the challenger is the second-best arm of the last.
-"""
+"""Top-two Thompson sampling."""
 
 from dataclasses import dataclass
 
@@ -19,7 +13,16 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class TopTwo(Chooser):
-    """Its settings: `beta` is the probability of the leader, `redraws` how often a challenger is sought.
+    """Top-two Thompson sampling: now and then the runner-up, so that the best arm is told from the next best.
+
+    D. Russo, *Simple Bayesian Algorithms for Best-Arm Identification*. The leader is the best arm of one draw
+    of theta. It is chosen with probability beta; else theta is drawn anew until another arm is best, and that
+    one, the challenger, is chosen. Here the draws are at most `redraws`: where the leader is the best arm of
+    all of them, the challenger is the second-best arm of the last.
+
+    Settings
+    --------
+    `beta` is the probability of the leader, `redraws` how often a challenger is sought.
 
     >>> import unfog
     >>> agent = unfog.Agent(

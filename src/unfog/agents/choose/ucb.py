@@ -1,14 +1,4 @@
-"""Bayes-UCB: the arm whose score has the largest upper quantile under the belief about theta.
-
-    argmax_a psi(a)'E[theta] + z_t sd(psi(a)'theta)
-    z_t: the normal quantile at the level of round t
-
-E. Kaufmann, O. Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit Problems*. Their level
-is 1 - 1 / (t (ln n)^c); here it is 1 - (1 - quantile) / t^growth with rounds t = 1, 2, ..., so that growth 1
-is theirs with c = 0 and growth 0, a constant level, needs no number of the round. A constant 1.7 deviations
-above the mean costs least over all our experiments together, but locks in where contexts do not explore
-(choose/rand_ucb.py draws the level and does not): docs/notebook/agents.md.
-"""
+"""Bayes-UCB."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -25,7 +15,20 @@ from unfog.maths.normal import exceeded
 
 @dataclass(frozen=True, kw_only=True)
 class Ucb(Largest):
-    """Its settings: `quantile` is the level of the first round, `growth` how fast it nears one.
+    """Bayes-UCB: the arm whose score has the largest upper quantile under the belief about theta.
+
+        argmax_a psi(a)'E[theta] + z_t sd(psi(a)'theta)
+        z_t: the normal quantile at the level of round t
+
+    E. Kaufmann, O. Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit Problems*. Their
+    level is 1 - 1 / (t (ln n)^c); here it is 1 - (1 - quantile) / t^growth with rounds t = 1, 2, ..., so that
+    growth 1 is theirs with c = 0 and growth 0, a constant level, needs no number of the round. A constant 1.7
+    deviations above the mean costs least over all our experiments together, but locks in where contexts do
+    not explore (choose/rand_ucb.py draws the level and does not): docs/notebook/agents.md.
+
+    Settings
+    --------
+    `quantile` is the level of the first round, `growth` how fast it nears one.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,26 +1,4 @@
-"""Denoise without knowing the trouble: a bank of channels, weighed by what they say of each noisy context.
-
-    gamma_t = gamma_{t-1} + N(0, step Sigma_gamma)
-    n_t ~ N(0, size Sigma_n), or Student's t of that scale
-    n_t: the noise of round t;   step, size: numbers that hypotheses differ in
-
-Hypotheses are all pairs of a few sizes of the noise and a few steps of the bias, and heavy tails with some of
-these steps. Each has its own belief about the bias (maths/bank.py, with x = gamma and the context for what
-hides it). Given chat_t the weights are those of Bayes' rule, this measurement included, and c_t has the mean
-and the covariance of the mixture: expected features of the second degree at most are exact. That the noise
-is not as told, be it of another size or with heavy tails, has the probability `distrust` to begin with, and
-that the bias walks, by itself, `unrest`. With the rate `switch` a round it is all open again, since troubles
-begin in the middle of a stream.
-
-Who is told a sample of contexts has one hypothesis more: the channel is as told, and contexts are those of
-the sample (denoise/empirical.py) instead of Gaussian; not where pairs are shown.
-
-What is learnt of the channel is learnt from noisy contexts, or from pairs where these are shown: a reward
-says little of it. Coordinates that were lost cost nothing but what they would have said.
-
-It cannot find out what does not show: a law of contexts that is wrong by a shift looks like a bias, and
-without true contexts so does a season.
-"""
+"""Denoise without knowing the trouble."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -76,7 +54,33 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
-    """Its settings: the hypotheses, `distrust`, `unrest`, the rate of `switch`; `pairs` as for `exact`.
+    """Denoise without knowing the trouble: a bank of channels, weighed by what they say of each noisy
+    context.
+
+        gamma_t = gamma_{t-1} + N(0, step Sigma_gamma)
+        n_t ~ N(0, size Sigma_n), or Student's t of that scale
+        n_t: the noise of round t;   step, size: numbers that hypotheses differ in
+
+    Hypotheses are all pairs of a few sizes of the noise and a few steps of the bias, and heavy tails with
+    some of these steps. Each has its own belief about the bias (maths/bank.py, with x = gamma and the context
+    for what hides it). Given chat_t the weights are those of Bayes' rule, this measurement included, and c_t
+    has the mean and the covariance of the mixture: expected features of the second degree at most are exact.
+    That the noise is not as told, be it of another size or with heavy tails, has the probability `distrust`
+    to begin with, and that the bias walks, by itself, `unrest`. With the rate `switch` a round it is all open
+    again, since troubles begin in the middle of a stream.
+
+    Who is told a sample of contexts has one hypothesis more: the channel is as told, and contexts are those
+    of the sample (denoise/empirical.py) instead of Gaussian; not where pairs are shown.
+
+    What is learnt of the channel is learnt from noisy contexts, or from pairs where these are shown: a reward
+    says little of it. Coordinates that were lost cost nothing but what they would have said.
+
+    It cannot find out what does not show: a law of contexts that is wrong by a shift looks like a bias, and
+    without true contexts so does a season.
+
+    Settings
+    --------
+    The hypotheses, `distrust`, `unrest`, the rate of `switch`; `pairs` as for `exact`.
 
     There are so many `sizes`, neighbours a factor `spacing` apart, about that told; and besides none so many
     `steps`, from the `fastest` down, each `slowdown` times the next. `tails` are degrees of freedom; 0: none.

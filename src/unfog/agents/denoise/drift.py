@@ -1,15 +1,4 @@
-"""Denoise while the bias walks, gamma_t = gamma_{t-1} + N(0, Q): the Kalman filter.
-
-Before round t the bias is believed to be N(g, S). What the round shows of it, and the step after that, make
-
-    g <- g + U E (o - g),   U = (S^-1 + E)^-1,   S <- U + Q,   Q = step Sigma_gamma
-    o: what is seen of the bias, chat_t - mu_c or chat_t - c_t;   E: its precision
-
-and c_t given chat_t and all before it is what `exact` has it to be with this g and S. Q is a share of the
-prior's covariance, Q = step Sigma_gamma, so that the coordinates in which E and Sigma_gamma are diagonal
-(denoise/bias.py) serve Q too: d numbers stand for S, which the count alone decides and all trials share. With
-step = 0 this is `exact`. R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
-"""
+"""Denoise while the bias walks."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -42,7 +31,22 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Drift(bias.FromEither, Denoiser, Expects, KnowsBias):
-    """Its settings: the variance of a `step` relative to the prior's; `pairs` as for `exact`.
+    """Denoise while the bias walks, gamma_t = gamma_{t-1} + N(0, Q): the Kalman filter.
+
+    Before round t the bias is believed to be N(g, S). What the round shows of it, and the step after that,
+    make
+
+        g <- g + U E (o - g),   U = (S^-1 + E)^-1,   S <- U + Q,   Q = step Sigma_gamma
+        o: what is seen of the bias, chat_t - mu_c or chat_t - c_t;   E: its precision
+
+    and c_t given chat_t and all before it is what `exact` has it to be with this g and S. Q is a share of the
+    prior's covariance, Q = step Sigma_gamma, so that the coordinates in which E and Sigma_gamma are diagonal
+    (denoise/bias.py) serve Q too: d numbers stand for S, which the count alone decides and all trials share.
+    With step = 0 this is `exact`. R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
+
+    Settings
+    --------
+    The variance of a `step` relative to the prior's; `pairs` as for `exact`.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,23 +1,4 @@
-"""Denoise with contexts as they are: the posterior over a sample of past true contexts, the bias unknown.
-
-The told sample, with a little smoothing, is the law of contexts: c is N(u_i, H) with probability p_i
-(model/sample.py says how u, p and H are made of it; H = 0 are the very atoms). With gamma ~ N(g, S) from
-rounds before t, chat_t given i is Gaussian, and
-
-    w_i = P(i | chat_t), in proportion to p_i N(chat_t; u_i + g, V),   V = Sigma_n + S + H
-    m = sum w_i u_i,   C = sum w_i (u_i - m)(u_i - m)'
-    E[c_t] = m + J (chat_t - m - g),   Cov(c_t) = (I - J) C (I - J)' + H - J H,   J = H V^-1
-    E[gamma] = g + F (chat_t - m - g),   Cov(gamma) = S - F S + F C F',   F = S V^-1
-    i: one of the sample;   p_i, u_i: its weight and place
-    H: the covariance by which each is smoothed;   I: the identity
-
-These are the moments of mixtures, exact for one round; denoise/filtered.py says what is kept of the second.
-Since all atoms have the same H, both need no more of the atoms than m and C, which is two products with one
-table (maths/atoms.py), however many there are.
-
-A belief here is a mean and a covariance: all that matters to features linear or quadratic in the context, as
-far as their expectations go. Other maps, those by quadrature, take it for a Gaussian of these moments.
-"""
+"""Denoise with contexts as they are."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -46,7 +27,29 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Empirical(Filtered):
-    """Its settings: how many `atoms` it keeps at most, and how much of the rule's `bandwidth` they have.
+    """Denoise with contexts as they are: the posterior over a sample of past true contexts, the bias unknown.
+
+    The told sample, with a little smoothing, is the law of contexts: c is N(u_i, H) with probability p_i
+    (model/sample.py says how u, p and H are made of it; H = 0 are the very atoms). With gamma ~ N(g, S) from
+    rounds before t, chat_t given i is Gaussian, and
+
+        w_i = P(i | chat_t), in proportion to p_i N(chat_t; u_i + g, V),   V = Sigma_n + S + H
+        m = sum w_i u_i,   C = sum w_i (u_i - m)(u_i - m)'
+        E[c_t] = m + J (chat_t - m - g),   Cov(c_t) = (I - J) C (I - J)' + H - J H,   J = H V^-1
+        E[gamma] = g + F (chat_t - m - g),   Cov(gamma) = S - F S + F C F',   F = S V^-1
+        i: one of the sample;   p_i, u_i: its weight and place
+        H: the covariance by which each is smoothed;   I: the identity
+
+    These are the moments of mixtures, exact for one round; denoise/filtered.py says what is kept of the
+    second. Since all atoms have the same H, both need no more of the atoms than m and C, which is two
+    products with one table (maths/atoms.py), however many there are.
+
+    A belief here is a mean and a covariance: all that matters to features linear or quadratic in the context,
+    as far as their expectations go. Other maps, those by quadrature, take it for a Gaussian of these moments.
+
+    Settings
+    --------
+    How many `atoms` it keeps at most, and how much of the rule's `bandwidth` they have.
 
     The rule is that of model/sample.py; `pairs` is as for `exact`.
 

@@ -1,12 +1,4 @@
-"""Exact denoising: the posterior of c_t given every measurement up to and including chat_t.
-
-With gamma ~ N(g, S) from rounds before t, chat_t = c_t + gamma + n_t is jointly Gaussian with c_t, so
-
-    c_t ~ N(mu_c + J (chat_t - mu_c - g),  Sigma_c - J Sigma_c),   J = Sigma_c (Sigma_c + Sigma_n + S)^-1
-
-The plug-in differs in the gain: it shrinks as if gamma were g for certain. J depends on the counts alone, so
-its one d x d solve a round is shared by all trials.
-"""
+"""Exact denoising."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -33,7 +25,18 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
-    """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone.
+    """Exact denoising: the posterior of c_t given every measurement up to and including chat_t.
+
+    With gamma ~ N(g, S) from rounds before t, chat_t = c_t + gamma + n_t is jointly Gaussian with c_t, so
+
+        c_t ~ N(mu_c + J (chat_t - mu_c - g),  Sigma_c - J Sigma_c),   J = Sigma_c (Sigma_c + Sigma_n + S)^-1
+
+    The plug-in differs in the gain: it shrinks as if gamma were g for certain. J depends on the counts alone,
+    so its one d x d solve a round is shared by all trials.
+
+    Settings
+    --------
+    Whether it learns the bias from `pairs` with true contexts, or from noisy ones alone.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,4 +1,4 @@
-"""Believe the measurement: c_t = chat_t, with certainty (TS_naive in the paper)."""
+"""The denoiser that takes readings as they are."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,9 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class Identity(Denoiser):
-    """It has no settings, and remembers nothing.
+    """Believe the measurement: c_t = chat_t, with certainty (TS_naive in the paper).
+
+    It has no settings, and remembers nothing.
 
     >>> import unfog
     >>> agent = unfog.Agent(

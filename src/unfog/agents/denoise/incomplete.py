@@ -1,23 +1,4 @@
-"""Denoise from incomplete records: coordinates lost, true contexts known late, in any order, or in part.
-
-Of a round the coordinates o of chat were measured, and by now the coordinates k of the true context may be
-known: not a number marks the others. Given c_k the context is N(m, C), the conditional of N(mu_c, Sigma_c),
-so chat_o - m_o = gamma_o + N(0, (C + Sigma_n)_oo). The belief about the bias is the prior and one term for
-every round, in information form, with E zero outside o:
-
-    S^-1 = Sigma_gamma^-1 + sum E,   g = S sum E (chat_t - m),   E = ((C + Sigma_n)_oo)^-1
-    m, C: mean and covariance of c_t given what is known of it;   o: the coordinates that were measured
-
-A sum has no order, and a term can be replaced by another: that is what `correct` does. With gamma ~ N(g, Q)
-from all rounds, this one included, the context of a round is, exactly,
-
-    N(m + C E (chat - m - g),  C - C E C + C E Q E C).
-
-Mostly nothing was lost, and of a context all is known or nothing: then E is one of two matrices made once.
-Nothing lost and nothing known, this is `exact`; everything known, `exact` with pairs. To know more
-of a context never makes its term smaller, so sums lose no digits to a term that is taken back; what limits
-them is the ratio of the largest to the smallest variance among Sigma_gamma and Sigma_n: 1e15 at most.
-"""
+"""Denoise from incomplete records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,7 +44,30 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
-    """Its setting: with `pairs` it is shown true contexts, as far as they are ever known.
+    """Denoise from incomplete records: coordinates lost, true contexts known late, in any order, or in part.
+
+    Of a round the coordinates o of chat were measured, and by now the coordinates k of the true context may
+    be known: not a number marks the others. Given c_k the context is N(m, C), the conditional of N(mu_c,
+    Sigma_c), so chat_o - m_o = gamma_o + N(0, (C + Sigma_n)_oo). The belief about the bias is the prior and
+    one term for every round, in information form, with E zero outside o:
+
+        S^-1 = Sigma_gamma^-1 + sum E,   g = S sum E (chat_t - m),   E = ((C + Sigma_n)_oo)^-1
+        m, C: mean and covariance of c_t given what is known of it;   o: the coordinates that were measured
+
+    A sum has no order, and a term can be replaced by another: that is what `correct` does. With gamma ~ N(g,
+    Q) from all rounds, this one included, the context of a round is, exactly,
+
+        N(m + C E (chat - m - g),  C - C E C + C E Q E C).
+
+    Mostly nothing was lost, and of a context all is known or nothing: then E is one of two matrices made
+    once. Nothing lost and nothing known, this is `exact`; everything known, `exact` with pairs. To know more
+    of a context never makes its term smaller, so sums lose no digits to a term that is taken back; what
+    limits them is the ratio of the largest to the smallest variance among Sigma_gamma and Sigma_n: 1e15 at
+    most.
+
+    Settings
+    --------
+    With `pairs` it is shown true contexts, as far as they are ever known.
 
     >>> import unfog
     >>> agent = unfog.Agent(

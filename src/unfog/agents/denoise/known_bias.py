@@ -1,11 +1,4 @@
-"""Denoise with the bias known (TS_oracle in the paper).
-
-    c_t ~ N(mu_c + B (chat_t - mu_c - gamma),  Sigma_c - B Sigma_c),   B = Sigma_c (Sigma_c + Sigma_n)^-1
-
-In the paper's letters that is N(A, M^-1) at gamma*. After Park and Faradonbeh, *Analysis of Thompson Sampling
-for Partially Observable Contextual Multi-Armed Bandits*. The bias is a privilege: the simulator shows it to
-denoisers that declare themselves `Privileged` alone.
-"""
+"""Denoise with the bias known."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,7 +21,15 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownBias(Denoiser, Expects, KnowsBias, Privileged):
-    """It has no settings, and remembers nothing: there is nothing to learn about the channel.
+    """Denoise with the bias known (TS_oracle in the paper).
+
+        c_t ~ N(mu_c + B (chat_t - mu_c - gamma),  Sigma_c - B Sigma_c),   B = Sigma_c (Sigma_c + Sigma_n)^-1
+
+    In the paper's letters that is N(A, M^-1) at gamma*. After Park and Faradonbeh, *Analysis of Thompson
+    Sampling for Partially Observable Contextual Multi-Armed Bandits*. The bias is a privilege: the simulator
+    shows it to denoisers that declare themselves `Privileged` alone.
+
+    It has no settings, and remembers nothing: there is nothing to learn about the channel.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,15 +1,4 @@
-"""Denoise with the bias known where contexts are drawn from a sample: the discrete posterior over its atoms.
-
-With atoms u_1 .. u_n, each as likely as any other, and gamma* told,
-
-    w_i = P(i | chat_t), in proportion to N(chat_t; u_i + gamma, Sigma_n)
-    E[c_t] = sum w_i u_i,   Cov(c_t) = sum w_i u_i u_i' - E[c_t] E[c_t]'
-    i: one of the sample;   u_i: its place
-
-This is Bayes' rule without the Gaussian law of contexts (maths/atoms.py). A belief here is a mean and a
-covariance: all that matters to features linear in the context, which are those of the worlds that have such
-a sample. The channel is the one that agents are told, as for `known_bias`.
-"""
+"""Denoise with the bias known where contexts are drawn from a sample."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -35,7 +24,20 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
-    """It has no settings, and remembers nothing: there is nothing to learn about the channel.
+    """Denoise with the bias known where contexts are drawn from a sample: the discrete posterior over its
+    atoms.
+
+    With atoms u_1 .. u_n, each as likely as any other, and gamma* told,
+
+        w_i = P(i | chat_t), in proportion to N(chat_t; u_i + gamma, Sigma_n)
+        E[c_t] = sum w_i u_i,   Cov(c_t) = sum w_i u_i u_i' - E[c_t] E[c_t]'
+        i: one of the sample;   u_i: its place
+
+    This is Bayes' rule without the Gaussian law of contexts (maths/atoms.py). A belief here is a mean and a
+    covariance: all that matters to features linear in the context, which are those of the worlds that have
+    such a sample. The channel is the one that agents are told, as for `known_bias`.
+
+    It has no settings, and remembers nothing: there is nothing to learn about the channel.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,16 +1,4 @@
-"""Denoise where the law of contexts is a mixture of Gaussians, the bias unknown.
-
-The law is told, c ~ N(u_j, H_j) with probability p_j: for those who never saw a true context it can be fitted
-to noisy ones (model/deconvolution.py). With gamma ~ N(g, S) from rounds before t,
-
-    w_j = P(j | chat_t), in proportion to p_j N(chat_t; u_j + g, Sigma_n + S + H_j)
-    E[c_t] = sum w_j E[c_t | j]
-    j: one of the components;   p_j, u_j, H_j: its weight, mean and covariance
-
-The moments of c_t and of gamma are those of the mixtures over j (maths/mixture.py): exact for one round,
-of the bias one Gaussian is kept (denoise/filtered.py). One component is the Gaussian law, and this `exact`.
-As with `empirical`, features that are neither linear nor quadratic take the belief for a Gaussian.
-"""
+"""Denoise where the law of contexts is a mixture of Gaussians."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -32,7 +20,23 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(Filtered):
-    """Its setting: `pairs`, as for `exact`.
+    """Denoise where the law of contexts is a mixture of Gaussians, the bias unknown.
+
+    The law is told, c ~ N(u_j, H_j) with probability p_j: for those who never saw a true context it can be
+    fitted to noisy ones (model/deconvolution.py). With gamma ~ N(g, S) from rounds before t,
+
+        w_j = P(j | chat_t), in proportion to p_j N(chat_t; u_j + g, Sigma_n + S + H_j)
+        E[c_t] = sum w_j E[c_t | j]
+        j: one of the components;   p_j, u_j, H_j: its weight, mean and covariance
+
+    The moments of c_t and of gamma are those of the mixtures over j (maths/mixture.py): exact for one round,
+    of the bias one Gaussian is kept (denoise/filtered.py). One component is the Gaussian law, and this
+    `exact`. As with `empirical`, features that are neither linear nor quadratic take the belief for a
+    Gaussian.
+
+    Settings
+    --------
+    `pairs`, as for `exact`.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,13 +1,4 @@
-"""Plug-in denoising: the bias integrated out under the belief of the *past* rounds (Algorithms 1 and 2).
-
-With gamma ~ N(g, S) from rounds before t, and the gain B as with the bias known,
-
-    c_t ~ N(mu_c + B (chat_t - mu_c - g),  Sigma_c - B Sigma_c + B S B'),   B = Sigma_c (Sigma_c + Sigma_n)^-1
-
-From noisy contexts these are the paper's V_t and R_t^-1 in other letters; from pairs those of its appendix
-(the mean printed in its main text has two signs wrong). What chat_t itself says of gamma is left out, so this
-is not the posterior of c_t given all measurements: `exact` is.
-"""
+"""Plug-in denoising."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,7 +21,20 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PlugIn(bias.FromEither, Denoiser, KnowsBias):
-    """Its setting: whether it learns the bias from `pairs` with true contexts, or from noisy ones alone.
+    """Plug-in denoising: the bias integrated out under the belief of the *past* rounds (Algorithms 1 and 2).
+
+    With gamma ~ N(g, S) from rounds before t, and the gain B as with the bias known,
+
+        c_t ~ N(mu_c + B (chat_t - mu_c - g),  Sigma_c - B Sigma_c + B S B'),
+        B = Sigma_c (Sigma_c + Sigma_n)^-1
+
+    From noisy contexts these are the paper's V_t and R_t^-1 in other letters; from pairs those of its
+    appendix (the mean printed in its main text has two signs wrong). What chat_t itself says of gamma is left
+    out, so this is not the posterior of c_t given all measurements: `exact` is.
+
+    Settings
+    --------
+    Whether it learns the bias from `pairs` with true contexts, or from noisy ones alone.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,8 +1,4 @@
-"""Ignore the measurement: c_t ~ N(mu_c, Sigma_c) in every round (TS_kk, a baseline of ours).
-
-After Kirschner and Krause, *Stochastic Bandits with Context Distributions*, where the agent is shown the
-distribution of the context instead of the context.
-"""
+"""The denoiser that takes no notice of readings."""
 
 from dataclasses import dataclass
 
@@ -14,7 +10,12 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class PriorOnly(Denoiser):
-    """It has no settings, and remembers nothing.
+    """Ignore the measurement: c_t ~ N(mu_c, Sigma_c) in every round (TS_kk, a baseline of ours).
+
+    After Kirschner and Krause, *Stochastic Bandits with Context Distributions*, where the agent is shown the
+    distribution of the context instead of the context.
+
+    It has no settings, and remembers nothing.
 
     >>> import unfog
     >>> agent = unfog.Agent(

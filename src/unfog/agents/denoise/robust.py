@@ -1,22 +1,4 @@
-"""Denoise where the noise has heavy tails: Student's t with nu degrees of freedom and scale Sigma_n.
-
-With gamma ~ N(g, S) from rounds before t, and w the precision of this round's noise (maths/student.py),
-
-    chat_t - mu_c - g | w ~ N(0, Sigma_c + S + Sigma_n / w),   w ~ Gamma(nu / 2, nu / 2)
-    w: how precise the noise of this round is;   nu: its degrees of freedom
-
-A grid over w gives the moments of c_t given
-chat_t, gamma integrated out, and those of gamma. These are exact for one round. What is approximate: the
-posterior of gamma is a mixture of as many Gaussians as there are ways to choose a w for every round, and
-after each round the one Gaussian with its moments stands for it (assumed-density filtering, as in
-learn/adf.py). In one dimension, nu = 3, its mean is off by 0.06 posterior deviations after five rounds and
-by 0.01 after 400, in the root mean square, and its variance by 4 % and by 0.1 %.
-
-A measurement that is far off moves the belief little, and says how little for itself: the covariance differs
-between trials, unlike that of `exact`, which this denoiser becomes for large nu. With true contexts revealed
-chat_t - c_t = gamma + n_t shows the bias instead. And the bias may walk, as in denoise/drift.py: with `step`
-more than zero step Sigma_gamma is added to S after every round.
-"""
+"""Denoise where the noise has heavy tails."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -53,7 +35,28 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Robust(FromEither, Denoiser, Expects, KnowsBias):
-    """Its settings: the noise's degrees of freedom `nu`, the bias's `step`; `pairs` as for `exact`.
+    """Denoise where the noise has heavy tails: Student's t with nu degrees of freedom and scale Sigma_n.
+
+    With gamma ~ N(g, S) from rounds before t, and w the precision of this round's noise (maths/student.py),
+
+        chat_t - mu_c - g | w ~ N(0, Sigma_c + S + Sigma_n / w),   w ~ Gamma(nu / 2, nu / 2)
+        w: how precise the noise of this round is;   nu: its degrees of freedom
+
+    A grid over w gives the moments of c_t given chat_t, gamma integrated out, and those of gamma. These are
+    exact for one round. What is approximate: the posterior of gamma is a mixture of as many Gaussians as
+    there are ways to choose a w for every round, and after each round the one Gaussian with its moments
+    stands for it (assumed-density filtering, as in learn/adf.py). In one dimension, nu = 3, its mean is off
+    by 0.06 posterior deviations after five rounds and by 0.01 after 400, in the root mean square, and its
+    variance by 4 % and by 0.1 %.
+
+    A measurement that is far off moves the belief little, and says how little for itself: the covariance
+    differs between trials, unlike that of `exact`, which this denoiser becomes for large nu. With true
+    contexts revealed chat_t - c_t = gamma + n_t shows the bias instead. And the bias may walk, as in
+    denoise/drift.py: with `step` more than zero step Sigma_gamma is added to S after every round.
+
+    Settings
+    --------
+    The noise's degrees of freedom `nu`, the bias's `step`; `pairs` as for `exact`.
 
     >>> import unfog
     >>> agent = unfog.Agent(

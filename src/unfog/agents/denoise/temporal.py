@@ -1,24 +1,4 @@
-"""Denoise in time: slow levels, fast moves and cycles of contexts, biases that walk, errors that persist.
-
-The parts of contexts and errors (model/tempo.py) are one Gaussian vector that moves; this is its exact filter
-(maths/kalman.py), so that
-
-    c_t | all readings up to now, all true contexts revealed so far ~ N(mean, cov)
-    mean, cov: those of Kalman's filter, for the time t
-
-Time is real: a step between two readings may have any length, and readings of one moment share its context. A
-coordinate that was lost, or a noise covariance that one reading has of its own, are observations like others.
-
-A true context is an exact observation of the state at its time. It may come at once; else the last `window`
-readings are kept, each with the belief before it, and those from its own on are filtered anew: what is
-believed is as if it had been known at its time, and of a context known in part the rest is what all readings
-up to now say of it. One that is older than the window is counted (`State.stale`) and taken for what it still
-is, an observation of a past that the present has moved away from: of the oldest belief kept, with the spread
-of the moves since then, as if its own reading had not been seen before.
-
-Told no constants of time, rounds are independent but for a bias that stays (`incomplete`).
-R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
-"""
+"""Denoise in time."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -65,7 +45,31 @@ class Ready(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises):
-    """Its settings: with `pairs` it is shown true contexts as they come; how many readings a `window` has.
+    """Denoise in time: slow levels, fast moves and cycles of contexts, biases that walk, errors that persist.
+
+    The parts of contexts and errors (model/tempo.py) are one Gaussian vector that moves; this is its exact
+    filter (maths/kalman.py), so that
+
+        c_t | all readings up to now, all true contexts revealed so far ~ N(mean, cov)
+        mean, cov: those of Kalman's filter, for the time t
+
+    Time is real: a step between two readings may have any length, and readings of one moment share its
+    context. A coordinate that was lost, or a noise covariance that one reading has of its own, are
+    observations like others.
+
+    A true context is an exact observation of the state at its time. It may come at once; else the last
+    `window` readings are kept, each with the belief before it, and those from its own on are filtered anew:
+    what is believed is as if it had been known at its time, and of a context known in part the rest is what
+    all readings up to now say of it. One that is older than the window is counted (`State.stale`) and taken
+    for what it still is, an observation of a past that the present has moved away from: of the oldest belief
+    kept, with the spread of the moves since then, as if its own reading had not been seen before.
+
+    Told no constants of time, rounds are independent but for a bias that stays (`incomplete`).
+    R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
+
+    Settings
+    --------
+    With `pairs` it is shown true contexts as they come; how many readings a `window` has.
 
     What a true context is worth is what it would say of a context so much time `ahead`. With a `lag` a round
     is learnt from again so many rounds later, with what these say of its context; 0: it is not.

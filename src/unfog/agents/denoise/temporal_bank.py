@@ -1,23 +1,4 @@
-"""Denoise in time without trusting the constants of time: a bank of filters, weighed by what they foretell.
-
-    Cov(error) = size Cov(error as told),   Cov(step of the bias) = speed Cov(step as told)
-    P(h | all) = P(h) P(all | h) / P(all)
-    h: one hypothesis, a size and a speed;   all: readings and true contexts so far
-
-Hypotheses are all pairs of a few sizes and a few speeds (denoise/factors.py). Each has its own filter
-(denoise/temporal.py); all run as one, with an axis H of hypotheses. Weights follow the chain rule,
-
-    p(h | all) ~ p(h) p(readings, true contexts | h) = p(h) product of p(next | all before it, h),
-
-in whatever order things become known (denoise/likelihoods.py). Before a decision its reading counts; a true
-context counts when it comes, unless it is older than the window. What is believed of a context has the mean
-and the covariance of the mixture. That the size is not as told has the probability `distrust` to begin with,
-and so has the speed by itself. Between two readings a share `switch` of the weights is dealt out anew
-(maths/bank.py has names and references).
-
-An error that persists and a bias that walks fast look alike for a while, and so do slow moves of the context:
-a few true contexts tell them apart.
-"""
+"""Denoise in time without trusting the constants of time."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,7 +61,30 @@ class Ready(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Weighs):
-    """Its settings: the hypotheses, `distrust` of what is told, the rate of `switch`; others as `temporal`.
+    """Denoise in time without trusting the constants of time: a bank of filters, weighed by what they
+    foretell.
+
+        Cov(error) = size Cov(error as told),   Cov(step of the bias) = speed Cov(step as told)
+        P(h | all) = P(h) P(all | h) / P(all)
+        h: one hypothesis, a size and a speed;   all: readings and true contexts so far
+
+    Hypotheses are all pairs of a few sizes and a few speeds (denoise/factors.py). Each has its own filter
+    (denoise/temporal.py); all run as one, with an axis H of hypotheses. Weights follow the chain rule,
+
+        p(h | all) ~ p(h) p(readings, true contexts | h) = p(h) product of p(next | all before it, h),
+
+    in whatever order things become known (denoise/likelihoods.py). Before a decision its reading counts; a
+    true context counts when it comes, unless it is older than the window. What is believed of a context has
+    the mean and the covariance of the mixture. That the size is not as told has the probability `distrust` to
+    begin with, and so has the speed by itself. Between two readings a share `switch` of the weights is dealt
+    out anew (maths/bank.py has names and references).
+
+    An error that persists and a bias that walks fast look alike for a while, and so do slow moves of the
+    context: a few true contexts tell them apart.
+
+    Settings
+    --------
+    The hypotheses, `distrust` of what is told, the rate of `switch`; others as `temporal`.
 
     There are so many `sizes`, neighbours a factor `spacing` apart, about that told, and so many `speeds`, a
     factor `slowdown` apart.

@@ -1,29 +1,4 @@
-"""Denoise with the covariance of the noise unknown too, learnt from pairs, and from noisy contexts alone.
-
-    gamma ~ N(0, Sigma_gamma),   Sigma_n ~ inverse Wishart of the mean that is told, worth trust residuals
-    chat_t - c_t ~ N(gamma, Sigma_n),   chat_t - mu_c ~ N(gamma, Sigma_c + Sigma_n)
-
-A pair shows z = chat - c ~ N(gamma, Sigma_n), a measurement alone y = chat - mu_c ~ N(gamma, Sigma_c +
-Sigma_n); counts, sums and sums of outer products of both are all there is to remember, so a pair that comes
-late replaces its measurement (`correct`), in any order. A normal-inverse-Wishart would tie the spread of
-gamma to Sigma_n; here they are independent to begin with, and each is found given the other. With N for
-Sigma_n,
-
-    S^-1 = Sigma_gamma^-1 + n N^-1 + u (Sigma_c + N)^-1,   g = S (N^-1 sum z + (Sigma_c + N)^-1 sum y);
-
-with gamma ~ N(g, S), Rz and Ry the expected scatters of z and y about gamma, and B = N (Sigma_c + N)^-1,
-
-    trust (N - told) + (n N - Rz) + B (u (Sigma_c + N) - Ry) B' = 0.
-
-From pairs alone, gamma known, this N is the posterior mean (trust told + Rz) / (trust + n); the last part is
-the pairs' own equation with a context in expectation in place of one that is known (EM's fixed point). How it
-is solved: model/noise_fit.py. Contexts are denoised exactly for this N; what is not known of Sigma_n beyond
-it is left out.
-
-Against Gibbs sampling (d = 2, trust 2, told variances off by a factor of two): variances are off by 4 % after
-two pairs, 2 % after 10 and 20 alone, 5 to 10 % after 40 to 200 alone, but 25 % after ten alone, whose
-posterior is skew; means of contexts by 0.15 of their standard deviations, 0.02, 0.03 to 0.1, and 0.2.
-"""
+"""Denoise with the covariance of the noise unknown too."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -86,7 +61,36 @@ class Channel(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
-    """Its settings: how many residuals the told covariance is worth (degrees of freedom d + 1 + trust).
+    """Denoise with the covariance of the noise unknown too, learnt from pairs, and from noisy contexts alone.
+
+        gamma ~ N(0, Sigma_gamma),   Sigma_n ~ inverse Wishart of the mean that is told, worth trust residuals
+        chat_t - c_t ~ N(gamma, Sigma_n),   chat_t - mu_c ~ N(gamma, Sigma_c + Sigma_n)
+
+    A pair shows z = chat - c ~ N(gamma, Sigma_n), a measurement alone y = chat - mu_c ~ N(gamma, Sigma_c +
+    Sigma_n); counts, sums and sums of outer products of both are all there is to remember, so a pair that
+    comes late replaces its measurement (`correct`), in any order. A normal-inverse-Wishart would tie the
+    spread of gamma to Sigma_n; here they are independent to begin with, and each is found given the other.
+    With N for Sigma_n,
+
+        S^-1 = Sigma_gamma^-1 + n N^-1 + u (Sigma_c + N)^-1,   g = S (N^-1 sum z + (Sigma_c + N)^-1 sum y);
+
+    with gamma ~ N(g, S), Rz and Ry the expected scatters of z and y about gamma, and B = N (Sigma_c + N)^-1,
+
+        trust (N - told) + (n N - Rz) + B (u (Sigma_c + N) - Ry) B' = 0.
+
+    From pairs alone, gamma known, this N is the posterior mean (trust told + Rz) / (trust + n); the last part
+    is the pairs' own equation with a context in expectation in place of one that is known (EM's fixed point).
+    How it is solved: model/noise_fit.py. Contexts are denoised exactly for this N; what is not known of
+    Sigma_n beyond it is left out.
+
+    Against Gibbs sampling (d = 2, trust 2, told variances off by a factor of two): variances are off by 4 %
+    after two pairs, 2 % after 10 and 20 alone, 5 to 10 % after 40 to 200 alone, but 25 % after ten alone,
+    whose posterior is skew; means of contexts by 0.15 of their standard deviations, 0.02, 0.03 to 0.1, and
+    0.2.
+
+    Settings
+    --------
+    How many residuals the told covariance is worth (degrees of freedom d + 1 + trust).
 
     With `pairs` it is shown true contexts, as far as they are ever known.
 

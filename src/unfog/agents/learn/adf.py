@@ -1,15 +1,4 @@
-"""Assumed-density filtering: a Gaussian belief about theta, moved to the moments of its own posterior.
-
-A reward r in {0, 1} sees theta through the score s = x'theta alone, which is N(a, v) under the belief. Its
-posterior, proportional to N(s; a, v) sigmoid(s)^r (1 - sigmoid(s))^(1 - r), has a mean a' and a variance v'
-that one integral over a line gives; the Gaussian with these moments is what the rank-one update by a made-up
-measurement of variance 1 / (1/v' - 1/v) yields. The work of a round does not grow with the rounds before.
-M. Opper, *A Bayesian approach to on-line learning*; T. P. Minka, *A family of algorithms for approximate
-Bayesian inference*.
-
-The integral is a sum over points about the mode, dense there and sparse far off, s = mode + w sinh(x): a
-reward that was thought all but impossible is taken in as exactly as any other.
-"""
+"""Assumed-density filtering."""
 
 from dataclasses import dataclass
 
@@ -34,7 +23,21 @@ NEWTON = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Adf(Grows, Learner):
-    """Its setting: `marginal` averages the context out of the likelihood.
+    """Assumed-density filtering: a Gaussian belief about theta, moved to the moments of its own posterior.
+
+    A reward r in {0, 1} sees theta through the score s = x'theta alone, which is N(a, v) under the belief.
+    Its posterior, proportional to N(s; a, v) sigmoid(s)^r (1 - sigmoid(s))^(1 - r), has a mean a' and a
+    variance v' that one integral over a line gives; the Gaussian with these moments is what the rank-one
+    update by a made-up measurement of variance 1 / (1/v' - 1/v) yields. The work of a round does not grow
+    with the rounds before. M. Opper, *A Bayesian approach to on-line learning*; T. P. Minka, *A family of
+    algorithms for approximate Bayesian inference*.
+
+    The integral is a sum over points about the mode, dense there and sparse far off, s = mode + w sinh(x): a
+    reward that was thought all but impossible is taken in as exactly as any other.
+
+    Settings
+    --------
+    `marginal` averages the context out of the likelihood.
 
     >>> import unfog
     >>> agent = unfog.Agent("mine", unfog.denoise.Exact(), unfog.learn.Adf(), unfog.choose.Ucb())

@@ -1,10 +1,4 @@
-"""The conjugate Gaussian learner: r = x'theta + N(0, sigma^2), theta ~ N(prior_mean, prior_cov).
-
-Precision prior_cov^-1 + sum x x' / sigma^2, kept as a square root of the covariance and updated by a rank-one
-formula (the paper's mu_t and Sigma_t for Gaussian bandits; there Sigma_t is a precision, and the initial
-value printed in its Algorithm 3 is the inverse of what is meant). x is the expected feature psi_H(a) where
-contexts stay hidden and phi(a, c) where they are revealed. A prior of independent blocks is kept in blocks.
-"""
+"""The conjugate Gaussian learner."""
 
 from dataclasses import dataclass
 
@@ -18,7 +12,15 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class Conjugate(Grows, Learner):
-    """It has no settings.
+    """The conjugate Gaussian learner: r = x'theta + N(0, sigma^2), theta ~ N(prior_mean, prior_cov).
+
+    Precision prior_cov^-1 + sum x x' / sigma^2, kept as a square root of the covariance and updated by a
+    rank-one formula (the paper's mu_t and Sigma_t for Gaussian bandits; there Sigma_t is a precision, and the
+    initial value printed in its Algorithm 3 is the inverse of what is meant). x is the expected feature
+    psi_H(a) where contexts stay hidden and phi(a, c) where they are revealed. A prior of independent blocks
+    is kept in blocks.
+
+    It has no settings.
 
     >>> import unfog
     >>> agent = unfog.Agent(

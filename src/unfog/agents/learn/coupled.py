@@ -1,38 +1,4 @@
-"""theta and the bias in one Gaussian: an extended Kalman filter, for the cost of a rank-one update.
-
-Were the bias zero, the context of a round would have the mean c0; the bias gamma shifts it by u = B gamma,
-and c ~ N(c0 - u, M^-1). About the means of the decision, theta = m and u = s, a reward is linear in both:
-
-    r = x'theta - h'(u - s) + N(0, v),   x = psi(a),   u = B gamma,   B = Sigma_c (Sigma_c + Sigma_n)^-1
-    v = sigma^2 + E[theta'Cov(phi)theta] - h'Cov(u)h
-    m: the mean of theta;   s: the mean of u;   h: the slope of psi(a)'m in the context
-
-Cov(phi) with all that is not known of the context: v is the variance that theta and u do not explain to first
-order, the second order of their product included (A. H. Jazwinski, *Stochastic Processes and Filtering
-Theory*, on filters of both orders).
-
-The joint belief is kept as theta given u, N(a + L u, P), and as what rewards say of u, precision Q and
-natural mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h, w = v + x'P x:
-
-    a <- a + P x e / w,   L <- L - P x k'/ w,   P <- P - P x x'P / w,   Q <- Q + k k'/ w,   q <- q + k e / w.
-
-Noisy contexts say nothing of theta given u: what they say of the bias, N(g, S), the denoiser keeps, also from
-rounds that are never paid. Before a decision the two are put together,
-
-    u ~ N(s, U),   U^-1 = (B S B')^-1 + Q,   s = U ((B S B')^-1 B g + q),   theta ~ N(a + L s, P + L U L').
-
-So L is hindsight: what becomes known of the bias later moves theta as it would have moved the rows of the
-past. Given u a prior in blocks stays in blocks. A reward that is late is linearised where its decision was.
-
-A slope holds near the point it was taken at, and a bias that walks leaves that point: L u would lead theta
-astray without end. So after each reward a share `fade` of L is settled where the bias was believed to be,
-
-    a <- a + fade L s,    L <- (1 - fade) L,
-
-which leaves the mean of theta as it is and lets go of a part of its variance. For the choice of an arm theta
-and the context are taken for independent: tr(J'Cov(theta, c)), by which the mean of their product differs (J
-the slope of phi), was tried in the scores and in the mean of the reward, and made no difference in regret.
-"""
+"""theta and the bias in one Gaussian."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, cast
@@ -71,7 +37,50 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Coupled(Grows, FromNoisy):
-    """Its setting: the share of theta's hanging on the bias that is settled each round, `fade`.
+    """theta and the bias in one Gaussian: an extended Kalman filter, for the cost of a rank-one update.
+
+    Were the bias zero, the context of a round would have the mean c0; the bias gamma shifts it by u = B
+    gamma, and c ~ N(c0 - u, M^-1). About the means of the decision, theta = m and u = s, a reward is linear
+    in both:
+
+        r = x'theta - h'(u - s) + N(0, v),   x = psi(a),   u = B gamma,   B = Sigma_c (Sigma_c + Sigma_n)^-1
+        v = sigma^2 + E[theta'Cov(phi)theta] - h'Cov(u)h
+        m: the mean of theta;   s: the mean of u;   h: the slope of psi(a)'m in the context
+
+    Cov(phi) with all that is not known of the context: v is the variance that theta and u do not explain to
+    first order, the second order of their product included (A. H. Jazwinski, *Stochastic Processes and
+    Filtering Theory*, on filters of both orders).
+
+    The joint belief is kept as theta given u, N(a + L u, P), and as what rewards say of u, precision Q and
+    natural mean q. A reward is then a rank-one update. With e = r - h's - x'a, k = L'x - h, w = v + x'P x:
+
+        a <- a + P x e / w,   L <- L - P x k'/ w,   P <- P - P x x'P / w,   Q <- Q + k k'/ w,
+        q <- q + k e / w.
+
+    Noisy contexts say nothing of theta given u: what they say of the bias, N(g, S), the denoiser keeps, also
+    from rounds that are never paid. Before a decision the two are put together,
+
+        u ~ N(s, U),   U^-1 = (B S B')^-1 + Q,   s = U ((B S B')^-1 B g + q),
+        theta ~ N(a + L s, P + L U L').
+
+    So L is hindsight: what becomes known of the bias later moves theta as it would have moved the rows of the
+    past. Given u a prior in blocks stays in blocks. A reward that is late is linearised where its decision
+    was.
+
+    A slope holds near the point it was taken at, and a bias that walks leaves that point: L u would lead
+    theta astray without end. So after each reward a share `fade` of L is settled where the bias was believed
+    to be,
+
+        a <- a + fade L s,    L <- (1 - fade) L,
+
+    which leaves the mean of theta as it is and lets go of a part of its variance. For the choice of an arm
+    theta and the context are taken for independent: tr(J'Cov(theta, c)), by which the mean of their product
+    differs (J the slope of phi), was tried in the scores and in the mean of the reward, and made no
+    difference in regret.
+
+    Settings
+    --------
+    The share of theta's hanging on the bias that is settled each round, `fade`.
 
     >>> import unfog
     >>> agent = unfog.Agent(

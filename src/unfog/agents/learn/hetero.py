@@ -1,20 +1,4 @@
-"""The conjugate learner with the variance that a reward really has: r = x'theta + N(0, sigma^2 + w).
-
-A reward hangs on phi(a, c), of which x is only the mean; given theta and what is known of the context its
-variance is sigma^2 + theta'Cov(phi)theta. That is not conjugate, but with theta averaged out of it under the
-belief N(mean, Sigma) of the round,
-
-    w = E[theta'Cov(phi)theta] = E[theta]'Cov(phi) E[theta] + tr(Cov(phi) Cov(theta))
-
-The rank-one update stays: rounds whose context is poorly known, or whose arm hangs on it, count for less. A
-round whose context was revealed has w = 0.
-
-The size of a surprise e = r - x'mean says something of theta as well, since theta decides the variance. With
-t = sigma^2 + w + x'Sigma x the variance that e was thought to have, e^2 has mean t and variance 2 t^2, and
-about the mean w changes with theta as 2 mean'Cov(phi): so e^2 - t is one more measurement of theta, of the
-variance 2 t^2 and linear in it (one step of Fisher's scoring; `surprise`). It counts for (sigma^2 + w) / t of
-its size, the share of the surprise that is not due to theta.
-"""
+"""The learner that weighs a reward by its variance."""
 
 from dataclasses import dataclass
 
@@ -27,7 +11,26 @@ from unfog.maths.arrays import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Hetero(Conjugate):
-    """Its setting: whether it learns from the size of `surprise`s, too.
+    """The conjugate learner with the variance that a reward really has: r = x'theta + N(0, sigma^2 + w).
+
+    A reward hangs on phi(a, c), of which x is only the mean; given theta and what is known of the context its
+    variance is sigma^2 + theta'Cov(phi)theta. That is not conjugate, but with theta averaged out of it under
+    the belief N(mean, Sigma) of the round,
+
+        w = E[theta'Cov(phi)theta] = E[theta]'Cov(phi) E[theta] + tr(Cov(phi) Cov(theta))
+
+    The rank-one update stays: rounds whose context is poorly known, or whose arm hangs on it, count for less.
+    A round whose context was revealed has w = 0.
+
+    The size of a surprise e = r - x'mean says something of theta as well, since theta decides the variance.
+    With t = sigma^2 + w + x'Sigma x the variance that e was thought to have, e^2 has mean t and variance 2
+    t^2, and about the mean w changes with theta as 2 mean'Cov(phi): so e^2 - t is one more measurement of
+    theta, of the variance 2 t^2 and linear in it (one step of Fisher's scoring; `surprise`). It counts for
+    (sigma^2 + w) / t of its size, the share of the surprise that is not due to theta.
+
+    Settings
+    --------
+    Whether it learns from the size of `surprise`s, too.
 
     >>> import unfog
     >>> agent = unfog.Agent(

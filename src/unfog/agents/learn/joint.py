@@ -1,22 +1,4 @@
-"""theta and the bias together: rewards, too, say something of the bias, and so of every context.
-
-Given the bias gamma the rounds are independent and theta is Gaussian: with rows T(B gamma, M^-1) z, precision
-P = P0 + T Z T' and b = P0 mu0 + T y from the sums of learn/lifted.py, the density of all rewards is
-
-    density(rewards | gamma) = constant det(P)^(-1/2) exp(b'P^-1 b / 2)
-    P, b: precision of theta and precision x mean, given gamma and all rewards
-
-Measurements alone say gamma ~ N(g, S). Nodes of that law, weighed by this density, are the posterior of gamma
-(importance sampling, with theta integrated out: Rao and Blackwell), and theta is a mixture of Gaussians over
-them. Nodes are made anew from today's N(g, S) before every decision, so that weights cannot wear out: over a
-run of any length they are uneven only as far as rewards say more of the bias than measurements do.
-
-Three approximations. The variances of past rewards are those of their day, where the likelihood has sigma^2 +
-theta'Cov(phi)theta, which also says something of theta. The mixture is passed on as the Gaussian with its
-mean and covariance; for a prior in blocks, block by block. And the context is taken for independent of theta,
-though the bias couples them. tests/lab/test_joint_nuts.py measures the error. A round costs a factorisation
-for every node.
-"""
+"""theta and the bias together."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -55,7 +37,30 @@ class Mixture(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Joint(Lifted):
-    """Its settings: how many `nodes`, or twice the dimension where that is more; `hetero` as for others.
+    """theta and the bias together: rewards, too, say something of the bias, and so of every context.
+
+    Given the bias gamma the rounds are independent and theta is Gaussian: with rows T(B gamma, M^-1) z,
+    precision P = P0 + T Z T' and b = P0 mu0 + T y from the sums of learn/lifted.py, the density of all
+    rewards is
+
+        density(rewards | gamma) = constant det(P)^(-1/2) exp(b'P^-1 b / 2)
+        P, b: precision of theta and precision x mean, given gamma and all rewards
+
+    Measurements alone say gamma ~ N(g, S). Nodes of that law, weighed by this density, are the posterior of
+    gamma (importance sampling, with theta integrated out: Rao and Blackwell), and theta is a mixture of
+    Gaussians over them. Nodes are made anew from today's N(g, S) before every decision, so that weights
+    cannot wear out: over a run of any length they are uneven only as far as rewards say more of the bias than
+    measurements do.
+
+    Three approximations. The variances of past rewards are those of their day, where the likelihood has
+    sigma^2 + theta'Cov(phi)theta, which also says something of theta. The mixture is passed on as the
+    Gaussian with its mean and covariance; for a prior in blocks, block by block. And the context is taken for
+    independent of theta, though the bias couples them. tests/lab/test_joint_nuts.py measures the error. A
+    round costs a factorisation for every node.
+
+    Settings
+    --------
+    How many `nodes`, or twice the dimension where that is more; `hetero` as for others.
 
     >>> import unfog
     >>> agent = unfog.Agent("mine", unfog.denoise.Exact(), unfog.learn.Joint(), unfog.choose.Ucb())

@@ -1,12 +1,4 @@
-"""Laplace's approximation: the logistic posterior as a Gaussian at its mode.
-
-    theta ~ N(mode, U''(mode)^-1),   mode = argmin U
-    U: minus the log density of theta given all rewards
-
-Before every decision a few of Newton's steps lead from the last mode to the new one. Of a step's fractions
-1, 1/2, ..., 1/1000 the one with the least U is taken: a full step overshoots where sigmoids are saturated.
-O. Chapelle and L. Li, *An Empirical Evaluation of Thompson Sampling*, with all covariances and all rounds.
-"""
+"""Laplace's approximation."""
 
 from dataclasses import dataclass
 
@@ -22,7 +14,19 @@ FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Refit):
-    """Its settings: Newton's steps a round; `marginal` averages the context out of the likelihood.
+    """Laplace's approximation: the logistic posterior as a Gaussian at its mode.
+
+        theta ~ N(mode, U''(mode)^-1),   mode = argmin U
+        U: minus the log density of theta given all rewards
+
+    Before every decision a few of Newton's steps lead from the last mode to the new one. Of a step's
+    fractions 1, 1/2, ..., 1/1000 the one with the least U is taken: a full step overshoots where sigmoids are
+    saturated. O. Chapelle and L. Li, *An Empirical Evaluation of Thompson Sampling*, with all covariances and
+    all rounds.
+
+    Settings
+    --------
+    Newton's steps a round; `marginal` averages the context out of the likelihood.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,13 +1,4 @@
-"""Langevin Monte Carlo: the logistic learner of the paper, a chain that walks down U with noise added.
-
-    theta <- theta - eta_t U'(theta) + sqrt(2 eta_t temperature) normals,      eta_t = rate / t^decay
-    U: minus the log density of theta given all rewards
-
-`steps` times before the decision of round t, from where the last round left off, first from the prior mean.
-P. Xu, H. Zheng, E. V. Mazumdar, K. Azizzadenesheli and A. Anandkumar, *Langevin Monte Carlo for Contextual
-Bandits*. The paper has 50 steps, eta_t = 0.2 / t and 1/beta = 0.001, which it calls posterior sampling; at
-this temperature the samples have about 3 % of the posterior's spread, and 1/beta = 1 is what aims at it.
-"""
+"""Langevin Monte Carlo for the logistic posterior."""
 
 from dataclasses import dataclass
 
@@ -22,7 +13,20 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class LMC(Refit):
-    """Its settings: `temperature` is 1/beta; `marginal` averages the context out of the likelihood.
+    """Langevin Monte Carlo: the logistic learner of the paper, a chain that walks down U with noise added.
+
+        theta <- theta - eta_t U'(theta) + sqrt(2 eta_t temperature) normals,      eta_t = rate / t^decay
+        U: minus the log density of theta given all rewards
+
+    `steps` times before the decision of round t, from where the last round left off, first from the prior
+    mean. P. Xu, H. Zheng, E. V. Mazumdar, K. Azizzadenesheli and A. Anandkumar, *Langevin Monte Carlo for
+    Contextual Bandits*. The paper has 50 steps, eta_t = 0.2 / t and 1/beta = 0.001, which it calls posterior
+    sampling; at this temperature the samples have about 3 % of the posterior's spread, and 1/beta = 1 is what
+    aims at it.
+
+    Settings
+    --------
+    `temperature` is 1/beta; `marginal` averages the context out of the likelihood.
 
     >>> import unfog
     >>> agent = unfog.Agent(

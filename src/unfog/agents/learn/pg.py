@@ -1,14 +1,4 @@
-"""Polya-Gamma Gibbs sampling: the logistic posterior itself, for any prior N(prior_mean, prior_cov).
-
-A sweep draws a latent omega_i ~ PG(1, x_i'theta) for every past round, given which theta is Gaussian:
-
-    theta ~ N(Q^-1 (prior_cov^-1 prior_mean + sum_i (r_i - 1/2) x_i), Q^-1)
-    Q = prior_cov^-1 + sum_i omega_i x_i x_i',   omega_i ~ PG(1, x_i'theta)
-    i: one of the rounds so far;   PG: the Polya-Gamma law
-
-(N. G. Polson, J. G. Scott and J. Windle, *Bayesian Inference for Logistic Models Using Polya-Gamma Latent
-Variables*). `sweeps` of them are made before every decision, from where the last round left off.
-"""
+"""Polya-Gamma Gibbs sampling."""
 
 from dataclasses import dataclass
 
@@ -23,7 +13,20 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class PG(Refit):
-    """Its settings: sweeps before a decision.
+    """Polya-Gamma Gibbs sampling: the logistic posterior itself, for any prior N(prior_mean, prior_cov).
+
+    A sweep draws a latent omega_i ~ PG(1, x_i'theta) for every past round, given which theta is Gaussian:
+
+        theta ~ N(Q^-1 (prior_cov^-1 prior_mean + sum_i (r_i - 1/2) x_i), Q^-1)
+        Q = prior_cov^-1 + sum_i omega_i x_i x_i',   omega_i ~ PG(1, x_i'theta)
+        i: one of the rounds so far;   PG: the Polya-Gamma law
+
+    (N. G. Polson, J. G. Scott and J. Windle, *Bayesian Inference for Logistic Models Using Polya-Gamma Latent
+    Variables*). `sweeps` of them are made before every decision, from where the last round left off.
+
+    Settings
+    --------
+    Sweeps before a decision.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,13 +1,4 @@
-"""A Gaussian learner that can take back: theta in information form, a sum of one term for every round.
-
-    theta ~ N(P^-1 b, P^-1),   P = prior_cov^-1 + sum x x' / w,   b = prior_cov^-1 prior_mean + sum x r / w
-    w = sigma^2 + E[theta'Cov(phi)theta], as it was believed to be at the time
-
-When the context of a past round comes to be known, its term is replaced by another (`replace`), in any order
-and any number of times. The variance w of a reward is that given what is known of the context
-(heteroscedastic), and is kept with the round, since the very number that went in must come out. A prior of
-independent blocks is kept in blocks. The sums and their digits: learn/information.py.
-"""
+"""A Gaussian learner that can take back."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,7 +23,20 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Revisable(Grows, Learner, TakesBack):
-    """Its setting: `hetero` counts what is not known of the context as noise of the reward.
+    """A Gaussian learner that can take back: theta in information form, a sum of one term for every round.
+
+        theta ~ N(P^-1 b, P^-1),   P = prior_cov^-1 + sum x x' / w,
+        b = prior_cov^-1 prior_mean + sum x r / w
+        w = sigma^2 + E[theta'Cov(phi)theta], as it was believed to be at the time
+
+    When the context of a past round comes to be known, its term is replaced by another (`replace`), in any
+    order and any number of times. The variance w of a reward is that given what is known of the context
+    (heteroscedastic), and is kept with the round, since the very number that went in must come out. A prior
+    of independent blocks is kept in blocks. The sums and their digits: learn/information.py.
+
+    Settings
+    --------
+    `hetero` counts what is not known of the context as noise of the reward.
 
     >>> import unfog
     >>> agent = unfog.Agent(

@@ -1,34 +1,4 @@
-"""The heteroscedastic learner that is not sure of two scales: the noise of rewards, and theta's spread.
-
-What agents are told of theta, N(prior_mean, prior_cov), and of the noise of rewards, sigma^2, may be right
-in shape and wrong in size. Here both sizes are learnt. For each of a few `scales` s, neighbours `ratio` apart
-and the told one, s = 1, in their middle, theta and the variance v of the noise are normal-inverse-gamma,
-
-    theta | v ~ N(prior_mean, v V),   V = s^2 prior_cov / sigma^2
-    1 / v ~ Gamma(shape, rate),   shape = trust / 2,   rate = shape sigma^2
-    v: the variance of the noise of rewards;   s: one of the scales
-
-so that what is told of the noise is worth `trust` rewards. With a and b for shape and rate, a reward r =
-x'theta + N(0, v k) makes
-
-    e = r - x'mean,   t = k + x'V x,   a <- a + 1/2,   b <- b + e^2 / (2 t),   mean, V by a rank-one update.
-
-Here k = 1 + w / sigma^2 is for what the context hides (learn/hetero.py), w as the belief has it: what hides
-and what is noise are taken to be wrong by the same factor v / sigma^2. Where contexts are not as told that
-holds up better than to charge all of it to the noise, and the order of rewards does not matter. The density
-of r, Student's t with 2 a degrees of freedom about x'mean and of the scale sqrt(t b / a), weighs the scales
-against each other (A. Gelman and others, *Bayesian Data Analysis*, on the normal linear model); all but the
-told one share the probability `doubt` to begin with, of which those above it have the part `larger`.
-
-The belief is that of the most probable scale or, if `mixed`, has the moments of them all: with weights w_s,
-
-    mean = sum w_s m_s,   covariance = sum w_s (C_s + (m_s - mean)(m_s - mean)') = root root',
-
-the root being the columns sqrt(w_s) [C_s^(1/2), m_s - mean] of all scales side by side. Where theta is larger
-than told, bounds on scores that nothing was learnt of are wide from the first round on then, and not only
-once the larger scale is the most probable: an arm that was never tried says nothing of scales, and one that
-is never tried because its bound is too low never will.
-"""
+"""The learner that is not sure of two scales."""
 
 from dataclasses import dataclass
 from math import log, log1p
@@ -59,7 +29,44 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Scaled(Grows, Learner):
-    """Its settings: the number of `scales` and their `ratio`, the `trust` and the `doubt` in what is told.
+    """The heteroscedastic learner that is not sure of two scales: the noise of rewards, and theta's spread.
+
+    What agents are told of theta, N(prior_mean, prior_cov), and of the noise of rewards, sigma^2, may be
+    right in shape and wrong in size. Here both sizes are learnt. For each of a few `scales` s, neighbours
+    `ratio` apart and the told one, s = 1, in their middle, theta and the variance v of the noise are
+    normal-inverse-gamma,
+
+        theta | v ~ N(prior_mean, v V),   V = s^2 prior_cov / sigma^2
+        1 / v ~ Gamma(shape, rate),   shape = trust / 2,   rate = shape sigma^2
+        v: the variance of the noise of rewards;   s: one of the scales
+
+    so that what is told of the noise is worth `trust` rewards. With a and b for shape and rate, a reward r =
+    x'theta + N(0, v k) makes
+
+        e = r - x'mean,   t = k + x'V x,   a <- a + 1/2,   b <- b + e^2 / (2 t),
+        mean, V by a rank-one update.
+
+    Here k = 1 + w / sigma^2 is for what the context hides (learn/hetero.py), w as the belief has it: what
+    hides and what is noise are taken to be wrong by the same factor v / sigma^2. Where contexts are not as
+    told that holds up better than to charge all of it to the noise, and the order of rewards does not matter.
+    The density of r, Student's t with 2 a degrees of freedom about x'mean and of the scale sqrt(t b / a),
+    weighs the scales against each other (A. Gelman and others, *Bayesian Data Analysis*, on the normal linear
+    model); all but the told one share the probability `doubt` to begin with, of which those above it have the
+    part `larger`.
+
+    The belief is that of the most probable scale or, if `mixed`, has the moments of them all: with weights
+    w_s,
+
+        mean = sum w_s m_s,   covariance = sum w_s (C_s + (m_s - mean)(m_s - mean)') = root root',
+
+    the root being the columns sqrt(w_s) [C_s^(1/2), m_s - mean] of all scales side by side. Where theta is
+    larger than told, bounds on scores that nothing was learnt of are wide from the first round on then, and
+    not only once the larger scale is the most probable: an arm that was never tried says nothing of scales,
+    and one that is never tried because its bound is too low never will.
+
+    Settings
+    --------
+    The number of `scales` and their `ratio`, the `trust` and the `doubt` in what is told.
 
     `larger` is the part of the doubt that is for larger scales; `mixed` makes the belief that of all scales.
 

@@ -1,26 +1,4 @@
-"""Assumed-density filtering that can take back: one Gaussian site a reward, as in expectation propagation.
-
-A reward r in {0, 1} sees theta through the score s = row'theta alone. Its likelihood, sigmoid(s)^r
-(1 - sigmoid(s))^(1 - r), stands in the belief as a made-up measurement of s, its site, N(s; value, variance):
-precision tau = 1 / variance, natural mean nu = value / variance. Of all sites it is the one that gives s the
-mean and the variance which the likelihood itself gives it, s ~ N(a, v) being what all other sites and the
-prior say: the cavity. A site that is the last to come is that of `Adf`.
-
-When more becomes known of a round's context its site is divided out, and another is found along the new row
-against what is left (T. P. Minka, *Expectation Propagation for Approximate Bayesian Inference*; sites of
-other rounds stay as they are). With the belief N(m, Sigma), the old site (x, value, variance) taken out and
-left = variance - x'Sigma x, the score of the new row y has in the cavity
-
-    a = y'm - y'Sigma x (value - x'm) / left,      v = y'Sigma y + (y'Sigma x)^2 / left
-    a, v: mean and variance of the score;   m, Sigma: those of theta;   x, y: its row before and now
-
-The likelihood is log-concave, so tau > 0 and the cavity is always proper; only digits may be lacking. Where
-`left` has lost more than half of them, the round keeps its old site. What goes in comes out bit by bit:
-learn/information.py.
-
-A context that is hidden is averaged out of the likelihood, which is then sigmoid(s / sqrt(1 + pi/8 h)), h =
-E[theta'Cov(phi)theta] under the belief at the time. Before its reward a round's term has h for its variance.
-"""
+"""Assumed-density filtering that can take back."""
 
 from dataclasses import dataclass
 
@@ -39,7 +17,34 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class Sites(Grows, Learner, TakesBack):
-    """Its setting: `marginal` averages the context out of the likelihood, as long as it is hidden.
+    """Assumed-density filtering that can take back: one Gaussian site a reward, as in expectation
+    propagation.
+
+    A reward r in {0, 1} sees theta through the score s = row'theta alone. Its likelihood, sigmoid(s)^r (1 -
+    sigmoid(s))^(1 - r), stands in the belief as a made-up measurement of s, its site, N(s; value, variance):
+    precision tau = 1 / variance, natural mean nu = value / variance. Of all sites it is the one that gives s
+    the mean and the variance which the likelihood itself gives it, s ~ N(a, v) being what all other sites and
+    the prior say: the cavity. A site that is the last to come is that of `Adf`.
+
+    When more becomes known of a round's context its site is divided out, and another is found along the new
+    row against what is left (T. P. Minka, *Expectation Propagation for Approximate Bayesian Inference*; sites
+    of other rounds stay as they are). With the belief N(m, Sigma), the old site (x, value, variance) taken
+    out and left = variance - x'Sigma x, the score of the new row y has in the cavity
+
+        a = y'm - y'Sigma x (value - x'm) / left,      v = y'Sigma y + (y'Sigma x)^2 / left
+        a, v: mean and variance of the score;   m, Sigma: those of theta;   x, y: its row before and now
+
+    The likelihood is log-concave, so tau > 0 and the cavity is always proper; only digits may be lacking.
+    Where `left` has lost more than half of them, the round keeps its old site. What goes in comes out bit by
+    bit: learn/information.py.
+
+    A context that is hidden is averaged out of the likelihood, which is then sigmoid(s / sqrt(1 + pi/8 h)), h
+    = E[theta'Cov(phi)theta] under the belief at the time. Before its reward a round's term has h for its
+    variance.
+
+    Settings
+    --------
+    `marginal` averages the context out of the likelihood, as long as it is hidden.
 
     >>> import unfog
     >>> agent = unfog.Agent("mine", unfog.denoise.Exact(), unfog.learn.Sites(), unfog.choose.Ucb())

@@ -1,12 +1,4 @@
-"""The conjugate learner with hindsight: every past round is denoised with what is known of the bias today.
-
-The filter keeps expected features as they were when the bias was hardly known. Given all measurements up to
-now the bias is N(g, S), and the context of every round, this one included, N(v - B g, M^-1 + B S B') with v
-its mean were the bias zero. The rows of all past rounds follow as x = T(B g, M^-1 + B S B') z from sums of
-lifted rows (learn/lifted.py): exactly what computing all of them again would give, at a cost that does not
-grow. The variances of past rewards stay as they were thought to be at the time. Rewards say nothing of the
-bias here: see learn/joint.py.
-"""
+"""The conjugate learner with hindsight."""
 
 from dataclasses import dataclass
 
@@ -21,7 +13,19 @@ from unfog.model.shrinkage import posterior_mean
 
 @dataclass(frozen=True, kw_only=True)
 class Smoothing(Lifted):
-    """Its settings: `hetero` weighs each reward by the variance it has given its features.
+    """The conjugate learner with hindsight: every past round is denoised with what is known of the bias
+    today.
+
+    The filter keeps expected features as they were when the bias was hardly known. Given all measurements up
+    to now the bias is N(g, S), and the context of every round, this one included, N(v - B g, M^-1 + B S B')
+    with v its mean were the bias zero. The rows of all past rounds follow as x = T(B g, M^-1 + B S B') z from
+    sums of lifted rows (learn/lifted.py): exactly what computing all of them again would give, at a cost that
+    does not grow. The variances of past rewards stay as they were thought to be at the time. Rewards say
+    nothing of the bias here: see learn/joint.py.
+
+    Settings
+    --------
+    `hetero` weighs each reward by the variance it has given its features.
 
     >>> import unfog
     >>> agent = unfog.Agent(

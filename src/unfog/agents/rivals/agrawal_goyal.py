@@ -1,13 +1,4 @@
-"""Thompson sampling of Agrawal and Goyal: a draw from a Gaussian that is wider than the posterior.
-
-    B = I + sum x x',    mu = B^-1 sum x r,    theta ~ N(mu, v_t^2 B^-1),    v_t = R sqrt(9 d ln(t / delta))
-
-S. Agrawal and N. Goyal, *Thompson Sampling for Contextual Bandits with Linear Payoffs*. d is the number of
-features and t = 1, 2, ... the round, counted by rewards. It must be told R, how noisy rewards are; the prior
-of theta is not used. It takes the features of a noisy context for the features. The formula is known well
-(an earlier version of the paper has 24 / epsilon in the place of 9); delta = 0.05 is ours, as the paper
-leaves it open (medium).
-"""
+"""Thompson sampling of Agrawal and Goyal."""
 
 from dataclasses import dataclass
 from math import log
@@ -26,7 +17,21 @@ NINE = 9.0  # of v_t
 
 @dataclass(frozen=True, kw_only=True)
 class Inflated(Ridge):
-    """Its settings: those of `Ridge`, `delta`, and `scale`, by which v_t is multiplied."""
+    """Thompson sampling of Agrawal and Goyal: a draw from a Gaussian that is wider than the posterior.
+
+        B = I + sum x x',    mu = B^-1 sum x r,    theta ~ N(mu, v_t^2 B^-1),
+        v_t = R sqrt(9 d ln(t / delta))
+
+    S. Agrawal and N. Goyal, *Thompson Sampling for Contextual Bandits with Linear Payoffs*. d is the number
+    of features and t = 1, 2, ... the round, counted by rewards. It must be told R, how noisy rewards are; the
+    prior of theta is not used. It takes the features of a noisy context for the features. The formula is
+    known well (an earlier version of the paper has 24 / epsilon in the place of 9); delta = 0.05 is ours, as
+    the paper leaves it open (medium).
+
+    Settings
+    --------
+    Those of `Ridge`, `delta`, and `scale`, by which v_t is multiplied.
+    """
 
     delta: float = 0.05
     scale: float = 1.0

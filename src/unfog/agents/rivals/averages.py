@@ -1,10 +1,4 @@
-"""Averages of all readings so far: for those who take the context, or the profile of an arm, for constant.
-
-Mean and variance of every coordinate over the readings that have it, by the update of B. P. Welford, *Note on
-a method for calculating corrected sums of squares and products*. At them the expected features of a map
-without powers beyond squares, and without products of coordinates, are the averages of phi(a, chat) over
-rounds, for every arm. Other maps get the expectation under a Gaussian with these moments.
-"""
+"""Averages of all readings so far."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -46,7 +40,16 @@ def none_yet(like: Array) -> Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Averages(Denoiser, Counts):
-    """It has no settings. Its hindsight says of every round the same, whatever was read in it."""
+    """Averages of all readings so far: for those who take the context, or the profile of an arm, for
+    constant.
+
+    Mean and variance of every coordinate over the readings that have it, by the update of B. P. Welford,
+    *Note on a method for calculating corrected sums of squares and products*. At them the expected features
+    of a map without powers beyond squares, and without products of coordinates, are the averages of phi(a,
+    chat) over rounds, for every arm. Other maps get the expectation under a Gaussian with these moments.
+
+    It has no settings. Its hindsight says of every round the same, whatever was read in it.
+    """
 
     name = "averages"
     note = "averages all readings: the context is constant to it"

@@ -1,19 +1,4 @@
-"""Choosers whose probabilities are kept off zero and one, so that every arm is taken now and then.
-
-Optimism, clipped: the arm with the largest bound has probability 1 - p0, and the others share p0 evenly. With
-two arms these are the policies of Guo, Xu and Murphy (rivals/meb.py): probabilities in [p0, 1 - p0]. For more
-arms their code would give p0 to each of the others, which cannot be where (K - 1) p0 > 1: here each has
-p0 / (K - 1). In the first round all arms are as probable, as in their code of MEB; their plain optimist takes
-the first arm then.
-
-Thompson sampling, clipped. With two arms the first one is the better of a draw with probability
-
-    Phi(z),    z = x'(E[theta_1] - E[theta_2]) / sd(x'(theta_1 - theta_2)),
-
-which is clipped to [p0, 1 - p0]: a standard normal is compared with z, clipped to the quantiles of p0 and
-1 - p0. With more arms the probabilities have no closed form, and an even share is mixed in instead, which
-gives them the same bounds: [p0 / (K - 1), 1 - p0].
-"""
+"""Choosers whose probabilities are kept off zero and one, so that every arm is taken now and then."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -31,7 +16,19 @@ from unfog.model.knowledge import Knowledge
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedOptimism(Chooser, Tells):
-    """Its settings: `alpha` deviations are added to a score; `floor` is p0."""
+    """Optimism, clipped: an upper bound on every arm's score, and now and then another arm than the best.
+
+        P(a) = 1 - p0 for the arm with the largest x'E[theta] + alpha sd(x'theta),   p0 / (K - 1) for others
+
+    With two arms these are the policies of Guo, Xu and Murphy (rivals/meb.py): probabilities in [p0, 1 - p0].
+    For more arms their code would give p0 to each of the others, which cannot be where (K - 1) p0 > 1: here
+    they share it evenly. In the first round all arms are as probable, as in their code of MEB; their plain
+    optimist takes the first arm then.
+
+    Settings
+    --------
+    `alpha` deviations are added to a score; `floor` is p0.
+    """
 
     alpha: float = 1.0
     floor: float = 0.2
@@ -82,7 +79,21 @@ class ClippedOptimism(Chooser, Tells):
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedThompson(Chooser):
-    """Its setting: `floor` is p0."""
+    """Thompson sampling, clipped: the best arm of a draw, and now and then another.
+
+    With two arms the first one is the better of a draw with probability
+
+        Phi(z),    z = x'(E[theta_1] - E[theta_2]) / sd(x'(theta_1 - theta_2)),
+
+    which is clipped to [p0, 1 - p0]: a standard normal is compared with z, clipped to the quantiles of p0 and
+    1 - p0. With more arms the probabilities have no closed form, and an even share is mixed in instead, which
+    gives them the same bounds: [p0 / (K - 1), 1 - p0]. It is what Guo, Xu and Murphy compare with
+    (rivals/meb.py).
+
+    Settings
+    --------
+    `floor` is p0.
+    """
 
     floor: float = 0.2
 

@@ -1,21 +1,4 @@
-"""Feel-good Langevin Thompson sampling: LMC-TS that prefers a theta under which past rounds promised much.
-
-    U(theta) = sum (x'theta - r)^2 + l |theta|^2 - lambda sum_s min(b, max_a phi_s(a)'theta)
-
-with the logistic loss in place of squares for rewards of 0 or 1. T. Zhang, *Feel-Good Thompson Sampling for
-Contextual Bandits and Reinforcement Learning*; with a Langevin chain E. Anand and S. Liaw, *Feel-Good
-Thompson Sampling for Contextual Bandits: a Markov Chain Monte Carlo Showdown*, whose code has these defaults:
-lambda = 0.5, b = 1000, l = 0.01, 25 steps, eta_t = 0.1 / t and 1 / beta = 0.001 m ln T in all rounds. With
-lambda = 0 it is LMC-TS with these settings (rivals/lmcts.py, whose remarks on the length of features hold
-here). Three things differ from that code: the first theta has a spread of 1 / sqrt(3 m) and not of one, as
-many steps as there were rounds are taken in the first 25, and theirs have length 0.1 / (n + 1) after n
-rewards, where ours have 0.1 / n.
-
-Every step looks at all arms of all past rounds: m numbers for each of K arms are kept a round, K m n in all,
-and a round costs 25 K m n multiplications. That is hundreds of times LMC-TS for Gaussian rewards, which keeps
-sums alone. The maximum is over scores, for rewards of 0 or 1 too (medium: their code for these is
-not complete). It takes the features of a noisy context for the features.
-"""
+"""Feel-good Langevin Thompson sampling."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -48,7 +31,29 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FeelGood(Langevin):
-    """Its settings besides those of LMC-TS: `optimism` is lambda, `cap` is b."""
+    """Feel-good Langevin Thompson sampling: LMC-TS that prefers a theta under which past rounds promised
+    much.
+
+        U(theta) = sum (x'theta - r)^2 + l |theta|^2 - lambda sum_s min(b, max_a phi_s(a)'theta)
+
+    with the logistic loss in place of squares for rewards of 0 or 1. T. Zhang, *Feel-Good Thompson Sampling
+    for Contextual Bandits and Reinforcement Learning*; with a Langevin chain E. Anand and S. Liaw, *Feel-Good
+    Thompson Sampling for Contextual Bandits: a Markov Chain Monte Carlo Showdown*, whose code has these
+    defaults: lambda = 0.5, b = 1000, l = 0.01, 25 steps, eta_t = 0.1 / t and 1 / beta = 0.001 m ln T in all
+    rounds. With lambda = 0 it is LMC-TS with these settings (rivals/lmcts.py, whose remarks on the length of
+    features hold here). Three things differ from that code: the first theta has a spread of 1 / sqrt(3 m) and
+    not of one, as many steps as there were rounds are taken in the first 25, and theirs have length 0.1 / (n
+    + 1) after n rewards, where ours have 0.1 / n.
+
+    Every step looks at all arms of all past rounds: m numbers for each of K arms are kept a round, K m n in
+    all, and a round costs 25 K m n multiplications. That is hundreds of times LMC-TS for Gaussian rewards,
+    which keeps sums alone. The maximum is over scores, for rewards of 0 or 1 too (medium: their code for
+    these is not complete). It takes the features of a noisy context for the features.
+
+    Settings
+    --------
+    Besides those of LMC-TS: `optimism` is lambda, `cap` is b.
+    """
 
     temperature: float = 0.001
     steps: int = 25

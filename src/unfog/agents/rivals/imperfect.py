@@ -1,27 +1,7 @@
 """MaxMinUCB and MinWD: the context that is seen is imperfect, the true one comes after the reward.
 
-J. Yang and S. Ren, *Robust Bandit Learning with Imperfect Context*. The true context is known to be within
-Delta of the one that is seen. With U(a, c) an upper bound of the mean reward, learnt from true contexts,
-
-    maxmin    argmax_a min_{|c - chat| <= Delta} U(a, c)                            the worst reward
-    minwd     argmin_a max_{|c - chat| <= Delta} [max_a' U(a', c) - U(a, c)]        the worst loss
-
-Here U is that of ridge regression in the features,
-
-    U(a, c) = phi(a, c)'theta_hat + h_t |phi(a, c)|_{V^-1}
-    h_t = R sqrt(2 ln(det V^.5 det(l I)^-.5 / delta)) + sqrt(l) S,
-
-which is theirs, a kernel's, with the kernel phi(a, c)'phi(a', c'). The ball is searched at 8 d + 1 points:
-its centre and, in 4 d directions, the points at Delta and half of it. Directions are those of the axes and of
-another orthonormal basis, of cosines, to and fro. What is worst may lie between these points, and is then not
-found.
-
-It must be told Delta (`radius`). Unless it is, Delta is the length that errors n + gamma exceed once in ten
-times, as told: squared lengths are taken for multiples of a chi-square with the right mean and variance, by
-the quantiles of E. B. Wilson and M. M. Hilferty. That default is ours. R and S are needed for h_t.
-
-Both rules are known for certain (the abstract says them), h_t is from memory (medium), and so are l = 1 and
-delta = 0.1 (low). Their simulations choose between edge data centres with a Gaussian kernel; we do not know
+J. Yang and S. Ren, *Robust Bandit Learning with Imperfect Context*. Both rules are known for certain (the
+abstract says them). Their simulations choose between edge data centres with a Gaussian kernel; we do not know
 their numbers well enough to have their problem here.
 """
 
@@ -49,7 +29,13 @@ LEVEL = 0.9  # of the errors' length, where no radius is given
 
 @dataclass(frozen=True, kw_only=True)
 class Imperfect(Denoiser):
-    """It has no settings: the context is what was read, give or take the channel's errors."""
+    """Take the context for what was read, give or take the channel's errors.
+
+        |c - chat| <= Delta
+
+    The true context comes after the reward. J. Yang and S. Ren, *Robust Bandit Learning with Imperfect
+    Context*. It has no settings.
+    """
 
     name = "imperfect"
     note = "the noisy context, and how large errors are told to be; sees true contexts afterwards"
@@ -66,7 +52,27 @@ class Imperfect(Denoiser):
 
 @dataclass(frozen=True, kw_only=True)
 class MaxMin(Largest):
-    """Its settings: how many widths are added, 1 as published; `radius` is Delta, 0 for that of errors."""
+    """MaxMinUCB: the arm that is best in the worst context that the reading leaves possible.
+
+        argmax_a min_{|c - chat| <= Delta} U(a, c)
+        U(a, c) = phi(a, c)'theta_hat + h_t |phi(a, c)|_{V^-1}
+        h_t = R sqrt(2 ln(det V^.5 det(l I)^-.5 / delta)) + sqrt(l) S
+
+    J. Yang and S. Ren, *Robust Bandit Learning with Imperfect Context*. U is an upper bound of the mean
+    reward, learnt from true contexts by ridge regression in the features: theirs, a kernel's, with the kernel
+    phi(a, c)'phi(a', c'). The ball is searched at 8 d + 1 points: its centre and, in 4 d directions, the
+    points at Delta and half of it. Directions are those of the axes and of another orthonormal basis, of
+    cosines, to and fro. What is worst may lie between these points, and is then not found.
+
+    It must be told Delta (`radius`). Unless it is, Delta is the length that errors n + gamma exceed once in
+    ten times, as told: squared lengths are taken for multiples of a chi-square with the right mean and
+    variance, by the quantiles of E. B. Wilson and M. M. Hilferty. That default is ours. R and S are needed
+    for h_t, which is from memory (medium), and so are l = 1 and delta = 0.1 (low).
+
+    Settings
+    --------
+    How many widths are added, 1 as published; `radius` is Delta, 0 for that of errors.
+    """
 
     alpha: float = 1.0
     radius: float = 0.0
@@ -111,7 +117,19 @@ class MaxMin(Largest):
 
 @dataclass(frozen=True, kw_only=True)
 class MinWd(MaxMin):
-    """Its settings are those of `MaxMin`."""
+    """MinWD: the arm that falls least short of the best one, in the worst context that is possible.
+
+        argmin_a max_{|c - chat| <= Delta} [max_a' U(a', c) - U(a, c)]
+        U(a, c) = phi(a, c)'theta_hat + h_t |phi(a, c)|_{V^-1}
+        h_t = R sqrt(2 ln(det V^.5 det(l I)^-.5 / delta)) + sqrt(l) S
+
+    J. Yang and S. Ren, *Robust Bandit Learning with Imperfect Context*. The bound U and how the ball is
+    searched are those of `MaxMin`.
+
+    Settings
+    --------
+    Those of `MaxMin`.
+    """
 
     name = "minwd"
     note = "the least loss in the worst context near by"

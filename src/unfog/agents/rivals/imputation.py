@@ -1,19 +1,4 @@
-"""Impute what was lost of a reading by the law of readings, which is estimated from readings alone.
-
-Over all samples x so far, N of them with w numbers each, a lost number counting as zero and n being measured,
-
-    p = max(1, n) / (w N),    nu = sum x / (N p),
-    Sigma = (sum x x' / N) o [((p - 1) / p^2) I + 1 1' / p^2] - nu nu',
-
-and of a sample the numbers U that were lost are set to nu_U + Sigma_US Sigma_SS^+ (x_S - nu_S), S being those
-measured. Nothing is shrunk towards the mean: the noise stays in, and theta is learnt for noisy features.
-
-Where every arm has a context of its own (features/own.py) each of these is a sample, K in a round; else the
-one context is. Which of the two it is shows in the sizes: m features and m K numbers.
-
-J.-h. Kim, S.-Y. Yun, M. Jeong, J. Nam, J. Shin and R. Combes, *Contextual Linear Bandits under Noisy
-Features: Towards Bayesian Oracles*; formulas as in the authors' code.
-"""
+"""Imputing what was lost of a reading."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -94,7 +79,28 @@ def samples(known: Knowledge) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Imputed(Denoiser, Rewinds):
-    """Its setting: with `zero` what was lost is zero, and nothing is estimated."""
+    """Impute what was lost of a reading by the law of readings, which is estimated from readings alone.
+
+    Over all samples x so far, N of them with w numbers each, a lost number counting as zero and n being
+    measured,
+
+        p = max(1, n) / (w N),    nu = sum x / (N p),
+        Sigma = (sum x x' / N) o [((p - 1) / p^2) I + 1 1' / p^2] - nu nu',
+
+    and of a sample the numbers U that were lost are set to nu_U + Sigma_US Sigma_SS^+ (x_S - nu_S), S being
+    those measured. Nothing is shrunk towards the mean: the noise stays in, and theta is learnt for noisy
+    features.
+
+    Where every arm has a context of its own (features/own.py) each of these is a sample, K in a round; else
+    the one context is. Which of the two it is shows in the sizes: m features and m K numbers.
+
+    J.-h. Kim, S.-Y. Yun, M. Jeong, J. Nam, J. Shin and R. Combes, *Contextual Linear Bandits under Noisy
+    Features: Towards Bayesian Oracles*; formulas as in the authors' code.
+
+    Settings
+    --------
+    With `zero` what was lost is zero, and nothing is estimated.
+    """
 
     zero: bool = False
 

@@ -1,9 +1,4 @@
-"""Ridge regression with an intercept on imputed features, past rounds imputed anew: what CLBBF learns.
-
-The formulas stand in rivals/clbbf.py. Sums over past rounds are kept without the ridge l I, because l hangs
-on the number of arms, and the rounds themselves as they were read. The law of readings by which a decision
-was made comes with its belief, so that a reward which comes late finds it.
-"""
+"""Ridge regression with an intercept on imputed features, past rounds imputed anew."""
 
 from dataclasses import dataclass
 from math import log
@@ -74,7 +69,15 @@ class Raised(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Imputing(EitherKind, LooksBack, Keeps):
-    """Its settings: `horizon` is T; with `rebuild` past rounds are imputed anew, else G = 0.
+    """Ridge regression with an intercept on imputed features, past rounds imputed anew: what CLBBF learns.
+
+    The formulas stand in rivals/clbbf.py. Sums over past rounds are kept without the ridge l I, because l
+    hangs on the number of arms, and the rounds themselves as they were read. The law of readings by which a
+    decision was made comes with its belief, so that a reward which comes late finds it.
+
+    Settings
+    --------
+    `horizon` is T; with `rebuild` past rounds are imputed anew, else G = 0.
 
     `zero_one` where rewards are 0 or 1, which it takes for any numbers.
     """

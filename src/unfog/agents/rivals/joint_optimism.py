@@ -1,14 +1,4 @@
-"""Optimism about theta and about the context at once: poLinUCB's rule, and its search.
-
-    argmax_a max_z max_w phi(a, z)'w    with z in an ellipsoid around zhat and w in one around theta_hat
-
-Given z the best w is theta_hat + S psi / |psi|_S with S the covariance of the belief, which has the width of
-the ellipsoid in it. Given w the best z lies where the score's slope points: exactly so for maps linear in z,
-to first order for others. The two are found in turns, `steps` of them. Each turn raises the score of a linear
-map. There may be two tops: the search goes once where the slope at zhat points and once the other way, and
-the higher end counts. A few turns suffice (tests compare with a search of the whole ball). The paper says
-what is to be maximised and not how: that it is in turns is ours.
-"""
+"""Optimism about theta and about the context at once."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -27,7 +17,21 @@ MOST_STEPS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class JointOptimism(Largest):
-    """Its settings: `alpha` scales both ellipsoids, `steps` is how many turns the search takes."""
+    """Optimism about theta and about the context at once: poLinUCB's rule, and its search.
+
+        argmax_a max_z max_w phi(a, z)'w    with z in an ellipsoid around zhat and w in one around theta_hat
+
+    Given z the best w is theta_hat + S psi / |psi|_S with S the covariance of the belief, which has the width
+    of the ellipsoid in it. Given w the best z lies where the score's slope points: exactly so for maps linear
+    in z, to first order for others. The two are found in turns, `steps` of them. Each turn raises the score
+    of a linear map. There may be two tops: the search goes once where the slope at zhat points and once the
+    other way, and the higher end counts. A few turns suffice (tests compare with a search of the whole ball).
+    The paper says what is to be maximised and not how: that it is in turns is ours.
+
+    Settings
+    --------
+    `alpha` scales both ellipsoids, `steps` is how many turns the search takes.
+    """
 
     alpha: float = 1.0
     steps: int = 3

@@ -1,24 +1,4 @@
-"""UCB with context distributions: a round tells the law mu_t of its context, and the context stays hidden.
-
-    psi_t(a) = E[phi(a, c)],  c ~ mu_t        V = I + sum x x',    theta = V^-1 sum x r
-    argmax psi_t(a)'theta + beta_t |psi_t(a)|_{V^-1},    beta_t = rho sqrt(ln det V - 2 ln delta) + 1
-
-    kk-hidden     x = psi_t(a_t),        rho = sqrt(4 + sigma^2): not knowing the context adds to the noise
-    kk-observed   x = phi(a_t, c_t),     rho = sigma: c_t is shown after its reward; psi_t scores all the same
-    kk-sampled    psi_t is an average over l draws from mu_t, in scores and in x; l = 10, or 100
-    kk-exact      the context is seen before the arm is chosen: UCB as it is without context distributions
-    kk-learnt     kk-hidden that is told no law: mu_t is what `unfog` believes of the context
-
-J. Kirschner and A. Krause, *Stochastic Bandits with Context Distributions*. Formulas, V = I and delta = 0.05
-are those of the authors' code. sigma is the deviation of rewards, which it must be told; that theta is no
-longer than one, and that rewards differ from psi'theta by two at most on account of the context, is assumed.
-The shipped runs put constants in place of beta_t, which is what `beta` is for: 10 where the context is hidden
-and 2 elsewhere on their synthetic problem, 1 on their data. Rewards of 0 or 1 are not in the paper: there
-rho = 1/2 whatever is hidden, since such a reward has no heavier tails.
-
-The kernel version of the paper is this one for a map of finitely many features. kk-exact takes the noisy
-context for the true one, and is what its name says where there is no noise.
-"""
+"""UCB with context distributions."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +19,34 @@ PAPER = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
 
 @dataclass(frozen=True, kw_only=True)
 class ContextRidge(Ridge):
-    """Its settings: `hidden` where rows are expected features; `beta` in place of beta_t, unless it is 0."""
+    """UCB with context distributions: a round tells the law mu_t of its context, and the context stays
+    hidden.
+
+        psi_t(a) = E[phi(a, c)],  c ~ mu_t        V = I + sum x x',    theta = V^-1 sum x r
+        argmax psi_t(a)'theta + beta_t |psi_t(a)|_{V^-1},    beta_t = rho sqrt(ln det V - 2 ln delta) + 1
+
+        kk-hidden     x = psi_t(a_t),
+        rho = sqrt(4 + sigma^2): not knowing the context adds to the noise
+        kk-observed   x = phi(a_t, c_t),
+        rho = sigma: c_t is shown after its reward; psi_t scores all the same
+        kk-sampled    psi_t is an average over l draws from mu_t, in scores and in x; l = 10, or 100
+        kk-exact      the context is seen before the arm is chosen: UCB as it is without context distributions
+        kk-learnt     kk-hidden that is told no law: mu_t is what `unfog` believes of the context
+
+    J. Kirschner and A. Krause, *Stochastic Bandits with Context Distributions*. Formulas, V = I and delta =
+    0.05 are those of the authors' code. sigma is the deviation of rewards, which it must be told; that theta
+    is no longer than one, and that rewards differ from psi'theta by two at most on account of the context, is
+    assumed. The shipped runs put constants in place of beta_t, which is what `beta` is for: 10 where the
+    context is hidden and 2 elsewhere on their synthetic problem, 1 on their data. Rewards of 0 or 1 are not
+    in the paper: there rho = 1/2 whatever is hidden, since such a reward has no heavier tails.
+
+    The kernel version of the paper is this one for a map of finitely many features. kk-exact takes the noisy
+    context for the true one, and is what its name says where there is no noise.
+
+    Settings
+    --------
+    `hidden` where rows are expected features; `beta` in place of beta_t, unless it is 0.
+    """
 
     delta: float = 0.05
     beta: float = 0.0

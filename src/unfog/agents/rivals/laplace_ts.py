@@ -1,20 +1,4 @@
-"""Laplace Thompson sampling: a Gaussian that is moved to the mode of each new posterior.
-
-With N(w, Q^-1) so far, and z the score x'w of the new mode, a reward of 0 or 1 gives
-
-    w <- argmin (w' - w)'Q(w' - w) / 2 + ln(1 + e^z) - r z = w + Q^-1 x (r - s(z)),      s the sigmoid,
-    Q <- Q + s(z) (1 - s(z)) x x',      and arms are chosen by a draw from N(w, alpha^2 Q^-1).
-
-O. Chapelle and L. Li, *An Empirical Evaluation of Thompson Sampling*, Algorithm 3. They keep the diagonal of
-Q alone, so that learning takes one pass and m numbers; `full` keeps all of it. alpha below one explores less,
-which they found to help (0.25 and 0.5 beside 1). Here every reward is a batch of its own: the new mode lies
-on the line w + c Q^-1 x, and its score is the root of z = x'w + x'Q^-1 x (r - s(z)), found by bisection first
-and then by Newton's steps.
-For Gaussian rewards the same steps are ridge regression; with `full` the exact posterior.
-
-The first w and Q are those of the prior that agents are told; they had zero and one regularisation constant.
-It takes the features of a noisy context for the features. Known well.
-"""
+"""Laplace Thompson sampling."""
 
 from dataclasses import dataclass
 
@@ -39,7 +23,27 @@ LEAST = 1e-12  # curvature of the loss, where a reward is all but certain
 
 @dataclass(frozen=True, kw_only=True)
 class Sequential(EitherKind):
-    """Its settings: `alpha` scales draws, `full` keeps all of Q; `zero_one` where rewards are 0 or 1."""
+    """Laplace Thompson sampling: a Gaussian that is moved to the mode of each new posterior.
+
+    With N(w, Q^-1) so far, and z the score x'w of the new mode, a reward of 0 or 1 gives
+
+        w <- argmin (w' - w)'Q(w' - w) / 2 + ln(1 + e^z) - r z = w + Q^-1 x (r - s(z)),      s the sigmoid,
+        Q <- Q + s(z) (1 - s(z)) x x',      and arms are chosen by a draw from N(w, alpha^2 Q^-1).
+
+    O. Chapelle and L. Li, *An Empirical Evaluation of Thompson Sampling*, Algorithm 3. They keep the diagonal
+    of Q alone, so that learning takes one pass and m numbers; `full` keeps all of it. alpha below one
+    explores less, which they found to help (0.25 and 0.5 beside 1). Here every reward is a batch of its own:
+    the new mode lies on the line w + c Q^-1 x, and its score is the root of z = x'w + x'Q^-1 x (r - s(z)),
+    found by bisection first and then by Newton's steps. For Gaussian rewards the same steps are ridge
+    regression; with `full` the exact posterior.
+
+    The first w and Q are those of the prior that agents are told; they had zero and one regularisation
+    constant. It takes the features of a noisy context for the features. Known well.
+
+    Settings
+    --------
+    `alpha` scales draws, `full` keeps all of Q; `zero_one` where rewards are 0 or 1.
+    """
 
     alpha: float = 1.0
     full: bool = False

@@ -1,17 +1,7 @@
-"""LinRel: least squares along directions that were seen often enough, and a width for all others.
+"""LinRel, a rival that does least squares along directions which were seen often enough.
 
-With ZZ' = sum x x' = U diag(l_1, ..., l_m) U', U_k the eigenvectors whose eigenvalues are at least 1 and U_v
-the others,
-
-    |a|^2 = x'U_k diag(1 / l) U_k'x,    r'a = x'U_k diag(1 / l) U_k' sum x r,    |v| = |U_v'x|
-    argmax r'a + |a| sqrt(ln(2 T K / delta)) + |v|
-
-P. Auer, *Using Confidence Bounds for Exploitation-Exploration Trade-offs*. a are the weights by which past
-rewards r are added up, and v is what of x they do not reach. It must be told T, the `horizon`, and takes the
-features of a noisy context for the features. The paper has rewards between 0 and 1 and features and a theta
-no longer than 1; others are taken as they are, in whatever units. Known well; delta = 0.05 is ours (medium).
-The paper has no experiment. All rounds are learnt from: SupLinRel, which sorts them into stages, is to LinRel
-what SupLinUCB is to LinUCB (rivals/suplinucb.py).
+All rounds are learnt from: SupLinRel, which sorts them into stages, is to LinRel what SupLinUCB is to LinUCB
+(rivals/suplinucb.py). The paper has no experiment.
 """
 
 from dataclasses import dataclass
@@ -46,10 +36,24 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Spectral(EitherKind):
-    """Its setting: `zero_one` where rewards are 0 or 1, which it takes for any numbers.
+    """Least squares along directions that were seen often enough.
+
+    With ZZ' = sum x x' = U diag(l_1, ..., l_m) U', U_k the eigenvectors whose eigenvalues are at least 1 and
+    U_v the others,
+
+        |a|^2 = x'U_k diag(1 / l) U_k'x,    r'a = x'U_k diag(1 / l) U_k' sum x r,    |v| = |U_v'x|
+
+    P. Auer, *Using Confidence Bounds for Exploitation-Exploration Trade-offs*. a are the weights by which
+    past rewards r are added up, and v is what of x they do not reach. It takes the features of a noisy
+    context for the features. The paper has rewards between 0 and 1 and features and a theta no longer than 1;
+    others are taken as they are, in whatever units. Known well.
 
     The root of its belief is [U_k diag(1 / sqrt(l)), U_v], with zeros for the columns that are left out: the
     first half of its columns gives |a| and the second |v|.
+
+    Settings
+    --------
+    `zero_one` where rewards are 0 or 1, which it takes for any numbers.
     """
 
     name = "spectral"
@@ -87,7 +91,17 @@ class Spectral(EitherKind):
 
 @dataclass(frozen=True, kw_only=True)
 class TwoWidths(Largest):
-    """Its settings: `horizon` is T, `delta` a probability, and `scale` multiplies both widths."""
+    """LinRel: a width along directions that were seen often enough, and another one for all others.
+
+        argmax r'a + |a| sqrt(ln(2 T K / delta)) + |v|
+
+    with r'a, |a| and |v| of `Spectral`. P. Auer, *Using Confidence Bounds for Exploitation-Exploration
+    Trade-offs*. It must be told T, the `horizon`; delta = 0.05 is ours (medium).
+
+    Settings
+    --------
+    `horizon` is T, `delta` a probability, and `scale` multiplies both widths.
+    """
 
     horizon: int = 1000
     delta: float = 0.05

@@ -1,30 +1,4 @@
-"""LMC-TS: a chain that walks down the loss of all past rounds with noise added, and the arm best for it.
-
-    U(theta) = sum (x'theta - r)^2 + l |theta|^2           Gaussian rewards
-    U(theta) = sum (ln(1 + e^z) - r z) + l |theta|^2       rewards of 0 or 1, z = x'theta
-
-    theta <- theta - eta_t U'(theta) + sqrt(2 eta_t / beta_t) normals      min(t, 100) times after round t,
-
-from where the last round left off; eta_t = eta_0 / t and 1 / beta = `temperature` m ln T. P. Xu, H. Zheng,
-E. V. Mazumdar, K. Azizzadenesheli and A. Anandkumar, *Langevin Monte Carlo for Contextual Bandits*. All of it
-is as in the authors' code, and sure, with four remarks.
-
-- Their noise keeps the scale of the first step, eta_t sqrt(2 / (beta eta_0)): the temperature falls with the
-  steps, 1 / beta_t = (eta_t / eta_0)^cooling / beta with cooling 1. Their paper has cooling 0.
-- Their steps get shorter every 20 rounds only (`hold`), every round where arms are always the same. Here
-  every round does: a first step that is held runs off where features are long.
-- Features have length one there. Here t is sum |x|^2, the same where they have, and one at least: so the
-  chain cannot run off. With cooling 0 and l = 0 it then walks as it would with features divided by their root
-  mean square; else the noise or the ridge weighs otherwise.
-- 1 / beta = 1e-7 m ln T is theirs for Gaussian rewards and arms that change, 1e-3 for rewards of 0 or 1 and
-  for arms that are always the same. exp(-beta U) is the posterior with 1 / beta = 2 sigma^2 for Gaussian
-  rewards, with 1 for the others: both are far colder.
-
-The first theta has the spread of theirs, 1 / sqrt(3 m). Nothing is taken from the prior that agents are told.
-For Gaussian rewards the sums of x x' and x r are all that a step needs, and a round costs the same however
-many there were; rewards of 0 or 1 need all past rounds. Steps that are not taken in early rounds have length
-zero. It takes the features of a noisy context for the features.
-"""
+"""LMC-TS, a rival that samples by Langevin Monte Carlo."""
 
 from dataclasses import dataclass
 from math import log
@@ -72,7 +46,38 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Langevin(EitherKind, Chain):
-    """Its settings: `rate` is eta_0, `ridge` l, `horizon` T; `zero_one` where rewards are 0 or 1."""
+    """LMC-TS: a chain that walks down the loss of all past rounds with noise added, and the arm best for it.
+
+        U(theta) = sum (x'theta - r)^2 + l |theta|^2           Gaussian rewards
+        U(theta) = sum (ln(1 + e^z) - r z) + l |theta|^2       rewards of 0 or 1, z = x'theta
+
+        theta <- theta - eta_t U'(theta) + sqrt(2 eta_t / beta_t) normals
+        min(t, 100) times after round t,
+
+    from where the last round left off; eta_t = eta_0 / t and 1 / beta = `temperature` m ln T. P. Xu, H.
+    Zheng, E. V. Mazumdar, K. Azizzadenesheli and A. Anandkumar, *Langevin Monte Carlo for Contextual
+    Bandits*. All of it is as in the authors' code, and sure, with four remarks.
+
+    - Their noise keeps the scale of the first step, eta_t sqrt(2 / (beta eta_0)): the temperature falls with
+      the steps, 1 / beta_t = (eta_t / eta_0)^cooling / beta with cooling 1. Their paper has cooling 0.
+    - Their steps get shorter every 20 rounds only (`hold`), every round where arms are always the same. Here
+      every round does: a first step that is held runs off where features are long.
+    - Features have length one there. Here t is sum |x|^2, the same where they have, and one at least: so the
+      chain cannot run off. With cooling 0 and l = 0 it then walks as it would with features divided by their
+      root mean square; else the noise or the ridge weighs otherwise.
+    - 1 / beta = 1e-7 m ln T is theirs for Gaussian rewards and arms that change, 1e-3 for rewards of 0 or 1
+      and for arms that are always the same. exp(-beta U) is the posterior with 1 / beta = 2 sigma^2 for
+      Gaussian rewards, with 1 for the others: both are far colder.
+
+    The first theta has the spread of theirs, 1 / sqrt(3 m). Nothing is taken from the prior that agents are
+    told. For Gaussian rewards the sums of x x' and x r are all that a step needs, and a round costs the same
+    however many there were; rewards of 0 or 1 need all past rounds. Steps that are not taken in early rounds
+    have length zero. It takes the features of a noisy context for the features.
+
+    Settings
+    --------
+    `rate` is eta_0, `ridge` l, `horizon` T; `zero_one` where rewards are 0 or 1.
+    """
 
     temperature: float = 1e-7
     steps: int = 100

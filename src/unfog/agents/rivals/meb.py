@@ -1,39 +1,7 @@
-"""MEB, a bandit with measurement errors: least squares that subtract the errors' covariance, weighted rounds.
+"""MEB, a rival for contexts with measurement errors, and what its paper compares it with.
 
-An error in the regressors shrinks ordinary least squares: sum x~x~' has sum Sigma_e too much. The classical
-remedy is to subtract it, which is right where rounds do not hang on the errors; a policy that looks at x~
-makes them. Weights take that back, as if a policy that looks at nothing had chosen, here an even one,
-pi_nd(a) = 1 / K:
-
-    w_t = pi_nd(A_t) / pi_t(A_t)
-    V_a = l I + sum 1{A_t = a} w_t x~x~',   b_a = sum 1{A_t = a} w_t x~ r_t,   W_a = sum pi_nd(a) Sigma_e
-    theta_a = (V_a - W_a)^-1 b_a  after a burn-in,  V_a^-1 b_a  before
-
-Then the arm with the largest x~'theta_a + alpha |x~|_{V_a^-1}, alpha = 1, with probability 1 - p0
-(rivals/clipped.py). Y. Guo, Z. Xu and S. A. Murphy,
-*Online Learning in Bandits with Predicted Context*,
-and their code, which is the reference for l = 1, alpha = 1, p0 = 0.2 and a burn-in of 100 rounds; the run
-behind their table has one of 500. `meb-naive` is theirs too: no weights, and W_a = sum 1{A_t = a} Sigma_e.
-`meb-ts` and `meb-optimist` are what they compare with, which know of no error: Thompson sampling draws from
-N(V_a^-1 b_a, R^2 V_a^-1). All that is sure, from the code; the text chooses greedily, as we remember it.
-
-**Other features.** They have contexts x and one theta for each arm: the maps `slopes` and `per_arm`. For any
-map that is a polynomial in c, here is what their sums become (this is ours). With chat = c + N(0, Sigma_e),
-the mean of a polynomial under N(chat, -Sigma_e), taken as a formula, is an unbiased estimate of its value at
-c, since N(0, -Sigma_e) undoes what N(0, Sigma_e) does to it. So x~ becomes the mean of phi(a, .) under that,
-which for c_i^2 is chat_i^2 - Sigma_ii, and Sigma_e becomes minus its covariance, which may hang on chat:
-G(a) Sigma_e G(a)' for linear maps, and 4 chat_i chat_j S_ij - 2 S_ij^2 between two squares. Both sums are
-unbiased then, as theirs are. Scores are those of phi(a, chat), as theirs. Weights to an even policy over
-many arms that share one theta are our extension, too: with w_t = 1 / (K pi_t(A_t)) the rounds of an arm that
-was chosen for its bound hardly count. On our problems with many arms `meb` loses to `meb-naive` and to
-`meb-optimist`.
-
-**A guard.** V - W may have no inverse; their code has none for that. Here no direction of V is taken
-for less signal than a share `signal` of it, 0.05: where more of it seems to be error, as in few rounds,
-so much is left. Where V - W is well above zero that changes nothing.
-
-It is told Sigma_e, takes errors to have mean zero, and so knows of no bias. It needs arms that may all be
-chosen in every round.
+`meb-naive` is theirs too. `meb-ts` and `meb-optimist` know of no error: they learn by `Posterior`, and choose
+by rivals/clipped.py.
 """
 
 from dataclasses import dataclass
@@ -72,7 +40,46 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Meb(EitherKind):
-    """Its settings: l, the burn-in, whether rounds are weighted, the guard; `zero_one` is that of Ridge."""
+    """MEB, a bandit with measurement errors: least squares that subtract the errors' covariance.
+
+    An error in the regressors shrinks ordinary least squares: sum x~x~' has sum Sigma_e too much. The
+    classical remedy is to subtract it, which is right where rounds do not hang on the errors; a policy that
+    looks at x~ makes them. Weights of rounds take that back, as if a policy that looks at nothing had chosen,
+    here an even one, pi_nd(a) = 1 / K:
+
+        w_t = pi_nd(A_t) / pi_t(A_t)
+        V_a = l I + sum 1{A_t = a} w_t x~x~',   b_a = sum 1{A_t = a} w_t x~ r_t,   W_a = sum pi_nd(a) Sigma_e
+        theta_a = (V_a - W_a)^-1 b_a  after a burn-in,  V_a^-1 b_a  before
+
+    Then the arm with the largest x~'theta_a + alpha |x~|_{V_a^-1}, alpha = 1, with probability 1 - p0
+    (rivals/clipped.py). Y. Guo, Z. Xu and S. A. Murphy,
+    *Online Learning in Bandits with Predicted Context*,
+    and their code, which is the reference for l = 1, alpha = 1, p0 = 0.2 and a burn-in of 100 rounds; the run
+    behind their table has one of 500. `meb-naive` is theirs too: no weights, and W_a = sum 1{A_t = a}
+    Sigma_e. All that is sure, from the code; the text chooses greedily, as we remember it.
+
+    **Other features.** They have contexts x and one theta for each arm: the maps `slopes` and `per_arm`. For
+    any map that is a polynomial in c, here is what their sums become (this is ours). With chat = c + N(0,
+    Sigma_e), the mean of a polynomial under N(chat, -Sigma_e), taken as a formula, is an unbiased estimate of
+    its value at c, since N(0, -Sigma_e) undoes what N(0, Sigma_e) does to it. So x~ becomes the mean of
+    phi(a, .) under that, which for c_i^2 is chat_i^2 - Sigma_ii, and Sigma_e becomes minus its covariance,
+    which may hang on chat: G(a) Sigma_e G(a)' for linear maps, and 4 chat_i chat_j S_ij - 2 S_ij^2 between
+    two squares. Both sums are unbiased then, as theirs are. Scores are those of phi(a, chat), as theirs.
+    Weights to an even policy over many arms that share one theta are our extension, too: with w_t = 1 / (K
+    pi_t(A_t)) the rounds of an arm that was chosen for its bound hardly count. On our problems with many arms
+    `meb` loses to `meb-naive` and to `meb-optimist`.
+
+    **A guard.** V - W may have no inverse; their code has none for that. Here no direction of V is taken
+    for less signal than a share `signal` of it, 0.05: where more of it seems to be error, as in few rounds,
+    so much is left. Where V - W is well above zero that changes nothing.
+
+    It is told Sigma_e, takes errors to have mean zero, and so knows of no bias. It needs arms that may all be
+    chosen in every round.
+
+    Settings
+    --------
+    l, the burn-in, whether rounds are weighted, the guard; `zero_one` is that of Ridge.
+    """
 
     ridge: float = 1.0
     burn: int = 100
@@ -161,7 +168,16 @@ def error_of_all(features: FeatureMap, chat: Array, cov: Array, blocks: bool) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior(Ridge):
-    """Ridge regression as wide as the noise of rewards: N(V^-1 b, R^2 V^-1)."""
+    """Ridge regression as wide as the noise of rewards, which knows of no error.
+
+        V = l I + sum x x',    b = sum x r,    theta ~ N(V^-1 b, R^2 V^-1)
+
+    Guo, Xu and Murphy compare `Meb` with it, with one theta for each arm.
+
+    Settings
+    --------
+    Those of `Ridge`.
+    """
 
     name = "ridge_posterior"
 

@@ -1,14 +1,4 @@
-"""OFUL: ridge regression, and the ellipsoid that holds theta in all rounds at once.
-
-    V = l I + sum x x',    theta_hat = V^-1 sum x r,    argmax x'theta_hat + beta_t |x|_{V^-1}
-    beta_t = R sqrt(2 ln(det(V)^(1/2) det(l I)^(-1/2) / delta)) + sqrt(l) S
-
-Y. Abbasi-Yadkori, D. Pal and C. Szepesvari, *Improved Algorithms for Linear Stochastic Bandits*. It must be
-told R, how noisy rewards are (their tails are no heavier than those of N(0, R^2)), and S, a bound of |theta|:
-here its size as the prior has it. It takes the features of a noisy context for the features. Its paper shows
-curves and no numbers. The formula is known well; l = 1 and delta = 0.05 are ours, as the paper leaves both
-open (their sureness is medium).
-"""
+"""OFUL, a rival with a confidence ellipsoid."""
 
 from dataclasses import dataclass
 from math import log, sqrt
@@ -26,7 +16,21 @@ PAPER = "Abbasi-Yadkori, Pal and Szepesvari, Improved Algorithms for Linear Stoc
 
 @dataclass(frozen=True, kw_only=True)
 class Ellipsoid(Ridge):
-    """Its settings: those of `Ridge`, and `delta`, how probable it is that theta is ever outside."""
+    """OFUL: ridge regression, and the ellipsoid that holds theta in all rounds at once.
+
+        V = l I + sum x x',    theta_hat = V^-1 sum x r,    argmax x'theta_hat + beta_t |x|_{V^-1}
+        beta_t = R sqrt(2 ln(det(V)^(1/2) det(l I)^(-1/2) / delta)) + sqrt(l) S
+
+    Y. Abbasi-Yadkori, D. Pal and C. Szepesvari, *Improved Algorithms for Linear Stochastic Bandits*. It must
+    be told R, how noisy rewards are (their tails are no heavier than those of N(0, R^2)), and S, a bound of
+    |theta|: here its size as the prior has it. It takes the features of a noisy context for the features. Its
+    paper shows curves and no numbers. The formula is known well; l = 1 and delta = 0.05 are ours, as the
+    paper leaves both open (their sureness is medium).
+
+    Settings
+    --------
+    Those of `Ridge`, and `delta`, how probable it is that theta is ever outside.
+    """
 
     delta: float = 0.05
 

@@ -1,8 +1,4 @@
-"""Optimism: the arm with the largest psi(a)'E[theta] + alpha sd(psi(a)'theta).
-
-With a belief N(theta_hat, beta^2 V^-1) and alpha = 1 this is argmax psi(a)'theta_hat + beta |psi(a)|_{V^-1}:
-the best arm of the best theta in the ellipsoid.
-"""
+"""The chooser of rivals that are optimistic."""
 
 from dataclasses import dataclass
 
@@ -15,7 +11,15 @@ from unfog.maths.arrays import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Optimism(Largest):
-    """Its setting: how many deviations are added."""
+    """Optimism: the arm with the largest psi(a)'E[theta] + alpha sd(psi(a)'theta).
+
+    With a belief N(theta_hat, beta^2 V^-1) and alpha = 1 this is argmax psi(a)'theta_hat + beta
+    |psi(a)|_{V^-1}: the best arm of the best theta in the ellipsoid.
+
+    Settings
+    --------
+    How many deviations are added.
+    """
 
     alpha: float = 1.0
 

@@ -1,27 +1,9 @@
-"""Park and Faradonbeh: Thompson sampling on the conditional mean of a context that is seen through a channel.
-
-    y = A x + N(0, S_y),  x ~ N(0, S_x),     xhat = D y,   D = (A'S_y^-1 A + S_x^-1)^-1 A'S_y^-1
-    B = Sigma^-1 + sum xhat xhat',   mu_hat = B^-1 sum xhat r,   mu ~ N(mu_hat, v^2 B^-1),   argmax xhat'mu
+"""Two rivals of Park and Faradonbeh: Thompson sampling where contexts are seen through a channel.
 
 H. Park and M. K. S. Faradonbeh, *Analysis of Thompson Sampling for Partially Observable Contextual
-Multi-Armed Bandits* (`park-faradonbeh`). It has v = 1 and any Sigma, here I. Known well. It must be told A,
-S_x and S_y, and sees y; here A = I, which is no loss: an A that can be inverted is a channel with the noise
-A^-1 S_y A^-1'. In its model contexts have mean zero and the channel has no bias. A mean of zero says that
-data are centred first, so that with the told mean m of contexts xhat = m + D (y - m). It knows of no bias.
-Its rewards are linear in x. Where features are not, they are expected under N(xhat, (S_y^-1 + S_x^-1)^-1),
-which it would know: generous.
-
-H. Park and M. K. S. Faradonbeh, *Thompson Sampling in Partially Observable Contextual Bandits*
-(`park-faradonbeh-arms`). Each arm has a parameter mu_i of its own. The mean of a reward given y is
-y'eta_i with eta_i = D'mu_i, so that eta_i is learnt by a regression on y itself and D need not be known:
-
-    B_i = I + sum y y',   eta_hat_i = B_i^-1 sum y r,   eta_i ~ N(eta_hat_i, v^2 B_i^-1),   argmax y'eta_i
-
-over the rounds of arm i; the map `per_arm` is this. Other maps put phi(a, y) in place of y. That eta_i
-replaces mu_i is known well, that v is 1 is a guess (low): the paper leaves it to the analysis.
-
-Regret is against one who knows mu and D and sees y: the Bayesian oracle. Rewards of 0 or 1 are taken for any
-numbers.
+Multi-Armed Bandits* (`park-faradonbeh`) and *Thompson Sampling in Partially Observable Contextual Bandits*
+(`park-faradonbeh-arms`). Regret is against one who knows mu and D and sees y: the Bayesian oracle. Rewards of
+0 or 1 are taken for any numbers.
 """
 
 from dataclasses import dataclass
@@ -48,7 +30,18 @@ ARMS = "Park and Faradonbeh, Thompson Sampling in Partially Observable Contextua
 
 @dataclass(frozen=True, kw_only=True)
 class Centred(Denoiser):
-    """It has no settings, and remembers nothing: readings are centred on the mean of contexts, no bias."""
+    """The conditional mean of a context that is seen through a channel without bias.
+
+        y = A x + N(0, S_y),  x ~ N(0, S_x),     xhat = D y,   D = (A'S_y^-1 A + S_x^-1)^-1 A'S_y^-1
+
+    H. Park and M. K. S. Faradonbeh, *Analysis of Thompson Sampling for Partially Observable Contextual
+    Multi-Armed Bandits*. It must be told A, S_x and S_y, and sees y; here A = I, which is no loss: an A that
+    can be inverted is a channel with the noise A^-1 S_y A^-1'. In its model contexts have mean zero and the
+    channel has no bias. A mean of zero says that data are centred first, so that with the told mean m of
+    contexts xhat = m + D (y - m). It knows of no bias. Known well.
+
+    It has no settings, and remembers nothing.
+    """
 
     name = "centred"
     note = "the mean of the context, were there no bias"
@@ -65,7 +58,29 @@ class Centred(Denoiser):
 
 @dataclass(frozen=True, kw_only=True)
 class Dispersed(Ridge):
-    """Its setting besides those of a ridge regression: `v`, by which the deviations of a draw are scaled."""
+    """Park and Faradonbeh: ridge regression on the conditional mean of a context, to draw from.
+
+        B = Sigma^-1 + sum xhat xhat',   mu_hat = B^-1 sum xhat r,   mu ~ N(mu_hat, v^2 B^-1)
+        argmax xhat'mu
+
+    H. Park and M. K. S. Faradonbeh, *Analysis of Thompson Sampling for Partially Observable Contextual
+    Multi-Armed Bandits* (`park-faradonbeh`). It has v = 1 and any Sigma, here I. Known well. Its rewards are
+    linear in x. Where features are not, they are expected under N(xhat, (S_y^-1 + S_x^-1)^-1), which it would
+    know: generous. For xhat see `Centred`.
+
+    H. Park and M. K. S. Faradonbeh, *Thompson Sampling in Partially Observable Contextual Bandits*
+    (`park-faradonbeh-arms`). Each arm has a parameter mu_i of its own. The mean of a reward given y is
+    y'eta_i with eta_i = D'mu_i, so that eta_i is learnt by a regression on y itself and D need not be known:
+
+        B_i = I + sum y y',   eta_hat_i = B_i^-1 sum y r,   eta_i ~ N(eta_hat_i, v^2 B_i^-1),   argmax y'eta_i
+
+    over the rounds of arm i; the map `per_arm` is this. Other maps put phi(a, y) in place of y. That eta_i
+    replaces mu_i is known well, that v is 1 is a guess (low): the paper leaves it to the analysis.
+
+    Settings
+    --------
+    Besides those of a ridge regression: `v`, by which the deviations of a draw are scaled.
+    """
 
     v: float = 1.0
 

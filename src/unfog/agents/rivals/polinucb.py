@@ -1,25 +1,4 @@
-"""poLinUCB: contexts that are seen after the arm is chosen, and optimism about them too.
-
-    r = u'w + noise,   u = (x, z),   z = phi(x) + noise seen after serving,   x before it
-    A = l I + sum u u',   w_hat = A^-1 sum u r,   |w - w_hat|_A <= zeta
-    zeta = sqrt(l) S + R sqrt(d_u ln((1 + n L_u^2 / l) / delta)),    |z - phi_hat(x)| <= e_t
-    argmax_a max_{z, w} (x, z)'w
-
-C. Wang, Z. Ye, Z. Feng, A. Badanidiyuru and H. Xu, *Follow-ups Also Matter: Improving Contextual Bandits via
-Post-serving Contexts* (Algorithm 1, its equations 3 to 6). The formulas are known well. For each arm there is
-a w of its own, n its rounds (the map `per_arm`; sections 6.2 and 6.3 have one w for all and features of z,
-which are the other maps here). The paper has 2 for S, since it takes |theta_a| and |beta_a| to be at most 1:
-here S is how long theta is, as its prior has it. No bound L_u is told: the longest row so far stands for it.
-C_0 of e_t (rivals/regressed.py) is "some universal constant", and delta is not said: 1 and 0.05 are ours
-(low). So is how the maximum is found (rivals/joint_optimism.py), and that `alpha` scales both radii: with
-those of the theorem, alpha = 1, it loses to LinUCB at its home, with a tenth of them the order of its paper's
-curves holds there. So the row has a tenth.
-
-Here x is the noisy context and z the true one, which it is shown after each reward. It learns theta from true
-features alone, since rewards hang on them: with x beside them it would learn more numbers than there are.
-Regret is against one who knows phi(x) = E[z | x]: the Bayesian oracle. Its features need slopes in the
-context, which maps by quadrature do not have. Rewards of 0 or 1 are taken for any numbers.
-"""
+"""poLinUCB, a rival that sees a part of the context only afterwards."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -55,7 +34,32 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Served(Ridge):
-    """Its setting besides those of a ridge regression: `delta`, the chance that an ellipsoid is wrong."""
+    """poLinUCB: contexts that are seen after the arm is chosen, and optimism about them too.
+
+        r = u'w + noise,   u = (x, z),   z = phi(x) + noise seen after serving,   x before it
+        A = l I + sum u u',   w_hat = A^-1 sum u r,   |w - w_hat|_A <= zeta
+        zeta = sqrt(l) S + R sqrt(d_u ln((1 + n L_u^2 / l) / delta)),    |z - phi_hat(x)| <= e_t
+        argmax_a max_{z, w} (x, z)'w
+
+    C. Wang, Z. Ye, Z. Feng, A. Badanidiyuru and H. Xu, *Follow-ups Also Matter: Improving Contextual Bandits
+    via Post-serving Contexts* (Algorithm 1, its equations 3 to 6). The formulas are known well. For each arm
+    there is a w of its own, n its rounds (the map `per_arm`; sections 6.2 and 6.3 have one w for all and
+    features of z, which are the other maps here). The paper has 2 for S, since it takes |theta_a| and
+    |beta_a| to be at most 1: here S is how long theta is, as its prior has it. No bound L_u is told: the
+    longest row so far stands for it. C_0 of e_t (rivals/regressed.py) is "some universal constant", and delta
+    is not said: 1 and 0.05 are ours (low). So is how the maximum is found (rivals/joint_optimism.py), and
+    that `alpha` scales both radii: with those of the theorem, alpha = 1, it loses to LinUCB at its home, with
+    a tenth of them the order of its paper's curves holds there. So the row has a tenth.
+
+    Here x is the noisy context and z the true one, which it is shown after each reward. It learns theta from
+    true features alone, since rewards hang on them: with x beside them it would learn more numbers than there
+    are. Regret is against one who knows phi(x) = E[z | x]: the Bayesian oracle. Its features need slopes in
+    the context, which maps by quadrature do not have. Rewards of 0 or 1 are taken for any numbers.
+
+    Settings
+    --------
+    Besides those of a ridge regression: `delta`, the chance that an ellipsoid is wrong.
+    """
 
     delta: float = 0.05
 

@@ -1,8 +1,4 @@
-"""Ridge regression on profiles of arms that become known better: what SampLinUCB learns.
-
-For the formulas see rivals/samplinucb.py. Plays and rewards are added up for each arm, and theta is fitted to
-them at every decision, with the averages of samples as they are then. A prior in blocks is kept in blocks.
-"""
+"""Ridge regression on profiles of arms that become known better."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -84,7 +80,16 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Profiles(EitherKind, LooksBack, Reaches):
-    """Its settings: `ridge` is l, `length` L; `chosen`: samples of the arm that is played are seen alone."""
+    """Ridge regression on profiles of arms that become known better: what SampLinUCB learns.
+
+    For the formulas see rivals/samplinucb.py. Plays and rewards are added up for each arm, and theta is
+    fitted to them at every decision, with the averages of samples as they are then. A prior in blocks is kept
+    in blocks.
+
+    Settings
+    --------
+    `ridge` is l, `length` L; `chosen`: samples of the arm that is played are seen alone.
+    """
 
     ridge: float = 1.0
     delta: float = 0.05

@@ -1,17 +1,4 @@
-"""Learn what follows a reading from pairs: ridge regression of true contexts on what was read before them.
-
-    zhat(x) = Phi'f(x),   Phi = X^-1 sum f(x) z',   X = l I + sum f(x) f(x)',   f(x) = [1, x, ..., x^powers]
-    |zhat(x) - E[z | x]| <= e_t = C_0 |f(x)|_{X^-1} ln(t / delta)
-
-The empirical risk minimiser and the ball of *Follow-ups Also Matter* (rivals/polinucb.py), with the rate 1/2
-of linear functions. X^-1 is kept as a square root by the rank-one update of maths/gaussian.py. The covariance
-of z given x is the mean of products of residuals and of one l I; they add up by the exact recursion
-(z - zhat)(z - zhat)' / (1 + f'X^-1 f). Features that are not linear in z are expected under N(zhat, that), as
-section 6.3 of the paper would have it. Nothing is told.
-
-Of a context the first `before` coordinates may be x itself, read as they are; the others are z then. With
-`before` zero the whole reading is x, and the whole context z.
-"""
+"""Learn what follows a reading from pairs."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,7 +26,25 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Regressed(Denoiser, Bounds):
-    """Its settings: `before` and `powers` as above, `ridge` is l, `constant` C_0; `delta` the ball's chance.
+    """Learn what follows a reading from pairs: ridge regression of true contexts on what was read before
+    them.
+
+        zhat(x) = Phi'f(x),   Phi = X^-1 sum f(x) z',   X = l I + sum f(x) f(x)',
+        f(x) = [1, x, ..., x^powers]
+        |zhat(x) - E[z | x]| <= e_t = C_0 |f(x)|_{X^-1} ln(t / delta)
+
+    The empirical risk minimiser and the ball of *Follow-ups Also Matter* (rivals/polinucb.py), with the rate
+    1/2 of linear functions. X^-1 is kept as a square root by the rank-one update of maths/gaussian.py. The
+    covariance of z given x is the mean of products of residuals and of one l I; they add up by the exact
+    recursion (z - zhat)(z - zhat)' / (1 + f'X^-1 f). Features that are not linear in z are expected under
+    N(zhat, that), as section 6.3 of the paper would have it. Nothing is told.
+
+    Of a context the first `before` coordinates may be x itself, read as they are; the others are z then. With
+    `before` zero the whole reading is x, and the whole context z.
+
+    Settings
+    --------
+    `before` and `powers` as above, `ridge` is l, `constant` C_0; `delta` the ball's chance.
 
     The ball holds what it should with probability 1 - delta.
     """

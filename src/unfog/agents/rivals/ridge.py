@@ -1,14 +1,4 @@
-"""Ridge regression with a width: what linear bandits with confidence ellipsoids learn.
-
-    V = l I + sum x x',    theta_hat = V^-1 sum x r,    |theta - theta_hat|_V <= beta_t
-
-kept as the Gaussian N(theta_hat, V^-1) by the rank-one update of maths/gaussian.py (a prior N(0, I / l) and
-rewards of variance one give the same V and theta_hat), and as ln(det V / det l I), which grows by
-ln(1 + x'V^-1 x). What is believed is N(theta_hat, beta_t^2 V^-1): an optimist adds one deviation of a score
-to its mean (rivals/optimism.py), a sampler draws from it. Rivals differ in beta_t alone: they inherit this
-learner and say their own `width`. Nothing is taken from the prior that agents are told, except for the sizes
-that a rival's paper says must be known.
-"""
+"""Ridge regression with a width."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -44,7 +34,21 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ridge(EitherKind):
-    """Its settings: `ridge` is l; `zero_one` where rewards are 0 or 1, which it takes for any numbers."""
+    """Ridge regression with a width: what linear bandits with confidence ellipsoids learn.
+
+        V = l I + sum x x',    theta_hat = V^-1 sum x r,    |theta - theta_hat|_V <= beta_t
+
+    kept as the Gaussian N(theta_hat, V^-1) by the rank-one update of maths/gaussian.py (a prior N(0, I / l)
+    and rewards of variance one give the same V and theta_hat), and as ln(det V / det l I), which grows by
+    ln(1 + x'V^-1 x). What is believed is N(theta_hat, beta_t^2 V^-1): an optimist adds one deviation of a
+    score to its mean (rivals/optimism.py), a sampler draws from it. Rivals differ in beta_t alone: they
+    inherit this learner and say their own `width`. Nothing is taken from the prior that agents are told,
+    except for the sizes that a rival's paper says must be known.
+
+    Settings
+    --------
+    `ridge` is l; `zero_one` where rewards are 0 or 1, which it takes for any numbers.
+    """
 
     ridge: float = 1.0
 

@@ -1,21 +1,7 @@
-"""SupLinUCB: LinUCB in stages, each of which learns from rounds of its own.
+"""SupLinUCB, a rival that learns in stages, each from rounds of its own.
 
-A stage s = 1, ..., S, S = ceil(ln T), has A_s = I + sum x x' and theta_s = A_s^-1 sum x r over its own
-rounds, and gives every arm a width w = alpha |x|_{A_s^-1} and a bound u = x'theta_s + w. A round begins with
-all arms at stage 1, and asks of the arms that are left:
-
-    all w <= 1 / sqrt(T)    the arm with the largest u is chosen, and no stage learns from the round
-    all w <= 2^-s           arms with u >= max u - 2^(1 - s) are left, for stage s + 1
-    else                    an arm with w > 2^-s is chosen, and stage s learns from the round
-
-with alpha = sqrt(ln(2 T K / delta) / 2). W. Chu, L. Li, L. Reyzin and R. E. Schapire, *Contextual Bandits
-with Linear Payoff Functions*, after SupLinRel (P. Auer). That the rounds of a stage are picked without regard
-to their rewards makes these independent and the regret's bound provable; it explores far more than LinUCB.
-
-It must be told T, the `horizon`, and takes the features of a noisy context for the features. Rewards are
-between 0 and 1 in the paper, and features and theta no longer than 1; others are taken as they are, in
-whatever units. Stages known well. The paper lets any arm with w > 2^-s be chosen: here it is the one with the
-largest w (medium). delta = 0.05 is ours (medium). The paper has no experiment.
+That the rounds of a stage are picked without regard to their rewards makes these independent and the regret's
+bound provable; it explores far more than LinUCB. The paper has no experiment.
 """
 
 from dataclasses import dataclass
@@ -87,7 +73,19 @@ class Staged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class StagedRidge(EitherKind):
-    """Its settings: `horizon` is T; `zero_one` where rewards are 0 or 1, which it takes for any numbers."""
+    """Ridge regression in stages, each of which learns from rounds of its own.
+
+        A_s = I + sum x x',    theta_s = A_s^-1 sum x r    over the rounds of stage s = 1, ..., ceil(ln T)
+
+    W. Chu, L. Li, L. Reyzin and R. E. Schapire, *Contextual Bandits with Linear Payoff Functions*, after
+    SupLinRel (P. Auer). Which stage learns from a round the chooser says (`Stages`). It must be told T, and
+    takes the features of a noisy context for the features. Rewards are between 0 and 1 in the paper, and
+    features and theta no longer than 1; others are taken as they are, in whatever units. Known well.
+
+    Settings
+    --------
+    `horizon` is T; `zero_one` where rewards are 0 or 1, which it takes for any numbers.
+    """
 
     horizon: int = 1000
 
@@ -139,7 +137,24 @@ class StagedRidge(EitherKind):
 
 @dataclass(frozen=True, kw_only=True)
 class Stages(Tells, Chooser):
-    """Its settings: `horizon` is T, `delta` a probability, and `scale` multiplies alpha."""
+    """SupLinUCB: arms are sorted out stage by stage, until one is uncertain or all are known well.
+
+    Stage s gives every arm a width w = alpha |x|_{A_s^-1} and a bound u = x'theta_s + w. A round begins with
+    all arms at stage 1, and asks of the arms that are left:
+
+        all w <= 1 / sqrt(T)    the arm with the largest u is chosen, and no stage learns from the round
+        all w <= 2^-s           arms with u >= max u - 2^(1 - s) are left, for stage s + 1
+        else                    an arm with w > 2^-s is chosen, and stage s learns from the round
+
+    with alpha = sqrt(ln(2 T K / delta) / 2). W. Chu, L. Li, L. Reyzin and R. E. Schapire, *Contextual Bandits
+    with Linear Payoff Functions*, after SupLinRel (P. Auer). It must be told T, the `horizon`. Known well.
+    The paper lets any arm with w > 2^-s be chosen: here it is the one with the largest w (medium). delta =
+    0.05 is ours (medium).
+
+    Settings
+    --------
+    `horizon` is T, `delta` a probability, and `scale` multiplies alpha.
+    """
 
     horizon: int = 1000
     delta: float = 0.05

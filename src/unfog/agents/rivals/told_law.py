@@ -1,24 +1,4 @@
-"""Denoise by being told the law of every context: mu_t, the distribution that it is drawn from.
-
-In our worlds that is the law of the context given its measurement and the bias, N(A, M^-1) of
-denoise/known_bias.py: the bias is a privilege here, too. What was lost of a measurement is left out of it
-(`masked_shrinkage`). With heavy tails mu_t is still the Gaussian law, with the covariance of the noise that
-agents are told, and not the law that the context was drawn from.
-
-Two settings come from papers that are told mu_t. With `pairs` the true context is shown after its reward.
-With `samples` = l the law is known by l draws alone,
-
-    psi(a) = (1 / l) sum_s phi(a, c_s),    c_1 .. c_l ~ mu_t.
-
-The belief then has the mean and the covariance of the draws. Expected features of the second degree at most
-are the average over the draws exactly, and all built-in maps are so. A map by quadrature takes both moments
-for those of a Gaussian.
-
-Denoisers have no stream of random numbers. The draws come from one fixed row of normals, from a place that
-hangs on the last digits of the noisy context: as good as drawn anew in every round, others in every trial,
-and the same ones when the round is asked for again. A round that lost everything has no digits, and is told
-the law as it is.
-"""
+"""Denoise by being told the law of every context."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -55,9 +35,32 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
-    """Its settings: whether true contexts are shown (`pairs`), and how many draws stand for the law (0: all).
+    """Denoise by being told the law of every context: mu_t, the distribution that it is drawn from.
+
+    In our worlds that is the law of the context given its measurement and the bias, N(A, M^-1) of
+    denoise/known_bias.py: the bias is a privilege here, too. What was lost of a measurement is left out of it
+    (`masked_shrinkage`). With heavy tails mu_t is still the Gaussian law, with the covariance of the noise
+    that agents are told, and not the law that the context was drawn from.
+
+    Two settings come from papers that are told mu_t. With `pairs` the true context is shown after its reward.
+    With `samples` = l the law is known by l draws alone,
+
+        psi(a) = (1 / l) sum_s phi(a, c_s),    c_1 .. c_l ~ mu_t.
+
+    The belief then has the mean and the covariance of the draws. Expected features of the second degree at
+    most are the average over the draws exactly, and all built-in maps are so. A map by quadrature takes both
+    moments for those of a Gaussian.
+
+    Denoisers have no stream of random numbers. The draws come from one fixed row of normals, from a place
+    that hangs on the last digits of the noisy context: as good as drawn anew in every round, others in every
+    trial, and the same ones when the round is asked for again. A round that lost everything has no digits,
+    and is told the law as it is.
 
     There is nothing to learn about the channel, and nothing is remembered.
+
+    Settings
+    --------
+    Whether true contexts are shown (`pairs`), and how many draws stand for the law (0: all).
     """
 
     pairs: bool = False

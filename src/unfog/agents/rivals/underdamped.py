@@ -1,22 +1,4 @@
-"""Underdamped Langevin Thompson sampling: LMC-TS with a momentum that carries the chain on.
-
-    p <- (1 - g h) p - h U'(theta) + sqrt(2 g h / beta) normals,      theta <- theta + h p
-
-with the U of LMC-TS (rivals/lmcts.py). H. Zheng, W. Deng, C. Moya and G. Lin, *Accelerating Approximate
-Thompson Sampling with Underdamped Langevin Monte Carlo*, for arms without contexts; for linear bandits E.
-Anand and S. Liaw, *Feel-Good Thompson Sampling for Contextual Bandits: a Markov Chain Monte Carlo Showdown*.
-Sample and momentum go on from where the last round left off.
-
-U gets steeper with the rounds, so that strides must get shorter: h = sqrt(eta_t), with the eta_t of LMC-TS,
-and g h is `friction` in all rounds. (That is a mass that grows with t, which is how the theory has it: a
-velocity of variance 1 / L for a curvature L.) With friction 1 nothing of the momentum is left and this is
-LMC-TS with steps eta_t, draw for draw; with less the chain can do with fewer steps.
-
-The equations are sure. Constants are not (low): the authors' code has g = 2 and steps of 0.0001 to 0.01 for
-gradients divided by the number of rewards, and an integrator exact in the friction; Anand and Liaw's g = 0.1,
-h = 0.01 and 25 steps. Here friction = 0.63, which is g = 2 with h = sqrt(0.1), as many steps as LMC-TS has,
-and 1 / beta = 0.001 m ln T in all rounds, as there for rewards of 0 or 1.
-"""
+"""Underdamped Langevin Thompson sampling."""
 
 from dataclasses import dataclass
 
@@ -40,7 +22,29 @@ PAPER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Underdamped(Langevin):
-    """Its settings besides those of LMC-TS: `friction` is g h, what a step takes of the momentum."""
+    """Underdamped Langevin Thompson sampling: LMC-TS with a momentum that carries the chain on.
+
+        p <- (1 - g h) p - h U'(theta) + sqrt(2 g h / beta) normals,      theta <- theta + h p
+
+    with the U of LMC-TS (rivals/lmcts.py). H. Zheng, W. Deng, C. Moya and G. Lin, *Accelerating Approximate
+    Thompson Sampling with Underdamped Langevin Monte Carlo*, for arms without contexts; for linear bandits E.
+    Anand and S. Liaw, *Feel-Good Thompson Sampling for Contextual Bandits: a Markov Chain Monte Carlo
+    Showdown*. Sample and momentum go on from where the last round left off.
+
+    U gets steeper with the rounds, so that strides must get shorter: h = sqrt(eta_t), with the eta_t of
+    LMC-TS, and g h is `friction` in all rounds. (That is a mass that grows with t, which is how the theory
+    has it: a velocity of variance 1 / L for a curvature L.) With friction 1 nothing of the momentum is left
+    and this is LMC-TS with steps eta_t, draw for draw; with less the chain can do with fewer steps.
+
+    The equations are sure. Constants are not (low): the authors' code has g = 2 and steps of 0.0001 to 0.01
+    for gradients divided by the number of rewards, and an integrator exact in the friction; Anand and Liaw's
+    g = 0.1, h = 0.01 and 25 steps. Here friction = 0.63, which is g = 2 with h = sqrt(0.1), as many steps as
+    LMC-TS has, and 1 / beta = 0.001 m ln T in all rounds, as there for rewards of 0 or 1.
+
+    Settings
+    --------
+    Besides those of LMC-TS: `friction` is g h, what a step takes of the momentum.
+    """
 
     temperature: float = 0.001
     cooling: float = 0.0
