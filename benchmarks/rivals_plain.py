@@ -43,7 +43,7 @@ class _Timed:
     def __init__(self, rival: Shown) -> None:
         self.rival, self.seconds = rival, 0.0
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> int | list[int]:
         began = time.perf_counter()
         arm = self.rival.choose(rows, normals, seen)
         self.seconds += time.perf_counter() - began

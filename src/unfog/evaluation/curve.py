@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from unfog.agents.choose.largest import best
 from unfog.evaluation.model import Data, Model, fit, rows_of, solved
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.sums import Sums
@@ -33,8 +34,8 @@ def curve(scene: Scene, channel: Channel, noises: Sequence[Array], model: Model,
     for noise in (units.noise(one) for one in noises):
         noisy, shrunk = true + normals[:, 1] @ root(noise).T, shrinkage(mean, cov, noise)
         context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
-        best = features.design(context).scores(model.theta).argmax(axis=1)
-        found.append(float(np.take_along_axis(paid, best[:, None], axis=1).mean()))
+        arm = best(features.design(context).scores(model.theta))
+        found.append(float(np.take_along_axis(paid, arm[:, None], axis=1).mean()))
     return model.offset + np.array(found)
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.agents.catalogue import EVERY
+from unfog.agents.choose.largest import best
 from unfog.agents.names import row_of
 from unfog.evaluation.contexts import believed
 from unfog.evaluation.log import Log
@@ -132,7 +133,7 @@ def noisy_model(scene: Scene) -> Array:
 def liked(rewards: Array, log: Log) -> Array:
     """All on the arm of the highest reward (n, K), of those there were."""
     there = rewards if log.offered is None else np.where(log.offered, rewards, -np.inf)
-    return _ones(there.argmax(axis=1), log)
+    return _ones(best(there), log)
 
 
 def _ones(arms: Any, log: Log) -> Array:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unfog.agents.choose.largest import best
 from unfog.live import diagnostics, innovations
 from unfog.live.asking import Ask
 from unfog.live.diagnostics import Bias
@@ -190,8 +191,8 @@ def expected(state: State, ask: Ask) -> "xr.Dataset":
     scores = scores[:, [order.index(name) for name in choice]]
     paid = sigmoid(scores) if state.terms.rewards == "bernoulli" else scores
     low, high = np.quantile(paid, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    best = np.bincount(scores.argmax(-1), minlength=len(choice)) / DRAWS
-    of_arms = {"mean": paid.mean(0), "low": low, "high": high, "probability_best": best}
+    chances = np.bincount(best(scores), minlength=len(choice)) / DRAWS
+    of_arms = {"mean": paid.mean(0), "low": low, "high": high, "probability_best": chances}
     return xr.Dataset(
         {name: ("arm", value) for name, value in of_arms.items()},
         {"arm": choice},

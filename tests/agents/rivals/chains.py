@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from tests.agents.rivals.plain import world
+from tests.agents.rivals.plain import tied, world
 from tests.problems import evidence
 from unfog.agents.assemble import Agent
 from unfog.agents.parts import Chain
@@ -44,14 +44,14 @@ class Walk:
         noise = np.sqrt(2 * self.rate / beta) * normals
         self.theta = self.theta - self.rate * self.slope() + noise
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         drawn = self.source.standard_normal((self.told["steps"], self.size))
         if len(self.r) == 0:
             self.theta = drawn[0] / np.sqrt(3 * self.size)
         else:
             for normal in drawn[: min(len(self.r), self.told["steps"])]:
                 self.step(normal)
-        return int(np.argmax(rows @ self.theta))
+        return tied(rows @ self.theta)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.x, self.r = np.vstack([self.x, rows[arm]]), np.append(self.r, reward)

@@ -20,11 +20,21 @@ from unfog.worlds.problem import Emission, Problem
 class Shown(Protocol):
     """What a plain rival of one trial is asked."""
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
-        """The arm, for the features (K, m) of the noisy context, the agent's normals and what was emitted."""
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> int | list[int]:
+        """The arm, for the features (K, m) of the noisy context, the agent's normals and what was emitted.
+
+        Or any of several that are equal but for rounding: see `tied`.
+        """
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         """Take in what the arm paid."""
+
+
+def tied(scores: Any) -> list[int]:
+    """The arms within 1e-9 of the largest score: which of them a program takes may be up to rounding."""
+    values = np.asarray(scores)
+    size = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    return np.flatnonzero(values >= values.max() - 1e-9 * size).tolist()
 
 
 def compare(
@@ -38,8 +48,8 @@ def compare(
 ) -> list[list[int]]:
     """The arms of every trial, which must be those of the plain loop in every round.
 
-    `plain` makes the rival of one trial. Where two arms are equally good to rounding the test fails, and a
-    problem without such ties must be found.
+    `plain` makes the rival of one trial. Where it says that several arms are equal, any of them will do, and
+    it learns from the one that was taken.
     """
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     width = agent.chooser.normals(problem.knowledge())
@@ -54,8 +64,9 @@ def compare(
         for i, rival in enumerate(rivals):
             one = emission._replace(best=None)  # which is not for agents to see
             seen = Emission(*(None if x is None else x[i] for x in one))  # type: ignore[arg-type]
-            arm = rival.choose(rows[i], normals[i, t], seen)
-            assert arm == decision.arm[i], f"round {t}, trial {i}: {arm} and not {decision.arm[i]}"
+            arm, right = int(decision.arm[i]), rival.choose(rows[i], normals[i, t], seen)
+            right = right if isinstance(right, list) else [right]
+            assert arm in right, f"round {t}, trial {i}: {right} and not {arm}"
             rival.learn(arm, rows[i], float(decision.reward[i]), seen)
         arms.append(decision.arm.tolist())
     assert len({tuple(column) for column in zip(*arms, strict=True)}) == len(trials)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.rivals.optimism import Optimism
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import InputError
@@ -25,12 +25,12 @@ class Plain:
         self.b, self.f, self.root = np.eye(size), np.zeros(size), np.eye(size)
         self.noise, self.delta, self.t = noise, delta, 1
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         inverse = np.linalg.inv(self.b)
         np.testing.assert_allclose(self.root @ self.root.T, inverse, rtol=1e-7, atol=1e-10)
         v = self.noise * np.sqrt(9 * len(self.f) * np.log(self.t / self.delta))
         theta = inverse @ self.f + v * self.root @ normals
-        return int(np.argmax([x @ theta for x in rows]))
+        return tied([x @ theta for x in rows])
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         x = rows[arm]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import unfog.simulate
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from tests.problems import spd
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import named
@@ -77,7 +77,7 @@ class Plain:
             np.sqrt((self.size + 1) * np.log(after * T)) + self.gathered * third + np.sqrt(self.size * many)
         )
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         mask = np.ones_like(seen.noisy) if seen.mask is None else seen.mask
         self.masks = mask.reshape(self.samples, -1)
         self.readings = (seen.noisy * mask).reshape(self.samples, -1)
@@ -89,7 +89,7 @@ class Plain:
         own = range(self.arms) if self.rows is None else [0] * self.arms
         self.x = [self.features(self.readings[i], self.masks[i], a) for a, i in enumerate(own)]
         bounds = [x @ theta + self.beta() * np.sqrt(x @ inverse @ x) for x in self.x]
-        return int(np.argmax(np.round(bounds, 9)))  # arms of blocks that were never chosen are equal
+        return tied(bounds)  # arms of blocks that were never chosen are equal
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         i = arm if self.rows is None else 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.agents.rivals.chains import Walk, both_engines, coin_world
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.rivals.feelgood import FeelGood
 from unfog.agents.rivals.lmcts import Langevin
 from unfog.agents.rivals.rows import RIVALS
@@ -33,7 +33,7 @@ class Plain(Walk):
         found = super().slope()
         for rows in self.shown:
             scores = [float(row @ self.theta) for row in rows]
-            top = int(np.argmax(scores))
+            top = tied(scores)[0]
             if scores[top] < self.cap:
                 found = found - self.optimism * rows[top]
         return found

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.assemble import Agent
 from unfog.agents.denoise import Identity
 from unfog.agents.parts import View
@@ -59,12 +59,13 @@ class Plain:
         wide = self.noise * np.sqrt(2 * np.log(np.sqrt(np.linalg.det(self.v)) / 0.1)) + self.norm
         return float(x @ inverse @ self.b + wide * np.sqrt(x @ inverse @ x))
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         points = self.points(seen.noisy)
         table = np.array([[self.bound(arm, c) for c in points] for arm in range(len(rows))])
         if self.name == "maxmin":
-            return int(np.argmax(table.min(1)))
-        return int(np.argmin((table.max(0) - table).max(1)))
+            return tied(table.min(1))
+        losses = (table.max(0) - table).max(1)  # what is rounding in them hangs on the size of the table
+        return np.flatnonzero(losses <= losses.min() + 1e-9 * np.abs(table).max()).tolist()
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         x = self.phi(arm, seen.context)

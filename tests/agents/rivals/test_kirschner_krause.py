@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.parts import Privilege
 from unfog.agents.rivals.rows import RIVALS
@@ -87,13 +87,13 @@ class Plain:
         self.v, self.b = np.eye(size), np.zeros(size)
         self.psi = np.zeros(())
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         noisy = seen.noisy if seen.mask is None else np.where(seen.mask > 0, seen.noisy, np.nan)
         self.psi = self.law.sampled(noisy, self.samples) if self.samples else self.law.expected(noisy)
         theta, inverse = np.linalg.solve(self.v, self.b), np.linalg.inv(self.v)
         beta = self.beta or self.rho * np.sqrt(np.log(np.linalg.det(self.v)) - 2 * np.log(0.05)) + 1
         bounds = [x @ theta + beta * np.sqrt(x @ inverse @ x) for x in self.psi]
-        return int(np.argmax(np.round(bounds, 9)))  # arms that nobody has chosen yet are equally good
+        return tied(bounds)  # arms that nobody has chosen yet are equally good
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         x = phi(self.law.actions[arm], seen.context) if self.observed else self.psi[arm]

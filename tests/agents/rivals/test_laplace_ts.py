@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from tests.agents.rivals.chains import both_engines, coin_world
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from tests.problems import evidence, random_knowledge
 from unfog.agents.learn import Conjugate
 from unfog.agents.rivals.laplace_ts import Sequential
@@ -32,8 +32,8 @@ class Plain:
         self.q = q if full else np.diag(np.diag(q))
         self.full, self.alpha, self.variance = full, alpha, known.reward_var
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
-        return int(np.argmax(rows @ (self.w + self.alpha * np.diag(self.q) ** -0.5 * normals)))
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
+        return tied(rows @ (self.w + self.alpha * np.diag(self.q) ** -0.5 * normals))
 
     def loss(self, w: Array, x: Array, reward: float) -> float:
         away, z = w - self.w, x @ w

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import InputError
 from unfog.maths.arrays import Array
@@ -25,7 +25,7 @@ class Plain:
         self.few, self.many, self.scale = 0, 0, scale
         self.factor = np.sqrt(np.log(2 * horizon * arms / delta))
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         z = np.array(self.seen).reshape(-1, rows.shape[1]).T
         values, vectors = np.linalg.eigh(z @ z.T)
         kept = [i for i, value in enumerate(values) if value >= 1]
@@ -39,8 +39,7 @@ class Plain:
                 rest = rest - along * vectors[:, i]
             width = np.linalg.norm(weights) * self.factor + np.linalg.norm(rest)
             bounds.append(np.array(self.paid) @ weights + self.scale * width)
-        # arms of which nothing was seen are equally good, and the first of them is to be taken
-        return int(np.argmax(np.array(bounds) > max(bounds) - 1e-9))
+        return tied(bounds)  # arms of which nothing was seen are equally good
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.seen.append(rows[arm])

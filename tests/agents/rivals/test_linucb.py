@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.rivals.rows import RIVALS
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Emission
@@ -14,11 +14,11 @@ class Plain:
     def __init__(self, size: int, alpha: float) -> None:
         self.a, self.b, self.alpha = np.eye(size), np.zeros(size), alpha
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         inverse = np.linalg.inv(self.a)
         theta = inverse @ self.b
         bounds = [x @ theta + self.alpha * np.sqrt(x @ inverse @ x) for x in rows]
-        return int(np.argmax(bounds))
+        return tied(bounds)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.a = self.a + np.outer(rows[arm], rows[arm])

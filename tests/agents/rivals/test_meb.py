@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import unfog
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.assemble import Agent
 from unfog.agents.evidence import Evidence
 from unfog.agents.rivals.meb import Meb, State, error_of, error_of_all
@@ -54,7 +54,7 @@ class Optimist:
             x[a] @ self.theta[a] + np.sqrt(x[a] @ np.linalg.inv(self.v[a]) @ x[a]) for a in range(self.arms)
         ]
         p = np.full(self.arms, self.floor / (self.arms - 1))
-        p[int(np.argmax(bounds))] = 1 - self.floor
+        p[tied(bounds)[0]] = 1 - self.floor
         return p if self.round else np.full(self.arms, 1 / self.arms)
 
     def solved(self, v: Array, w: Array, b: Array) -> Array:
@@ -183,12 +183,12 @@ class Mixed:
     def __init__(self) -> None:
         self.v, self.b = np.eye(9), np.zeros(9)
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> int | list[int]:
         inverse = np.linalg.inv(self.v)
         if uniform(normals[9:]) < 0.2 * len(rows) / (len(rows) - 1):
             angle = 0.5 + np.arctan2(normals[10], normals[9]) / (2 * np.pi)
             return int(angle * len(rows))
-        return int(np.argmax(rows @ (inverse @ self.b + 1e-9 * normals[:9])))
+        return tied(rows @ (inverse @ self.b + 1e-9 * normals[:9]))
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.v = self.v + np.outer(rows[arm], rows[arm])

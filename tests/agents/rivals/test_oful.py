@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.rivals.optimism import Optimism
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import InputError
@@ -25,11 +25,11 @@ class Plain:
         self.v, self.b = np.eye(size), np.zeros(size)
         self.noise, self.norm, self.delta = noise, norm, delta
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         inverse = np.linalg.inv(self.v)
         root = np.sqrt(np.linalg.det(self.v))
         beta = self.noise * np.sqrt(2 * np.log(root / self.delta)) + self.norm
-        return int(np.argmax([x @ inverse @ self.b + beta * np.sqrt(x @ inverse @ x) for x in rows]))
+        return tied([x @ inverse @ self.b + beta * np.sqrt(x @ inverse @ x) for x in rows])
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.v = self.v + np.outer(rows[arm], rows[arm])

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.catalogue import named
 from unfog.agents.rivals.park_faradonbeh import Centred
 from unfog.agents.rivals.rows import RIVALS
@@ -33,11 +33,11 @@ class Plain:
     def rows(self, rows: Array, seen: Emission) -> Array:
         return rows if self.features is None else np.array(self.features(seen.noisy))
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         inverse = np.linalg.inv(self.b)
         assert np.allclose(self.root @ self.root.T, inverse)
         drawn = inverse @ self.total + self.v * self.root @ normals
-        return int(np.argmax(self.rows(rows, seen) @ drawn))
+        return tied(self.rows(rows, seen) @ drawn)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         row = self.rows(rows, seen)[arm]

@@ -5,7 +5,7 @@ import pytest
 
 from tests.agents.learn.data import make_data, remember, same_moments, walk
 from tests.agents.rivals.chains import both_engines, coin_world
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.learn import PG
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import InputError
@@ -27,7 +27,7 @@ class Plain:
         self.theta, self.x, self.r = known.prior_mean, list[Array](), list[float]()
         self.source = generator(3, trial, "learner")
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         m, each = len(self.b), polya_gamma.normals()
         for drawn in self.source.standard_normal((5, m + each * len(self.r))):
             latent = drawn[m:].reshape(len(self.r), each)
@@ -38,7 +38,7 @@ class Plain:
                 natural = natural + (r - 0.5) * x
             cov = np.linalg.inv(precision)
             self.theta = cov @ natural + cov @ np.linalg.cholesky(precision) @ drawn[:m]
-        return int(np.argmax(rows @ self.theta))
+        return tied(rows @ self.theta)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.x.append(rows[arm])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.catalogue import named
 from unfog.agents.denoise import Exact
 from unfog.agents.parts import View
@@ -81,7 +81,7 @@ class Plain:
         width = self.norm + self.noise * np.sqrt(dim * np.log((1 + number * longest) / 0.05))
         return np.linalg.solve(gram, rows.T @ paid), width**2 * np.linalg.inv(gram)
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         centre, cov, radius = self.context(seen.noisy)
         bounds = []
         for arm in range(10):
@@ -97,7 +97,7 @@ class Plain:
                 row, _ = self.features(arm, z, cov)
                 tops.append(row @ theta + self.alpha * np.sqrt(row @ spread @ row))
             bounds.append(max(tops))
-        return int(np.argmax(bounds))
+        return tied(bounds)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.x.append(np.array([1, *seen.noisy]))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.rivals.rows import RIVALS
 from unfog.inputs import InputError
@@ -20,11 +20,11 @@ class Plain:
         self.precision, self.natural = np.linalg.inv(cov), np.linalg.solve(cov, mean)
         self.root, self.variance = np.linalg.cholesky(cov), variance
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         cov = np.linalg.inv(self.precision)
         np.testing.assert_allclose(self.root @ self.root.T, cov, rtol=1e-7, atol=1e-10)
         theta = cov @ self.natural + self.root @ normals
-        return int(np.argmax([x @ theta for x in rows]))
+        return tied([x @ theta for x in rows])
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         x = rows[arm]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import named
 from unfog.agents.denoise import Exact
@@ -67,7 +67,7 @@ class Plain:
         if seen.mask is None or seen.mask[arm * self.block] > 0:
             self.samples[arm].append(rows[arm])
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         if not self.chosen:
             for arm in range(len(rows)):
                 self._seen(arm, rows, seen)
@@ -91,7 +91,7 @@ class Plain:
             rho = min(self.length * np.sqrt(2 * self.dim / len(samples) * bits), 2 * self.length)
             width = np.sqrt(x @ inverse @ x) + rho / np.sqrt(self.ridge)
             scores.append(x @ beta + rho * np.linalg.norm(beta) + alpha * width)
-        return int(np.argmax(scores))
+        return tied(scores)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.plays.append((arm, reward))
@@ -149,12 +149,12 @@ class Oful:
         self.noise, self.norm = noise, norm
         self.v, self.b = np.eye(3) * noise**2, np.zeros(3)
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         inverse = np.linalg.inv(self.v)
         ratio = np.linalg.det(self.v / self.noise**2)
         beta = self.noise * (np.sqrt(2 * np.log(np.sqrt(ratio) / 0.05)) + self.norm)
         bounds = [x @ inverse @ self.b + beta * np.sqrt(x @ inverse @ x) for x in rows]
-        return int(np.argmax(bounds))
+        return tied(bounds)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.v = self.v + np.outer(rows[arm], rows[arm])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue, named
@@ -45,7 +45,7 @@ class Plain:
         self.stage: int | None = None
         self.ends = Counter[str]()
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         alpha = self.scale * np.sqrt(np.log(2 * self.horizon * len(rows) / self.delta) / 2)
         left, s = list(range(len(rows))), 1
         while True:
@@ -57,11 +57,11 @@ class Plain:
             if all(width[i] <= 1 / np.sqrt(self.horizon) for i in left):
                 self.stage = None
                 self.ends["certain"] += 1
-                return max(left, key=upper.__getitem__)
+                return [left[i] for i in tied([*upper.values()])]
             if any(width[i] > 2.0**-s for i in left):
                 self.stage = s
                 self.ends[f"stage {s}"] += 1
-                return max(left, key=width.__getitem__)
+                return [left[i] for i in tied([*width.values()])]
             most = max(upper.values())
             kept = [i for i in left if upper[i] >= most - 2.0 ** (1 - s)]
             self.ends["dropped"] += len(left) > len(kept)

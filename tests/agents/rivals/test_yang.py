@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.agents.rivals.plain import compare, world
+from tests.agents.rivals.plain import compare, tied, world
 from tests.agents.rivals.test_kirschner_krause import Law, phi
 from unfog.agents.catalogue import Catalogue
 from unfog.maths.arrays import Array
@@ -30,7 +30,7 @@ class Plain:
         self.offered = list[Bundle]()
         self.gram = np.zeros((0, 0))
 
-    def choose(self, rows: Array, normals: Array, seen: Emission) -> int:
+    def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         contexts = self.law.drawn(seen.noisy, SAMPLES)
         self.offered = [(action, contexts) for action in self.law.actions]
         inverse = np.linalg.inv(self.gram + self.ridge * np.eye(len(self.bundles)))
@@ -41,7 +41,7 @@ class Plain:
             k = np.array([kernel(bundle, past) for past in self.bundles])
             spread = (kernel(bundle, bundle) - k @ inverse @ k) / self.ridge
             bounds.append(k @ inverse @ np.array(self.rewards) + beta * np.sqrt(spread))
-        return int(np.argmax(bounds))
+        return tied(bounds)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         self.bundles.append(self.offered[arm])

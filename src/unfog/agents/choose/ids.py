@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from unfog import inputs
 from unfog.agents.choose.greedy import expected
-from unfog.agents.choose.largest import best
+from unfog.agents.choose.largest import TIE, best
 from unfog.agents.choose.ucb import check_level, moments
 from unfog.agents.parts import Chooser, View
 from unfog.maths.arrays import Array, Ints, pick
@@ -113,7 +113,8 @@ class Ids(Chooser):
                 mean, variance = closed.replaced(mean), closed.replaced(variance)
             xp = mean.__array_namespace__()
             upper = mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance)
-            pair = cheapest_pair(upper.max(-1)[..., None] - mean, variance)
+            most = upper.max(-1)[..., None]
+            pair = cheapest_pair(_beyond_rounding(most - mean, most), variance)
         return pair if closed is None else closed.opened(pair)
 
 
@@ -145,12 +146,20 @@ def _drawn(view: View, closed: _Closed | None, normals: Array, samples: int) -> 
         arm = xp.broadcast_to(closed.stand_in[..., None], scores.shape[:-1])
         scores = _Closed(closed.arms[..., None, :], arm).replaced(scores)
     scores = scores.reshape(-1).reshape(scores.shape)  # laid out anew: on strides all below is half as fast
-    winner, most = xp.argmax(scores, -1), scores.max(-1).mean(-1)[..., None]
+    winner, most = best(scores), scores.max(-1).mean(-1)[..., None]
     mean = scores.mean(-2)
     # One row for each draw and not for each arm: n^2 K instead of n K^2.
     same = (winner[..., :, None] == winner[..., None, :]).astype(scores.dtype)
     away = same @ (scores - mean[..., None, :]) / same.sum(-1)[..., None]
-    return xp.maximum(most - mean, 0.0), (away**2).mean(-2)
+    away = _beyond_rounding(away, most[..., None])  # none where one arm is the best of all draws
+    return _beyond_rounding(xp.maximum(most - mean, 0.0), most), (away**2).mean(-2)
+
+
+def _beyond_rounding(differences: Array, size: Array) -> Array:
+    """Differences of numbers of a size, with zero for those that are rounding."""
+    xp = differences.__array_namespace__()
+    found: Array = xp.where(xp.abs(differences) <= TIE * xp.abs(size), 0.0, differences)
+    return found
 
 
 def cheapest_pair(regret: Array, information: Array) -> Pair:
@@ -180,9 +189,10 @@ class _Offer(NamedTuple):
 
 
 def _cheapest(cost: Array, worth: Array, price: Array) -> _Offer:
-    """The arm with the least 2 cost - price worth."""
-    xp = cost.__array_namespace__()
-    arm = xp.argmin(2 * cost - price[..., None] * worth, -1)
+    """The arm with the least 2 cost - price worth, the first of those that are equal but for rounding."""
+    double, gained = 2 * cost, price[..., None] * worth
+    left = double - gained  # near zero where both are large: what is rounding hangs on them
+    arm: Ints = (left - TIE * (double + gained) <= left.min(-1)[..., None]).argmax(-1)
     return _Offer(arm, pick(cost, arm), pick(worth, arm))
 
 

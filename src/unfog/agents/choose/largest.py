@@ -1,13 +1,19 @@
 """The arm with the largest of some numbers: what all choosers that draw nothing have in common.
 
 They differ in the numbers alone, `bounds`: expected scores, upper quantiles, upper ends of an ellipsoid.
+
+Arms that nobody has played, or that look alike, have equal scores but for the last bit, and the last bit
+depends on the processor. So scores within `TIE` of the largest, relative to it, count as equal to it, and the
+first of equals is taken. Compiled kernels have the same rule (simulate/engines: numba_scores.py, kernel.cu).
 """
 
 from abc import abstractmethod
 
 from unfog.agents.parts import Chooser, View
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array, Bools, Ints
 from unfog.model.knowledge import Knowledge
+
+TIE = 1e-9  # far above rounding, far below what a reward could tell; without effect in single precision
 
 
 class Largest(Chooser):
@@ -42,11 +48,21 @@ def best(values: Array) -> Ints:
 
     >>> import numpy as np
     >>> from unfog.agents.choose.largest import best
-    >>> best(np.array([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]])).tolist()
+    >>> best(np.array([[1.0, 3.0, 3.0 + 1e-15], [2.0, 0.0, 1.0]])).tolist()
     [1, 0]
     """
-    arm: Ints = values.argmax(-1)
+    arm: Ints = among_largest(values).argmax(-1)
     return arm
+
+
+def among_largest(values: Array) -> Bools:
+    """Which values are the largest or equal to it, within `TIE` of it: (..., K) -> (..., K).
+
+    Relative to the largest alone: however far below it others are, they do not make what is apart a tie.
+    """
+    xp, most = values.__array_namespace__(), values.max(-1)[..., None]
+    found: Bools = values >= xp.minimum((1 - TIE) * most, (1 + TIE) * most)
+    return found
 
 
 def for_all(arm: Ints, normals: Array) -> Ints:

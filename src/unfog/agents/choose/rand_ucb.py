@@ -6,7 +6,7 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.choose.greedy import rounds_so_far
-from unfog.agents.choose.largest import best
+from unfog.agents.choose.largest import TIE, best
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, View
 from unfog.inputs import InputError
@@ -143,17 +143,20 @@ def envelope(mean: Array, slope: Array, least: float, arms: Array | None = None)
 
     As `leads`, for one decision (K,) on NumPy, and without the pairs. In the order of their bounds at the
     least level, arms can lead later only if they are steeper than all before them. Those are few, and each of
-    them ends the lead of the last one, or of several, where it meets it.
+    them ends the lead of the last one, or of several, where it meets it. Arms whose lines are equal but for
+    rounding lie side by side in that order: the first of them leads.
     """
     bounds = mean + least * slope
     if arms is not None:
         bounds = np.where(arms.reshape(-1), bounds, -np.inf)
     order = (-bounds).argsort(kind="stable")
-    rises = slope[order]
-    later = order[1:][(rises[1:] > np.maximum.accumulate(rises)[:-1]) & (bounds[order[1:]] > -np.inf)]
-    first = order.item(0)
-    led, low, lines = [first], [least], [(mean.item(first), slope.item(first))]
-    for arm, height, rise in zip(later.tolist(), mean[later].tolist(), slope[later].tolist(), strict=True):
+    rises, first = slope[order], order.item(0)
+    slack = TIE * (abs(mean.item(first)) + slope.item(first))
+    steeper = rises[1:] > np.maximum.accumulate(rises)[:-1] + slack
+    places = 1 + (steeper & (bounds[order[1:]] > -np.inf)).nonzero()[0]
+    later = order[places]
+    led, low, lines = [0], [least], [(mean.item(first), slope.item(first))]
+    for place, height, rise in zip(places.tolist(), mean[later].tolist(), slope[later].tolist(), strict=True):
         start = least
         while led:
             start = (lines[-1][0] - height) / (rise - lines[-1][1])
@@ -162,16 +165,30 @@ def envelope(mean: Array, slope: Array, least: float, arms: Array | None = None)
             start = least
             for last in (led, low, lines):
                 last.pop()
-        led.append(arm)
+        led.append(place)
         low.append(start)
         lines.append((height, rise))
-    return list(zip(led, low, strict=True))
+    firsts = [_first_alike(bounds, slope, order[place:]) for place in led]
+    return list(zip(firsts, low, strict=True))
+
+
+def _first_alike(bounds: Array, slope: Array, order: Ints) -> int:
+    """The first of the arms whose lines are equal to that of this order's first, but for rounding."""
+    first, *others = order.tolist()
+    height, rise, found = bounds.item(first), slope.item(first), first
+    slack = TIE * (abs(height) + rise)
+    for other in others:
+        if bounds.item(other) < height - slack:
+            break
+        if abs(slope.item(other) - rise) <= slack:
+            found = min(found, other)
+    return int(found)
 
 
 def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Array]:
     """From which level to which each arm's mean + z sd is the largest, (..., K) each: from < to, or never.
 
-    Of arms that are equal the first one leads; one that may not be chosen never does.
+    Of arms that are equal but for rounding the first one leads; one that may not be chosen never does.
     """
     xp, number = mean.__array_namespace__(), mean.shape[-1]
     low, high = xp.full_like(mean, -xp.inf), xp.full_like(mean, xp.inf)
@@ -190,12 +207,14 @@ def _against(mean: Array, sd: Array, arms: Array | None, others: slice) -> tuple
     order = xp.arange(mean.shape[-1])
     behind = mean[..., None, others] - mean[..., :, None]
     steeper = sd[..., :, None] - sd[..., None, others]
-    level = behind / xp.where(steeper == 0, 1.0, steeper)
+    slack = TIE * (abs(mean) + sd)[..., None]
+    alike = abs(steeper) <= slack
+    level = behind / xp.where(alike, 1.0, steeper)
     later = order[:, None] > order[None, others]
-    never = (steeper == 0) & ((behind > 0) | ((behind == 0) & later))
+    never = alike & ((behind > slack) | ((behind >= -slack) & later))
     end = xp.full_like(level, xp.inf)
-    low = xp.where(steeper > 0, level, xp.where(never, end, -end))
-    high = xp.where(steeper < 0, level, end)
+    low = xp.where((steeper > 0) & ~alike, level, xp.where(never, end, -end))
+    high = xp.where((steeper < 0) & ~alike, level, end)
     if arms is None:
         return low, high
     rival = arms[..., None, others]

@@ -7,6 +7,7 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.assemble import Agent
+from unfog.agents.choose.largest import best
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
@@ -91,8 +92,8 @@ class FeelGood(Langevin):
         scores = (rows @ theta[..., None, :, None])[..., 0]
         below = (scores.max(-1) < self.cap).astype(theta.dtype)
         shared = xp.broadcast_to(rows, (*scores.shape, rows.shape[-1]))
-        best = xp.take_along_axis(shared, scores.argmax(-1)[..., None, None], -2)[..., 0, :]
-        return super().slope(state, theta) - self.optimism * (below[..., None, :] @ best)[..., 0, :]
+        promised = xp.take_along_axis(shared, best(scores)[..., None, None], -2)[..., 0, :]
+        return super().slope(state, theta) - self.optimism * (below[..., None, :] @ promised)[..., 0, :]
 
     def update(self, parameters: tuple[()], state: State, evidence: Evidence, reward: Array) -> State:
         """Remember the round, and all its arms."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from unfog import inputs
 from unfog.agents.assemble import Agent
-from unfog.agents.choose.largest import Largest
+from unfog.agents.choose.largest import Largest, among_largest
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, Denoiser, Privilege, View
 from unfog.agents.rivals.oful import Ellipsoid
@@ -135,8 +135,9 @@ class MinWd(MaxMin):
     note = "the least loss in the worst context near by"
 
     def judged(self, view: View, bounds: Array) -> Array:
-        """How far it is below the best that may be chosen."""
-        return bounds - view.among(bounds).max(-1)[..., None]
+        """How far it is below the best that may be chosen; zero where that is rounding."""
+        xp, open_ = bounds.__array_namespace__(), view.among(bounds)
+        return xp.where(among_largest(open_), 0.0, bounds - open_.max(-1)[..., None])
 
 
 def reached(cov: Array, level: float) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import RandUcb
+from unfog.agents.choose.largest import TIE
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.learn import Scaled
 from unfog.agents.parts import Privilege
@@ -139,7 +140,7 @@ def numbers(problem: GaussianProblem, agent: Agent, decompose: bool, given: bool
         "DECOMPOSE": int(decompose),
         "LIMITED": int(agent.limit is not None),
     }
-    settings = {"REWARD_VAR": problem.reward_var, "LIMIT": agent.limit or 0.0}
+    settings = {"TIE": TIE, "REWARD_VAR": problem.reward_var, "LIMIT": agent.limit or 0.0}
     settings |= {"TRUST": learner.trust if isinstance(learner, Scaled) else 0.0}
     for field in ("level", "tail", "growth", "patience"):
         settings[field.upper()] = vars(chooser)[field] if bounds else 1.0

@@ -7,7 +7,7 @@
 //   D, ARMS, SCALES     dimensions, arms, beliefs about theta side by side (one for `Conjugate`)
 //   SCALED, RANDUCB     1 for these learners and choosers, 0 for `Conjugate` and `Thompson`
 //   GIVEN, SEES, PRIVILEGED, DECOMPOSE, LIMITED       1 or 0
-//   REWARD_VAR, LIMIT, TRUST, LEVEL, TAIL, GROWTH, PATIENCE, and the arrays MEAN, ..., START
+//   TIE, REWARD_VAR, LIMIT, TRUST, LEVEL, TAIL, GROWTH, PATIENCE, and the arrays MEAN, ..., START
 //
 // With `real` double and a C++ compiler for the host it is held against the NumPy engine on the same draws.
 
@@ -20,6 +20,9 @@
 #define WORLD (2 * D + 1)
 #define CHOICE (RANDUCB ? 2 : M)
 #define ROW (D + 3 * D * D)  // of the schedule
+// Of arms that are equal but for rounding the first is taken: agents/choose/largest.py. Scores are without what
+// all arms share, and are looked at once: of arms in a chain of near ties it may be another one.
+#define ABOVE(score, top) ((score) > (top) + TIE * ((top) < 0 ? -(top) : (top)))
 // Triangular loops have constant bounds and a condition: what is unrolled stays in registers. Three loops in
 // each other are too much for that, and are spelled out by templates.
 #define EACH _Pragma("unroll") for
@@ -282,7 +285,7 @@ FN void one_trial(const Arguments &g, int trial, int n, int rounds, int first, c
           real arm[D];
           EACH (int i = 0; i < D; ++i) arm[i] = ACTION(a * D + i);
           const real score = along(arm, line);
-          if (a == 0 || score > top) {
+          if (a == 0 || ABOVE(score, top)) {
             top = score;
             EACH (int i = 0; i < D; ++i) likely[i] = arm[i];
           }
@@ -320,7 +323,7 @@ FN void one_trial(const Arguments &g, int trial, int n, int rounds, int first, c
         if (GROWTH > 0) width *= 1 + GROWTH * ROUGH_LOG(1 + neglect * width);
         score += level * SQRT(width);
       }
-      const bool better = a == 0 || score > top;
+      const bool better = a == 0 || ABOVE(score, top);
       if (better) {
         top = score;
         EACH (int i = 0; i < D; ++i) arm[i] = now[i];

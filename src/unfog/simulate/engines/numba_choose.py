@@ -7,6 +7,7 @@ from unfog.simulate.engines.numba_desk import HETERO, Desk, Rules
 from unfog.simulate.engines.numba_jit import inlined
 from unfog.simulate.engines.numba_scores import (
     combine,
+    first_best,
     hidden_variance,
     largest,
     lift_theta,
@@ -14,6 +15,7 @@ from unfog.simulate.engines.numba_scores import (
     score_arms,
     spread_scores,
     take_arm,
+    tied,
 )
 
 
@@ -67,25 +69,27 @@ def _largest_bound(w: Desk, arms: int, across: int, level: float, growth: float,
     """The arm with the largest bound.
 
     With the largest v in the logarithm it is above every arm's, and one logarithm serves all: only arms for
-    which that is above the best found so far are looked at.
+    which that is above the best found so far, or may be equal to it, are looked at.
     """
     stretch = 1 + growth * log1p(neglect * maximum(w.variance, w.lanes, arms))
     for a in range(across):
         w.bound[a] = w.score[a] + level * sqrt(w.variance[a] * stretch)
     found = largest(w.bound, w.lanes, arms)
     best = _bound(w, found, level, growth, neglect)
-    least = best - 2e-12 * abs(best)
+    least = tied(best) - 2e-12 * abs(best)
     near = 0
     for a in range(arms):
         near += w.bound[a] >= least
     if near == 1:
         return found
-    first = found
     for a in range(arms):
-        if w.bound[a] >= least and a != first:
-            value = _bound(w, a, level, growth, neglect)
-            if value > best or (value == best and a < found):
-                found, best = a, value
+        if w.bound[a] >= least:
+            w.bound[a] = _bound(w, a, level, growth, neglect)
+            best = max(best, w.bound[a])
+    least = tied(best)
+    for a in range(arms):
+        if w.bound[a] >= least:
+            return a
     return found
 
 
@@ -101,7 +105,7 @@ def drawn_arm(w: Desk, dim: int, long: int, arms: int, across: int, scale: int, 
     _sample(w, dim, long, scale, sqrt(factor))
     lift_theta(w, dim, w.draw)
     score_arms(w, dim, across)
-    return largest(w.score, w.lanes, arms)
+    return first_best(w.score, w.lanes, arms)
 
 
 @inlined
@@ -116,7 +120,7 @@ def raised_arm(
     level = rules.level * exp((w.normals[0] ** 2 + w.normals[1] ** 2) / (2 * rules.tail))
     neglect, best, hidden = 0.0, -1, 0.0
     if rules.growth > 0:
-        best = largest(w.score, w.lanes, arms)
+        best = first_best(w.score, w.lanes, arms)
         take_arm(w, dim, across, best)
         hidden = 0.0 if rules.shown else hidden_variance(w, dim, wide, root, factor)
         neglect = (

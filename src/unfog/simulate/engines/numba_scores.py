@@ -1,5 +1,6 @@
 """Pieces of the kernel: the scores of all arms, how far they spread, and what an arm's context hides."""
 
+from unfog.agents.choose.largest import TIE
 from unfog.maths.arrays import Array
 from unfog.simulate.engines.numba_desk import LANES, Desk
 from unfog.simulate.engines.numba_jit import inlined
@@ -85,6 +86,22 @@ def largest(values: Array, lanes: Array, number: int) -> int:
     most = maximum(values, lanes, number)
     for a in range(number):
         if values[a] == most:
+            return a
+    return 0
+
+
+@inlined
+def tied(most: float) -> float:
+    """The least that counts as equal to the largest: agents/choose/largest.py."""
+    return (1 - TIE) * most if most > 0 else (1 + TIE) * most
+
+
+@inlined
+def first_best(values: Array, lanes: Array, number: int) -> int:
+    """The first of those that are the largest, or equal to it but for rounding."""
+    least = tied(maximum(values, lanes, number))
+    for a in range(number):
+        if values[a] >= least:
             return a
     return 0
 
