@@ -1,7 +1,7 @@
 """A snapshot: what is remembered of a problem, as bytes, so that a start need not read the whole log.
 
-It is a cache. It fits where versions, code, terms and its own checksum are what they were; else, or whenever
-it cannot be read, it is passed over and the log is read from its beginning.
+It is a cache. It fits where versions, code, terms, its own checksum and the processor's rounding are what
+they were; else, or whenever it cannot be read, it is passed over and the log is read from its beginning.
 """
 
 import platform
@@ -40,9 +40,26 @@ def _code() -> str:
     return found.hexdigest()
 
 
+@cache
+def _rounding() -> str:
+    """A hash of some results to the last bit, which another processor, or another BLAS, rounds otherwise."""
+    x = np.arange(900.0).reshape(30, 30) % 7.3
+    square = x @ x.T + np.eye(30)
+    parts = [square, x @ x[0], np.linalg.cholesky(square), np.linalg.inv(square), np.exp(-x), np.log1p(x)]
+    parts += [x[:n, :n] @ x[:n, n:] for n in (3, 5, 9, 12)]
+    return sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+
+
 def fingerprint(made: Made) -> str:
     """What must be equal for a snapshot to fit."""
-    versions = __version__, np.__version__, platform.python_version(), platform.machine(), _code()
+    versions = (
+        __version__,
+        np.__version__,
+        platform.python_version(),
+        platform.machine(),
+        _rounding(),
+        _code(),
+    )
     return sha256(repr((versions, made.terms.uid, made.terms.fingerprints)).encode()).hexdigest()
 
 
