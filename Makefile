@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SERVICES := .services
 PYTEST := { [ ! -f $(SERVICES) ] || . ./$(SERVICES); }; OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: help setup services services-stop reproduce check test soak lint types contract near quick pytest bench compare docs pin clean
+.PHONY: help setup services services-stop reproduce check test soak lint types contract near quick pytest kernels kernel bench compare docs pin clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,15 @@ quick: setup  ## all quick tests
 
 pytest: setup
 	@$(PYTEST) -n auto --dist loadfile
+
+# Sums are rounded otherwise on another processor: see tests/kernels.py for those that this one can play.
+KERNELS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python tests/kernels.py
+
+kernels: setup  ## quick tests of the numeric rooms as on other processors, one after another
+	@$(KERNELS) tests/agents tests/maths tests/simulate tests/live tests/lab
+
+kernel: setup  ## those of agents, maths and simulation as on one of them
+	@$(KERNELS) --only haswell-no-avx512 tests/agents tests/maths tests/simulate
 
 bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop; learners and agents against Algorithm 1
 	@$(BIN)/python benchmarks/rounds.py

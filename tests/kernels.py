@@ -9,14 +9,10 @@ import argparse
 import os
 import subprocess
 import sys
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from numpy._core._multiarray_umath import (  # type: ignore[attr-defined]
-    __cpu_dispatch__ as dispatched,
-)
-from numpy._core._multiarray_umath import (  # type: ignore[attr-defined]
-    __cpu_features__ as features,
-)
+NUMPY: Any = import_module("numpy._core._multiarray_umath")  # of what a processor has, NumPy says only here
 
 
 class Kernel(NamedTuple):
@@ -40,7 +36,7 @@ EACH = tuple(KERNELS)[:-1]
 
 def available(name: str) -> bool:
     """Whether this processor can play it."""
-    return bool(features.get(KERNELS[name].needs))
+    return bool(NUMPY.__cpu_features__.get(KERNELS[name].needs))
 
 
 def environment(name: str) -> dict[str, str]:
@@ -49,7 +45,7 @@ def environment(name: str) -> dict[str, str]:
     if kernel.blas:
         found["OPENBLAS_CORETYPE"] = kernel.blas
     if not kernel.avx512:  # by the names that this NumPy has been built with: it warns of others
-        off = [one for one in dispatched if one.startswith("AVX512") or one == "X86_V4"]
+        off = [one for one in NUMPY.__cpu_dispatch__ if one.startswith("AVX512") or one == "X86_V4"]
         found["NPY_DISABLE_CPU_FEATURES"] = " ".join(off)
     return found
 

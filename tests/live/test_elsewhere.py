@@ -79,7 +79,9 @@ def test_a_snapshot_of_another_processor_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(tmp_path) as store:
-        made, own = problem(store) and store.made("p"), snapshot.fingerprint(store.made("p"))
+        problem(store)
+        made = store.made("p")
+        own = snapshot.fingerprint(made)
         assert snapshot.fingerprint(made) == own
         monkeypatch.setattr(snapshot, "_rounding", lambda: "other last bits")
         assert snapshot.fingerprint(made) != own

@@ -121,8 +121,8 @@ class Remembered:
     def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
         """Read the log from its beginning, and hold what is remembered against it; others go on meanwhile.
 
-        With `verify` every decision is made again, too, and must come out as it was logged; those from before
-        an erasure cannot be.
+        With `verify` every decision is made again, too, and must come out as it was logged but for rounding;
+        those from before an erasure cannot be.
         """
         chosen = self.names() if problem is None else [problem]
         return {name: against.replayed(self, name, verify) for name in chosen}

@@ -60,8 +60,8 @@ def among_largest(values: Array) -> Bools:
 
     Relative to the largest alone: however far below it others are, they do not make what is apart a tie.
     """
-    xp, most = values.__array_namespace__(), values.max(-1)[..., None]
-    found: Bools = values >= xp.minimum((1 - TIE) * most, (1 + TIE) * most)
+    xp, most = values.__array_namespace__(), values.max(-1)
+    found: Bools = values >= xp.minimum((1 - TIE) * most, (1 + TIE) * most)[..., None]
     return found
 
 
