@@ -25,8 +25,8 @@ from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import named
 from unfog.agents.round import Offer
+from unfog.channel.knowledge import masked_shrinkage
 from unfog.maths.arrays import Array, Ints, take
-from unfog.model.shrinkage import masked_shrinkage
 from unfog.worlds import GaussianProblem
 
 T, DIM, ENVIRONMENTS, BLOCK, SEED = 10_000, 2, 10, 100, 2023

@@ -34,7 +34,7 @@ from unfog.agents.parts import View
 from unfog.agents.rivals.clipped import ClippedOptimism, ClippedThompson
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.maths.streams import RoundDraws
+from unfog.maths.random import RoundDraws
 from unfog.simulate.draws import Nature, truth_draws
 from unfog.simulate.player import offered
 from unfog.theory.regret import estimate

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unfog.channel.channel import Channel
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array, Ints
-from unfog.model.channel import Channel
 
 D, K = 3, 5
 MEAN = np.array([0.5, -0.3, 0.2])

@@ -19,13 +19,13 @@ from benchmarks.wording import (
     short,
     speed,
 )
-from unfog import look
+from unfog import plotting
 
-BLUE, BLACK, GREEN, PINK, RED = (look.COLOURS[i] for i in (0, 2, 3, 4, 6))
+BLUE, BLACK, GREEN, PINK, RED = (plotting.COLOURS[i] for i in (0, 2, 3, 4, 6))
 COLOURS = {"plain": BLACK, "numpy": BLUE, "numba": PINK, "jax": RED, "cuda": GREEN, "peer": "#B5B5B5"}
 MARKERS = {"plain": "^", "numpy": "o", "numba": "v", "jax": "s", "cuda": "D"}
 STYLE: dict[Any, Any] = {
-    **look.STYLE,
+    **plotting.STYLE,
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.titleweight": "bold",
@@ -34,7 +34,7 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.4,
     "lines.markersize": 4,
 }
-PAGE, DPI = look.PAGE, look.DPI
+PAGE, DPI = plotting.PAGE, plotting.DPI
 PACE = "trial-rounds per second"
 
 

@@ -23,7 +23,7 @@ import unfog
 from benchmarks.wording import RESULTS
 from unfog.lab.until import checkpoints
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.paired import quotient
+from unfog.maths.statistics import quotient
 from unfog.simulate.tasks import SOON
 
 ROUNDS, TRIALS, SEED = 50, 6000, 0

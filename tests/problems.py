@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.agents.evidence import Evidence
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, Design
-from unfog.features.law import Form
+from unfog.features.base import Form
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import Belief, Blocks
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Blocks
 from unfog.worlds.gaussian import GaussianProblem
 
 Phi = Callable[[Array, Array], Array]

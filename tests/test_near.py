@@ -4,11 +4,11 @@ from tests.near import ALWAYS, ROOT, beside
 
 
 def test_tests_are_found_beside_what_they_test() -> None:
-    assert beside("src/unfog/maths/small.py") == "tests/maths/test_small.py"
+    assert beside("src/unfog/maths/linalg.py") == "tests/maths/test_linalg.py"
     assert beside("src/unfog/agents/denoise/exact.py") == "tests/agents/denoise/test_exact.py"
     assert beside("src/unfog/simulate/execute/dask.py") == "tests/simulate/execute/test_dask.py"
     assert beside("src/unfog/simulate/engines/numba_desk.py") == "tests/simulate/engines"  # none of its name
-    assert beside("tests/maths/test_small.py") == "tests/maths/test_small.py"
+    assert beside("tests/maths/test_linalg.py") == "tests/maths/test_linalg.py"
 
 
 def test_what_has_no_tests_has_none() -> None:

@@ -15,12 +15,12 @@ from unfog.agents.choose import Thompson
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate
 from unfog.agents.parts import View
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
+from unfog.features.link import Laws
 from unfog.maths import gaussian
 from unfog.maths.arrays import Ints
 from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
-from unfog.model.rewards import Laws
 
 DISTRIBUTION = "unfog"
 VERSION = unfog.__version__

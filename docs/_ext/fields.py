@@ -9,8 +9,8 @@ from typing import Any
 
 from docs._ext.tables import code, table
 
-from unfog.inputs import Numbers
 from unfog.lab.spec import DEFAULTS, KINDS, SHARED, UNITS, RunSpec, Spec
+from unfog.validation import Numbers
 
 HEAD = ("field", "type", "default", "allowed", "meaning")
 MEANINGS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "fields.toml").read_text("utf-8"))

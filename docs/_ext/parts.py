@@ -10,7 +10,7 @@ from docs._ext.tables import code, table
 from unfog.agents import denoise
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.names import CHOOSERS, LEARNERS, settings_in
-from unfog.features.named import BUILT_IN
+from unfog.features.registry import BUILT_IN
 
 HEAD = ("name", "what it does", "settings", "in Python")
 REWARDS = {"gaussian": "Rewards that are numbers", "bernoulli": "Rewards of 0 or 1"}

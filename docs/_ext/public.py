@@ -26,7 +26,7 @@ MODULES = {  # in the order of the Reference: what each is for
     "unfog.features": "Feature maps: what a reward is linear in",
     "unfog.worlds": "Problems to simulate, and what a problem of your own is made of",
     "unfog.simulate": "Runs that come back as arrays and leave no files, and where they are played",
-    "unfog.model": "What agents are told of a problem, and lines of sensors",
+    "unfog.channel": "What agents are told of a problem, and lines of sensors",
     "unfog.theory": "Bounds on regret, and means with their standard errors",
     "unfog.agents.parts": "The contracts of an agent's parts, and what parts of your own are written with",
     "unfog.agents.round": "One round of an agent, step by step",
@@ -40,7 +40,7 @@ NAMED = {  # of modules that have no list of their own, or one in another order 
     "unfog.adapters.agent": ("Decider", "Choice"),
     "unfog.adapters.obp": ("to_obp",),
     "unfog.simulate": ("simulate", "Curves", "plan", "Plan", "Gathering", "MOST_SEED", "MOST_TRIALS"),
-    "unfog.model": (),
+    "unfog.channel": (),
     "unfog.theory": (),
     "unfog.agents.parts": ("Denoiser", "Learner", "Chooser", "View", "Privilege"),
     "unfog.agents.round": (
@@ -74,9 +74,9 @@ BESIDE: dict[
         "unfog.simulate.execute.ray": ("Ray",),
         "unfog.simulate.engines.numba_split": ("why_not",),
     },
-    "unfog.model": {
-        "unfog.model.knowledge": ("Knowledge",),
-        "unfog.model.calibration": ("Affine", "affine"),
+    "unfog.channel": {
+        "unfog.channel.knowledge": ("Knowledge",),
+        "unfog.channel.calibration": ("Affine", "affine"),
     },
     "unfog.theory": {
         "unfog.theory.bounds": None,  # its own list
@@ -92,8 +92,8 @@ BESIDE: dict[
         "unfog.agents.choose.largest": ("alone", "best"),
         "unfog.maths.arrays": ("Array", "Ints"),
         "unfog.maths.gaussian": ("Gaussian", "from_moments"),
-        "unfog.maths.normal": ("uniforms",),
-        "unfog.inputs": ("InputError", "Numbers", "not_negative", "positive"),
+        "unfog.maths.random": ("uniforms",),
+        "unfog.validation": ("InputError", "Numbers", "not_negative", "positive"),
     },
     "unfog.lab": {
         "unfog.lab.airquality": ("AirQuality",),
@@ -103,7 +103,7 @@ BESIDE: dict[
         "unfog.lab.recorded": ("RecordedFile",),
         "unfog.lab.warfarin": ("COORDINATES", "Errors", "Outcome", "Patients", "compare", "interval", "log"),
         "unfog.lab.agent_look": ("LOOKS",),
-        "unfog.look": ("COLOURS", "DASHES", "STYLE"),
+        "unfog.plotting": ("COLOURS", "DASHES", "STYLE"),
     },
 }
 

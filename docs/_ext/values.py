@@ -54,11 +54,11 @@ of a compiled engine, which have the same methods.
 >>> arms.tolist()
 [0, 2]
 """,
-    "unfog.inputs.Numbers": """A number, a list of numbers or a matrix: what fields such as
+    "unfog.validation.Numbers": """A number, a list of numbers or a matrix: what fields such as
 `noise_cov` take.
 
 >>> import unfog
->>> from unfog.inputs import Numbers
+>>> from unfog.validation import Numbers
 >>> wide: Numbers = [0.5, 2.0]  # the diagonal
 >>> unfog.GaussianProblem(dim=2, actions=5, noise_cov=wide).knowledge().noise_cov.tolist()
 [[0.5, 0.0], [0.0, 2.0]]
@@ -75,22 +75,22 @@ True
 >>> sorted(LOOKS["unfog"].line())
 ['color', 'linestyle', 'linewidth', 'zorder']
 """,
-    "unfog.look.COLOURS": """Colours of lines, told apart by colour-blind readers.
+    "unfog.plotting.COLOURS": """Colours of lines, told apart by colour-blind readers.
 
->>> from unfog.look import COLOURS
+>>> from unfog.plotting import COLOURS
 >>> len(COLOURS) == len({*COLOURS})
 True
 """,
-    "unfog.look.DASHES": """Dashes of lines, told apart in grey print; the first is a whole line.
+    "unfog.plotting.DASHES": """Dashes of lines, told apart in grey print; the first is a whole line.
 
->>> from unfog.look import DASHES
+>>> from unfog.plotting import DASHES
 >>> DASHES[0]
 '-'
 """,
-    "unfog.look.STYLE": """What matplotlib is told for all figures: `plt.rcParams.update(STYLE)`.
+    "unfog.plotting.STYLE": """What matplotlib is told for all figures: `plt.rcParams.update(STYLE)`.
 
 >>> import matplotlib.pyplot as plt
->>> from unfog.look import STYLE
+>>> from unfog.plotting import STYLE
 >>> with plt.rc_context(STYLE):
 ...     plt.rcParams["legend.frameon"]
 False
@@ -98,14 +98,14 @@ False
 }
 
 EXAMPLES = {  # of functions that say what they do in a line
-    "unfog.inputs.positive": """>>> from unfog import inputs
+    "unfog.validation.positive": """>>> from unfog import inputs
 >>> inputs.positive("share", 0.5)
 0.5
 >>> inputs.positive("share", -1)
 Traceback (most recent call last):
-unfog.inputs.InputError: share: -1; allowed: a positive number
+unfog.validation.InputError: share: -1; allowed: a positive number
 """,
-    "unfog.inputs.not_negative": """>>> from unfog import inputs
+    "unfog.validation.not_negative": """>>> from unfog import inputs
 >>> inputs.not_negative("widen", 0)
 0.0
 """,

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from unfog.adapters.sklearn import Denoiser
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.plotting import COLOURS, DASHES, STYLE
 
 rng, bias, rounds = np.random.default_rng(3), 1.3, 400
 readings = rng.normal(20.0, 2.0, rounds) + bias + rng.normal(0.0, 1.0, rounds)

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.plotting import COLOURS, DASHES, STYLE
 
 rng = np.random.default_rng(1)
 true = rng.normal(20.0, 4.0, (120, 1))

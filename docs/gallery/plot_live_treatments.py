@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import COLOURS, STYLE
+from unfog.plotting import COLOURS, STYLE
 
 rng, patients, arms = np.random.default_rng(2), 600, ["rest", "tablet", "infusion"]
 channel = {"context_mean": [140, 60], "context_cov": [225, 100], "noise_cov": [150, 60], "bias_cov": [25, 9]}

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from unfog.adapters.sklearn import Denoiser
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.plotting import COLOURS, DASHES, STYLE
 
 usual, spread, noise, reading = 7000.0, 2000.0, 1500.0, 11000.0
 sensor = Denoiser(noise_cov=noise**2, context_mean=[usual], context_cov=spread**2)

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.plotting import COLOURS, DASHES, STYLE
 
 problem = unfog.GaussianProblem(dim=1, actions=5, context_cov=1.0, noise_cov=0.5, bias_cov=0.01)
 readings, found = np.linspace(0.0, 12.0, 121), {}

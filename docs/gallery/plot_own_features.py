@@ -15,7 +15,7 @@ import numpy as np
 
 import unfog
 from unfog.features import Context
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.plotting import COLOURS, DASHES, STYLE
 
 
 def phi(action, context):

@@ -13,7 +13,7 @@ import numpy as np
 
 import unfog
 from unfog.lab.agent_look import LOOKS
-from unfog.look import DASHES, STYLE
+from unfog.plotting import DASHES, STYLE
 from unfog.theory import bounds
 from unfog.theory.conditions import linear_case
 

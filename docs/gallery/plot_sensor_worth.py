@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.plotting import COLOURS, DASHES, STYLE
 
 rng, n = np.random.default_rng(0), 2000
 true = rng.normal(0.0, 1.0, (n, 1))

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from unfog.adapters.sklearn import Denoiser
-from unfog.look import COLOURS, DASHES, STYLE
+from unfog.plotting import COLOURS, DASHES, STYLE
 
 rng, trials = np.random.default_rng(0), 2000
 contexts = rng.normal(0.0, 1.0, (trials, 1))

@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import COLOURS, DASHES, STYLE
-from unfog.model.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge
+from unfog.plotting import COLOURS, DASHES, STYLE
 
 rng = np.random.default_rng(1)
 true = rng.gamma(1.0, 1.0, (300, 1))  # a study with 300 pairs of a true value and a reading

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from unfog.adapters.sklearn import Denoiser
-from unfog.look import COLOURS, STYLE
+from unfog.plotting import COLOURS, STYLE
 
 rng, n, slopes = np.random.default_rng(0), 2000, np.array([1.0, -0.5])
 noise_cov = np.array([[1.0, 0.6], [0.6, 2.0]])

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import COLOURS, STYLE
+from unfog.plotting import COLOURS, STYLE
 
 rng, phones, days = np.random.default_rng(1), 12, 40
 bias = rng.normal(0.0, 1500.0, phones)

@@ -15,7 +15,7 @@ import numpy as np
 
 import unfog
 from unfog.lab.agent_look import LOOKS
-from unfog.look import STYLE
+from unfog.plotting import STYLE
 
 result = unfog.run(
     "fig1-gaussian", agents=["alg1", "naive", "oracle"], rounds=50, seed=0, until=0.02, against="oracle"

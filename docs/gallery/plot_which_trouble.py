@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.look import STYLE
+from unfog.plotting import STYLE
 
 problem = unfog.GaussianProblem(
     dim=3, actions=10, noise_cov=0.5, actual_noise_cov=2.5, bias_cov=1.0, trouble_from=150

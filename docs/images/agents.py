@@ -18,7 +18,7 @@ from unfog.lab.agent_look import FIRST, IN_ALL, called
 from unfog.lab.figures import save
 from unfog.lab.spec import Spec
 from unfog.lab.sweep_figure import cut, draw
-from unfog.look import DPI, PAGE, STYLE
+from unfog.plotting import DPI, PAGE, STYLE
 
 TITLES = {
     "missing": "readings get lost",

@@ -14,10 +14,10 @@ from matplotlib.dates import DateFormatter, MonthLocator
 from matplotlib.figure import Figure
 from scipy.special import ndtri
 
+from unfog.channel.calibration import Calibration
 from unfog.lab.airquality import AirQuality
-from unfog.look import COLOURS, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array, Ints
-from unfog.model.calibration import Calibration
+from unfog.plotting import COLOURS, DPI, PAGE, STYLE
 from unfog.worlds.record import calibrated
 
 CALIBRATION = 1000

@@ -14,7 +14,7 @@ import unfog
 from unfog.lab.agent_look import SO_FAR, called, ordered
 from unfog.lab.figures import draw, save
 from unfog.lab.report import curves
-from unfog.look import DPI, PAGE, STYLE
+from unfog.plotting import DPI, PAGE, STYLE
 
 SEED, TRIALS = 577215, 1000  # nothing was chosen on this seed
 SAID = {

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 import unfog
 from unfog.lab import evaluate_figure, figures
 from unfog.lab.airquality_log import air_log
-from unfog.look import COLOURS, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array
+from unfog.plotting import COLOURS, DPI, PAGE, STYLE
 
 BLUE, BLACK, GREEN = (COLOURS[i] for i in (0, 2, 3))
 SEEDS = range(6)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unfog.lab.figures import save
-from unfog.look import COLOURS, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DPI, PAGE, STYLE
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "benchmarks/results/warfarin.json"

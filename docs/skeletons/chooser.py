@@ -11,9 +11,9 @@ from unfog.agents.choose.epsilon import check_probability
 from unfog.agents.choose.greedy import expected
 from unfog.agents.choose.largest import alone, best
 from unfog.agents.parts import Chooser, View
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.normal import uniforms
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import uniforms
 
 
 @dataclass(frozen=True, kw_only=True)

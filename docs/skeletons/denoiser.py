@@ -6,11 +6,11 @@ The docstring of its class says what it believes, with the formula and its refer
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.parts import Denoiser, Privilege
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 
 class Parameters(NamedTuple):
@@ -48,7 +48,7 @@ class Skeleton(Denoiser):
 
     def __post_init__(self) -> None:
         """Refuse bad settings by name."""
-        inputs.positive("share", self.share)
+        validation.positive("share", self.share)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """What is told of contexts; a privilege is not for this one."""

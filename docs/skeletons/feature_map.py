@@ -2,7 +2,7 @@
 
 A function is enough: `unfog.features.quadrature` takes its mean and covariance over the belief about the
 context. It must broadcast over leading axes, and find its library in its arguments to be compiled. Only where
-that is too slow, write a map with closed forms, as features/product.py is.
+that is too slow, write a map with closed forms, as features/linear.py is.
 """
 
 from unfog.features import quadrature

@@ -5,16 +5,16 @@ The docstring of its class says what it believes, with the formula and its refer
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.parts import Learner
+from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
-from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Skeleton(Learner):
 
     def __post_init__(self) -> None:
         """Refuse bad settings by name."""
-        inputs.not_negative("widen", self.widen)
+        validation.not_negative("widen", self.widen)
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Refuse a problem that it is not for, before anything runs."""

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import Numbers
+from unfog import validation
 from unfog.maths.arrays import Array, Ints
+from unfog.validation import Numbers
 from unfog.worlds.arms import arms
 from unfog.worlds.channel import channel
 from unfog.worlds.composed import Composed, Parts, described
@@ -53,8 +53,8 @@ class Skeleton(Composed):
         _ = self._parts
 
     def _compose(self) -> Parts:
-        radius = inputs.positive("radius", self.radius)
-        payoff = Noisy(inputs.positive("reward_var", self.reward_var))
+        radius = validation.positive("radius", self.radius)
+        payoff = Noisy(validation.positive("reward_var", self.reward_var))
         made = arms(self.actions, "normal", "quadratic", DIM)
         laws: dict[str, Numbers] = {
             "context_mean": 0.0,

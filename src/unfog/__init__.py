@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from unfog.agents import choose, denoise, learn
     from unfog.agents.assemble import Agent
     from unfog.agents.catalogue import AGENTS
+    from unfog.channel.deconvolution import deconvolve
     from unfog.features.quadratic import quadratic
     from unfog.features.quadrature import quadrature
-    from unfog.inputs import InputError
     from unfog.lab.evaluate import evaluate
     from unfog.lab.figures import figure
     from unfog.lab.report import summary, table
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from unfog.lab.run import open_run, run
     from unfog.lab.sensor import sensor_worth
     from unfog.lab.trouble import trouble
-    from unfog.model.deconvolution import deconvolve
+    from unfog.validation import InputError
     from unfog.worlds.calibrated import calibrate
     from unfog.worlds.gaussian import GaussianProblem
     from unfog.worlds.logistic import LogisticProblem
@@ -35,12 +35,12 @@ _HOME = {
     "AGENTS": "agents.catalogue",
     "Agent": "agents.assemble",
     "GaussianProblem": "worlds.gaussian",
-    "InputError": "inputs",
+    "InputError": "validation",
     "LogisticProblem": "worlds.logistic",
     "RecordedProblem": "worlds.recorded",
     "TemporalProblem": "worlds.temporal",
     "calibrate": "worlds.calibrated",
-    "deconvolve": "model.deconvolution",
+    "deconvolve": "channel.deconvolution",
     "evaluate": "lab.evaluate",
     "figure": "lab.figures",
     "open_run": "lab.run",
@@ -110,7 +110,7 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"unfog.{_HOME[name]}"), name)
     except ModuleNotFoundError as error:
-        from unfog.extras import hint
+        from unfog._extras import hint
 
         message = hint(error)
         if message is None:

@@ -9,7 +9,7 @@ import pytest
 import unfog
 from tests.evaluation.logs import World
 from unfog.adapters.obp import to_obp
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)
 COLUMNS = {"context": ["steps", "sleep"]}

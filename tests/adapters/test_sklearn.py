@@ -20,8 +20,8 @@ from tests.adapters.denoising.channels import DIM, MEAN, NOISE_COV, TOLD, readin
 from unfog import calibrate
 from unfog.adapters.sklearn import Denoiser
 from unfog.agents.denoise.exact import Exact
-from unfog.inputs import InputError
-from unfog.model.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge
+from unfog.validation import InputError
 
 NAMES = ["age", "dose", "weight"]
 ESTIMATORS = [

@@ -39,13 +39,13 @@ from unfog.agents.learn import (
     lmc,
 )
 from unfog.agents.parts import Chooser, Corrects, Denoiser, Learner, LooksBack, Privileged, Rewinds
+from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 

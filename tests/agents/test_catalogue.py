@@ -17,8 +17,8 @@ from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn
 from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Smoothing
 from unfog.agents.names import spelled_out
-from unfog.inputs import InputError
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 

@@ -18,20 +18,17 @@ from unfog.agents.denoise import Adaptive, Empirical, Exact, Identity, KnownBias
 from unfog.agents.learn import Conjugate
 from unfog.agents.parts import Denoiser, Privilege, View
 from unfog.agents.round import Offer
+from unfog.channel.knowledge import Knowledge, as_told
 from unfog.features import Context, MapBuilder
-from unfog.features.matrix import matrix
-from unfog.features.product import product
+from unfog.features import link as laws
+from unfog.features.linear import matrix, product
+from unfog.features.link import Rewards, Sigmoid
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import error_estimate, quadrature
 from unfog.maths import arrays, gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Belief, Gaussian
 from unfog.maths.mixture import Mixture
-from unfog.model import rewards as laws
-from unfog.model.knowledge import Knowledge
-from unfog.model.rewards import Rewards, Sigmoid
-from unfog.model.shrinkage import as_told
 from unfog.theory import regret
 from unfog.worlds.gaussian import GaussianProblem
 

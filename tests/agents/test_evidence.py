@@ -10,7 +10,7 @@ from unfog.agents.evidence import Evidence
 from unfog.features import Context
 from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
-from unfog.maths import blocks
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
 
@@ -44,7 +44,7 @@ class Case(NamedTuple):
         belief = self.evidence.belief
         root = belief.root[i]
         cov = root @ root.mT
-        return belief.centre[i], cov if isinstance(belief, Gaussian) else blocks.whole(cov)
+        return belief.centre[i], cov if isinstance(belief, Gaussian) else gaussian.whole(cov)
 
 
 def made(name: str) -> Case:
@@ -54,7 +54,7 @@ def made(name: str) -> Case:
     belief: Any = Gaussian(rng.normal(size=(T, size)), rng.normal(size=(T, size, size)))
     if name == "block, belief in blocks":
         covs = np.stack([[spd(rng, D) for _ in range(K)] for _ in range(T)])
-        belief = blocks.from_moments(rng.normal(size=(T, size)), covs)
+        belief = gaussian.blocks_from_moments(rng.normal(size=(T, size)), covs)
     actions = rng.normal(size=(T, K, D))
     features: Any = quadratic(actions)
     if name.startswith("block"):

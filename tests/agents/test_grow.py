@@ -30,11 +30,11 @@ from unfog.agents.learn import (
 )
 from unfog.agents.parts import Chain, Grows, Learner
 from unfog.agents.round import Decision, Memory, Offer, Setup
+from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import PerArm
-from unfog.inputs import InputError
-from unfog.maths import blocks
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 D, OLD, NEW, TRIALS, ROUNDS, MIDDLE = 3, 4, 6, 3, 12, 6
 RNG = np.random.default_rng(21)
@@ -68,7 +68,9 @@ SHAPES = pytest.mark.parametrize("in_blocks", [True, False], ids=["blocks", "one
 def knowledge(arms: int, in_blocks: bool) -> Knowledge:
     cov = BLOCKS[:arms]
     base = random_knowledge(seed=22, dim=D)
-    return base._replace(prior_mean=MEAN[: arms * (D + 1)], prior_cov=cov if in_blocks else blocks.whole(cov))
+    return base._replace(
+        prior_mean=MEAN[: arms * (D + 1)], prior_cov=cov if in_blocks else gaussian.whole(cov)
+    )
 
 
 def agent(learner: Learner, late: bool = False) -> Agent:
@@ -288,7 +290,7 @@ class Fixed(Learner):
         return ()
 
     def start(self, known: Knowledge, rounds: int | None) -> Any:
-        return blocks.from_moments(known.prior_mean, known.prior_cov)
+        return gaussian.blocks_from_moments(known.prior_mean, known.prior_cov)
 
     def belief(self, parameters: Any, state: Any) -> Any:
         return state

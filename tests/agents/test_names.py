@@ -24,10 +24,10 @@ from unfog.agents.learn import (
     Smoothing,
 )
 from unfog.agents.names import CHOOSERS, FORMER, LEARNERS, PARTS, settings_of, spelled_out
-from unfog.inputs import InputError
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import parse
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 

@@ -50,9 +50,9 @@ from unfog.agents.learn import Conjugate, Hetero, Revisable, information
 from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds.problem import Truth
 
 NAN = np.full((TRIALS, D), np.nan)

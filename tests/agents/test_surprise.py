@@ -18,8 +18,8 @@ from unfog.agents.denoise import Exact, Identity, UnknownNoise
 from unfog.agents.learn import Hetero
 from unfog.agents.parts import Learner
 from unfog.agents.round import Memory, Offer
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds.problem import Truth
 
 BOUNDED = {name: row for name, row in AGENTS.items() if row.limit is not None}

@@ -30,11 +30,11 @@ from unfog.agents.learn import Conjugate, Revisable
 from unfog.agents.parts import Denoiser, Privilege
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.agents.units import Several
+from unfog.channel.knowledge import Knowledge
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.trees import each
-from unfog.model.knowledge import Knowledge
 
 UNITS, TRIALS, ROUNDS = 3, 4, 15
 BIAS = np.array([0.4, -0.3, 0.9])

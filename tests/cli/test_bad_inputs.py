@@ -14,8 +14,8 @@ from tests.cli.bad import Case, case
 from tests.cli.bad.case import LONG
 from tests.cli.bad.logs import table
 from tests.cli.bad.specs import HEAD, PLAIN, WHOLE
+from unfog._io import writing
 from unfog.cli import main
-from unfog.files import writing
 from unfog.simulate.execute import WorkerDiedError
 
 CASES, SEED = 100, 20

@@ -17,7 +17,7 @@ from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
 from unfog.agents.rivals.rows import RIVALS
 from unfog.cli import main
 from unfog.cli.complete import KINDS
-from unfog.features.named import BUILT_IN
+from unfog.features.registry import BUILT_IN
 from unfog.lab.datasets import DATASETS
 from unfog.lab.spec import KINDS as PROBLEMS
 from unfog.lab.spec import SUITES, catalog

@@ -17,7 +17,7 @@ from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.when import WHEN
 from unfog.cli import main
 from unfog.cli.explain import lines
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 Capture = pytest.CaptureFixture[str]
 

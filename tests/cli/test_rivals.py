@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from unfog._io import sealed
 from unfog.cli import main
-from unfog.lab.files import sealed
 from unfog.lab.identity import LAYOUT
 from unfog.lab.rivals.folder import FIRST
 

@@ -8,7 +8,7 @@ from docs._ext.parts import DENOISERS
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.names import CHOOSERS, LEARNERS
 from unfog.cli.list import groups
-from unfog.features.named import BUILT_IN
+from unfog.features.registry import BUILT_IN
 from unfog.lab.spec import catalog
 
 

@@ -49,16 +49,16 @@ def test_pages_are_looked_at() -> None:
 def test_names_are_found_in_python_and_in_words(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "See `unfog.model.thing(1)` and `from unfog.lab.a import B`, not docs/unfog.css.\n\n"
+        "See `unfog.channel.thing(1)` and `from unfog.lab.a import B`, not docs/unfog.css.\n\n"
         "```python\nimport unfog\nfrom unfog.theory import bounds as b\nb.lemma(unfog.live.open)\n```\n\n"
-        "```pycon\n>>> import unfog.look\n3\n```\n\n```text\n`unfog.not.this`\n```\n"
+        "```pycon\n>>> import unfog.plotting\n3\n```\n\n```text\n`unfog.not.this`\n```\n"
     )
     assert mentioned.names(page) == {
         "unfog.lab.a.B",
         "unfog.live",
         "unfog.live.open",
-        "unfog.look",
-        "unfog.model.thing",
+        "unfog.plotting",
+        "unfog.channel.thing",
         "unfog.theory.bounds",
         "unfog.theory.bounds.lemma",
     }

@@ -16,9 +16,9 @@ from docs._ext.search import COMMON, Words
 from tests.docs.conftest import ROOT
 from tests.docs.site import STYLES, Site, outside
 from unfog.agents.catalogue import AGENTS
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.lab.spec import DEFAULTS, KINDS, RunSpec, Spec
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 
 def test_every_field_of_an_experiment_has_a_meaning() -> None:

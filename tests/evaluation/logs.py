@@ -3,9 +3,9 @@
 import numpy as np
 
 from tests.problems import spd
+from unfog.channel.channel import Channel
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array, Ints
-from unfog.model.channel import Channel
 
 NAMES = ("steps", "sleep", "mood", "pulse")
 MEAN = np.array([3.0, -1.0, 0.5, 2.0])

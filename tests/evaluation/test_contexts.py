@@ -5,10 +5,10 @@ import pytest
 
 from tests.evaluation.logs import channel
 from unfog.agents.denoise.incomplete import Incomplete
+from unfog.channel.channel import Channel
 from unfog.evaluation.contexts import believed, seen, units_of
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array, Bools
-from unfog.model.channel import Channel
 
 NAN = np.nan
 

@@ -12,7 +12,7 @@ from unfog.evaluation.evaluate import evaluated
 from unfog.evaluation.intervals import adaptive, value
 from unfog.evaluation.log import Log
 from unfog.evaluation.scene import Scene
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)
 ALL = ",".join(ESTIMATORS)

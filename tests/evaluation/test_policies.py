@@ -9,8 +9,8 @@ from tests.evaluation.logs import World
 from unfog.evaluation.policies import policies
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.taught import silent
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)
 LOG = WORLD.log(30, 1)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.evaluation.logs import World
 from unfog.evaluation.scene import Scene
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World, channel
+from unfog.channel.channel import Channel
 from unfog.evaluation.curve import FEWER, curve, models
 from unfog.evaluation.model import fit
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.sensor import LEVELS, READ, _scores, ladder, own_noise, sensor
 from unfog.evaluation.simex import stretches
 from unfog.evaluation.taught import silent
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.channel import Channel
+from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)
 WORLD.theta[:, 0] = -WORLD.theta[:, 1:] @ WORLD.channel.context_mean  # no arm is best but by its context

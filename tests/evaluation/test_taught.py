@@ -12,8 +12,8 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.pupil import pupil
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.taught import taught
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 N, FLOOR = 30, 0.2
 WORLD = World(d=2, arms=3)

@@ -19,12 +19,11 @@ from tests.problems import (
     spd,
 )
 from unfog.features import Context
-from unfog.features.matrix import matrix
+from unfog.features.linear import matrix
 from unfog.features.per_arm import PerArm, per_arm
-from unfog.maths import blocks, gaussian
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Blocks
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Blocks, Gaussian
 
 K, D = 4, 3
 M = K * D
@@ -204,7 +203,7 @@ def test_compiled_it_is_the_same(kind: str, precision: str, rng: np.random.Gener
     theta, arms = rng.normal(size=(trials, M)), np.array([3, 0, 2])
     belief: Any = gaussian.from_moments(np.zeros(M), spd(rng, M))
     if kind == "blocks":
-        belief = blocks.from_moments(np.zeros(M), np.stack([spd(rng, D) for _ in range(K)]))
+        belief = gaussian.blocks_from_moments(np.zeros(M), np.stack([spd(rng, D) for _ in range(K)]))
 
     def all_of_it(context: Any, theta: Any, arms: Any, belief: Any) -> Any:
         return everything(MAP.design(context), theta, arms, belief)
@@ -260,8 +259,8 @@ def test_moments_with_an_intercept(context: Context, rng: np.random.Generator) -
 
 def test_a_belief_in_blocks_with_an_intercept(context: Context, rng: np.random.Generator) -> None:
     covs, mean = np.stack([spd(rng, SIZE) for _ in range(K)]), rng.normal(size=K * SIZE)
-    whole = gaussian.from_moments(mean, blocks.whole(covs))
-    pieces, design = blocks.from_moments(mean, covs), WITH.design(context)
+    whole = gaussian.from_moments(mean, gaussian.whole(covs))
+    pieces, design = gaussian.blocks_from_moments(mean, covs), WITH.design(context)
     np.testing.assert_allclose(design.variances(pieces), design.variances(whole), rtol=1e-11)
     for arm in map(np.asarray, ARMS):
         right = design.context_variance(whole, arm)

@@ -11,9 +11,9 @@ from tests.problems import every_covariance, every_row, feature_moments, spd
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import degree5_rule, error_estimate, product_rule, quadrature
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
+from unfog.validation import InputError
 
 K, D = 4, 3
 

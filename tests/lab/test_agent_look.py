@@ -16,7 +16,7 @@ from unfog.lab import sweep as sweeps
 from unfog.lab.agent_look import FIRST, LOOKS, Look, called, looks, ordered
 from unfog.lab.figures import panels
 from unfog.lab.spec import parse
-from unfog.look import COLUMN, DPI, PAGE
+from unfog.plotting import COLUMN, DPI, PAGE
 
 PLAIN = ("naive", "oracle", "kk", "alg1", "alg2")
 APART = 10.0  # a difference of colours in CIELAB that is seen at a glance

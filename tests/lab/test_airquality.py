@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.inputs import InputError
 from unfog.lab import spec
 from unfog.lab.airquality import ANALYSERS, HOURS, SENSORS, AirQuality, read
 from unfog.lab.datasets import DATASETS
 from unfog.lab.prepare import _agents, prepare
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.record import Record, calibrated
 
 FILE = DATASETS["airquality"].file

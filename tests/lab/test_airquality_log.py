@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from unfog.evaluation.checks import fits
-from unfog.inputs import InputError
 from unfog.lab.airquality_log import ARMS, GASES, air_log
 from unfog.lab.datasets import DATASETS
+from unfog.validation import InputError
 
 FILE = DATASETS["airquality"].file
 

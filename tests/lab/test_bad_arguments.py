@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.inputs import InputError
 from unfog.lab import kept
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import load, parse
 from unfog.lab.target import made_folder, run_folder
 from unfog.simulate import simulate
+from unfog.validation import InputError
 
 
 def nested(depth: int) -> list[Any]:

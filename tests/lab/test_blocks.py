@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.files import content_of
+from unfog._io import content_of
 from unfog.lab import blocks, store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import keep

@@ -8,7 +8,6 @@ import pytest
 
 import unfog
 from tests.lab.charts import inside
-from unfog.inputs import InputError
 from unfog.lab import mismatch
 from unfog.lab.bounds import Growth, Panel, Study, _growth, spaced, study
 from unfog.lab.bounds_case import BOUNDED, bounded, case_of, measured, side_by_side
@@ -16,11 +15,12 @@ from unfog.lab.bounds_figure import THEORY, figure
 from unfog.lab.bounds_report import PANELS, summary, table
 from unfog.lab.run import run
 from unfog.lab.spec import Spec, build_problem, load, parse
-from unfog.maths.streams import RoundDraws
+from unfog.maths.random import RoundDraws
 from unfog.simulate.draws import truth_draws
 from unfog.theory.bounds import Bound, at_random, lemma_1, theorem_1, theorem_2
 from unfog.theory.bounds.potential import escape
 from unfog.theory.growth import exponent, slope
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 ROUNDS, TRIALS, SEED = 64, 6, 3

@@ -12,7 +12,6 @@ import pytest
 
 from tests.damage import Kept
 from tests.lab.test_blocks import stopped
-from unfog.inputs import InputError
 from unfog.lab import datasets, finished, identity, ratings, store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.rivals import folder as suites
@@ -20,6 +19,7 @@ from unfog.lab.rivals import match, suite, timing
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
 from unfog.simulate.engines import numpy as numpy_engine
+from unfog.validation import InputError
 
 FILES = ("curves.nc", "run.json", "spec.toml")
 RATINGS = np.arange(24.0).reshape(4, 6) % 5

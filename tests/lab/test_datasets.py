@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.inputs import InputError
 from unfog.lab import datasets, fetch
 from unfog.lab.datasets import DATASETS, locate
+from unfog.validation import InputError
 
 LINES = [f"{i % 943 + 1}\t{i // 943 + 1}\t{i % 5 + 1}\t{880_000_000 + i}\n" for i in range(100_000)]
 WHOLE = "".join(LINES).encode()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from unfog import live
-from unfog.inputs import InputError
 from unfog.lab import demo
 from unfog.lab.demo_figure import figure
 from unfog.lab.demo_story import best, chances, earned, story, values, worth
+from unfog.validation import InputError
 
 DECISIONS = 480
 

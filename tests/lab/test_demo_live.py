@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from unfog import live
-from unfog.inputs import InputError
 from unfog.lab import demo_live
 from unfog.lab.demo_sites import SITES
 from unfog.live import Store
+from unfog.validation import InputError
 
 NOW = 1.8e9
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.ground import opened, problem
-from unfog.inputs import InputError
 from unfog.lab.evaluate import read_log
 from unfog.live import Held
+from unfog.validation import InputError
 
 
 def test_an_empty_file_is_refused_and_stays_empty(tmp_path: Path) -> None:

@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from unfog._io import DamagedError, sealed, unsealed
 from unfog.cli import main
-from unfog.files import DamagedError
-from unfog.inputs import InputError
 from unfog.lab import dataset, finished, identity
-from unfog.lab.files import sealed, unsealed
 from unfog.lab.prepare import prepare
 from unfog.lab.rivals import folder as suites
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
+from unfog.validation import InputError
 
 OLD = Path(__file__).parent / "old"  # made before folders had layouts: a run, and a sweep of one field
 Capture = pytest.CaptureFixture[str]

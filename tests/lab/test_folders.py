@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from tests.lab.test_blocks import planned, stopped
+from unfog._io import sealed
 from unfog.cli import main
-from unfog.inputs import InputError
 from unfog.lab import store
-from unfog.lab.files import sealed
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.execute import WorkerDiedError, processes
+from unfog.validation import InputError
 
 FILES = ("curves.nc", "run.json", "spec.toml")
 

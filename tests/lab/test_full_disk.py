@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from tests.lab.test_blocks import planned
+from unfog._io import write_atomically
 from unfog.cli import main
-from unfog.inputs import InputError
 from unfog.lab import identity
-from unfog.lab.files import write_atomically
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder as suites
 from unfog.lab.rivals import match, suite, timing
 from unfog.lab.run import keep, open_run
 from unfog.simulate.engines import numpy as numpy_engine
+from unfog.validation import InputError
 
 CALLS = ("fsync", "replace", "rename", "mkdir")
 FILES = ("curves.nc", "run.json", "spec.toml")

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.inputs import InputError
 from unfog.lab.datasets import DATASETS
 from unfog.lab.heartsteps import BETWEEN, COLUMNS, DECISIONS, NOTE, HeartSteps, read
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import catalog
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 FILE = DATASETS["heartsteps"].file
 HEAD = "user," + ",".join(COLUMNS)

@@ -13,9 +13,9 @@ from unfog.simulate import engines
 NOT_HASHED = {
     "unfog": "the table of public names",
     "unfog.version": "a run's identity has the version as it is",
-    "unfog.meant": "suggestions in the words of a refusal",
-    "unfog.machine": "refuses what does not fit in memory; batches do not hang on it",
-    "unfog.files": "opens files that a user names; the identity has the hash of their bytes",
+    "unfog.validation": "suggestions in the words of a refusal",
+    "unfog._memory": "refuses what does not fit in memory; batches do not hang on it",
+    "unfog._io": "opens files that a user names; the identity has the hash of their bytes",
 }
 # What a run plays: plans, engines, the worlds that experiments name, and the rule by which it may end early.
 PLAYED = f"""

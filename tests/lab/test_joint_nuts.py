@@ -26,10 +26,10 @@ from unfog.agents import round as rounds
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import Hetero, Joint, Smoothing, joint
 from unfog.agents.round import Offer
-from unfog.features.product import product
+from unfog.channel.knowledge import Knowledge
+from unfog.features.linear import product
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
 
 pytestmark = pytest.mark.slow
 

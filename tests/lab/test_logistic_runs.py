@@ -10,7 +10,6 @@ import pytest
 
 import unfog
 from unfog.agents.catalogue import Catalogue
-from unfog.inputs import InputError
 from unfog.lab import store
 from unfog.lab.prepare import prepare
 from unfog.lab.report import summary
@@ -18,6 +17,7 @@ from unfog.lab.run import keep
 from unfog.lab.spec import Spec, describe, parse
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.regret import names
+from unfog.validation import InputError
 from unfog.worlds.logistic import LogisticProblem
 
 LOSSES = names(True)

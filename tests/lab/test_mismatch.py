@@ -16,16 +16,16 @@ from tests.theory.test_mismatch import dense, moments_of, normal
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate
-from unfog.features.matrix import matrix
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
+from unfog.features.linear import matrix
 from unfog.lab.mismatch import Mismatch, grid_of, measure, play, summary, until
 from unfog.lab.nuts import BATCHES, moments
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import covariance
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import plan
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.mismatch import Rounds, divergence, posterior, sampling
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 

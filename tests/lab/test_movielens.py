@@ -15,7 +15,6 @@ import pytest
 import xarray as xr
 
 import unfog
-from unfog.inputs import InputError
 from unfog.lab import datasets, figures, ratings, store
 from unfog.lab.datasets import DATASETS, look_in
 from unfog.lab.movielens import MovieLens
@@ -27,6 +26,7 @@ from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.regret import estimate
+from unfog.validation import InputError
 from unfog.worlds.movielens import CONTEXTS, RatingsProblem
 
 FOLDER = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[3] / "shared/data")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.test_blocks import planned, stopped
-from unfog.lab.files import digest
+from unfog._io import digest
 from unfog.lab.identity import manifest
 from unfog.lab.owners import owners, stated
 from unfog.lab.prepare import Plan

@@ -11,7 +11,6 @@ from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Adf
 from unfog.agents.parts import Chain, Learner
-from unfog.inputs import InputError
 from unfog.lab import nuts, posterior
 from unfog.lab.nuts import Comparison, Moments, Reference, Target
 from unfog.lab.posterior import Check, Data, check, learner_named, play, walks
@@ -20,6 +19,7 @@ from unfog.maths.gaussian import covariance
 from unfog.simulate import plan
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.player import played
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 

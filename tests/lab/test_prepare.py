@@ -12,12 +12,12 @@ import pytest
 import unfog
 from unfog import simulate
 from unfog.cli import main
-from unfog.inputs import InputError, covariance
 from unfog.lab import bounds, store
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse
 from unfog.simulate import engines
+from unfog.validation import InputError, covariance
 from unfog.worlds.gaussian import GaussianProblem
 
 TEXT = """

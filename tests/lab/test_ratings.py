@@ -13,11 +13,11 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
-from unfog.inputs import InputError
 from unfog.lab import ratings
 from unfog.lab.datasets import DATASETS, locate
 from unfog.lab.ratings import Factors, cached, factorise, load, stand_in
 from unfog.maths.arrays import Array, Ints
+from unfog.validation import InputError
 
 LINES = [f"{i % 943 + 1}\t{i // 943 + 1}\t{i % 5 + 1}\t{880_000_000 + i}" for i in range(100_000)]
 STAND_IN = "c28305fbe4fea0f53da97113b35eef87d9870b5b78f4a81265da4d35c218c428"

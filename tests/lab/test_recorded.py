@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.inputs import InputError
 from unfog.lab.prepare import prepare
 from unfog.lab.recorded import RecordedFile
 from unfog.lab.spec import load
 from unfog.lab.store import manifest
+from unfog.validation import InputError
 
 SPEC = """
 [problem]

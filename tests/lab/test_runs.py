@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.inputs import InputError
 from unfog.lab import identity, store
 from unfog.lab import spec as spec_module
 from unfog.lab.prepare import prepare
@@ -25,6 +24,7 @@ from unfog.lab.spec import Spec, load, parse, to_toml
 from unfog.simulate import grid
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.regret import names
+from unfog.validation import InputError
 
 
 def small(**changes: object) -> Spec:

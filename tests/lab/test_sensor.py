@@ -10,9 +10,9 @@ from tests.walks import CHANNEL, COLUMNS, walks, worth_of_truth
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.sensor import Sensor, ladder, sensor
 from unfog.evaluation.simex import Jackknifed
-from unfog.inputs import InputError
 from unfog.lab.evaluate import read_log
 from unfog.lab.sensor import curve_of, named
+from unfog.validation import InputError
 
 TOLD: Any = {"columns": COLUMNS, "channel": CHANNEL}
 

@@ -8,10 +8,10 @@ import pytest
 
 import unfog
 from unfog.features import MapBuilder
-from unfog.inputs import InputError
 from unfog.lab.prepare import _completed
 from unfog.lab.spec import DEFAULTS, SHARED, Spec, build_problem, describe, parse, to_toml
 from unfog.simulate import simulate
+from unfog.validation import InputError
 
 SINES: MapBuilder = unfog.features.quadrature(lambda action, context: np.sin(action * context), 2)
 SMALL = {"kind": "gaussian", "dim": 2, "actions": 3}

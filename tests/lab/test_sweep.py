@@ -12,7 +12,6 @@ from matplotlib.container import ErrorbarContainer
 
 import unfog
 from tests.lab.first_layout import written_back
-from unfog.inputs import InputError
 from unfog.lab import dataset, figures, store, sweep, sweep_figure
 from unfog.lab.movielens import MovieLens
 from unfog.lab.prepare import prepare
@@ -20,6 +19,7 @@ from unfog.lab.run import keep, open_run
 from unfog.lab.spec import DEFAULTS, Spec, load, parse, to_toml
 from unfog.simulate import Gathering
 from unfog.simulate.engines import numpy as numpy_engine
+from unfog.validation import InputError
 from unfog.worlds.movielens import Ratings
 
 AGENTS = ["alg1", "naive", "oracle"]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.test_blocks import planned
-from unfog.inputs import InputError
 from unfog.lab import store
 from unfog.lab.target import UNFINISHED, made_folder, run_folder
+from unfog.validation import InputError
 
 
 def test_no_run_can_take_the_name_of_an_unfinished_one(tmp_path: Path) -> None:

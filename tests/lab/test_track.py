@@ -7,12 +7,12 @@ import pytest
 
 import unfog
 from tests.lab.charts import inside
-from unfog.inputs import InputError
 from unfog.lab import share_figure, track_figure
 from unfog.lab.agent_look import LOOKS
 from unfog.lab.share_figure import Estimate, Panel
 from unfog.lab.track import track
 from unfog.lab.track_figure import Stretch
+from unfog.validation import InputError
 
 FIELDS: dict[str, Any] = {"dim": 2, "actions": 4}
 

@@ -9,11 +9,11 @@ import unfog
 from tests.lab.charts import inside
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.denoise import Adaptive
-from unfog.inputs import InputError
 from unfog.lab import trouble_figure
-from unfog.maths.streams import RoundDraws
+from unfog.maths.random import RoundDraws
 from unfog.simulate.draws import truth_draws
 from unfog.simulate.player import Player
+from unfog.validation import InputError
 
 ODD: Any = {"dim": 2, "actions": 4, "noise_cov": 0.3, "bias_cov": 1.0, "actual_noise_cov": 1.5}
 

@@ -9,14 +9,14 @@ import pytest
 
 import unfog
 from unfog.cli import main
-from unfog.inputs import InputError
 from unfog.lab import bounds, store, until_said
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
 from unfog.lab.until import Look, checkpoints, reference
-from unfog.maths.paired import Quotient, quotient
+from unfog.maths.statistics import Quotient, quotient
 from unfog.simulate import Gathering
+from unfog.validation import InputError
 
 AGENTS = ["alg1", "naive", "oracle"]
 FIELDS: dict[str, Any] = {"kind": "gaussian", "dim": 2, "actions": 4}

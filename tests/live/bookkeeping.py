@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unfog.inputs import InputError
 from unfog.live import Conflict, Gone
+from unfog.validation import InputError
 
 COMBINE: dict[str, Any] = {
     "last": lambda values: values[-1],

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import unfog
-from unfog.inputs import InputError
 from unfog.live import Store, remembered
 from unfog.live.problem import Problem
+from unfog.validation import InputError
 
 AGENTS = {"walks": "unfog", "naps": "late"}
 TERMS: dict[str, Any] = {

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tests.live.ground import replayed
-from unfog.inputs import InputError
 from unfog.live import Problem
+from unfog.validation import InputError
 
 JUNK: list[Any] = [
     *(float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 5e-324, 10**400, -(10**400), 10**5000),

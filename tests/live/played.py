@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import unfog
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.live.problem import Problem
 from unfog.live.store import Store
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 SKEW, NOISE = [[1.0, 0.3], [0.3, 1.0]], [[0.9, -0.3], [-0.3, 0.7]]
 NAMES = ["steps", "sleep"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.live.bookkeeping import Book, Entry
 from tests.live.ground import ARMS, COORDINATES, Hand, opened, problem
-from unfog.inputs import InputError
 from unfog.live import Problem
+from unfog.validation import InputError
 
 UNITS = ["ann", "bob", "cy", None]
 VERBS = {"decide": 50, "reward": 25, "reveal": 12, "void": 4, "arms": 4, "freeze": 4, "shadow": 3}

@@ -10,10 +10,10 @@ import pytest
 
 import unfog
 from tests.live.played import VECTORS, Player, terms
-from unfog.inputs import InputError
-from unfog.live import codec
+from unfog import _codec
 from unfog.live.problem import Problem
 from unfog.live.store import Store
+from unfog.validation import InputError
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_what_others_decided_is_learnt_from(store: Store) -> None:
         own.reward(made.id, i / 10)
         forced.reward(other.id, i / 10)
     learnt = (store.state(name).mind.learner for name in ("forced", "own"))
-    assert len({codec.digest(one) for one in learnt}) == 1
+    assert len({_codec.digest(one) for one in learnt}) == 1
     assert forced.decide([0.1, 0.2], forced="send").probability is None
     forced.retire_arm("send")
     assert forced.decide([0.1, 0.2], forced="send").arm == "send"
@@ -186,7 +186,7 @@ def test_vectors_that_come_are_learnt_from_as_those_that_were_there(store: Store
         fixed.reward(one.id, np.sin(3 * i))
         brought.reward(other.id, np.sin(3 * i))
     learnt = (store.state(name).mind.learner for name in ("fixed", "brought"))
-    assert len({codec.digest(one) for one in learnt}) == 1
+    assert len({_codec.digest(one) for one in learnt}) == 1
 
 
 OWN = """
@@ -292,8 +292,8 @@ def test_a_shadow_decides_and_learns_and_is_not_obeyed(store: Store, agent: str)
                 problem.reveal(one.id, {"sleep": 0.5})
     states = store.state("watched"), store.state("alone"), store.state("other")
     for part in ("learner", "channels", "surprises", "learnt"):
-        digests = [codec.digest(state.mind.content()[part]) for state in states]
-        assert codec.digest(states[0].minds[agent].content()[part]) == digests[2]
+        digests = [_codec.digest(state.mind.content()[part]) for state in states]
+        assert _codec.digest(states[0].minds[agent].content()[part]) == digests[2]
         assert digests[0] == digests[1]
     assert store.replay(verify=True)["watched"].same
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.live.ground import opened, problem
 from tests.live.nonsense import throw
-from unfog.inputs import InputError
 from unfog.live import Conflict, Gone, Problem, Unknown
+from unfog.validation import InputError
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**5000
 CASES: list[tuple[str, str, Any, Any]] = [

@@ -10,7 +10,7 @@ import pytest
 
 from tests.live.ground import CHANNEL, Hand, opened, problem
 from tests.live.nonsense import JUNK, refusal
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 TERMS = (
     *("context", "arms", "arm_size", "features", "rewards", "reward_var", "reward_range", "prior_mean"),

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.live.ground import Hand, opened, problem
-from unfog.inputs import InputError
 from unfog.live import Problem
 from unfog.live.errors import Conflict
+from unfog.validation import InputError
 
 ONE = {"context": [1.0, 2.0]}
 

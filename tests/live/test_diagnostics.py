@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from unfog.live import diagnostics, innovations, tallies
+from unfog.channel import innovations
+from unfog.live import diagnostics, tallies
 from unfog.live.diagnostics import AGES, Named
 from unfog.live.figure import figure
 from unfog.live.tallies import Tallies

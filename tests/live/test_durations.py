@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from unfog.inputs import InputError
 from unfog.live.durations import seconds
+from unfog.validation import InputError
 
 
 @pytest.mark.parametrize(

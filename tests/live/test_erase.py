@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tests.live.played import Player, terms
-from unfog.inputs import InputError
-from unfog.live import codec, snapshot, spreadsheet
+from unfog import _codec
+from unfog.live import snapshot, spreadsheet
 from unfog.live.errors import Gone, Unknown
 from unfog.live.problem import Problem
 from unfog.live.store import Store
+from unfog.validation import InputError
 
 MARKS = [
     1234.5678125,  # a noisy context
@@ -109,7 +110,7 @@ def test_the_rest_is_believed_as_if_it_had_never_been_learnt_from(tmp_path: Path
         store.erase(unit="hermione")
         erased = learnt(store)
         assert [*erased[""]["channels"]] == ["bob"]
-        assert codec.digest(erased[""]["channels"]["bob"]) == codec.digest(bob)
+        assert _codec.digest(erased[""]["channels"]["bob"]) == _codec.digest(bob)
     with player.open(tmp_path / "second.unfog") as store:
         other = store.problem("walks", **terms(agent, wait=None, reveal_within=None))
         other.shadow("alg1")
@@ -127,7 +128,7 @@ def test_the_rest_is_believed_as_if_it_had_never_been_learnt_from(tmp_path: Path
         never = learnt(store)
     for mind in never.values():
         del mind["channels"]["hermione"]
-    assert codec.digest(erased) == codec.digest(never)
+    assert _codec.digest(erased) == _codec.digest(never)
 
 
 def test_what_comes_after_goes_on(tmp_path: Path) -> None:

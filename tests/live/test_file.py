@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.live.rows import contents, made, put, settings
-from unfog.inputs import InputError
 from unfog.live import copying, table
 from unfog.live import log as module
 from unfog.live.errors import Stale, StoreError
 from unfog.live.file import File
 from unfog.live.log import Log, Row
+from unfog.validation import InputError
 
 
 @pytest.fixture

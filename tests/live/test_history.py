@@ -13,10 +13,10 @@ import pytest
 from tests.live.faults import Disk
 from tests.live.ground import COORDINATES, Hand, opened, problem
 from tests.live.remembering import Clinic, mean, same, weight
-from unfog.inputs import InputError
 from unfog.live import Problem, StoreError, Unknown, history, joined, ring
 from unfog.live.file import File
 from unfog.live.log import Log, Row
+from unfog.validation import InputError
 
 TERMS: list[dict[str, Any]] = [
     {"wait": 40, "reveal_within": 60},

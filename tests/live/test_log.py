@@ -7,11 +7,11 @@ import pytest
 
 from tests.live.places import Database, Files, Ground, contents
 from tests.live.rows import made, put
-from unfog.inputs import InputError
 from unfog.live import log as module
 from unfog.live.errors import Conflict, Stale, StoreError
 from unfog.live.log import Log, Row
 from unfog.live.recent import SIZE
+from unfog.validation import InputError
 
 
 @pytest.fixture(params=["file", "postgres"])

@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 
 from tests.live.bookkeeping import Book, Entry
 from tests.live.ground import ARMS, COORDINATES, Hand, opened, problem, replayed, theta
-from unfog.inputs import InputError
 from unfog.live import Conflict, Decision, Problem, Receipt
+from unfog.validation import InputError
 
 KINDS: dict[str, dict[str, Any]] = {
     "at once": {"wait": 60, "reveal_within": 200},

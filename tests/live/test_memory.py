@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import unfog
-from unfog.inputs import InputError
 from unfog.live import Store, memory
+from unfog.validation import InputError
 
 LITTLE = 150_000_000  # bytes
 

@@ -16,7 +16,6 @@ from tests.live.ground import COORDINATES, Hand, problem
 from tests.live.places import Database, contents, log_at, owned
 from tests.live.rows import made, put
 from unfog import live
-from unfog.inputs import InputError
 from unfog.live.clock import passing
 from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
@@ -25,6 +24,7 @@ from unfog.live.postgres.owners import Owner, Owners
 from unfog.live.postgres.place import PostgresPlace
 from unfog.live.postgres.shared import Shared
 from unfog.live.store import Store
+from unfog.validation import InputError
 
 
 def asked(dsn: str, statement: Any, *told: object) -> list[tuple[Any, ...]]:

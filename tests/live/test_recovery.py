@@ -14,7 +14,8 @@ import pytest
 import unfog
 from tests.live.faults import Disk
 from tests.live.played import VECTORS, Player, copied, terms
-from unfog.live import codec, replay, snapshot
+from unfog import _codec
+from unfog.live import replay, snapshot
 from unfog.live.errors import StoreError
 from unfog.live.file import File
 
@@ -204,7 +205,7 @@ def test_what_is_to_be_written_does_not_change_any_more(
             before = walks.fingerprint()
             told = snapshot.content(store.state("walks"))
             player.play(walks, 25)
-            assert codec.digest(told) == before != walks.fingerprint()
+            assert _codec.digest(told) == before != walks.fingerprint()
 
 
 def test_a_snapshot_on_its_way_holds_up_nobody_but_who_erases(

@@ -10,9 +10,9 @@ import pytest
 
 from tests.live.ground import Hand, opened, problem, replayed
 from unfog.features import per_arm
-from unfog.inputs import InputError
 from unfog.live import Gone, Store
 from unfog.live.errors import Stale
+from unfog.validation import InputError
 
 
 def same(store: Store) -> bool:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.live.rows import contents, put, version_1
-from unfog.inputs import InputError
 from unfog.live.errors import StoreError
 from unfog.live.file import File
 from unfog.live.log import Log, Row
 from unfog.live.opening import plain
+from unfog.validation import InputError
 
 OLD = [
     Row(1, "walks", "problem", None, None, 1.5, '{"arms": ["send", "wait"]}'),

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.live.ground import Hand, opened, problem
-from unfog.inputs import InputError
 from unfog.live.errors import Unknown
+from unfog.validation import InputError
 
 
 def test_a_shadow_that_cannot_follow_sits_out(tmp_path: Path) -> None:

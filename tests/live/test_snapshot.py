@@ -9,7 +9,7 @@ from unfog.live import snapshot
 NOT_HASHED = {
     "unfog": "the table of public names",
     "unfog.version": "the fingerprint has the version as it is",
-    "unfog.meant": "suggestions in the words of a refusal",
+    "unfog.validation": "suggestions in the words of a refusal",
 }
 
 

@@ -16,12 +16,12 @@ import pytest
 from tests.live.faults import Disk
 from tests.live.ground import Hand, opened, problem
 from tests.live.played import NAMES, VECTORS, Player, terms
-from unfog.inputs import InputError
 from unfog.live import spreadsheet, transfer
 from unfog.live.errors import Conflict, StoreError, Unknown
 from unfog.live.file import File
 from unfog.live.problem import Problem
 from unfog.live.store import Store
+from unfog.validation import InputError
 
 
 def exported(path: Path, agent: str, calls: int = 150, **more: Any) -> tuple[list[str], str]:

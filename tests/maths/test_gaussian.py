@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.problems import covariance_error, inverse, spd, within
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Blocks
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Blocks, Gaussian
 
 GRID = 2**20  # rows and values are multiples of 1 / GRID, so that rational arithmetic on them stays small
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from unfog.maths.gaussian import inverted
-from unfog.maths.small import SMALL
+from unfog.maths.linalg import SMALL
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5, SMALL, SMALL + 1])

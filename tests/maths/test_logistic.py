@@ -12,10 +12,10 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from tests.problems import gauss_hermite
+from unfog.channel.knowledge import as_told
+from unfog.features.link import Law
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES, expected_sigmoid, sigmoid, softplus
-from unfog.model.rewards import Law
-from unfog.model.shrinkage import as_told
 from unfog.theory import regret
 from unfog.worlds.logistic import LogisticProblem
 

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from unfog.maths import flow
+from unfog.maths import arrays
 from unfog.maths.arrays import Array, Bools, settled
 from unfog.maths.trees import changed, each, either, if_any, settle
 
 
 @pytest.fixture
 def _can_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(flow._FLOWS, jnp, flow.Flow(jax.lax.cond, jax.lax.while_loop, calls=True))
+    monkeypatch.setitem(arrays._FLOWS, jnp, arrays.Flow(jax.lax.cond, jax.lax.while_loop, calls=True))
 
 
 class Pair(NamedTuple):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from unfog.extras import EXTRA_OF
+from unfog._extras import EXTRA_OF
 from unfog.version import __version__
 
 ROOT = Path(__file__).parents[2]

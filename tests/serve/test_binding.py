@@ -2,8 +2,8 @@
 
 import pytest
 
-from unfog.inputs import InputError
 from unfog.serve.binding import advertised, bound
+from unfog.validation import InputError
 
 
 def test_it_is_as_the_operator_says_or_where_it_listens() -> None:

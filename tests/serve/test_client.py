@@ -15,14 +15,14 @@ import xarray as xr
 import unfog
 from tests.live.ground import Hand
 from tests.serve.running import TERMS, Running, running
-from unfog.extras import EXTRA_OF
-from unfog.inputs import InputError
+from unfog._extras import EXTRA_OF
 from unfog.live import Conflict, Gone, Problem, Store, StoreError, Unknown
 from unfog.serve import Client, Refused, keys
 from unfog.serve.doors import Keyed
 from unfog.serve.remote import Remote
 from unfog.serve.rings import ring_of
 from unfog.serve.settings import Settings
+from unfog.validation import InputError
 
 
 @pytest.fixture(name="clock")
@@ -274,7 +274,7 @@ def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.Monke
         "import unfog.serve.wire",
         "import unfog.serve.refusals",
         "import unfog.live.errors",
-        "import unfog.inputs",
+        "import unfog.validation",
     ],
 )
 def test_a_client_needs_nothing_that_serves(use: str) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from unfog.inputs import InputError
 from unfog.live.errors import Unknown
 from unfog.serve.keyfile import KeyFile, _checksum
 from unfog.serve.keys import Key, KeysError, found, made
+from unfog.validation import InputError
 
 
 def ring(tmp_path: Path) -> KeyFile:

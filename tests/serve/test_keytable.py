@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from unfog.inputs import InputError
 from unfog.live.errors import Unknown
 from unfog.serve.doors import Keyed, Open
 from unfog.serve.keys import Key, KeysError, found, made
 from unfog.serve.keytable import KeyTable
 from unfog.serve.rings import ring_of, shown
 from unfog.serve.start import doors_of
+from unfog.validation import InputError
 
 
 def added(ring: KeyTable, *scopes: str, problems: tuple[str, ...] = ()) -> tuple[Key, str]:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.serve.running import Running, running
-from unfog.inputs import InputError
 from unfog.live.errors import Unknown
 from unfog.serve import Client, plainly, refusals, wording
+from unfog.validation import InputError
 
 DECIDE, MAKE = "/v1/problems/walks/decide", "/v1/problems"
 NEW = {"name": "new", "context": ["a"], "arms": ["x", "y"]}

@@ -5,9 +5,9 @@ import pytest
 
 import unfog
 from unfog.agents.catalogue import Catalogue
-from unfog.inputs import InputError
 from unfog.simulate.asking import MOST, Asking
 from unfog.simulate.player import played
+from unfog.validation import InputError
 
 FIELDS = {"dim": 2, "actions": 5, "reveal": "asked", "revealed": 0.1}
 

@@ -10,10 +10,10 @@ from tests.problems import random_problem, spd
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS, playable
 from unfog.agents.denoise import Drift, Robust
-from unfog.inputs import InputError
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
 from unfog.theory.regret import PLAIN, SPLIT
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 D = 3

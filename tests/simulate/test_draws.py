@@ -3,8 +3,8 @@
 import numpy as np
 
 from unfog.agents.catalogue import Catalogue
-from unfog.maths.polya_gamma import normals as latent_normals
-from unfog.maths.streams import generator
+from unfog.maths.logistic import normals as latent_normals
+from unfog.maths.random import generator
 from unfog.simulate.draws import StepDraws, truth_draws
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Draws

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from unfog.agents.catalogue import AGENTS
-from unfog.inputs import InputError
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.temporal import TemporalProblem

@@ -16,14 +16,14 @@ from tests.problems import inverse, random_knowledge
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.learn.refit import Refit, State
-from unfog.inputs import InputError
+from unfog.channel.knowledge import BEYOND, Knowledge
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
-from unfog.model.knowledge import BEYOND, Knowledge
+from unfog.maths.random import generator
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines.jax_program import Program
 from unfog.theory.regret import names
+from unfog.validation import InputError
 from unfog.worlds.logistic import LogisticProblem
 
 D, K = 2, 6

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.inputs import InputError
 from unfog.lab.until import checkpoints
 from unfog.simulate import Gathering, memory, plan
 from unfog.simulate.engines import NAMES, engine, room
 from unfog.simulate.engines.room import Term
 from unfog.simulate.job import MOMENTS
 from unfog.simulate.player import played
+from unfog.validation import InputError
 
 
 def told(monkeypatch: pytest.MonkeyPatch, amount: str) -> None:

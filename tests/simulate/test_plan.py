@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import unfog
 from unfog.agents.catalogue import AGENTS, Catalogue
+from unfog.channel.knowledge import Knowledge
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
 from unfog.lab.spec import parse
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import Plan, plan, simulate
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 

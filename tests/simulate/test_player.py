@@ -16,9 +16,9 @@ from unfog.agents.parts import Denoiser, Learner
 from unfog.agents.round import Offer
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 D = 2

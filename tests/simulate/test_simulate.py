@@ -8,11 +8,11 @@ import pytest
 
 from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS, playable
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import Curves, simulate
 from unfog.simulate.engines.numpy import BLOCK
 from unfog.theory.regret import PLAIN, REALISED, SPLIT
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.problem import Emission, Truth
 

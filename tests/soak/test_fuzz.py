@@ -8,9 +8,9 @@ import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.names import FORMER, PARTS
-from unfog.inputs import InputError
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import DEFAULTS, KINDS, parse
+from unfog.validation import InputError
 
 NAMES, SPECS = 70_000, 30_000
 SETTINGS = ["step", "nu", "pairs", "quantile", "growth", "trust", "hetero", "steps", "temperature", "", "x"]

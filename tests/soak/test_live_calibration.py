@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import unfog
-from tests.live.test_innovations import share
+from tests.channel.test_innovations import share
 from tests.live.test_tallies import anisotropic, watch
 from tests.problems import spd
-from unfog.inputs import Numbers
 from unfog.live import tallies
+from unfog.validation import Numbers
 from unfog.worlds.synthetic import Synthetic
 
 pytestmark = pytest.mark.soak

@@ -15,10 +15,10 @@ from unfog.agents.learn import LMC, Conjugate, Revisable, Smoothing
 from unfog.agents.parts import Chooser, Denoiser, Learner, LooksBack, Privilege, Rewinds, Term, View
 from unfog.agents.rivals.clipped import ClippedOptimism
 from unfog.agents.rivals.imputation import Imputed
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.features.product import Product
+from unfog.features.linear import Product
 from unfog.maths.arrays import Array, Ints
-from unfog.model.knowledge import Knowledge
 from unfog.testing import ContractError
 from unfog.worlds import GaussianProblem
 from unfog.worlds.problem import Emission
@@ -330,7 +330,7 @@ class Demanding(Conjugate):
     needs = (Rewinds,)
 
     def check(self, known: Knowledge, features: Any) -> None:
-        from unfog.inputs import InputError
+        from unfog.validation import InputError
 
         raise InputError("learner", "'demanding' with five arms", "six")
 

@@ -14,7 +14,7 @@ from unfog.agents import choose, denoise, learn
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.parts import Chooser, Denoiser, Learner
 from unfog.features import quadrature
-from unfog.features.named import BUILT_IN
+from unfog.features.registry import BUILT_IN
 from unfog.lab.datasets import MissingError
 from unfog.lab.spec import KINDS
 from unfog.testing.common import TRIALS, problem, truth

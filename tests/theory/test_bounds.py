@@ -10,16 +10,16 @@ import pytest
 
 from tests.problems import inverse, random_knowledge, within
 from tests.theory.test_information import excess
-from unfog.features.matrix import matrix
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
+from unfog.features.linear import matrix
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound
 from unfog.theory.bounds.delayed import _distances
 from unfog.theory.bounds.unobserved import _spread_sum
 from unfog.theory.conditions import Case, linear_case
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 D, K = 3, 7

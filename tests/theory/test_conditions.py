@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tests.problems import random_knowledge, spd
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 from unfog.theory import bounds, conditions
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case, linear_case
+from unfog.validation import InputError
 
 D, K, T = 3, 4, 10
 Bounding = Callable[..., Bound]

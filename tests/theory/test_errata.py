@@ -7,9 +7,9 @@ import pytest
 from scipy import integrate, stats
 
 from tests.problems import given, inverse, random_knowledge
-from unfog.features.matrix import matrix
+from unfog.channel.knowledge import Knowledge
+from unfog.features.linear import matrix
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
 from unfog.theory import bounds, information
 from unfog.theory.conditions import Case, linear_case

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.theory import growth
+from unfog.validation import InputError
 
 POINTS = np.array([10.0, 30.0, 100.0, 400.0, 1000.0])
 

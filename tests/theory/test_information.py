@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.problems import covariance_error, inverse, random_knowledge, spd, within
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 from unfog.theory import information
+from unfog.validation import InputError
 
 DRAWS = 200_000
 BOTH = [(setting, denoiser) for setting in information.SETTINGS for denoiser in information.DENOISERS]

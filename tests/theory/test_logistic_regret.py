@@ -7,11 +7,11 @@ import pytest
 from scipy.special import expit
 
 from tests.problems import inverse, quadratic_phi, random_knowledge, spd
+from unfog.channel.knowledge import as_told
 from unfog.features import Context
+from unfog.features.link import Identity, Sigmoid
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array, Ints
-from unfog.model.rewards import Identity, Sigmoid
-from unfog.model.shrinkage import as_told
 from unfog.theory import regret
 
 TRIALS, K, D = 30, 5, 2

@@ -7,10 +7,10 @@ from scipy.stats import multivariate_normal
 from tests.problems import evidence, given, random_knowledge
 from unfog.agents.denoise import PlugIn
 from unfog.agents.learn import Conjugate
+from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
 from unfog.theory import mismatch
 from unfog.theory.mismatch import Divergence, Rounds, divergence, log_likelihood, sampling
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.problems import spd
-from unfog.features.matrix import Matrix, matrix
+from unfog.channel.knowledge import Knowledge
+from unfog.features.linear import Matrix, matrix
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.problems import feature_moments, quadratic_phi, random_knowledge, spd
+from unfog.channel.knowledge import as_told
 from unfog.features import Context
+from unfog.features.link import Identity
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array, Ints
-from unfog.model.rewards import Identity
-from unfog.model.shrinkage import as_told
 from unfog.theory import regret
 
 TRIALS, K, D = 40, 5, 3

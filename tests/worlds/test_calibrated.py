@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import unfog
-from tests.model.studies import BIAS, D, Sensor, heavy
+from tests.channel.studies import BIAS, D, Sensor, heavy
 from tests.problems import within
+from unfog.channel.channel import as_it_is, channel
 from unfog.lab.spec import build_problem, describe
-from unfog.model.channel import as_it_is, channel
 from unfog.simulate.draws import truth_draws
 from unfog.worlds.calibrated import Calibrated
 from unfog.worlds.synthetic import Synthetic

@@ -13,10 +13,10 @@ from scipy.stats import t as student_t
 
 from tests.problems import covariance_error, given, spd, within
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import describe, parse, to_toml
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds import channel as channels
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem

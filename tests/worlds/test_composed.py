@@ -14,12 +14,12 @@ from tests.worlds.test_movielens import Made as Users
 from tests.worlds.test_record import CALIBRATION, Made, expected
 from unfog.features.per_arm import PerArm
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
 from unfog.lab.spec import build_problem, describe
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import whole
+from unfog.maths.gaussian import whole
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
+from unfog.validation import InputError
 from unfog.worlds.composed import Composed
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem

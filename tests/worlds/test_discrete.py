@@ -8,12 +8,12 @@ from scipy.stats import multivariate_normal, multivariate_t
 
 from tests.problems import random_problem, spd
 from unfog.agents.catalogue import AGENTS
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import Curves, simulate
 from unfog.simulate.draws import truth_draws
 from unfog.simulate.player import played
 from unfog.theory.regret import names
+from unfog.validation import InputError
 from unfog.worlds.movielens import Ratings, RatingsProblem
 from unfog.worlds.problem import Emission, Problem
 

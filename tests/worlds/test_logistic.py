@@ -10,14 +10,13 @@ from scipy.special import expit
 from scipy.stats import kstest
 
 from tests.problems import quadratic_phi, random_knowledge, spd
-from unfog.features.matrix import matrix
-from unfog.features.product import Product
-from unfog.inputs import InputError
+from unfog.channel.knowledge import BEYOND
+from unfog.features.linear import Product, matrix
+from unfog.features.link import Sigmoid
 from unfog.lab.spec import build_problem, catalog, describe, parse
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES
-from unfog.model.knowledge import BEYOND
-from unfog.model.rewards import Sigmoid
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Draws, Truth

@@ -10,13 +10,13 @@ from scipy.stats import chi2
 
 from tests.problems import covariance_error, given, spd, within
 from unfog.agents.catalogue import AGENTS, playable
-from unfog.features.matrix import matrix
+from unfog.channel.knowledge import as_told
+from unfog.features.linear import matrix
 from unfog.features.per_arm import PerArm
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.shrinkage import as_told
 from unfog.simulate import Curves, simulate
 from unfog.theory.regret import best_context, names
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.movielens import CONTEXTS, Ratings, RatingsProblem
 from unfog.worlds.problem import Emission, Truth

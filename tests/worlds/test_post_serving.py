@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from unfog import testing
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
+from unfog.validation import InputError
 from unfog.worlds.post_serving import Followed, PostServingProblem
 from unfog.worlds.problem import Emission, Truth
 

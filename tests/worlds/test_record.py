@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tests.problems import covariance_error, spd, within
-from unfog.inputs import InputError
+from unfog.channel.calibration import calibrate
 from unfog.maths.arrays import Array
-from unfog.model.calibration import calibrate
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
+from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
 from unfog.worlds.record import Record, Recorded
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from unfog import testing
-from unfog.inputs import InputError
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
+from unfog.validation import InputError
 from unfog.worlds.columns import times
 from unfog.worlds.recorded import RecordedProblem
 

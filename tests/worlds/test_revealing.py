@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate.draws import Nature, emitted, truth_draws
 from unfog.simulate.player import to_reveal
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.problem import Emission
 

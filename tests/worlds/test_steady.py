@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.inputs import InputError
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 TOLD: dict[str, Any] = {

@@ -7,12 +7,11 @@ import pytest
 from scipy.stats import kstest
 
 from tests.problems import covariance_error, quadratic_phi, random_problem, spd, within
-from unfog.features.matrix import matrix
-from unfog.features.product import Product
+from unfog.channel.knowledge import BEYOND
+from unfog.features.linear import Product, matrix
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import BEYOND
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.problem import Draws, Truth
 

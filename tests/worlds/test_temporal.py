@@ -7,10 +7,10 @@ import pytest
 
 from tests.problems import spd
 from unfog import testing
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
+from unfog.validation import InputError
 from unfog.worlds.course import Course
 from unfog.worlds.problem import Emission, Truth
 from unfog.worlds.temporal import TemporalProblem

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.worlds.test_discrete import MADE, world
-from unfog.inputs import InputError
 from unfog.lab.spec import KINDS
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 

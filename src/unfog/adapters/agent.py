@@ -15,18 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unfog import inputs
-from unfog.agents import doors
+from unfog import validation
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.agents.round import Denoised, Offer
 from unfog.features import FeatureMap
-from unfog.inputs import InputError
 from unfog.live.mind import PROPENSITY_DRAWS, Mind, Seen
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
 from unfog.simulate import MOST_SEED, MOST_TRIALS
+from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 
 
@@ -77,9 +76,9 @@ class Decider:
         `features` are those of the trial, where actions are drawn: `Env.features`, or `features_of`. Unless
         true contexts are `shown`, agents that cannot learn without them are refused.
         """
-        inputs.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
-        inputs.count("seed", seed, 0, MOST_SEED)
-        inputs.count("trial", trial, 0, MOST_TRIALS)
+        validation.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+        validation.count("seed", seed, 0, MOST_SEED)
+        validation.count("trial", trial, 0, MOST_TRIALS)
         self.problem = problem
         self.features = features_of(problem) if features is None else features
         self.agent = _row(agent, problem, self.features, shown)
@@ -124,13 +123,13 @@ class Decider:
 
     def learn(self, choice: Choice, reward: float) -> None:
         """What the decision has earned."""
-        doors.reward("reward", np.asarray(reward, float), self.problem.rewards.kind)
+        validation.check_reward("reward", np.asarray(reward, float), self.problem.rewards.kind)
         told = choice.unit, choice.seen, choice.arm, self.features, float(reward)
         choice.seen, _ = self._mind.reward(*told)
 
     def reveal(self, choice: Choice, context: Array) -> None:
         """The true context (d,), not a number where it stays hidden; ignored by who learns from none."""
-        doors.numbers("context", np.asarray(context, float), gaps="hidden")
+        validation.check_finite("context", np.asarray(context, float), gaps="hidden")
         if self.agent.sees_context:
             told = choice.unit, choice.seen, choice.arm, self.features
             choice.seen = self._mind.reveal(*told, np.asarray(context, float)[None])
@@ -166,7 +165,7 @@ class Decider:
         given, dim = np.asarray(noisy, float), len(self.problem.knowledge().context_mean)
         if given.shape != (dim,):
             raise InputError("context", f"{given} of shape {given.shape}", f"{dim} numbers, nan where lost")
-        doors.numbers("context", given, gaps="lost")
+        validation.check_finite("context", given, gaps="lost")
         lost = np.isnan(given) if measured is None else np.isnan(given) | ~np.asarray(measured, bool)
         at = None if time is None else np.asarray([time], float)
         mask = (~lost[None]).astype(float) if lost.any() else None
@@ -177,7 +176,7 @@ class Decider:
         if arms is None:
             return None
         number, among = self.problem.arms(), np.zeros((1, self.problem.arms()), bool)
-        wanted = [inputs.count("arm", arm, 0, number - 1) for arm in arms]
+        wanted = [validation.count("arm", arm, 0, number - 1) for arm in arms]
         if not wanted:
             raise InputError("arms", "none", f"one or more of 0 to {number - 1}")
         among[0, wanted] = True
@@ -193,7 +192,7 @@ def features_of(problem: Problem, actions: Array | None = None) -> FeatureMap:
         if actions is None:
             allowed = f"those of the trial, of shape {shape}: this problem draws them anew in every trial"
             raise InputError("actions", "missing", allowed)
-        given = inputs.numbers("actions", actions, f"numbers of shape {shape}")
+        given = validation.numbers("actions", actions, f"numbers of shape {shape}")
         if given.shape != shape:
             raise InputError("actions", f"of shape {given.shape}", f"numbers of shape {shape}")
         draws["actions"] = given[None] if law == "normal" else (given[None] + 1) / 2

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 
 def named(field: str, names: Sequence[Hashable] | None, number: int, order: str) -> list[Hashable]:
     """So many names, all different; numbers from 0 where none are told."""
     found = list(range(number) if names is None else names)
     if isinstance(names, str) or len(found) != number or len(set(found)) != number:
-        raise InputError(field, inputs.shown(names), f"{number} different names, in the order of {order}")
+        raise InputError(field, validation.shown(names), f"{number} different names, in the order of {order}")
     return found
 
 
@@ -34,5 +34,5 @@ def _number(name: object, value: object) -> float:
     if value is None:
         return np.nan
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(f"context.{name}", inputs.shown(value), "a number, or None where it was lost")
+        raise InputError(f"context.{name}", validation.shown(value), "a number, or None where it was lost")
     return float(value)

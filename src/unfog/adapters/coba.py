@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
+from unfog._extras import explained
 from unfog.adapters import by_name
 from unfog.adapters.agent import Choice, Decider, features_of
 from unfog.adapters.coba_worlds import CobaEnvironment, CobaLog, CobaRegret
-from unfog.adapters.missing import explained
 from unfog.agents.assemble import Agent
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.coba"):
@@ -59,7 +59,7 @@ class CobaLearner(Learner):  # type: ignore[misc]
         trial: int = 0,
     ) -> None:
         """With the random numbers of this trial of this seed."""
-        inputs.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+        validation.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
         self.agent, self.problem, self.arms = agent, problem, arms
         self.seed, self.trial = seed, trial
         dim = len(problem.knowledge().context_mean)

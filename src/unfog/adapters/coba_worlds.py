@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
+from unfog._extras import explained
 from unfog.adapters.episode import Episode, Reading
-from unfog.adapters.missing import explained
 from unfog.evaluation.log import Log
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.coba"):
@@ -58,11 +58,11 @@ class CobaEnvironment(Environment):  # type: ignore[misc]
         loses = Episode(problem, seed, trial).reading().measured is not None  # refuses what cannot be played
         if problem.several > 1:
             raise InputError("problem.units", problem.several, "1, or tell_units=False: coba knows no units")
-        self.problem, self.rounds = problem, inputs.count("rounds", rounds)
+        self.problem, self.rounds = problem, validation.count("rounds", rounds)
         if mark_lost is None and loses:
             raise InputError("mark_lost", "missing", MARKS)
         self.seed, self.trial = seed, trial
-        self.mark_lost = mark_lost is not None and inputs.flag("mark_lost", mark_lost)
+        self.mark_lost = mark_lost is not None and validation.flag("mark_lost", mark_lost)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class CobaLog(Environment):  # type: ignore[misc]
     def __init__(self, log: Log) -> None:
         """Arms have their names. Of true contexts nothing is handed on."""
         if not isinstance(log, Log):
-            raise InputError("log", inputs.shown(log), LOG)
+            raise InputError("log", validation.shown(log), LOG)
         self.log = log
 
     @property

@@ -1,7 +1,7 @@
 """A problem played round by round by somebody else: one trial of the lab, with its very numbers.
 
 The lab makes a world in blocks of rounds from streams that hang on the seed and the trial alone
-(maths/streams.py). An episode makes the same blocks with the same function, so that trial k of seed s has the
+(maths/random.py). An episode makes the same blocks with the same function, so that trial k of seed s has the
 same noisy contexts here and in `unfog.run`, to the last bit, and an arm is paid the same. What is handed out
 is what an agent may see: the noisy context, and a true context only where the problem shows it, as late as it
 does. Regret is that of theory/regret.py, for who measures and not for who decides.
@@ -12,16 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.agents import doors
+from unfog import validation
 from unfog.features import FeatureMap
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.simulate import MOST_SEED, MOST_TRIALS
 from unfog.simulate.draws import Nature, truth_draws
 from unfog.simulate.engines.numpy import BLOCK, make_block
 from unfog.simulate.job import Job
 from unfog.simulate.player import to_reveal
+from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.record import Recorded
 from unfog.worlds.synthetic import Synthetic
@@ -58,8 +57,8 @@ class Episode:
     def __init__(self, problem: Problem, seed: int, trial: int = 0) -> None:
         """Before the first round."""
         refuse(problem)
-        inputs.count("seed", seed, 0, MOST_SEED)
-        inputs.count("trial", trial, 0, MOST_TRIALS)
+        validation.count("seed", seed, 0, MOST_SEED)
+        validation.count("trial", trial, 0, MOST_TRIALS)
         self.problem, self.number = problem, 0
         draws = truth_draws(seed, [trial], problem.truth_draws())
         self._truth = problem.truth(draws)
@@ -119,13 +118,13 @@ class Episode:
         """Of arms (1, n) in the round at hand: (n,)."""
         scores = self._block.tables.true_context[0, self._place][arms]
         paid = self.problem.reward(scores, self._block.normals[:, self._place, None])
-        doors.reward("problem.reward", paid, self.problem.rewards.kind)
+        validation.check_reward("problem.reward", paid, self.problem.rewards.kind)
         return paid[0]
 
 
 def refuse(problem: Problem) -> None:
     """Complain of what is no world, and of one that waits to be asked."""
-    inputs.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+    validation.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
     if problem.asked:
         raise InputError("problem.reveal", "asked", "random or every: here nobody can ask")
 

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
+from unfog._extras import explained
 from unfog.adapters.episode import Episode, Reading, refuse
-from unfog.adapters.missing import explained
-from unfog.inputs import LARGEST, InputError
 from unfog.lab.spec import build_problem, parse
 from unfog.maths.arrays import Array
 from unfog.simulate import MOST_SEED
+from unfog.validation import LARGEST, InputError
 from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.gymnasium"):
@@ -57,8 +57,8 @@ class Env(gymnasium.Env[Array, np.int64]):
     def __init__(self, problem: Problem, *, rounds: int = 1000, reveal: bool = False) -> None:
         """For so many rounds an episode; with `reveal`, true contexts are shown as the problem has it."""
         refuse(problem)
-        self.problem, self.rounds = problem, inputs.count("rounds", rounds)
-        self.reveal = inputs.flag("reveal", reveal)
+        self.problem, self.rounds = problem, validation.count("rounds", rounds)
+        self.reveal = validation.flag("reveal", reveal)
         dim = len(problem.knowledge().context_mean)
         # A reading may be any number. Infinite limits are warned of, so these are the largest that we take.
         self.observation_space = spaces.Box(-LARGEST, LARGEST, (dim,), np.float64)
@@ -105,7 +105,7 @@ class Env(gymnasium.Env[Array, np.int64]):
         if episode.number >= self.rounds:
             raise ResetNeeded(f"the episode of {self.rounds} rounds is over: call reset() first")
         whole = action[()] if isinstance(action, np.ndarray) else action  # the space has both
-        arm = inputs.count("action", whole, 0, self.problem.arms() - 1)
+        arm = validation.count("action", whole, 0, self.problem.arms() - 1)
         paid, reading = episode.pay(arm), episode.reading()
         info = {**_seen(reading), "regret": paid.regret}
         if self.reveal and paid.shown is not None:

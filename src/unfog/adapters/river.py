@@ -19,16 +19,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
+from unfog._extras import explained
 from unfog.adapters import by_name
 from unfog.adapters.agent import Choice, Decider
-from unfog.adapters.missing import explained
 from unfog.adapters.waiting import Waiting
-from unfog.agents import doors
 from unfog.agents.assemble import Agent
 from unfog.features import FeatureMap
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.river"):
@@ -92,7 +91,7 @@ class RiverPolicy(ContextualPolicy):
         if reward is None:
             raise InputError("reward", "missing", "a number")
         # Before the decision is taken out of its line: a reward that is refused may come again.
-        doors.reward("reward", np.asarray(reward, float), self.problem.rewards.kind)
+        validation.check_reward("reward", np.asarray(reward, float), self.problem.rewards.kind)
         choice = self._waiting.take(noisy)
         if choice is None:
             choice = self._decider.follow(noisy, place)
@@ -143,7 +142,7 @@ def evaluate(
     10
     """
     source = random.Random(seed)
-    for episode in range(inputs.count("n_episodes", n_episodes)):
+    for episode in range(validation.count("n_episodes", n_episodes)):
         started = source.randint(0, 2**32)
         for index, policy in enumerate(policies):
             playing, rival, total = copy.deepcopy(env), policy.clone(), stats.Sum()

@@ -24,16 +24,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters.denoising import fitting, told
 from unfog.adapters.denoising.fitting import Fitted
 from unfog.adapters.denoising.outputs import endings, written
 from unfog.adapters.denoising.rows import Block, blocks
 from unfog.adapters.denoising.told import Rows, Told
+from unfog.channel.channel import channel as told_channel
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.channel import channel as told_channel
+from unfog.validation import InputError
 
 
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -213,7 +213,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """One reading; where there was no fit, all must be told that a fit would find."""
         allowed = "the numbers of one reading, NaN where one was lost"
         noisy = told.reading(x, getattr(self, "feature_names_in_", None), allowed)
-        if noisy.ndim != 1 or not noisy.size or (np.abs(noisy) > inputs.LARGEST).any():
+        if noisy.ndim != 1 or not noisy.size or (np.abs(noisy) > validation.LARGEST).any():
             raise InputError("x", x, allowed)
         if not hasattr(self, "fitted_"):
             self._begin(noisy.size)
@@ -255,9 +255,9 @@ def _noise(noise_cov: Any, rows: Rows) -> Array | None:
 
 
 def _rows(noisy: Array, groups: Any = None, true: Any = None) -> Rows:
-    beyond = np.abs(noisy) > inputs.LARGEST
+    beyond = np.abs(noisy) > validation.LARGEST
     if beyond.any():
         row, column = (int(i) for i in np.argwhere(beyond)[0])
-        allowed = f"numbers of at most {inputs.LARGEST:g}, NaN where one was lost"
+        allowed = f"numbers of at most {validation.LARGEST:g}, NaN where one was lost"
         raise InputError("X", f"row {row}, column {column} is {noisy[row, column]:g}", allowed)
     return Rows(noisy, *told.labels(groups, len(noisy)), told.truths(true, noisy))

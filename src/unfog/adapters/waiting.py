@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.maths.arrays import Array
 
 Item = TypeVar("Item")
@@ -23,7 +23,7 @@ class Waiting(Generic[Item]):
 
     def __init__(self, most: int) -> None:
         """Keep so many in all, the latest."""
-        self.most = inputs.count("remember", most)
+        self.most = validation.count("remember", most)
         # Ordered dictionaries give up their first item at once; plain ones search for it.
         self._reading: OrderedDict[int, bytes] = OrderedDict()
         self._lines: dict[bytes, OrderedDict[int, Item]] = {}

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters.libraries.contexts import REMEMBERED, Contexts, Denoises
 from unfog.adapters.libraries.names import Names
 from unfog.adapters.libraries.tables import Table
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 WAYS: dict[str, type[Table] | type[Names]] = {  # how the contexts of a library look
     "bayesianbandits": Table,
@@ -65,18 +65,20 @@ def wrap(
     if library == "vowpalwabbit":
         return module.wrapped(bandit, way, () if actions is None else actions)
     if actions is not None:
-        raise InputError("actions", inputs.shown(actions), f"nothing: a bandit of {library} knows its arms")
+        raise InputError(
+            "actions", validation.shown(actions), f"nothing: a bandit of {library} knows its arms"
+        )
     return module.wrapped(bandit, way)
 
 
 def _way(library: str, contexts: Contexts, as_is: Any, names: Any) -> Table | Names:
     """In for contexts, as they look in this library."""
     if isinstance(as_is, str) or not isinstance(as_is, Sequence):
-        raise InputError("as_is", inputs.shown(as_is), "a list of columns or names")
+        raise InputError("as_is", validation.shown(as_is), "a list of columns or names")
     if WAYS[library] is Names:
         return Names(contexts, as_is, names)
     if names is not None:
-        raise InputError("names", inputs.shown(names), f"nothing: contexts of {library} are rows")
+        raise InputError("names", validation.shown(names), f"nothing: contexts of {library} are rows")
     return Table(contexts, as_is)
 
 

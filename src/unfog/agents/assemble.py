@@ -9,7 +9,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.parts import (
     Appraises,
     Bounds,
@@ -32,10 +32,10 @@ from unfog.agents.parts import (
     Timed,
     Weighs,
 )
+from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
-from unfog.inputs import InputError, one_of
-from unfog.model.knowledge import Knowledge
-from unfog.model.rewards import KINDS
+from unfog.features.link import KINDS
+from unfog.validation import InputError, one_of
 
 PLACES: dict[str, Any] = {"denoiser": Denoiser, "learner": Learner, "chooser": Chooser}
 ROOMS: dict[Any, str] = {Denoiser: "denoise", Learner: "learn", Chooser: "choose"}
@@ -128,7 +128,7 @@ class Agent:
 
     def _check_limit(self, limit: float) -> None:
         field = f"{self.name}.limit"
-        inputs.positive(field, limit)
+        validation.positive(field, limit)
         if self.expects is None:
             what = f"{limit} beside the denoiser {self.denoiser.name!r}"
             raise InputError(field, what, "none, or a denoiser that expects readings (Expects)")

@@ -30,8 +30,8 @@ from unfog.agents.denoise import (
 from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled, Sites
 from unfog.agents.names import LEARNERS, near, row_of, spelled_out
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import REFERENCE, InputError, imported, shown
-from unfog.model.knowledge import BEYOND
+from unfog.channel.knowledge import BEYOND
+from unfog.validation import REFERENCE, InputError, imported, shown
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"

@@ -8,9 +8,9 @@ context adds to a reward's variance, E[theta'Cov(phi)theta], or the slope of tha
 from typing import Any, NamedTuple, cast
 
 from unfog.features import Context, Design, FeatureMap
-from unfog.features.lift import Liftable
+from unfog.features.base import Liftable
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
+from unfog.maths.gaussian import Belief
 
 
 class Evidence(NamedTuple):
@@ -72,7 +72,7 @@ class Evidence(NamedTuple):
         return self.design.context_slope(self.belief.centre, self.arm)
 
     def lifted_row(self) -> Array:
-        """The row that waits for the bias, (..., q): features/lift.py."""
+        """The row that waits for the bias, (..., q): features/base.py."""
         if self.unbiased is None:
             raise ValueError("a lifted row needs a denoiser that rewinds")
         return cast(Liftable, self.features).lift(self.unbiased, self.arm)

@@ -16,8 +16,8 @@ from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.names import row_of, settings_in
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.when import WHEN
-from unfog.inputs import InputError, one_of
-from unfog.model.rewards import KINDS
+from unfog.features.link import KINDS
+from unfog.validation import InputError, one_of
 
 STEPS = {"denoiser": "denoise", "learner": "learn", "chooser": "choose"}
 PAGE = re.compile(r"unfog, (docs/[\w/-]+\.md)")

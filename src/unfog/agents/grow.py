@@ -12,11 +12,11 @@ import numpy as np
 from unfog.agents.assemble import Agent
 from unfog.agents.parts import Grows
 from unfog.agents.round import Memory, Setup
-from unfog.inputs import InputError
-from unfog.maths import blocks, gaussian, growth
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief, Blocks
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Blocks
+from unfog.validation import InputError
 
 PRIOR = "prior_mean", "prior_cov"
 
@@ -37,10 +37,10 @@ def grown_belief(new: Knowledge, belief: Belief) -> Belief:
     """A belief about theta of before, with the prior of what has come since; as it is if that is nothing."""
     if belief.centre.shape[-1] == new.prior_mean.shape[-1]:
         return belief
-    prior: Belief = gaussian.from_moments(new.prior_mean, blocks.whole(new.prior_cov))
+    prior: Belief = gaussian.from_moments(new.prior_mean, gaussian.whole(new.prior_cov))
     if isinstance(belief, Blocks):
-        prior = blocks.from_moments(new.prior_mean, new.prior_cov)
-    return growth.grown(belief, prior)
+        prior = gaussian.blocks_from_moments(new.prior_mean, new.prior_cov)
+    return gaussian.grown(belief, prior)
 
 
 def _able(agent: Agent) -> Grows:

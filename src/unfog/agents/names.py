@@ -16,8 +16,7 @@ from typing import Any
 
 from unfog.agents import choose, learn
 from unfog.agents.assemble import PLACES, Agent
-from unfog.inputs import InputError, one_of, positive
-from unfog.meant import LONGEST, nearest
+from unfog.validation import LONGEST_LOOKED_UP, InputError, nearest, one_of, positive
 
 LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
 CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
@@ -52,7 +51,7 @@ def near(rows: Iterable[str], name: str, kind: str) -> str:
 
     alg1-exat is alg1-exact, orcale-ucb is oracle-ucb, alg1-hetro-ucb is alg1-hetero-ucb.
     """
-    plain = name.partition(":")[0][: 2 * LONGEST]
+    plain = name.partition(":")[0][: 2 * LONGEST_LOOKED_UP]
     rows, row = list(rows), row_of(plain)
     learners = [one for one, part in LEARNERS.items() if part.rewards == kind]
     parts = [*learners, *CHOOSERS, *(f"{one}-{other}" for one in learners for other in CHOOSERS)]

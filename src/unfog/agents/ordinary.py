@@ -6,8 +6,8 @@ import numpy as np
 
 from unfog.agents.assemble import Agent
 from unfog.agents.denoise import Identity
-from unfog.inputs import InputError
-from unfog.model.channel import Channel
+from unfog.channel.channel import Channel
+from unfog.validation import InputError
 
 
 def without_channel(field: str, agent: Agent) -> Agent:

@@ -17,12 +17,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from unfog.agents.evidence import Evidence
+from unfog.channel.knowledge import Knowledge, Shrinkage
 from unfog.features import Context, Design, FeatureMap
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.maths.blocks import Belief
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage
+from unfog.maths.gaussian import Belief
+from unfog.validation import InputError
 
 Parameters: TypeAlias = Any
 State: TypeAlias = Any
@@ -128,7 +127,7 @@ class Learner(Part, Protocol):
     True
     """
 
-    rewards: ClassVar[str]  # those it is for: one of `unfog.model.rewards.KINDS`
+    rewards: ClassVar[str]  # those it is for: one of `unfog.features.link.KINDS`
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
     needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
     dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
@@ -398,7 +397,7 @@ class Counts(Rewinds, Protocol):
 class LooksBack(Protocol):
     """A learner that denoises past rounds anew before a decision, by lifted rows or by slopes.
 
-    See features/lift.py and features/slope.py.
+    See features/base.py and features/base.py.
     """
 
     @abstractmethod

@@ -45,12 +45,12 @@ from unfog.agents.parts import (
     is_news,
 )
 from unfog.agents.surprise import Surprises
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints, settled
-from unfog.maths.blocks import Belief
+from unfog.maths.gaussian import Belief
 from unfog.maths.trees import either
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 
 class Offer(NamedTuple):

@@ -60,16 +60,16 @@ def _stop(*_: Any) -> NoReturn:
 def _complaint(error: Exception) -> tuple[str | None, int]:
     """What to say of an error, and with which code to leave; None: it is a bug, to be seen whole."""
     if isinstance(error, ModuleNotFoundError):
-        from unfog.extras import hint
+        from unfog._extras import hint
 
         return hint(error), BAD_INPUT
     if isinstance(error, OSError):
-        from unfog.files import reason
+        from unfog._io import reason
 
         return f"{error.filename or 'a file, or the output'}: {reason(error)}", FAILED
     if isinstance(error, MemoryError):
         return f"not enough memory: {error or 'what was asked for is too large'}", FAILED
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     if isinstance(error, InputError):  # most often, and the others take longer to import
         return str(error), BAD_INPUT
@@ -144,7 +144,7 @@ def _cut(text: str) -> str:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    from unfog.inputs import one_line
+    from unfog.validation import one_line
 
     print(f"unfog: {one_line(message)}", file=sys.stderr)
     sys.exit(code)

@@ -33,7 +33,6 @@ def command(
 ) -> None:
     """Print and draw the bounds on regret beside the regret itself, and how fast both grow."""
     from unfog.cli.progress import bar
-    from unfog.inputs import count
     from unfog.lab import bounds_report, figures
     from unfog.lab.bounds import planned, played
     from unfog.lab.bounds_case import measured
@@ -42,6 +41,7 @@ def command(
     from unfog.lab.target import made_folder
     from unfog.simulate.execute import MOST_WORKERS
     from unfog.simulate.execute.processes import cores
+    from unfog.validation import count
 
     count("mismatch", mismatch, 0, 10**6)
     made_folder("out", out)

@@ -136,7 +136,7 @@ def _worth(whole: "Log", alone: str, told: dict[str, Any]) -> Any:
 
 def _check_features(features: str) -> None:
     """Others need numbers for each arm, which no option tells."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     if features != "per_arm":
         raise InputError("features", features, "per_arm; for others, unfog.evaluate(…, actions=…) in Python")

@@ -27,10 +27,10 @@ def probability_of(text: str | None) -> dict[str, Any]:
 
 def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """How to read the log: columns of a table; of dsjson, which of its numbers are the context."""
-    from unfog import files
+    from unfog import _io
     from unfog.evaluation.read import TABLES
     from unfog.evaluation.read.columns import Columns, from_toml
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     named = {name: value for name, value in fields.items() if value is not None}
     if (column := given.pop("column", None)) is not None:
@@ -40,7 +40,7 @@ def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[st
         named |= {"true": _true(named["true"])} if "true" in named else {}
         start = vars(from_toml(file)) if file is not None else {}
         return {**given, "columns": Columns(**{**start, **named})}
-    if files.is_missing(log):  # which is refused by whoever reads it
+    if _io.is_missing(log):  # which is refused by whoever reads it
         return given
     if file is not None:
         named["columns"] = str(file)
@@ -62,16 +62,16 @@ def _true(text: str) -> list[str] | dict[str, str]:
 
 def told_channel(path: Path | None) -> dict[str, Any] | None:
     """What a file says of the noise."""
-    from unfog import files
+    from unfog import _io
     from unfog.cli.live.common import parsed
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     if path is None:
         return None
     allowed = "a file of TOML or JSON"
     if path.suffix == ".toml":
-        return files.toml("channel", path, allowed)
-    text = files.text("channel", path, allowed, files.MOST_BYTES)
+        return _io.toml("channel", path, allowed)
+    text = _io.text("channel", path, allowed, _io.MOST_BYTES)
     found = parsed("channel", text, CHANNEL)
     if not isinstance(found, dict):
         raise InputError("channel", text, f"a JSON object such as {CHANNEL}")

@@ -30,7 +30,7 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """List experiments, problems, agents, rivals, the parts of agents, features, engines and data sets."""
-    from unfog.inputs import one_of
+    from unfog.validation import one_of
 
     chosen = complete.KINDS if kind is None else (one_of("kind", kind, complete.KINDS),)
     whole = groups()
@@ -95,8 +95,7 @@ def _having(rows: Mapping[str, str], words: Sequence[str]) -> dict[str, str]:
 
 def _refuse_nothing(found: Groups, names: set[str], words: Sequence[str]) -> None:
     """Complain of words that are nowhere: silence would look like an empty list."""
-    from unfog.inputs import InputError
-    from unfog.meant import nearest
+    from unfog.validation import InputError, nearest
 
     if not any(found.values()):
         text = " ".join(words)

@@ -58,10 +58,9 @@ def _spelled(args: Sequence[str], place: int) -> str:
 
 def checked(plot: str | None) -> str | None:
     """Refuse a file that cannot be a figure, before anything long is begun."""
-    from unfog.inputs import InputError
     from unfog.lab.figures import FORMATS
     from unfog.lab.target import made_folder
-    from unfog.meant import nearest
+    from unfog.validation import InputError, nearest
 
     if plot is None:
         return None

@@ -63,9 +63,8 @@ def command(
 
 def _refuse_unknown(names: Iterable[str]) -> None:
     """Complain of what is like a name that this command alone knows; others are refused elsewhere."""
-    from unfog.inputs import InputError
     from unfog.lab.spec import catalog
-    from unfog.meant import nearest
+    from unfog.validation import InputError, nearest
 
     known = [*PANELS, *catalog()]
     for name in names:

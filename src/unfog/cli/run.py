@@ -110,7 +110,7 @@ def command(
     tails: Tails = False,
 ) -> None:
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
-    from unfog.inputs import positive
+    from unfog.validation import positive
 
     if until is not None:
         positive("run.until", until)  # before the lab is imported, which takes longer
@@ -146,7 +146,7 @@ def command(
 
 def _refuse_of_suites(problems: list[str] | None, tuned: bool) -> None:
     """Complain of options that no experiment by itself has."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     allowed = "for `unfog run rivals` alone"
     if problems is not None:
@@ -157,7 +157,7 @@ def _refuse_of_suites(problems: list[str] | None, tuned: bool) -> None:
 
 def _refuse_of_experiments(told: dict[str, object]) -> None:
     """Complain of options that no suite has."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     for option, value in told.items():
         if value is not None:

@@ -81,7 +81,7 @@ def say_suite(found: "Comparison", json: bool) -> None:
 
 def refuse_columns(wanted: bool) -> None:
     """A suite has a table of its own."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     if wanted:
         allowed = "neither for a suite; `unfog show runs/rivals-001/fig1-gaussian --tails` has them"

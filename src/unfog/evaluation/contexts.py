@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.denoise.incomplete import Incomplete, Parameters, State, conditional, context_of, term_of
+from unfog.channel.channel import Channel, Units, as_it_is, standard
 from unfog.evaluation.log import Log
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.model.channel import Channel, Units, as_it_is, standard
 
 FLAT = 1e-12  # a spread that is less of the mean is none
 

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from unfog.agents.choose.largest import best
+from unfog.channel.channel import Channel
+from unfog.channel.knowledge import shrinkage
 from unfog.evaluation.model import Data, Model, fit, rows_of, solved
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.sums import Sums
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.streams import generator
-from unfog.model.channel import Channel
-from unfog.model.shrinkage import shrinkage
+from unfog.maths.random import generator
 
 SAMPLE, FEWER = 200_000, 20_000  # contexts, for the model of all rounds and for each of the others
 

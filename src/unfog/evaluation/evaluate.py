@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.evaluation import notes
 from unfog.evaluation.case import Case, Scores
 from unfog.evaluation.checks import fits
@@ -15,8 +15,8 @@ from unfog.evaluation.policies import Policy, policies
 from unfog.evaluation.replay import replayed
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.taught import Tick, silent
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,10 +49,10 @@ def asked(estimators: Any, learning: bool) -> list[str]:
         return [*DEFAULT_ESTIMATORS, *([REPLAY] if learning else [])]
     given = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else estimators
     if not isinstance(given, Sequence) or not given:
-        said = "none" if isinstance(given, Sequence) else inputs.shown(given)
+        said = "none" if isinstance(given, Sequence) else validation.shown(given)
         raise InputError("estimators", said, ", ".join([*ESTIMATORS, REPLAY]))
     for name in given:
-        inputs.one_of("estimators", name, [*ESTIMATORS, REPLAY])
+        validation.one_of("estimators", name, [*ESTIMATORS, REPLAY])
     return list(dict.fromkeys(given))
 
 
@@ -68,8 +68,8 @@ def evaluated(
     """All policies by all estimators, as a dataset."""
     from unfog.evaluation.result import dataset
 
-    inputs.one_of("intervals", intervals, INTERVALS)
-    inputs.share("level", level)
+    validation.one_of("intervals", intervals, INTERVALS)
+    validation.share("level", level)
     chosen = policies(policies_, scene)
     names = asked(estimators, any(not policy.fixed for policy in chosen))
     held = fits(scene.log)

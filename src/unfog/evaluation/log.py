@@ -29,7 +29,7 @@ class Log(NamedTuple):
     source: str = ""  # what it was read from, for people
     notes: tuple[str, ...] = ()  # what was passed over in reading it, for people
     offered: Bools | None = None  # (n, K)  which arms there were to choose from; None: all of them
-    channel: Any = None  # what the log itself tells of noise, as `unfog.model.channel.channel` takes it
+    channel: Any = None  # what the log itself tells of noise, as `unfog.channel.channel.channel` takes it
 
     @property
     def rounds(self) -> int:

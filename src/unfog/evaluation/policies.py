@@ -28,9 +28,8 @@ from unfog.evaluation.predicted import predicted
 from unfog.evaluation.pupil import Pupil, pupil
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.taught import Tick, taught
-from unfog.inputs import REFERENCE, InputError, numbers
 from unfog.maths.arrays import Array
-from unfog.meant import nearest
+from unfog.validation import REFERENCE, InputError, nearest, numbers
 
 ALWAYS = "always:"
 RULE = "a function of noisy contexts (n, d), or a table: probabilities (n, K) that sum to 1, or arms (n,)"

@@ -16,15 +16,15 @@ from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.ordinary import without_channel
 from unfog.agents.parts import State
 from unfog.agents.round import Considered, Memory, Offer, Setup
+from unfog.channel.channel import Channel
+from unfog.channel.knowledge import Knowledge
 from unfog.evaluation.contexts import mean_reading
 from unfog.evaluation.log import Log
 from unfog.evaluation.scene import Scene
-from unfog.features.prior import prior
-from unfog.inputs import InputError
+from unfog.features.registry import prior
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
-from unfog.model.channel import Channel
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import generator
+from unfog.validation import InputError
 
 DRAWS = 200  # of an arm, where its probability is not known exactly
 

@@ -6,9 +6,9 @@ much a variance varies by chance hangs on the tails: (m4 - s^4) / n.
 
 import numpy as np
 
+from unfog.channel.channel import Channel
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array
-from unfog.model.channel import Channel
 
 LARGE = 0.1  # a misfit of less would change little
 FAR = 4.0  # standard errors

@@ -15,7 +15,7 @@ from unfog.evaluation.intervals import Value
 from unfog.evaluation.pupil import Life, Pupil
 from unfog.evaluation.taught import Tick, silent
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
 
 
 class Replayed(NamedTuple):

@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from unfog.channel.calibration import calibrate
+from unfog.channel.channel import Channel, Units
+from unfog.channel.channel import channel as told_channel
+from unfog.channel.studies import calibrate_subset
 from unfog.evaluation import folds
 from unfog.evaluation.contexts import Believed, believed, seen, units_of
 from unfog.evaluation.log import Log
@@ -17,14 +21,10 @@ from unfog.evaluation.model import Data
 from unfog.evaluation.predicted import Predicted, predicted
 from unfog.evaluation.revealing import suspicion
 from unfog.features import FeatureMap
-from unfog.features.named import builder, check_map
 from unfog.features.per_arm import PerArm
-from unfog.inputs import InputError, numbers
+from unfog.features.registry import builder, check_map
 from unfog.maths.arrays import Array, pick
-from unfog.model.calibration import calibrate
-from unfog.model.channel import Channel, Units
-from unfog.model.channel import channel as told_channel
-from unfog.model.subset import calibrate_subset
+from unfog.validation import InputError, numbers
 
 ENOUGH = 10  # pairs for each number that is to be found of a channel
 AS_THEY_ARE = "No channel is told{}: the model of rewards takes readings as they are."

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unfog.channel.channel import Channel
 from unfog.evaluation.case import Case
 from unfog.evaluation.contexts import Believed, seen
 from unfog.evaluation.curve import FEWER, SAMPLE, curve, models, root
@@ -32,10 +33,9 @@ from unfog.evaluation.simex import (
     stretches,
 )
 from unfog.evaluation.taught import Tick, silent
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
-from unfog.model.channel import Channel
+from unfog.maths.random import generator
+from unfog.validation import InputError
 
 LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 AS_IT_IS = (LEVELS == 0).astype(float)

@@ -7,11 +7,9 @@ Each map has a file named after its builder (`slopes` is in that of `per_arm`); 
 `features.quadratic(actions)`.
 """
 
-from unfog.features.contract import Context, Design, FeatureMap, Linear, MapBuilder
-from unfog.features.matrix import matrix
-from unfog.features.own import own
+from unfog.features.base import Context, Design, FeatureMap, Linear, MapBuilder
+from unfog.features.linear import matrix, own, product
 from unfog.features.per_arm import per_arm, slopes
-from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
 

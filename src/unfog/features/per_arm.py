@@ -4,12 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.features.contract import Context
-from unfog.features.law import Form, linear_form
-from unfog.features.lift import quadratic_form, shifted
+from unfog.features.base import Context, Form, linear_form, quadratic_form, shifted
 from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
-from unfog.maths.blocks import Blocks
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Blocks, Gaussian
 
 
 def _flat(matrices: Array) -> Array:

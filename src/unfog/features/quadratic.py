@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-from unfog.features.contract import Context
-from unfog.features.law import Form
-from unfog.features.lift import quadratic_form
+from unfog.features.base import Context, Form, quadratic_form
 from unfog.maths.arrays import Array, Ints, diagonal_matrix, matvec, rowdots, stretch, take
 from unfog.maths.gaussian import Gaussian, square_root
 

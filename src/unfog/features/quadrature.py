@@ -7,12 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.features.contract import Context
-from unfog.features.law import Weighed
-from unfog.features.lift import quadratic_form
-from unfog.inputs import InputError, count
+from unfog.features.base import Context, Weighed, quadratic_form
 from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
 from unfog.maths.gaussian import Gaussian, square_root
+from unfog.validation import InputError, count
 
 Function: TypeAlias = Callable[[Array, Array], Array]
 """phi: an action (..., p) and a context (..., d), broadcast against each other, to features (..., m)."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import xarray as xr
 
 from unfog.lab.spec import Spec
-from unfog.look import DASHES, MARKERS
+from unfog.plotting import DASHES, MARKERS
 
 TITLE: dict[str, Any] = {"fontsize": 8.5, "loc": "left", "parse_math": False}
 EDGE: dict[str, Any] = {"fontsize": 7, "color": "0.35", "x": 0.99, "ha": "right"}

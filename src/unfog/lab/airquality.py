@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
 from unfog.lab.datasets import locate
+from unfog.validation import InputError
 from unfog.worlds.record import Record, Recorded
 
 ANALYSERS = ("CO(GT)", "C6H6(GT)", "NOx(GT)", "NO2(GT)")
@@ -49,9 +49,9 @@ class AirQuality(Recorded):
 
     def __post_init__(self) -> None:
         """Check every field; the data are not needed for it."""
-        inputs.count("calibration", self.calibration, self.dim + 1, HOURS - 1)
+        validation.count("calibration", self.calibration, self.dim + 1, HOURS - 1)
         super().__post_init__()
-        inputs.one_of("scale", self.scale, SCALES)
+        validation.one_of("scale", self.scale, SCALES)
 
     def record(self) -> Record:
         """The complete hours, on the scale asked for, with their weeks."""

@@ -17,16 +17,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
+from unfog.channel.channel import Channel
 from unfog.evaluation.log import Log
 from unfog.evaluation.policies import liked
 from unfog.evaluation.scene import Scene
-from unfog.inputs import InputError
 from unfog.lab.airquality import AirQuality
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
-from unfog.model.channel import Channel
+from unfog.maths.random import generator
 from unfog.simulate.plan import MOST_SEED
+from unfog.validation import InputError
 from unfog.worlds.record import LEVEL, calibrated
 
 GASES = ("CO", "benzene", "NOx", "NO2")
@@ -97,19 +97,19 @@ def air_log(
     >>> from unfog.lab.airquality_log import air_log
     >>> air_log(errors="none")
     Traceback (most recent call last):
-    unfog.inputs.InputError: errors: 'none'; allowed: data, gaussian
+    unfog.validation.InputError: errors: 'none'; allowed: data, gaussian
     """
-    inputs.one_of("errors", errors, ERRORS)
-    if not 0 < inputs.positive("floor", floor) <= 1:
+    validation.one_of("errors", errors, ERRORS)
+    if not 0 < validation.positive("floor", floor) <= 1:
         raise InputError("floor", floor, "a number above 0 and at most 1")
     record = AirQuality(calibration=calibration).record()
     found, contexts, noisy = calibrated(record, calibration, hindsight)
     true, channel = contexts[calibration:] - LEVEL, _centred(found.channel)
-    source = generator(inputs.count("seed", seed, 0, MOST_SEED), 0, "air log")
+    source = generator(validation.count("seed", seed, 0, MOST_SEED), 0, "air log")
     readings = noisy[calibration:] - LEVEL
     if errors == "gaussian":
         readings = true + source.multivariate_normal(np.zeros(len(GASES)), channel.noise_cov, len(true))
-    log = _logged(readings, true, floor, inputs.positive("reward_sd", reward_sd), source)
+    log = _logged(readings, true, floor, validation.positive("reward_sd", reward_sd), source)
     return AirLog(log._replace(time=record.times[calibration:]), channel, true)
 
 

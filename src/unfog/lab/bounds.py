@@ -18,7 +18,6 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from unfog.inputs import InputError
 from unfog.lab import sweep as sweeps
 from unfog.lab.bounds_case import BOUNDED, bounded, case_of, side_by_side
 from unfog.lab.prepare import Plan, prepare
@@ -29,6 +28,7 @@ from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case
 from unfog.theory.growth import exponent, slope
 from unfog.theory.regret import SPLIT, Estimate
+from unfog.validation import InputError
 
 POINTS, FIRST = 16, 10  # how many rounds a curve has, and the first of them
 DECADE = 10  # growth over rounds is fitted from T/10 on: early rounds have a growth of their own

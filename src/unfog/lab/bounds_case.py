@@ -10,15 +10,15 @@ from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Exact, PlugIn
 from unfog.agents.learn import Conjugate
 from unfog.features import Linear
-from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import Spec
 from unfog.maths.arrays import Array
-from unfog.maths.streams import RoundDraws
+from unfog.maths.random import RoundDraws
 from unfog.simulate.draws import truth_draws
 from unfog.theory.bounds import Bound, at_random, lemma_1, mismatch_sum, theorem_1, theorem_2
 from unfog.theory.conditions import Case, Condition, linear_case
 from unfog.theory.information import VERSIONS
+from unfog.validation import InputError, count
 from unfog.worlds.problem import Problem, Truth
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 from unfog.lab.agent_look import SO_FAR, called, looks
 from unfog.lab.bounds import Growth, Panel, Study
 from unfog.lab.bounds_case import AT_RANDOM, BOUNDED
-from unfog.look import COLUMN, DASHES, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array
+from unfog.plotting import COLUMN, DASHES, DPI, PAGE, STYLE
 from unfog.theory.bounds import Bound
 
 THEORY = {

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from unfog.inputs import InputError
 from unfog.lab.datasets import Dataset, MissingError, locate
+from unfog.validation import InputError
 
 HERE, FETCH, BRING, WRONG = "here", "not here, can be fetched", "not here, cannot be fetched", "wrong file"
 WHY = "it is not offered for download in the form used here"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from unfog.files import DamagedError
+from unfog._io import DamagedError
 from unfog.lab import sweep as sweeps
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate import Curves

@@ -18,8 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from unfog.files import is_file, is_folder, writing
-from unfog.inputs import InputError, one_of
+from unfog._io import is_file, is_folder, writing
+from unfog.validation import InputError, one_of
 
 DAMAGED = (  # what reading a damaged or foreign archive raises
     zipfile.BadZipFile,

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
 from unfog.lab.run import Progress, quiet
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
+from unfog.validation import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,8 +76,8 @@ def played(
     path: Path | None = None, *, decisions: int = 2400, seed: int = 0, progress: Progress = quiet
 ) -> Played:
     """Play it, in a store that is kept where a path is given."""
-    inputs.count("decisions", decisions, A_DAY, MOST)
-    inputs.count("seed", seed, 0, 2**63 - 1)
+    validation.count("decisions", decisions, A_DAY, MOST)
+    validation.count("seed", seed, 0, 2**63 - 1)
     clinic = Clinic(seed)
     with _place(path) as place:
         from unfog import live

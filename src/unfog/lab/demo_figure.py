@@ -9,8 +9,8 @@ from unfog.lab import demo
 from unfog.lab.agent_look import Look, looks
 from unfog.lab.demo import Played
 from unfog.lab.demo_story import Z, chances, worth
-from unfog.look import COLOURS, DASHES, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array
+from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
 
 
 def figure(found: Played) -> Figure:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.inputs import InputError
 from unfog.lab.demo_sites import SITES, Site, World
 from unfog.lab.run import Progress, quiet
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
+from unfog.validation import InputError
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 

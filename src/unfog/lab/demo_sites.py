@@ -13,7 +13,7 @@ import numpy as np
 
 from unfog.lab import demo
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
 
 WRONG = 3.0  # times the noise that was told
 

@@ -12,9 +12,9 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import Columns, read
 from unfog.evaluation.scene import Scene
 from unfog.evaluation.taught import Tick, silent
-from unfog.inputs import InputError, count
 from unfog.live.errors import Held
 from unfog.simulate.plan import MOST_SEED
+from unfog.validation import InputError, count
 
 if TYPE_CHECKING:
     import xarray as xr

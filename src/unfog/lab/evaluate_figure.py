@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from unfog.lab.agent_look import LOOKS
-from unfog.look import COLOURS, DASHES, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
 
 BLUE, BLACK, GREEN, PINK, SKY, RED = (COLOURS[i] for i in (0, 2, 3, 4, 5, 6))
 RUNGS: dict[str, tuple[str, Any]] = {  # colour and dash

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from unfog.inputs import InputError, one_of
 from unfog.lab.datasets import DAMAGED, DATASETS, Dataset, cache, is_html, named, problem_of, put
+from unfog.validation import InputError, one_of
 from unfog.version import __version__
 
 MOST_BYTES = 50_000_000  # ten times the archive we know of; the file in it may not have more either

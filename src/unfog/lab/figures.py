@@ -10,15 +10,15 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.files import writing
+from unfog._io import writing
 from unfog.lab import field_words, sweep_figure
 from unfog.lab import sweep as sweeps
 from unfog.lab.agent_look import EDGE, FIRST, SO_FAR, TITLE, Look, averaged, called, heading, looks, narrow
 from unfog.lab.dataset import OWN
 from unfog.lab.report import Curve, curves
 from unfog.lab.spec import Spec
-from unfog.look import COLUMN, DASHES, DPI, PAGE, STYLE
 from unfog.maths.arrays import Ints
+from unfog.plotting import COLUMN, DASHES, DPI, PAGE, STYLE
 
 MOST_SWEPT = 8  # values of a field that have a curve each
 MOST_BANDS = 4  # bands that are told apart where they overlap; more curves have bars at a few rounds

@@ -1,6 +1,6 @@
 """Reading a finished run folder: every file of it is held against its hash, and damage is refused by name.
 
-`run.json` is sealed (lab/files.py) and has the hashes of `spec.toml` and `curves.nc`; `timing.json` is sealed
+`run.json` is sealed (_io.py) and has the hashes of `spec.toml` and `curves.nc`; `timing.json` is sealed
 and says whose it is. Folders of the first layout had hashes of the spec and the curves alone.
 """
 
@@ -10,11 +10,10 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unfog.files import DamagedError, content, near
-from unfog.inputs import InputError
-from unfog.lab.files import digest, parsed, unsealed
+from unfog._io import DamagedError, content, digest, near, parsed, unsealed
 from unfog.lab.identity import LAYOUT
 from unfog.lab.target import UNFINISHED
+from unfog.validation import InputError
 
 RUN, SPEC, CURVES, TIMING = "run.json", "spec.toml", "curves.nc", "timing.json"
 MADE = "a folder made by `unfog run`"

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
 from unfog.lab.datasets import locate
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.recurrence import recurrence
-from unfog.maths.streams import generator
+from unfog.maths.linalg import recurrence
+from unfog.maths.random import generator
+from unfog.validation import InputError
 from unfog.worlds.record import Record, Recorded
 from unfog.worlds.revealing import check_share
 
@@ -68,11 +68,11 @@ class HeartSteps(Recorded):
     def __post_init__(self) -> None:
         """Check every field; the data are not needed for it."""
         for name in ("under", "bias", "error"):
-            inputs.not_negative(name, vars(self)[name])
-        inputs.positive("error_time", self.error_time)
-        inputs.positive("white", self.white)
+            validation.not_negative(name, vars(self)[name])
+        validation.positive("error_time", self.error_time)
+        validation.positive("white", self.white)
         check_share("lost", self.lost, 0.99)
-        inputs.count("calibration", self.calibration, self.dim + 1, DECISIONS - 1)
+        validation.count("calibration", self.calibration, self.dim + 1, DECISIONS - 1)
         super().__post_init__()
 
     def record(self) -> Record:

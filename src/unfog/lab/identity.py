@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from unfog.agents.assemble import PLACES
-from unfog.inputs import REFERENCE
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import KINDS, to_toml
+from unfog.validation import REFERENCE
 from unfog.version import __version__
 from unfog.worlds.composed import Composed
 
@@ -23,7 +23,7 @@ NUMERIC = (  # what decides results, but for the maths on paper in the rest of `
     "agents",
     "worlds",
     "simulate",
-    "inputs.py",
+    "validation.py",
     "theory/regret.py",
     "lab/until.py",
     *sorted(

@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unfog import files
-from unfog.inputs import InputError
+from unfog import _io
 from unfog.lab import finished
 from unfog.lab.finished import MADE
 from unfog.lab.rivals import folder as suites
 from unfog.lab.run import open_run
+from unfog.validation import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,9 +27,9 @@ def folder(run: Path) -> Path:
                 continue
         except ValueError as error:
             raise InputError("run", f"{str(run)!r} cannot be read ({error})", MADE) from None
-        files.refuse_others("run", path, MADE, MOST_BYTES if name in SMALL else None)
-    if not files.is_folder(run):
-        raise InputError("run", f"no folder {str(run)!r}", MADE, files.near(run))
+        _io.refuse_others("run", path, MADE, MOST_BYTES if name in SMALL else None)
+    if not _io.is_folder(run):
+        raise InputError("run", f"no folder {str(run)!r}", MADE, _io.near(run))
     return run
 
 

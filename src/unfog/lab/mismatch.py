@@ -13,18 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.catalogue import AGENTS
+from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap, Linear
-from unfog.inputs import InputError, count
 from unfog.lab.run import Progress, quiet
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.streams import generator
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import generator
 from unfog.simulate import MOST_SEED
 from unfog.simulate.draws import truth_draws
 from unfog.simulate.execute.processes import cores
 from unfog.simulate.player import played
 from unfog.theory import mismatch
 from unfog.theory.mismatch import Divergence, Rounds
+from unfog.validation import InputError, count
 from unfog.worlds.problem import Problem
 
 CELLS = 1 << 24  # numbers that the trials played side by side may keep

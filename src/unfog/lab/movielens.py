@@ -5,10 +5,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
-from unfog.inputs import count, one_of
 from unfog.lab import ratings
 from unfog.lab.datasets import MissingError, locate, told
 from unfog.maths.arrays import Array
+from unfog.validation import count, one_of
 from unfog.worlds.movielens import Ratings, RatingsProblem
 
 SOURCES = ("auto", "movielens", "stand-in")

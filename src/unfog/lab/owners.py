@@ -4,9 +4,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from unfog.files import DamagedError, content_of
+from unfog._io import DamagedError, content_of, digest
 from unfog.lab import blocks, finished
-from unfog.lab.files import digest
 
 OURS = re.compile(r"run\.json|lock|final|block-.*|.*\.tmp")  # names in an unfinished folder
 

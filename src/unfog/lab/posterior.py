@@ -20,17 +20,16 @@ from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.evidence import Evidence
 from unfog.agents.names import FORMER, LEARNERS
 from unfog.agents.parts import Chain, Learner, Parameters, State
-from unfog.inputs import InputError, count, one_of
+from unfog.channel.knowledge import Knowledge
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
 from unfog.maths.arrays import Array
-from unfog.maths.streams import RoundDraws, generator
-from unfog.meant import nearest
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import RoundDraws, generator
 from unfog.simulate import MOST_SEED
 from unfog.simulate.draws import StepDraws
 from unfog.simulate.execute.processes import cores
 from unfog.simulate.player import played
+from unfog.validation import InputError, count, nearest, one_of
 from unfog.worlds.problem import Problem
 
 if TYPE_CHECKING:  # JAX and BlackJAX come with an extra

@@ -12,8 +12,8 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from unfog.lab.agent_look import looks
 from unfog.lab.nuts import Comparison, Reference
 from unfog.lab.posterior import Check
-from unfog.look import COLOURS, DASHES, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array
+from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
 
 CLOUD = 2000  # draws of NUTS shown
 LEVEL = 0.9  # of the ellipses

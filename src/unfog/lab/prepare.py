@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from unfog import simulate
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
-from unfog.inputs import count
 from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
 from unfog.lab.until import checkpoints, reference
 from unfog.simulate.execute import MOST_WORKERS, Executor
+from unfog.validation import count
 from unfog.worlds.problem import Problem
 
 AGENTS_FIELD = "run.agents"  # what complaints about names of agents call them

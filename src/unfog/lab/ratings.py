@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.inputs import InputError, count
 from unfog.lab.datasets import DAMAGED, cache, put
 from unfog.maths.arrays import Array, Ints
+from unfog.validation import InputError, count
 
 USERS, ITEMS, RATINGS = 943, 1682, 100_000
 STAND_IN = "a stand-in, not MovieLens"  # to be said wherever its results are shown

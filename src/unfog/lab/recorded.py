@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unfog import files
-from unfog.inputs import InputError
+from unfog import _io
+from unfog.validation import InputError
 from unfog.worlds.recorded import Columns
 
 MOST_BYTES = 10**9
@@ -44,7 +44,7 @@ class RecordedFile(Columns):
         return hashlib.sha256(self._content()).hexdigest()
 
     def _content(self) -> bytes:
-        return files.content("file", self.file, "the path of a CSV file", MOST_BYTES)
+        return _io.content("file", self.file, "the path of a CSV file", MOST_BYTES)
 
     def _table(self) -> tuple[Mapping[str, Any], str]:
         source = Path(self.file).name
@@ -68,6 +68,6 @@ class RecordedFile(Columns):
 def beside(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Fields of a problem, with a file that lies beside its spec named by its whole path."""
     file = fields.get("file")
-    if isinstance(file, str) and file and files.is_file(folder / file):
+    if isinstance(file, str) and file and _io.is_file(folder / file):
         return {**fields, "file": str((folder / file).resolve())}
     return dict(fields)

@@ -8,10 +8,9 @@ from typing import Any
 
 import xarray as xr
 
+from unfog._io import DamagedError
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import with_own
-from unfog.files import DamagedError
-from unfog.inputs import InputError, count, offering
 from unfog.lab import store, until_said, watch
 from unfog.lab.count import Count, Progress, quiet
 from unfog.lab.dataset import dataset, opened
@@ -26,6 +25,7 @@ from unfog.simulate.execute import MOST_WORKERS
 from unfog.simulate.execute.named import executor
 from unfog.simulate.job import Job
 from unfog.simulate.tasks import Piece
+from unfog.validation import InputError, count, offering
 from unfog.version import __version__
 from unfog.worlds.problem import Problem
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.evaluation.log import Log
 from unfog.evaluation.read import Columns
 from unfog.evaluation.readings import misfits
@@ -19,9 +19,9 @@ from unfog.evaluation.scene import ENOUGH, Scene
 from unfog.evaluation.sensor import DRAWS, LEAST, LEVELS, READ, Rung, Sensor, ladder, own_noise, sensor
 from unfog.evaluation.simex import CURVES, STRETCHES, Jackknifed
 from unfog.evaluation.taught import Tick, silent
-from unfog.inputs import InputError
 from unfog.lab.evaluate import read_log, set_scene
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -95,7 +95,7 @@ def sensor_worth(
     >>> round(best["worth"].item(), 2)
     0.05
     """
-    inputs.share("level", level)
+    validation.share("level", level)
     whole = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
@@ -119,7 +119,7 @@ def named(alone: str | Sequence[str], coordinates: Sequence[str]) -> list[str]:
     given = [one.strip() for one in alone.split(",") if one.strip()] if isinstance(alone, str) else [*alone]
     for name in given:
         if name != EACH:
-            inputs.one_of("alone", name, [EACH, *coordinates])
+            validation.one_of("alone", name, [EACH, *coordinates])
     return list(coordinates) if EACH in given else list(dict.fromkeys(given))
 
 

@@ -25,8 +25,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation, ValidationError
 
-from unfog import files
-from unfog.inputs import InputError, count, shown
+from unfog import _io
 from unfog.lab import sweep as sweeps
 from unfog.lab.airquality import AirQuality
 from unfog.lab.heartsteps import HeartSteps
@@ -35,10 +34,10 @@ from unfog.lab.recorded import RecordedFile
 from unfog.lab.spec_error import explained
 from unfog.lab.spec_file import read
 from unfog.lab.until import BUDGET, FEWEST, check
-from unfog.meant import LONGEST, nearest
 from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulate.grid import MOST_POINTS
 from unfog.simulate.job import precision_of
+from unfog.validation import LONGEST_LOOKED_UP, InputError, count, nearest, shown
 from unfog.worlds.channel import ChannelFields
 from unfog.worlds.composed import Composed
 from unfog.worlds.gaussian import GaussianProblem
@@ -157,8 +156,8 @@ def checked(spec: Spec) -> Spec:
 
 def check_run(spec: Spec) -> Spec:
     """Likewise, the problem left aside."""
-    if not re.fullmatch(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST - 1}}}", spec.name):
-        allowed = f"letters, digits, '.', '_' and '-', at most {LONGEST}, no leading '.' or '-'"
+    if not re.fullmatch(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST_LOOKED_UP - 1}}}", spec.name):
+        allowed = f"letters, digits, '.', '_' and '-', at most {LONGEST_LOOKED_UP}, no leading '.' or '-'"
         raise InputError("name", repr(spec.name), allowed)
     if len(spec.title) > MOST_TITLE:
         raise InputError("title", repr(spec.title), f"at most {MOST_TITLE} characters")
@@ -256,9 +255,9 @@ def _read(source: str | Path) -> tuple[dict[str, Any], str]:
         allowed += f"; unfog.{text}() plays the suite"
         raise InputError("experiment", f"{text!r} is a suite of experiments", allowed)
     path = Path(source)
-    if files.is_file(path) or (path.suffix == ".toml" and not files.is_missing(path)):
+    if _io.is_file(path) or (path.suffix == ".toml" and not _io.is_missing(path)):
         return read(path)
-    near = nearest(text, [*known, *SUITES]) or files.near(path) or nearest(path.stem, known)
+    near = nearest(text, [*known, *SUITES]) or _io.near(path) or nearest(path.stem, known)
     raise InputError("experiment", f"{text!r} is neither known nor a file", allowed, near)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ValidationError
 
-from unfog.inputs import InputError, shown
+from unfog.validation import InputError, shown
 
 WANTED = {  # by the type of pydantic's complaint
     "int_type": "a whole number",

@@ -22,17 +22,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unfog.files import DamagedError, check, content_of, reason
-from unfog.inputs import InputError
-from unfog.lab import blocks, finished
-from unfog.lab.files import (
+from unfog._io import (
     FULL,
+    DamagedError,
+    check,
+    content_of,
     digest,
+    reason,
     remove,
     sealed,
     sync_folder,
     write_atomically,
 )
+from unfog.lab import blocks, finished
 from unfog.lab.finished import read, seconds
 from unfog.lab.identity import fingerprint, manifest
 from unfog.lab.owners import owners, stated
@@ -41,6 +43,7 @@ from unfog.lab.spec import to_toml
 from unfog.lab.target import UNFINISHED
 from unfog.simulate.job import Job, Part
 from unfog.simulate.tasks import Piece, Task
+from unfog.validation import InputError
 
 __all__ = ["BeingWrittenError", "Partial", "claimed", "fingerprint", "manifest", "read", "seconds"]
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.inputs import InputError, shown
+from unfog.validation import InputError, shown
 
 Sweep: TypeAlias = dict[str, list[Any]] | list[dict[str, Any]]
 """A grid, by field, or a list of settings; empty where nothing is swept."""

@@ -22,8 +22,8 @@ from unfog.lab.dataset import flat
 from unfog.lab.report import drawn
 from unfog.lab.spec import Spec
 from unfog.lab.sweep_axis import Axis, axis_of, scale
-from unfog.look import COLUMN, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array
+from unfog.plotting import COLUMN, DPI, PAGE, STYLE
 
 MOST_PANELS = 12
 BESIDE = 3  # panels in a row

@@ -4,8 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from unfog.files import reason
-from unfog.inputs import InputError, shown
+from unfog._io import reason
+from unfog.validation import InputError, shown
 
 UNFINISHED = ".partial"  # what a run's folder is called until it is done (lab/store.py)
 OURS = f"another name: folders that end in {UNFINISHED} are of unfinished runs"

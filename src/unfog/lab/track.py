@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.catalogue import Catalogue, named
 from unfog.maths.arrays import Array, Bools
 from unfog.simulate import MOST_SEED
@@ -45,9 +45,9 @@ class Track(NamedTuple):
 def track(problem: Problem, agent: str, *, rounds: int = 1000, trials: int = 20, seed: int = 0) -> Track:
     """Follow an agent through the trials that a run with this seed has."""
     dim = len(problem.knowledge().context_mean)
-    inputs.count("rounds", rounds, most=MOST_CELLS // dim)
-    inputs.count("trials", trials, most=MOST_CELLS // dim // rounds)
-    inputs.count("seed", seed, 0, MOST_SEED)
+    validation.count("rounds", rounds, most=MOST_CELLS // dim)
+    validation.count("trials", trials, most=MOST_CELLS // dim // rounds)
+    validation.count("seed", seed, 0, MOST_SEED)
     [row] = named([agent], "agent", Catalogue(problem.rewards.kind))
     shape = trials, dim
     found = []

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from unfog.look import COLOURS, DPI, PAGE, STYLE
 from unfog.maths.arrays import Array, Bools
+from unfog.plotting import COLOURS, DPI, PAGE, STYLE
 
 BLUE, ORANGE, BLACK, RED = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[6]
 

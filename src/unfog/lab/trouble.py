@@ -5,16 +5,16 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.denoise import Adaptive
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import MOST_SEED
 from unfog.simulate.draws import Nature, emitted, truth_draws
 from unfog.simulate.job import refuse
 from unfog.simulate.player import Player
+from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 
 MOST_CELLS = 10**7  # rounds of trials whose weights are kept
@@ -37,9 +37,9 @@ def trouble(
     >>> size.idxmax().round(1).item()
     5.0
     """
-    inputs.count("rounds", rounds, most=MOST_CELLS)
-    inputs.count("trials", trials, most=MOST_CELLS // rounds)
-    inputs.count("seed", seed, 0, MOST_SEED)
+    validation.count("rounds", rounds, most=MOST_CELLS)
+    validation.count("trials", trials, most=MOST_CELLS // rounds)
+    validation.count("seed", seed, 0, MOST_SEED)
     [row] = named([agent], "agent", Catalogue(problem.rewards.kind))
     if not isinstance(row.denoiser, Adaptive):
         raise InputError("agent", repr(agent), "one with a bank of hypotheses: adaptive, adaptive-delayed")

@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.look import COLOURS, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DPI, PAGE, STYLE
 
 
 def figure(found: xr.DataArray, title: str = "") -> Figure:

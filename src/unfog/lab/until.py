@@ -1,8 +1,8 @@
 """As many trials as needed: what is asked for, when it is looked at, and when it is enough.
 
 For every setting and every agent but the reference, ratio = mean regret / mean regret of the reference after
-the last round, over the same trials (maths/paired.py). Trials are played until the standard error of every
-ratio is at most what was asked for, or until the budget is spent.
+the last round, over the same trials (maths/statistics.py). Trials are played until the standard error of
+every ratio is at most what was asked for, or until the budget is spent.
 
 It is looked at after 100 trials, then after half as many again, and so on, rounded up to whole pieces. Each
 look is at all trials up to there and at none beyond, so that where a run ends depends on its spec alone: not
@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from math import ceil
 from typing import NamedTuple
 
-from unfog.inputs import InputError, count, positive
-from unfog.maths.paired import Quotient, quotient
-from unfog.meant import nearest
+from unfog.maths.statistics import Quotient, quotient
 from unfog.simulate import MOST_TRIALS, Gathering
+from unfog.validation import InputError, count, nearest, positive
 
 FEWEST = 100  # trials: of fewer, the standard error is itself too uncertain
 BUDGET = 100_000  # trials, unless told

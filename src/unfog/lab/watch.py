@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from unfog.inputs import InputError, shown
 from unfog.lab.count import Progress, quiet
 from unfog.lab.prepare import Plan
 from unfog.lab.tally import Tally, spell
+from unfog.validation import InputError, shown
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from unfog.inputs import InputError
 from unfog.live.asking import REQUEST
 from unfog.live.counted import Counted, Labels
 from unfog.live.errors import Conflict, Stale, StoreError
@@ -18,6 +17,7 @@ from unfog.live.log import Log, Row
 from unfog.live.remembered import Remembered
 from unfog.live.state import State
 from unfog.live.turn import Done, Event, Turn
+from unfog.validation import InputError
 
 TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
 

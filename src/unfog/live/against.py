@@ -10,7 +10,8 @@ dropped as well, which shows, and it is done again.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from unfog.live import codec, snapshot
+from unfog import _codec
+from unfog.live import snapshot
 from unfog.live.errors import StoreError
 from unfog.live.log import Row
 from unfog.live.replay import Replayed, folded, verified
@@ -41,7 +42,7 @@ def replayed(store: "Remembered", name: str, verify: bool) -> Replayed:
             if store.holds(name, held) or store.log.closed:
                 raise
             continue  # it was read while it changed
-        if codec.digest(held.told) == snapshot.digest(state):
+        if _codec.digest(held.told) == snapshot.digest(state):
             return found
         if store.put_right(name, held, state, found.events):
             return found._replace(same=False)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from unfog import validation
 from unfog.features import FeatureMap
-from unfog.inputs import InputError
-from unfog.live import names
 from unfog.live.asking import Ask
 from unfog.live.made import Made
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 
 class Arms:
@@ -146,8 +146,8 @@ class Arms:
                 raise InputError("add", repr(name), "a new name; an arm that was retired is restored")
         if not self.vectors:
             raise InputError("add", "an arm", "nothing: in this problem arms come with each decision")
-        if len(self.vectors) + len(added) > names.MOST_ARMS:
-            raise InputError("add", f"{len(added)} arms", f"{names.MOST_ARMS} arms in all")
+        if len(self.vectors) + len(added) > validation.MOST_ARMS:
+            raise InputError("add", f"{len(added)} arms", f"{validation.MOST_ARMS} arms in all")
 
     def with_added(self, added: Mapping[str, Any]) -> FeatureMap:
         """The map of all arms there would be."""

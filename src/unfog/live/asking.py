@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import LARGEST, InputError, shown
-from unfog.live import names
+from unfog import validation
 from unfog.live.errors import Conflict
 from unfog.live.made import Made
 from unfog.maths.arrays import Array
+from unfog.validation import LARGEST, InputError, shown
 
 ASKED = ("context", "unit", "arms", "key", "at", "noise", "forced", "probability")
 
@@ -106,15 +105,15 @@ def ask(
     """The request, checked."""
     request: dict[str, Any] = {"context": context_of("context", context, made.terms.context)}
     if unit is not None:
-        request["unit"] = names.name("unit", unit)
+        request["unit"] = validation.check_name("unit", unit)
     if arms is not None:
         request["arms"] = _arms(arms)
     if at is not None:
         request["at"] = _time(at)
     if noise is not None:
-        request["noise"] = inputs.covariance("noise", noise, len(made.terms.context)).tolist()
+        request["noise"] = validation.covariance("noise", noise, len(made.terms.context)).tolist()
     if forced is not None:
-        request["forced"] = names.name("forced", forced)
+        request["forced"] = validation.check_name("forced", forced)
     if probability is not None:
         request["given"] = _probability(probability, forced)
     return read(made, request)
@@ -131,7 +130,7 @@ def in_place(field: str) -> Iterator[None]:
 
 def several(field: str, asked: Any) -> list[dict[str, Any]]:
     """Mappings of what a decision is asked for with."""
-    found = names.listed(field, asked, "a list of mappings, one for each decision")
+    found = validation.as_list(field, asked, "a list of mappings, one for each decision")
     for i, one in enumerate(found):
         if not isinstance(one, Mapping):
             raise InputError(f"{field}[{i}]", shown(one), f"a mapping with {', '.join(ASKED)}")
@@ -165,7 +164,7 @@ def _time(at: object) -> float:
 
 def _arms(given: Any) -> Any:
     """Names, or names with vectors."""
-    found = names.arms("arms", given, {})
+    found = validation.check_arms("arms", given, {})
     return found if isinstance(given, Mapping) else list(found)
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from unfog.inputs import InputError
-from unfog.live import names
+from unfog import validation
 from unfog.live.answers import Receipt
 from unfog.live.errors import Unknown
 from unfog.live.handle import Handle
@@ -12,6 +11,7 @@ from unfog.live.minds import OBEYED
 from unfog.live.reference import fingerprint
 from unfog.live.state import State
 from unfog.live.turn import Event
+from unfog.validation import InputError
 
 
 class Changing(Handle):
@@ -19,31 +19,35 @@ class Changing(Handle):
 
     def add_arm(self, arm: str, vector: Any = None) -> Receipt:
         """One more arm; with its numbers, where arms have any."""
-        told = {names.name("arm", arm): None if vector is None else names.vector("vector", vector)}
+        told = {
+            validation.check_name("arm", arm): None
+            if vector is None
+            else validation.arm_vector("vector", vector)
+        }
         return self._changed({"add": told})
 
     def retire_arm(self, arm: str) -> Receipt:
         """From now on an arm is not chosen; what was learnt of it is kept."""
-        return self._changed({"retire": [names.name("arm", arm)]})
+        return self._changed({"retire": [validation.check_name("arm", arm)]})
 
     def restore_arm(self, arm: str) -> Receipt:
         """An arm that was retired may be chosen again."""
-        return self._changed({"restore": [names.name("arm", arm)]})
+        return self._changed({"restore": [validation.check_name("arm", arm)]})
 
     def change_arms(
         self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
     ) -> Receipt:
         """Several such changes as one: all of them, or where one cannot be none."""
-        told: dict[str, Any] = {"add": names.arms("add", add, {}) if add else {}}
+        told: dict[str, Any] = {"add": validation.check_arms("add", add, {}) if add else {}}
         for change, given in (("retire", retire), ("restore", restore)):
-            told[change] = names.distinct(change, given) if given else []
+            told[change] = validation.check_names(change, given) if given else []
         if not any(told.values()):
             raise InputError("arms", "nothing to do", "add, retire or restore")
         return self._changed({change: given for change, given in told.items() if given})
 
     def freeze(self, arm: str) -> Receipt:
         """From now on one arm, whatever the context, until `thaw`."""
-        return self._frozen(names.name("arm", arm))
+        return self._frozen(validation.check_name("arm", arm))
 
     def thaw(self) -> Receipt:
         """The agent decides again."""
@@ -51,7 +55,7 @@ class Changing(Handle):
 
     def shadow(self, agent: str) -> Receipt:
         """One more agent that decides on the same stream from now on, without being obeyed."""
-        agent = names.name("agent", agent)
+        agent = validation.check_name("agent", agent)
 
         def work(state: State, now: float) -> Event:
             if agent in state.minds:
@@ -65,7 +69,7 @@ class Changing(Handle):
 
     def unshadow(self, agent: str) -> Receipt:
         """A shadow decides no more."""
-        agent = names.name("agent", agent)
+        agent = validation.check_name("agent", agent)
 
         def work(state: State, now: float) -> Event:
             shadows = [name for name in state.minds if name != OBEYED]

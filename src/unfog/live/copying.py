@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from unfog.inputs import InputError
-from unfog.live import drafts
+from unfog import _io
 from unfog.live.errors import FAILURES, Conflict, StoreError, reason
 from unfog.live.place import Pause
 from unfog.live.schema import synced
+from unfog.validation import InputError
 
 PAGES = 256  # a step: a megabyte
 REST = 0.001  # seconds between steps: without them those who wait for the lock would not get it
@@ -35,10 +35,10 @@ def copied(
             raise StoreError("the store failed meanwhile and was opened again")
 
     try:
-        drafts.sweep(target.parent)
-        with drafts.draft(target) as draft:
+        _io.sweep(target.parent)
+        with _io.draft(target) as draft:
             _fill(source, draft, rest)
-            drafts.appear(draft, target)
+            _io.appear(draft, target)
         synced(target.parent)
     except FileExistsError:
         raise _taken(target) from None

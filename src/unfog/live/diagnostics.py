@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unfog.live import innovations, tallies
-from unfog.live.innovations import ALARM, Innovations
+from unfog.channel import innovations
+from unfog.channel.innovations import ALARM, Innovations
+from unfog.live import tallies
 from unfog.live.tallies import BINS, LEVELS, Tallies
 from unfog.maths.arrays import Array
 

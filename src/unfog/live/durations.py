@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from unfog.inputs import InputError, shown
+from unfog.validation import InputError, shown
 
 Span: TypeAlias = str | float | timedelta | None
 

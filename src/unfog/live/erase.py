@@ -10,7 +10,7 @@ they were made of is gone.
 import json
 from typing import TYPE_CHECKING, Any
 
-from unfog.live import names
+from unfog import validation
 from unfog.live.errors import Unknown
 from unfog.live.log import Row
 
@@ -22,7 +22,7 @@ KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")
 
 def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]:
     """Erase a unit in all problems of a store, or in one: how many decisions of each."""
-    unit, chosen = names.name("unit", unit), store.names()
+    unit, chosen = validation.check_name("unit", unit), store.names()
     if only is not None:
         chosen = [store.handle(only).name]
     found: dict[str, int] = {}

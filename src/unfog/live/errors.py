@@ -3,7 +3,7 @@
 import errno
 import sqlite3
 
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 SENTENCES = {
     sqlite3.SQLITE_FULL: "the disk is full",

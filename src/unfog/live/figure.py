@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unfog.look import COLOURS, STYLE
 from unfog.maths.arrays import Array
+from unfog.plotting import COLOURS, STYLE
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -5,11 +5,11 @@ import ctypes
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from unfog.inputs import one_of
 from unfog.live import copying, opening, table
 from unfog.live.errors import FAILURES, StoreError, reason
 from unfog.live.holder import Holder
 from unfog.live.place import Change, Contents, Pause, Row, Tail
+from unfog.validation import one_of
 
 
 class File:

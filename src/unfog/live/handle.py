@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from unfog.live import answers, names
+from unfog import validation
+from unfog.live import answers
 from unfog.live.answers import Receipt
 from unfog.live.log import Row
 from unfog.live.state import State
@@ -29,7 +30,7 @@ class Handle:
     def _act(
         self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
     ) -> Done:
-        key = None if key is None else names.name("key", key)
+        key = None if key is None else validation.check_name("key", key)
         return self.store.act(Turn(self.name, kind, decision, key, request, work))
 
     def _report(

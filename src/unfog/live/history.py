@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unfog.channel.channel import Units
 from unfog.live import estimates
 from unfog.live.joined import ARM, LOWEST, PROBABILITY, REWARD, TIME, UNIT
 from unfog.live.ring import Kept
 from unfog.live.tracks import Track
 from unfog.maths.arrays import Array, Ints
-from unfog.model.channel import Units
 
 MOST_STRETCHES, LEAST_STRETCH = 60, 10  # in which rewards and shares are shown, and decisions in one
 

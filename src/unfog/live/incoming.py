@@ -6,13 +6,14 @@ might have asked for then; what was answered is not made again, that is what a r
 
 from collections.abc import Callable, Collection
 
+from unfog import validation
 from unfog.agents.catalogue import EVERY
-from unfog.inputs import REFERENCE, InputError, shown
-from unfog.live import asking, incoming_choice, names, terms
+from unfog.live import asking, incoming_choice, terms
 from unfog.live.asking import REQUEST, number
 from unfog.live.incoming_choice import Body, mapping, refuse_fields, whole_context
 from unfog.live.reference import fingerprint
 from unfog.live.state import State
+from unfog.validation import REFERENCE, InputError, shown
 
 OUTCOMES = {
     "reward": ("learnt", "kept", "waits", "late", "ignored", "known"),
@@ -58,7 +59,7 @@ def problem(decision: object, key: object, body: Body) -> None:
         if value is not None:
             raise InputError(field, shown(value), "none: the terms of a problem have none")
     refuse_fields(body, *FIELDS["problem"])
-    names.name("uid", body["uid"])
+    validation.check_name("uid", body["uid"])
     refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
     for name in ("seed", "learn", "reward_var"):
         if body[name] is None and (name, body["rewards"]) != ("reward_var", "bernoulli"):
@@ -71,7 +72,7 @@ def check(state: State, kind: str, decision: object, key: object, body: Body, ti
     erased = kind in ("decide", "reveal") and body.get("erased") is True
     refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
     if key is not None:
-        names.name("key", key)
+        validation.check_name("key", key)
     if kind in OUTCOMES and body.get("outcome") not in OUTCOMES[kind]:
         raise InputError("outcome", shown(body.get("outcome")), ", ".join(OUTCOMES[kind]))
     if kind == "decide":
@@ -100,11 +101,11 @@ def _numbered(state: State, decision: object, body: Body) -> None:
         raise InputError("number", shown(found), f"{state.number}, the next")
     if decision != state.id_of(state.number):
         raise InputError("decision", shown(decision), state.id_of(state.number))
-    names.name("arm", body.get("arm"))
+    validation.check_name("arm", body.get("arm"))
 
 
 def _known(state: State, decision: object) -> None:
-    first = names.name("decision", decision).partition("-")[0]
+    first = validation.check_name("decision", decision).partition("-")[0]
     place = int(first) if first.isascii() and first.isdigit() and len(first) < 16 else -1
     if not 0 <= place < state.number or decision != state.id_of(place):
         raise InputError("decision", shown(decision), "a decision of an event before")
@@ -184,8 +185,8 @@ def _arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
         if not isinstance(found, list):
             raise InputError(name, shown(found), "a list of names")
         for one in body.get(name, ()):
-            names.name(name, one)
-    if "add" in body and names.arms("add", mapping("add", body["add"]), {}) != body["add"]:
+            validation.check_name(name, one)
+    if "add" in body and validation.check_arms("add", mapping("add", body["add"]), {}) != body["add"]:
         raise InputError("add", shown(body["add"]), "names, each with its numbers or null")
     state.refuse_arms(body)
 
@@ -193,7 +194,7 @@ def _arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
 def _freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if body["arm"] is None:
         return
-    names.name("arm", body["arm"])
+    validation.check_name("arm", body["arm"])
     if state.arms.vectors and body["arm"] not in state.arms.available:
         raise InputError("arm", shown(body["arm"]), ", ".join(state.arms.available))
 
@@ -202,7 +203,7 @@ def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if "leaves" in body:
         _leaves(state, body)
         return
-    if names.name("agent", body["agent"]) in state.minds:
+    if validation.check_name("agent", body["agent"]) in state.minds:
         raise InputError("agent", body["agent"], "one that is not a shadow already")
     state.made.agent_named("agent", body["agent"], state.arms.features, new="agent")
     if fingerprint("shadow", body["agent"]) != body.get("fingerprint"):
@@ -212,7 +213,7 @@ def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
 def _leaves(state: State, body: Body) -> None:
     if body["leaves"] is not True:
         raise InputError("leaves", shown(body["leaves"]), "true, or nothing")
-    if names.name("agent", body["agent"]) not in state.minds:
+    if validation.check_name("agent", body["agent"]) not in state.minds:
         raise InputError("agent", body["agent"], "a shadow that there is")
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unfog.inputs import InputError, shown
 from unfog.live import asking
 from unfog.live.asking import REQUEST, Ask, number
 from unfog.live.state import State
+from unfog.validation import InputError, shown
 
 Body = Mapping[str, Any]
 

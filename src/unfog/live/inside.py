@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unfog.agents.choose.largest import best
-from unfog.live import diagnostics, innovations
+from unfog.channel import innovations
+from unfog.live import diagnostics
 from unfog.live.asking import Ask
 from unfog.live.diagnostics import Bias
 from unfog.live.mind import Mind
@@ -23,7 +24,7 @@ from unfog.live.state import State
 from unfog.live.watch import ANY
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import sigmoid
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
 
 if TYPE_CHECKING:
     import xarray as xr

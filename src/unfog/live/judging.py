@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from unfog.inputs import InputError
 from unfog.live.errors import Conflict, Gone, Unknown
 from unfog.live.opened import Open
 from unfog.live.place import Row
+from unfog.validation import InputError
 
 if TYPE_CHECKING:
     from unfog.live.state import State

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from unfog.inputs import count
-from unfog.live import asking, history, inside, names
+from unfog import validation
+from unfog.live import asking, history, inside
 from unfog.live.errors import Unknown
 from unfog.live.handle import Handle
 from unfog.live.history import Asked
@@ -12,7 +12,7 @@ from unfog.live.minds import OBEYED
 from unfog.live.ring import MOST
 from unfog.live.state import State
 from unfog.live.vitals import Vitals, vitals
-from unfog.meant import nearest
+from unfog.validation import count, nearest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -100,7 +100,7 @@ class Looking(Handle):
         known = list(self.store.state(self.name).mind.channels)
         if unit is None:
             return known[0] if len(known) == 1 else ""
-        if names.name("unit", unit) not in known:
+        if validation.check_name("unit", unit) not in known:
             raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, known))
         return unit
 

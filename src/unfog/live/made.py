@@ -9,16 +9,15 @@ import numpy as np
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.ordinary import unknown_channel, without_channel
+from unfog.channel import channel as channels
+from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
-from unfog.features.named import builder, check_map
 from unfog.features.per_arm import PerArm
-from unfog.features.prior import in_blocks, prior
-from unfog.inputs import InputError
+from unfog.features.registry import builder, check_map, in_blocks, prior
 from unfog.live import memory
 from unfog.live.terms import Terms
 from unfog.maths.arrays import Array
-from unfog.model import channel as channels
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 PAIRS = (
     "{agent} learns from pairs: a reward waits for its true context, which must come whole."

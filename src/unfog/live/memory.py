@@ -7,9 +7,9 @@ exactly draw theta many times.
 """
 
 from unfog.agents.assemble import Agent
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.live.mind import PROPENSITY_DRAWS
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 MOST = 1 << 30  # bytes that one agent of a problem may take
 NUMBER = 8  # bytes

@@ -21,11 +21,11 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.grow import grown, grown_belief
 from unfog.agents.parts import Moment, Parameters, State, Term
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
-from unfog.maths.streams import generator
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief
+from unfog.maths.random import generator
 
 Law: TypeAlias = tuple[Array, Array]
 """Mean and variance."""

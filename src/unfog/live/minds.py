@@ -7,14 +7,14 @@ import numpy as np
 
 from unfog.agents.parts import Moment
 from unfog.agents.round import Denoised, Offer
+from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
-from unfog.inputs import InputError
 from unfog.live.asking import Ask
 from unfog.live.made import Made
 from unfog.live.mind import Law, Mind, Seen
 from unfog.live.opened import Open
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 OBEYED = ""  # the name under which the agent stands whose arms are taken
 

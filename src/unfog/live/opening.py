@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from unfog.inputs import InputError
+from unfog._io import PRIVATE
 from unfog.live import schema
-from unfog.live.drafts import PRIVATE
 from unfog.live.errors import FAILURES, StoreError, is_busy, reason
 from unfog.live.holder import refusal
+from unfog.validation import InputError
 
 Connect: TypeAlias = Callable[[Path], sqlite3.Connection]
 Identity: TypeAlias = tuple[int, int]  # device and inode

@@ -7,8 +7,8 @@ was used before gives the answer it had the first time.
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from unfog.inputs import InputError, shown
-from unfog.live import answers, asking, judging, names
+from unfog import validation
+from unfog.live import answers, asking, judging
 from unfog.live.answers import Decision, Receipt
 from unfog.live.arms import Arms
 from unfog.live.asking import Ask
@@ -17,6 +17,7 @@ from unfog.live.errors import Conflict
 from unfog.live.looking import Looking
 from unfog.live.state import State
 from unfog.live.turn import Event, Turn
+from unfog.validation import InputError, shown
 
 if TYPE_CHECKING:
     pass
@@ -96,7 +97,9 @@ class Problem(Changing, Looking):
         ask = asking.ask(self.store.made(self.name), context, **asked)
         with self.store.lock:
             if key is not None:
-                turn = Turn(self.name, "decide", None, names.name("key", key), ask.request, _nothing)
+                turn = Turn(
+                    self.name, "decide", None, validation.check_name("key", key), ask.request, _nothing
+                )
                 if self.store.known(turn) is not None:
                     return ask  # it has its answer, whatever arms there are by now
             self._refuse(self.store.state(self.name), ask)
@@ -104,7 +107,7 @@ class Problem(Changing, Looking):
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
-        decision = names.name("decision", decision)
+        decision = validation.check_name("decision", decision)
         paid = self.terms.check_reward("value", value)
 
         def work(state: State, now: float) -> Event | None:
@@ -124,7 +127,8 @@ class Problem(Changing, Looking):
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
         paid = {
-            names.name("decision", one): self.terms.check_reward("value", x) for one, x in rewards.items()
+            validation.check_name("decision", one): self.terms.check_reward("value", x)
+            for one, x in rewards.items()
         }
         with self.store.together():
             state, own = self.store.state(self.name), _keys(keys, paid)
@@ -136,7 +140,7 @@ class Problem(Changing, Looking):
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
-        decision = names.name("decision", decision)
+        decision = validation.check_name("decision", decision)
         given = asking.context_of("context", context, self.terms.context, whole=False)
         told = {name: value for name, value in given.items() if value is not None}
         if not told:
@@ -150,7 +154,7 @@ class Problem(Changing, Looking):
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:
         """It was never shown: learn nothing from it."""
-        decision = names.name("decision", decision)
+        decision = validation.check_name("decision", decision)
 
         def work(state: State, now: float) -> Event | None:
             news = judging.void(state, decision, self._rows(decision))
@@ -174,7 +178,7 @@ def _keys(keys: Mapping[str, str] | None, paid: Mapping[str, float]) -> dict[str
     for decision, key in keys.items():
         if decision not in paid:
             raise InputError("keys", shown(decision), "decisions that are rewarded")
-        if names.name(f"keys.{decision}", key) in found.values():
+        if validation.check_name(f"keys.{decision}", key) in found.values():
             raise Conflict(f"keys.{decision}", shown(key), "a key for each reward")
         found[decision] = key
     return found

@@ -8,10 +8,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
-from unfog.inputs import InputError
 from unfog.live.errors import StoreError
 from unfog.live.place import Row, Tail
 from unfog.live.recent import Recent
+from unfog.validation import InputError
 
 ENDED = 1000  # epochs whose end is remembered
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from unfog.agents.catalogue import EVERY
-from unfog.inputs import REFERENCE, InputError, imported, shown
+from unfog.validation import REFERENCE, InputError, imported, shown
 
 
 def path_of(field: str, value: object) -> str:

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from unfog.live.drafts import PRIVATE
+from unfog._io import PRIVATE
 from unfog.live.errors import FAILURES, StoreError, reason
 from unfog.live.place import Row, Tail, numbered
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from unfog.live import codec
+from unfog import _codec
 from unfog.live.log import Log
 from unfog.live.made import Made
 from unfog.live.reference import fingerprint as fingerprint_of
@@ -22,7 +22,7 @@ from unfog.live.state import State
 from unfog.version import __version__
 
 HOME = Path(__file__).parents[1]
-ROOMS = ("agents", "features", "live", "maths", "model", "inputs.py")
+ROOMS = ("agents", "features", "live", "maths", "model", "validation.py")
 
 
 def files() -> list[Path]:
@@ -77,12 +77,12 @@ def content(state: State) -> dict[str, Any]:
 
 def digest(state: State) -> str:
     """A hash of it."""
-    return codec.digest(content(state))
+    return _codec.digest(content(state))
 
 
 def written(told: Mapping[str, Any]) -> bytes:
     """The content of a state as bytes."""
-    return codec.encode(told)
+    return _codec.encode(told)
 
 
 def restored(log: Log, name: str, made: Made) -> tuple[State, int]:
@@ -100,9 +100,9 @@ def _read(made: Made, blob: bytes) -> State | None:
     """The state that a snapshot holds; None where it cannot be read."""
     own = [path.partition(":")[0] for path in (made.terms.agent, made.terms.features) if ":" in path]
     try:
-        told = codec.decode(blob, allowed=own)
+        told = _codec.decode(blob, allowed=own)
         return _filled(State(made), told)
-    except (codec.DecodeError, KeyError, TypeError, ValueError, IndexError):
+    except (_codec.DecodeError, KeyError, TypeError, ValueError, IndexError):
         return None  # in doubt the log is read
 
 

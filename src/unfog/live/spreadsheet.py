@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from unfog.inputs import InputError
-from unfog.live import asking, judging, names, snapshot
+from unfog import validation
+from unfog.live import asking, judging, snapshot
 from unfog.live.asking import context_of, in_place
 from unfog.live.errors import Conflict
 from unfog.live.state import State
 from unfog.live.turn import Turn
+from unfog.validation import InputError
 
 if TYPE_CHECKING:
     from unfog.live.problem import Problem
@@ -200,7 +201,7 @@ def _decided(problem: "Problem", state: State, row: Row, now: float) -> tuple[st
     """The decision of a row: it is there already, or it is made."""
     key = row.asked.get("key")
     ask = asking.ask(state.made, **{name: x for name, x in row.asked.items() if name != "key"})
-    key = None if key is None else names.name("key", key)
+    key = None if key is None else validation.check_name("key", key)
     done = problem.store.known(Turn(problem.name, "decide", None, key, ask.request, _nothing))
     if done is not None:
         decision = str(done.decision)

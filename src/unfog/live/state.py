@@ -32,8 +32,8 @@ from unfog.live.reference import refuse_changed
 from unfog.live.watch import Watch
 from unfog.live.windows import Windows
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief
-from unfog.maths.streams import generator
+from unfog.maths.gaussian import Belief
+from unfog.maths.random import generator
 
 SHADOW = ("arm", "probability", "shares")  # what is logged of a shadow's choice
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from unfog import validation
 from unfog.agents.assemble import Agent
+from unfog.channel.channel import Channel
+from unfog.channel.knowledge import Knowledge
 from unfog.features import MapBuilder
-from unfog.inputs import count, shown
-from unfog.live import erase, names, terms, transfer
+from unfog.live import erase, terms, transfer
 from unfog.live.acting import Acting
 from unfog.live.durations import Span
 from unfog.live.errors import StoreError, Unknown
@@ -17,8 +19,7 @@ from unfog.live.log import Log, Row
 from unfog.live.made import Made, needed
 from unfog.live.problem import Problem
 from unfog.live.schema import LAST
-from unfog.model.channel import Channel
-from unfog.model.knowledge import Knowledge
+from unfog.validation import count, shown
 
 
 class Unset:
@@ -107,7 +108,7 @@ class Store(Acting):
         terms.refuse_unknown(others)
         told = locals()
         given = {term: told[term] for term in terms.FIELDS if told[term] is not UNSET}
-        name = names.name("name", name)
+        name = validation.check_name("name", name)
         with self.lock:
             if name not in self.log.names():
                 self.refuse_reserved(name)
@@ -175,7 +176,7 @@ class Store(Acting):
         A log may name features and agents of one's own, `module:name`. To take it in imports these modules,
         which runs them: so that is refused unless they are among `modules`.
         """
-        allowed = names.listed("modules", modules, "a list of names of modules")
+        allowed = validation.as_list("modules", modules, "a list of names of modules")
         return transfer.taken_in(self, transfer.read_lines(lines), name, allowed)
 
     def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:

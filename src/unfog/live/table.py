@@ -5,9 +5,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unfog.inputs import InputError
 from unfog.live.place import Change, Contents, Row, Tail, checksum, numbered
 from unfog.live.schema import INSERT, NAME
+from unfog.validation import InputError
 
 FIELDS = "kind, decision, key, time, body, before, checksum FROM event"
 REWRITING = "rewriting"

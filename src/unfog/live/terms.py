@@ -10,16 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.agents import doors
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import EVERY
-from unfog.inputs import LARGEST, InputError
-from unfog.live import durations, names
+from unfog.channel import channel as channels
+from unfog.channel.channel import Channel
+from unfog.features.link import KINDS
+from unfog.live import durations
 from unfog.live.reference import fingerprint, path_of
-from unfog.model import channel as channels
-from unfog.model.channel import Channel
-from unfog.model.rewards import KINDS
+from unfog.validation import LARGEST, InputError
 
 COMBINE = ("last", "first", "sum", "mean", "max", "min")
 LEARN = ("at_once", "after_wait")
@@ -71,20 +70,20 @@ def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] 
     """A reward that may be paid."""
     allowed = "0 or 1" if rewards == "bernoulli" else "a number"
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, inputs.shown(value), allowed)
+        raise InputError(field, validation.shown(value), allowed)
     low, high = reward_range or (-LARGEST, LARGEST)
     try:
         found = float(value)
     except OverflowError:
         raise InputError(field, value, allowed) from None
     if not low <= found <= high or (rewards == "bernoulli" and found not in (0.0, 1.0)):
-        doors.reward(field, np.asarray(found), rewards, low, high)
+        validation.check_reward(field, np.asarray(found), rewards, low, high)
     return found
 
 
 def _numbers(field: str, value: Any, told: Mapping[str, Any]) -> Any:  # noqa: ARG001
     """Checked once the size of theta is known: live/made.py."""
-    return inputs.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
+    return validation.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
 
 
 def _range(field: str, value: Any, told: Mapping[str, Any]) -> list[float] | None:
@@ -93,7 +92,7 @@ def _range(field: str, value: Any, told: Mapping[str, Any]) -> list[float] | Non
     allowed = "None, or two numbers: the least and the largest reward"
     if told["rewards"] == "bernoulli":
         raise InputError(field, value, "None: rewards are 0 or 1")
-    found = inputs.numbers(field, value, allowed)
+    found = validation.numbers(field, value, allowed)
     if found.shape != (2,) or not found[0] < found[1]:
         raise InputError(field, value, allowed)
     return [float(x) for x in found]
@@ -104,7 +103,7 @@ def _reward_var(field: str, value: Any, told: Mapping[str, Any]) -> float | None
         if value is not None:
             raise InputError(field, value, "None: rewards of 0 or 1 have no variance of their own")
         return None
-    return inputs.positive(field, 1.0 if value is None else value)
+    return validation.positive(field, 1.0 if value is None else value)
 
 
 def _channel(field: str, value: Any, told: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG001
@@ -120,11 +119,11 @@ def _features(field: str, value: Any, told: Mapping[str, Any]) -> str:  # noqa: 
 
 
 def _seed(field: str, value: Any, told: Mapping[str, Any]) -> int:  # noqa: ARG001
-    return secrets.randbits(32) if value is None else inputs.count(field, value, 0, LARGEST_SEED)
+    return secrets.randbits(32) if value is None else validation.count(field, value, 0, LARGEST_SEED)
 
 
 def _share(field: str, value: Any, told: Mapping[str, Any]) -> float:  # noqa: ARG001
-    if inputs.not_negative(field, value) > 1:
+    if validation.not_negative(field, value) > 1:
         raise InputError(field, value, "a number from 0 to 1")
     return float(value)
 
@@ -140,7 +139,7 @@ def _default_reward(field: str, value: Any, told: Mapping[str, Any]) -> float | 
 def _learn(field: str, value: Any, told: Mapping[str, Any]) -> str:
     if value is None:
         return "at_once" if told["default_reward"] is None else "after_wait"
-    if inputs.one_of(field, value, LEARN) == "after_wait" and told["wait"] is None:
+    if validation.one_of(field, value, LEARN) == "after_wait" and told["wait"] is None:
         raise InputError(field, repr(value), "'at_once' without a wait")
     if value == "at_once" and told["default_reward"] is not None:
         raise InputError(field, repr(value), "'after_wait' where a default reward is set")
@@ -148,7 +147,7 @@ def _learn(field: str, value: Any, told: Mapping[str, Any]) -> str:
 
 
 def _combine(field: str, value: Any, told: Mapping[str, Any]) -> str:
-    if inputs.one_of(field, value, COMBINE) not in ("last", "first") and told["learn"] == "at_once":
+    if validation.one_of(field, value, COMBINE) not in ("last", "first") and told["learn"] == "at_once":
         raise InputError(field, repr(value), "'last' or 'first', unless learn is 'after_wait'")
     if value in ("sum", "mean") and told["rewards"] == "bernoulli":
         raise InputError(field, repr(value), "one of which rewards of 0 or 1 come: last, first, max, min")
@@ -156,17 +155,17 @@ def _combine(field: str, value: Any, told: Mapping[str, Any]) -> str:
 
 
 FIELDS: dict[str, Callable[[str, Any, Mapping[str, Any]], Any]] = {
-    "context": lambda field, value, _: names.coordinates(field, value),
-    "arms": lambda field, value, told: names.arms(field, value, told),
-    "arm_size": lambda field, value, _: None if value is None else inputs.count(field, value, 1, 10_000),
+    "context": lambda field, value, _: validation.check_coordinates(field, value),
+    "arms": lambda field, value, told: validation.check_arms(field, value, told),
+    "arm_size": lambda field, value, _: None if value is None else validation.count(field, value, 1, 10_000),
     "features": _features,
-    "rewards": lambda field, value, _: inputs.one_of(field, value, KINDS),
+    "rewards": lambda field, value, _: validation.one_of(field, value, KINDS),
     "reward_var": _reward_var,
     "reward_range": _range,
     "prior_mean": _numbers,
     "prior_cov": _numbers,
     "channel": _channel,
-    "standardise": lambda field, value, _: inputs.flag(field, value),
+    "standardise": lambda field, value, _: validation.flag(field, value),
     "agent": _agent,
     "seed": _seed,
     "floor": _share,

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.live import innovations
-from unfog.live.innovations import Innovations
+from unfog.channel import innovations
+from unfog.channel.innovations import Innovations
 from unfog.live.mind import Law
 from unfog.maths.arrays import Array
 

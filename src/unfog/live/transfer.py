@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from unfog.inputs import InputError
-from unfog.live import incoming, names
+from unfog import validation
+from unfog.live import incoming
 from unfog.live.errors import Conflict
 from unfog.live.log import Row
 from unfog.live.made import Made
 from unfog.live.state import State
 from unfog.live.terms import Terms
+from unfog.validation import InputError
 
 if TYPE_CHECKING:
     from unfog.live.store import Store
@@ -65,7 +66,7 @@ def taken_in(
     first = next(rest, None)
     if first is None or first[1]["kind"] != "problem":
         raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
-    name = names.name("problem", first[1].get("problem") if name is None else name)
+    name = validation.check_name("problem", first[1].get("problem") if name is None else name)
     with store.reserved(name):
         return _taken(store, name, first, chain([first], rest), modules)
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.live import innovations
+from unfog.channel import innovations
 from unfog.live.state import State
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from unfog.live import innovations, tallies
-from unfog.live.innovations import Innovations
+from unfog.channel import innovations
+from unfog.channel.innovations import Innovations
+from unfog.live import tallies
 from unfog.live.made import Made
 from unfog.live.mind import Seen
 from unfog.live.opened import Open

@@ -10,11 +10,24 @@ s = f'f + variance,
 
 It costs O(m^2), needs no inverse and no factorisation, and root root' stays positive semi-definite whatever
 the rounding, because it is a square.
+
+A Gaussian belief about a vector in blocks that are independent of each other.
+
+A measurement whose row is zero outside one block tells nothing of the others, so that they stay independent:
+the rank-one update of `gaussian`, block by block, costs O(B k^2) for B blocks of k instead of (B k)^2.
+All blocks are updated alike; where the row is zero nothing changes.
+
+Beliefs about a vector that becomes longer: what is new at its end is independent of all before it.
+
+Arrays of before have batch axes; what comes at their end is taken from arrays of the longer vector as it was
+to begin with, which have none, and is the same in every trial.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from unfog.maths import small
+import numpy as np
+
+from unfog.maths import linalg
 from unfog.maths.arrays import Array, matvec
 
 
@@ -110,10 +123,136 @@ def covariance(belief: Gaussian) -> Array:
 def inverted(cov: Array) -> tuple[Array, Array]:
     """The inverse of a covariance (..., d, d), and the logarithm of its determinant, (...,).
 
-    In compiled programs by hand, where it is small (maths/small.py): XLA's calls of LAPACK were seen
+    In compiled programs by hand, where it is small (maths/linalg.py): XLA's calls of LAPACK were seen
     to wait for each other for ever on a CPU of few cores.
     """
     xp = cov.__array_namespace__()
-    if not small.by_hand(cov):
+    if not linalg.by_hand(cov):
         return xp.linalg.inv(cov), xp.linalg.slogdet(cov)[1]
-    return small.swept(cov)
+    return linalg.swept(cov)
+
+
+class Blocks(NamedTuple):
+    """A belief about a vector w of B k numbers."""
+
+    mean: Array  # (..., B, k)
+    root: Array  # (..., B, k, n), the covariance of a block = root root'; n = k, or more
+
+    @property
+    def centre(self) -> Array:
+        """The mean as one vector, (..., B k)."""
+        return _flat(self.mean)
+
+    def sample(self, normals: Array) -> Array:
+        """A draw of w from standard normals (..., B k)."""
+        return _flat(self.mean + matvec(square(self.root), _cut(normals, self.root)))
+
+    def half(self, row: Array) -> Array:
+        """root'row, which `variance` and `condition` begin with: row (..., B k) -> (..., B, n)."""
+        return matvec(self.root.mT, _cut(row, self.root))
+
+    def variance(self, row: Array, half: Array | None = None) -> Array:
+        """The variance of row'w: row (..., B k) -> (...,); `half` where it is worked out already."""
+        half = self.half(row) if half is None else half
+        return (half**2).sum((-2, -1))
+
+    def condition(self, row: Array, value: Array, variance: Array, half: Array | None = None) -> "Blocks":
+        """The belief after seeing value = row'w + N(0, variance); the row (..., B k) is within one block."""
+        xp = row.__array_namespace__()
+        half = self.half(row) if half is None else half
+        row = _cut(row, self.root)
+        total = (half**2).sum((-2, -1)) + variance
+        surprise = (value - (row * self.mean).sum((-2, -1))) / total
+        slope = total + xp.sqrt(variance * total)
+        if self._is_one(row, surprise):
+            return self._moved(row, half, surprise, slope)
+        gain = matvec(self.root, half)
+        mean = self.mean + gain * surprise[..., None, None]
+        scaled = half / slope[..., None, None]
+        return Blocks(mean, self.root - gain[..., None] * scaled[..., None, :])
+
+    def _is_one(self, row: Array, surprise: Array) -> bool:
+        """Whether there is one row, on NumPy, for a belief that has all batch axes: it can be looked into."""
+        axes = self.mean.shape[:-2] == self.root.shape[:-3] == surprise.shape
+        return axes and row.size == row.shape[-2] * row.shape[-1] and row.__array_namespace__() is np
+
+    def _moved(self, row: Array, half: Array, surprise: Array, slope: Array) -> "Blocks":
+        """`condition` for one row: but for its block all is copied, which is faster than adding nothing."""
+        block = int((row.reshape(-1) != 0).argmax()) // row.shape[-1]
+        half, root, mean = half[..., block, :], self.root.copy(), self.mean.copy()
+        gain = matvec(root[..., block, :, :], half)
+        mean[..., block, :] += gain * surprise[..., None]
+        root[..., block, :, :] -= gain[..., None] * (half / slope[..., None])[..., None, :]
+        return Blocks(mean, root)
+
+
+Belief: TypeAlias = Gaussian | Blocks
+
+
+def blocks_from_moments(mean: Array, covs: Array) -> Blocks:
+    """The belief with this mean (..., B k) and the blocks' covariances (..., B, k, k)."""
+    xp = covs.__array_namespace__()
+    return Blocks(_cut(mean, covs), xp.linalg.cholesky(covs))
+
+
+def belief_from_moments(mean: Array, cov: Array, *, in_blocks: bool) -> Belief:
+    """The belief with this mean and covariance, which is that of the whole vector or of its blocks."""
+    return blocks_from_moments(mean, cov) if in_blocks else from_moments(mean, cov)
+
+
+def whole(cov: Array) -> Array:
+    """A covariance as one matrix: that of independent blocks (B, k, k) as (B k, B k), any other as it is."""
+    xp = cov.__array_namespace__()
+    if cov.ndim < 3:
+        return cov
+    number, size, _ = cov.shape
+    places = xp.eye(number, dtype=cov.dtype)
+    matrix: Array = (places[:, None, :, None] * cov[:, :, None, :]).reshape(number * size, number * size)
+    return matrix
+
+
+def _cut(flat: Array, like: Array) -> Array:
+    """A vector cut into blocks: (..., B k) -> (..., B, k)."""
+    return flat.reshape(*flat.shape[:-1], *like.shape[-3:-1])
+
+
+def _flat(blocks: Array) -> Array:
+    return blocks.reshape(*blocks.shape[:-2], -1)
+
+
+def longer(old: Array, fresh: Array, axis: int) -> Array:
+    """With all that the fresh one has beyond it along an axis, counted from the last: -1, -2, ..."""
+    xp, size = old.__array_namespace__(), old.shape[axis]
+    tail = xp.moveaxis(xp.moveaxis(fresh, axis, 0)[size:], 0, axis)
+    after = old.ndim + axis
+    shape = *old.shape[:after], tail.shape[axis], *old.shape[after + 1 :]
+    found: Array = xp.concat([old, xp.broadcast_to(tail, shape)], axis=axis)
+    return found
+
+
+def larger(old: Array, fresh: Array) -> Array:
+    """A matrix (..., m, n) with that of the new part after it along the diagonal, and zeros beside both.
+
+    The fresh one is square, (m', m').
+    """
+    xp, (rows, columns) = old.__array_namespace__(), old.shape[-2:]
+    tail = fresh[..., rows:, rows:]
+    batch, (more, wider) = old.shape[:-2], tail.shape[-2:]
+    tail = xp.broadcast_to(tail, (*batch, more, wider))
+    right, below = (xp.zeros((*batch, *shape), dtype=old.dtype) for shape in ((rows, wider), (more, columns)))
+    upper, lower = xp.concat([old, right], axis=-1), xp.concat([below, tail], axis=-1)
+    found: Array = xp.concat([upper, lower], axis=-2)
+    return found
+
+
+def grown(old: Belief, fresh: Belief) -> Belief:
+    """A belief about the longer vector, of what is believed by now and of what the fresh one has at its end.
+
+    Axes between the batch and the vector, those of scales or of slopes, are in both.
+    """
+    if isinstance(old, Blocks):
+        xp, root = old.root.__array_namespace__(), fresh.root
+        wider = old.root.shape[-1] - root.shape[-1]  # a root may have more columns than rows
+        root = xp.concat([root, xp.zeros((*root.shape[:-1], wider), dtype=root.dtype)], axis=-1)
+        return Blocks(longer(old.mean, fresh.mean, -2), longer(old.root, root, -3))
+    return Gaussian(longer(old.mean, fresh.mean, -1), larger(old.root, fresh.root))

@@ -1,4 +1,27 @@
-"""A Gaussian filter in array square-root form: beliefs N(mean, root root'), of roots however wide.
+"""Several hypotheses about how a hidden vector x walks and how it is seen, filtered side by side.
+
+Under hypothesis h the vector walks by N(0, walk_h) a round, and a measurement is y = x + N(0, hidden) +
+noise. The noise has the covariance f Sigma with a factor f drawn anew every time: f_j with probability p_j.
+One factor is Gaussian noise of another size; several stand for heavy tails, as Student's t is a mixture of
+Gaussians over its precision (maths/student.py). With x ~ N(g_h, S_h), e = y - g_h and P_j = S_h + hidden +
+f_j Sigma,
+
+    p(y | h) = sum_j p_j N(e; 0, P_j),     q_j = p(f_j | y, h),     score = sum_j q_j P_j^-1 e,
+    g_h <- g_h + S_h score,     S_h <- S_h - keep S_h (sum_j p_j P_j^-1) S_h + walk_h.
+
+With one factor, and keep = 1, this is Kalman's filter, exact. With several the posterior of x is a mixture:
+its mean is exact for one round, and for its covariance the information of a measurement is what it is on
+average (C. J. Masreliez, *Approximate Non-Gaussian Filtering with Linear State and Observation Relations*):
+sum_j p_j P_j^-1 were f known, and the share `keep` of it since f is not (`kept`). So covariances do not hang
+on what was measured: those of all trials are the same, as long as nothing is lost.
+
+Weights follow Bayes' rule. With a rate of switching r each round ends with w <- (1 - r) w + r prior, so that
+a hypothesis that was ruled out can come back. It has many names: multiple-model adaptive estimation (D. T.
+Magill, *Optimal Adaptive Estimation of Sampled Stochastic Processes*), Bayesian model averaging; weights move
+as those of interacting multiple models do (H. A. P. Blom and Y. Bar-Shalom, *The Interacting Multiple Model
+Algorithm for Systems with Markovian Switching Coefficients*), whose mixing of states is left out.
+
+A Gaussian filter in array square-root form: beliefs N(mean, root root'), of roots however wide.
 
 A step of time widens the root by the root of what the step adds. To see value = rows x + noise_root z, z
 standard normal, is to triangularise, by rotations T of columns,
@@ -16,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, Bools, Ints, matvec
+from unfog.maths.gaussian import inverted
 
 
 class Belief(NamedTuple):
@@ -132,3 +156,127 @@ def forward(lower: Array, value: Array) -> Array:
         known = sum(lower[..., i, j] * found[j] for j in range(i))
         found.append((value[..., i] - known) / lower[..., i, i])
     return xp.stack(found, axis=-1)
+
+
+NODES = 400  # of an integral
+
+
+class Family(NamedTuple):
+    """Hypotheses that have equally many factors."""
+
+    factors: Array  # (H, J)  f
+    chances: Array  # (H, J)  logarithms of p
+    keep: Array  # (H,)
+    walk: Array  # (H, d, d)
+
+
+def kept(factors: Array, chances: Array, hidden: Array, dim: int) -> Array:
+    """The share E|score|^2 / (d sum_j p_j / v_j) of information that is left if f (J,) is not known, ().
+
+    For e ~ sum_j p_j N(0, v_j I) with v = hidden + f, noise as the unit: exact where all is isotropic, an
+    integral over |e| by the midpoint rule. Student's t with nothing hidden has (nu + d) / (nu + d + 2).
+    """
+    xp, variances = hidden.__array_namespace__(), hidden + factors
+    scales = xp.sqrt(variances)
+    grid = xp.asarray(np.arange(0.5, NODES) / NODES * (np.sqrt(dim) + 9), dtype=hidden.dtype)
+    law = grid ** (dim - 1) * xp.exp(-0.5 * grid**2)  # of |e| in deviations, whatever f is
+    far = scales[:, None] * grid  # |e| if f is f_j: (J, nodes)
+    logs = xp.log(chances) - dim * xp.log(scales) - 0.5 * far[..., None] ** 2 / variances
+    share = xp.exp(logs - logs.max(-1)[..., None])
+    score = far * (share / variances).sum(-1) / share.sum(-1)
+    found: Array = xp.vecdot(chances, score**2 @ law) / law.sum() / (dim * (chances / variances).sum())
+    return found
+
+
+class Beliefs(NamedTuple):
+    """About x, under every hypothesis of a family."""
+
+    mean: Array  # (..., H, d)
+    cov: Array  # (H, d, d), or (..., H, d, d) where trials lost other coordinates
+
+
+class Reading(NamedTuple):
+    """What a measurement says under every hypothesis of a family."""
+
+    density: Array  # (..., H)  log p(y | h), up to a constant that all hypotheses share
+    chances: Array  # (..., H, J)  q
+    precision: Array  # (H, J, d, d) or (..., H, J, d, d)  P^-1, zero where a coordinate was lost
+    slopes: Array  # (..., H, J, d)  P^-1 e
+
+
+def read(
+    family: Family, beliefs: Beliefs, noise: Array, hidden: Array, value: Array, there: Array | None
+) -> Reading:
+    """A measurement (..., d); `there` is 1 where a coordinate was measured, else 0; None: all were."""
+    xp = value.__array_namespace__()
+    total = (beliefs.cov + hidden)[..., None, :, :] + family.factors[..., None, None] * noise
+    away = value[..., None, :] - beliefs.mean
+    if there is not None:
+        there = there[..., None, None, :]
+        both = there[..., :, None] * there[..., None, :]
+        total = both * total + (1 - there)[..., None] * xp.eye(noise.shape[-1], dtype=noise.dtype)
+        away = xp.where(there[..., 0, :] > 0, away, 0.0)
+    precision, size = inverted(total)
+    if there is not None:
+        precision = both * precision
+    slopes = matvec(precision, away[..., None, :])
+    each = family.chances - 0.5 * (size + xp.vecdot(away[..., None, :], slopes))
+    if family.factors.shape[-1] == 1:
+        return Reading(each[..., 0], xp.ones_like(each), precision, slopes)
+    most = each.max(-1)[..., None]
+    raised = xp.exp(each - most)
+    sums = raised.sum(-1)[..., None]
+    return Reading((most + xp.log(sums))[..., 0], raised / sums, precision, slopes)
+
+
+def moved(family: Family, beliefs: Beliefs, reading: Reading) -> Beliefs:
+    """The beliefs after a measurement and the step that follows it."""
+    xp = beliefs.mean.__array_namespace__()
+    score = (reading.chances[..., None] * reading.slopes).sum(-2)
+    told = xp.exp(family.chances)[..., None, None] * reading.precision
+    information = family.keep[..., None, None] * told.sum(-3)
+    cov = beliefs.cov - beliefs.cov @ information @ beliefs.cov + family.walk
+    return Beliefs(beliefs.mean + matvec(beliefs.cov, score), 0.5 * (cov + cov.mT))
+
+
+def weighed(weights: Array, densities: Array) -> Array:
+    """Bayes' rule for logarithms of probabilities (..., H)."""
+    xp = weights.__array_namespace__()
+    both = weights + densities
+    both = both - both.max(-1)[..., None]
+    found: Array = both - xp.log(xp.exp(both).sum(-1))[..., None]
+    return found
+
+
+def switched(weights: Array, prior: Array, rate: float) -> Array:
+    """Logarithms of probabilities (..., H) after a round in which the truth may have become another."""
+    xp = weights.__array_namespace__()
+    if rate == 0:
+        return weights
+    # Without a floor a hypothesis that was ruled out once would be so for good, even where none is left.
+    floor = xp.finfo(weights.dtype).tiny
+    found: Array = xp.log(xp.maximum((1 - rate) * xp.exp(weights) + rate * prior, floor))
+    return found
+
+
+def hidden_moments(weights: Array, readings: list[Reading], cov: Array) -> tuple[Array, Array]:
+    """Mean (..., d) and covariance (..., d, d) of a part of what hid x that was N(0, cov) before.
+
+    `weights` are the probabilities (..., H) of the hypotheses of all families after the measurement. Under h
+    and f_j that part is N(cov P^-1 e, cov - cov P^-1 cov); these are the moments of the mixture.
+    """
+    xp, dim = cov.__array_namespace__(), cov.shape[-1]
+    first, second = xp.zeros_like(cov[0]), xp.zeros_like(cov)
+    start = 0
+    for reading in readings:
+        number = reading.density.shape[-1]
+        part = (weights[..., start : start + number, None] * reading.chances).reshape(*weights.shape[:-1], -1)
+        start += number
+        count = part.shape[-1]
+        slopes = reading.slopes.reshape(*reading.slopes.shape[:-3], count, dim)
+        flat = reading.precision.reshape(*reading.precision.shape[:-4], count, dim * dim)
+        told = matvec(flat.mT, part).reshape(*part.shape[:-1], dim, dim)
+        first = first + matvec(slopes.mT, part)
+        second = second + (told - (part[..., None] * slopes).mT @ slopes)
+    second = second + first[..., :, None] * first[..., None, :]
+    return matvec(cov, first), cov - cov @ second @ cov

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.small import eigh, product
+from unfog.maths.linalg import eigh, product
 
 FARTHEST = 3e3
 TAIL = 25.0  # what is cut off, and what falls between nodes, is of the order of exp(-TAIL)

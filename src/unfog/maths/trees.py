@@ -5,8 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from unfog.maths.arrays import Array, Bools
-from unfog.maths.flow import flow_of
+from unfog.maths.arrays import Array, Bools, flow_of
 
 Tree = TypeVar("Tree")
 

@@ -5,7 +5,7 @@ import socket
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -8,18 +8,17 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from unfog.inputs import InputError, shown
-from unfog.live.names import LONGEST
 from unfog.serve import plainly
+from unfog.validation import LONGEST_NAME, InputError, shown
 
 MOST = 1000  # decisions or rewards in one request
 
 NUMBER: dict[str, Any] = {"type": "number"}
-NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST}
+NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
 NUMBERS = {"type": "array", "items": NUMBER}
 READING = {"type": ["number", "null"]}
 
-Name = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Context = Annotated[
     Any,
     WithJsonSchema(

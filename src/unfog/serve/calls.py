@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, NamedTuple
 
-from unfog.inputs import InputError
 from unfog.live import Problem, Store
 from unfog.serve.media import JSON
 from unfog.serve.settings import Settings
+from unfog.validation import InputError
 
 
 class Call(NamedTuple):

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from unfog.inputs import InputError
-from unfog.live import names
+from unfog import validation
 from unfog.live.incoming import refuse_modules
 from unfog.serve import wording
 from unfog.serve.bodies import Change, Erase, Freeze, Shadow, Terms
 from unfog.serve.calls import Call
 from unfog.serve.verbs import received
+from unfog.validation import InputError
 
 
 def refuse_name(field: str, name: str) -> str:
     """Complain of a name that no address can have."""
     if not wording.is_addressable(name):
         raise InputError(field, repr(name), wording.NAMED)
-    return names.name(field, name)
+    return validation.check_name(field, name)
 
 
 def make(call: Call) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def make(call: Call) -> dict[str, Any]:
 def arms(call: Call) -> dict[str, Any]:
     """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
     body: Change = call.body
-    added = {} if body.add is None else names.arms("add", body.add, {})
+    added = {} if body.add is None else validation.check_arms("add", body.add, {})
     return received(call.problem.change_arms(add=added, retire=body.retire, restore=body.restore))
 
 

@@ -16,9 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-from unfog import inputs
-from unfog.inputs import InputError, shown
-from unfog.live import names
+from unfog import validation
 from unfog.live.errors import StoreError, Unknown
 from unfog.live.replay import Replayed
 from unfog.live.schema import LAST
@@ -27,6 +25,7 @@ from unfog.serve.outgoing import address
 from unfog.serve.refusals import Refused
 from unfog.serve.remote import Remote
 from unfog.serve.wire import Wire
+from unfog.validation import InputError, shown
 
 KEY = "UNFOG_KEY"  # the environment variable with the key of a service
 LINES = 2000  # of a log that are asked for at a time
@@ -50,8 +49,8 @@ class Client:
 
         The service's `key` is that of the environment variable UNFOG_KEY, unless told.
         """
-        inputs.positive("timeout", timeout)
-        inputs.count("retries", retries, 0, 100)
+        validation.positive("timeout", timeout)
+        validation.count("retries", retries, 0, 100)
         self._wire = Wire(url, _key(os.environ.get(KEY) if key is None else key), float(timeout), retries)
 
     @property
@@ -101,7 +100,7 @@ class Client:
         The terms are those of `unfog.live.Store.problem`. Of a problem that is there each that is given must
         be as it was.
         """
-        name = names.name("name", name)
+        name = validation.check_name("name", name)
         if terms:
             told = {"name": name, **outgoing.terms(terms)}
             return Remote(self, name, self.post("/v1/problems", told, again=True)["note"] or "")
@@ -120,7 +119,7 @@ class Client:
 
     def _lines(self, name: str, since: int = 0) -> Iterator[str]:
         """The log, so many lines at a time: a connection that breaks costs one such piece."""
-        since = inputs.count("since", since, 0, LAST)
+        since = validation.count("since", since, 0, LAST)
         while True:
             path = f"{address(name)}/events?since={since}&limit={LINES}"
             found = self._wire.ask("GET", path, again=True).decode().splitlines(keepends=True)
@@ -139,7 +138,7 @@ class Client:
             allowed = "nothing: whoever runs the service says which are allowed, with --allow-module"
             raise InputError("modules", shown(modules), allowed)
         text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        name = names.name("problem", _name_in(text) if name is None else name)
+        name = validation.check_name("problem", _name_in(text) if name is None else name)
         at = f"{address(name)}/events"
         return int(_read(self._wire.ask("POST", at, again=True, lines=text, long=True))["events"])
 
@@ -153,7 +152,7 @@ class Client:
 
     def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
         """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem."""
-        told = {"unit": names.name("unit", unit), "problem": problem}
+        told = {"unit": validation.check_name("unit", unit), "problem": problem}
         found: dict[str, int] = self.post("/v1/erase", told, again=False, long=True)["decisions"]
         return found
 

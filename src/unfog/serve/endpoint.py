@@ -10,7 +10,6 @@ from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope, Send
 
-from unfog.inputs import InputError, shown
 from unfog.live import Store
 from unfog.live.errors import Elsewhere, StoreError
 from unfog.serve import bodies, fixed, refusals, strict
@@ -24,6 +23,7 @@ from unfog.serve.mistakes import told
 from unfog.serve.operations import ONCE, Done, Operation
 from unfog.serve.refusals import Refused
 from unfog.serve.service import Service
+from unfog.validation import InputError, shown
 
 SMALL = 64 << 10  # bytes of a body; to read a larger one would keep others waiting
 log = logging.getLogger("unfog.serve")

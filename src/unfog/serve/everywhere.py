@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from starlette.types import Scope
 
-from unfog.inputs import InputError
 from unfog.live.errors import Elsewhere, StoreError, Unknown
 from unfog.serve.bodies import Erase
 from unfog.serve.calls import Answer, Call
@@ -19,6 +18,7 @@ from unfog.serve.operations import Operation
 from unfog.serve.refusals import Refused, busy
 from unfog.serve.service import Service
 from unfog.serve.strict import read
+from unfog.validation import InputError
 
 
 class Erasing:

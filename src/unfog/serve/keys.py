@@ -13,9 +13,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from unfog.inputs import InputError, one_of
-from unfog.live import names
+from unfog import validation
 from unfog.live.errors import StoreError, Unknown
+from unfog.validation import InputError, one_of
 
 SCOPES = ("decide", "report", "read", "admin")
 PREFIX = "unfog"
@@ -72,7 +72,7 @@ def made(scopes: Sequence[str], problems: Sequence[str], note: str, now: float) 
         one_of("scope", scope, SCOPES)
     if len(note) > LONGEST_NOTE or not note.isprintable():
         raise InputError("note", repr(note), f"a line of at most {LONGEST_NOTE} characters")
-    chosen = tuple(dict.fromkeys(names.name("problem", one) for one in problems)) or None
+    chosen = tuple(dict.fromkeys(validation.check_name("problem", one) for one in problems)) or None
     secret, name = secrets.token_urlsafe(32), secrets.token_hex(4)
     ordered = tuple(scope for scope in SCOPES if scope in scopes)
     return Key(name, _digest(secret), ordered, chosen, note, now), f"{PREFIX}_{name}_{secret}"

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from unfog.inputs import InputError
 from unfog.live.named import whole
 from unfog.live.ring import MOST
 from unfog.serve import pieces, strict
 from unfog.serve.calls import Call
+from unfog.validation import InputError
 
 POINTS = 2000  # decisions that are told one by one, unless told
 

@@ -8,19 +8,19 @@ from urllib.parse import quote
 
 import numpy as np
 
-from unfog.inputs import InputError, shown
-from unfog.live import names
+from unfog import validation
+from unfog.channel.channel import Channel
+from unfog.channel.knowledge import Knowledge
 from unfog.live import terms as live_terms
 from unfog.live.asking import ASKED
 from unfog.live.errors import Unknown
-from unfog.model.channel import Channel
-from unfog.model.knowledge import Knowledge
 from unfog.serve import wording
+from unfog.validation import InputError, shown
 
 
 def address(name: str) -> str:
     """Where a problem is."""
-    name = names.name("name", name)
+    name = validation.check_name("name", name)
     if not wording.is_addressable(name):
         raise Unknown("name", repr(name), wording.NAMED)
     return f"/v1/problems/{quote(name, safe='')}"
@@ -97,4 +97,4 @@ def _listed(field: str, value: Any) -> list[Any]:
     allowed = "numbers, text, lists and mappings of them"
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    return names.listed(field, value, allowed)
+    return validation.as_list(field, value, allowed)

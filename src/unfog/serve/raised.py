@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from unfog.inputs import InputError
 from unfog.live.errors import Conflict, Gone, StoreError, Unknown
 from unfog.serve import wording
 from unfog.serve.refusals import Refused
+from unfog.validation import InputError
 
 OF_A_FIELD: dict[int, type[InputError]] = {404: Unknown, 409: Conflict, 410: Gone, 422: InputError}
 HOW_TO_TELL = "Tell a key of this service in the environment variable UNFOG_KEY."

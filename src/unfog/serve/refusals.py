@@ -14,10 +14,10 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unfog.inputs import InputError
 from unfog.live.errors import Conflict, Gone, StoreError, Unknown
 from unfog.serve import wording
 from unfog.serve.strict import Malformed
+from unfog.validation import InputError
 
 SOON = 1  # seconds after which to ask again
 

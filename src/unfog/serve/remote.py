@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from unfog.inputs import InputError, shown
-from unfog.live import asking, names
+from unfog import validation
+from unfog.live import asking
 from unfog.live.answers import Decision, Receipt
 from unfog.live.named import dataset
 from unfog.live.terms import Terms
 from unfog.serve import outgoing
 from unfog.serve.outgoing import address, plain
+from unfog.validation import InputError, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -79,7 +80,9 @@ class Remote:
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
         if not rewards:
             return {}
-        told = {names.name("decision", one): plain("value", value) for one, value in rewards.items()}
+        told = {
+            validation.check_name("decision", one): plain("value", value) for one, value in rewards.items()
+        }
         own = {one: _own((keys or {}).get(one)) for one in told}
         found = self.client.post(f"{self._at}/rewards", {"rewards": told, "keys": own}, again=True)
         return {one: Receipt(**receipt) for one, receipt in found["receipts"].items()}
@@ -93,12 +96,12 @@ class Remote:
         return self._report(decision, "void", {}, key)
 
     def _report(self, decision: str, what: str, told: dict[str, Any], key: str | None) -> Receipt:
-        at = f"{self._at}/decisions/{quote(names.name('decision', decision), safe='')}/{what}"
+        at = f"{self._at}/decisions/{quote(validation.check_name('decision', decision), safe='')}/{what}"
         return Receipt(**self.client.post(at, {**told, "key": _own(key)}, again=True))
 
     def add_arm(self, arm: str, vector: Any = None) -> Receipt:
         """One more arm; with its numbers, where arms have any."""
-        return self.change_arms(add={names.name("arm", arm): vector})
+        return self.change_arms(add={validation.check_name("arm", arm): vector})
 
     def retire_arm(self, arm: str) -> Receipt:
         """From now on an arm is not chosen; what was learnt of it is kept."""
@@ -117,7 +120,7 @@ class Remote:
 
     def freeze(self, arm: str) -> Receipt:
         """From now on one arm, whatever the context, until `thaw`."""
-        return self._changed("freeze", {"arm": names.name("arm", arm)})
+        return self._changed("freeze", {"arm": validation.check_name("arm", arm)})
 
     def thaw(self) -> Receipt:
         """The agent decides again."""
@@ -125,11 +128,11 @@ class Remote:
 
     def shadow(self, agent: str) -> Receipt:
         """One more agent that decides on the same stream from now on, without being obeyed."""
-        return self._changed("shadow", {"agent": names.name("agent", agent)})
+        return self._changed("shadow", {"agent": validation.check_name("agent", agent)})
 
     def unshadow(self, agent: str) -> Receipt:
         """A shadow decides no more."""
-        return self._changed("shadow", {"agent": names.name("agent", agent), "leave": True})
+        return self._changed("shadow", {"agent": validation.check_name("agent", agent), "leave": True})
 
     def _changed(self, what: str, told: dict[str, Any]) -> Receipt:
         return Receipt(**self.client.post(f"{self._at}/{what}", told, again=False))
@@ -187,4 +190,4 @@ class Remote:
 
 def _own(key: str | None) -> str:
     """The caller's key, or one that nobody has used."""
-    return uuid4().hex if key is None else names.name("key", key)
+    return uuid4().hex if key is None else validation.check_name("key", key)

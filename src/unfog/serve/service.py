@@ -11,7 +11,6 @@ from typing import Any
 
 from starlette.types import Scope
 
-from unfog.inputs import InputError
 from unfog.live import Store
 from unfog.live.errors import Elsewhere, StoreError
 from unfog.live.vitals import Vitals
@@ -29,6 +28,7 @@ from unfog.serve.room import Room
 from unfog.serve.settings import Settings
 from unfog.serve.shelf import Shelf
 from unfog.serve.writer import Writer
+from unfog.validation import InputError
 
 EVERY = 1.0  # seconds between looks for what has expired, and for keys that have changed
 log = logging.getLogger("unfog.serve")

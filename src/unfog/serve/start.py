@@ -8,7 +8,6 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from unfog import live
-from unfog.inputs import InputError
 from unfog.live.errors import StoreError
 from unfog.serve import binding, server
 from unfog.serve.doors import Doors, Keyed, Open
@@ -17,6 +16,7 @@ from unfog.serve.rings import is_database, ring_of, shown
 from unfog.serve.service import Service
 from unfog.serve.settings import Settings
 from unfog.serve.shelf import Shelf, Single
+from unfog.validation import InputError
 
 
 class Wanted(NamedTuple):

@@ -8,7 +8,7 @@ from collections import Counter
 from math import isfinite
 from typing import Any
 
-from unfog.inputs import shown
+from unfog.validation import shown
 
 DEEPEST = 16  # brackets within brackets: a matrix in a channel in a problem takes five
 

@@ -7,7 +7,6 @@ from io import StringIO
 from itertools import islice
 from typing import Any
 
-from unfog.inputs import InputError
 from unfog.live.errors import Conflict, StoreError, reason
 from unfog.live.schema import LAST
 from unfog.live.spreadsheet import from_table
@@ -15,6 +14,7 @@ from unfog.serve.bodies import Backup, Replay, Table
 from unfog.serve.calls import Call
 from unfog.serve.changes import refuse_name
 from unfog.serve.refusals import Refused
+from unfog.validation import InputError
 
 LINES = 500  # of a log that are read at a time
 

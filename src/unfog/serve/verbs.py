@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from unfog.inputs import InputError
 from unfog.live import Decision, Receipt
 from unfog.serve.bodies import Ask, Asks, Reveal, Reward, Rewards, Void
 from unfog.serve.calls import Call
+from unfog.validation import InputError
 
 
 def decided(found: Decision) -> dict[str, Any]:

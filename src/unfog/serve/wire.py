@@ -16,10 +16,10 @@ from time import sleep
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from unfog.inputs import InputError, shown
 from unfog.live.errors import StoreError
 from unfog.serve.media import JSON, LINES
 from unfog.serve.raised import raised
+from unfog.validation import InputError, shown
 
 FIRST, LONGEST = 0.1, 30.0  # seconds before asking again: at first, and at most
 LONG = 3600.0  # seconds for what goes through a whole log

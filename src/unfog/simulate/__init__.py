@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from unfog.agents.assemble import Agent
-from unfog.inputs import flag
 from unfog.simulate.execute import Executor
 from unfog.simulate.gather import Curves, Gathering
 from unfog.simulate.job import Tick
 from unfog.simulate.plan import MOST_SEED, MOST_TRIALS, Plan, plan
+from unfog.validation import flag
 from unfog.worlds.problem import Problem
 
 __all__ = ["MOST_SEED", "MOST_TRIALS", "Curves", "Gathering", "Plan", "plan", "simulate"]

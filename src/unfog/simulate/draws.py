@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from unfog.agents.parts import Chain
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.streams import RoundDraws, generator
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import RoundDraws, generator
 from unfog.worlds.problem import Draws, Emission, Problem, Truth
 
 

@@ -6,8 +6,8 @@ the rounds at which these begin and end are stored for every trial, however coar
 
 import numpy as np
 
-from unfog.inputs import InputError
 from unfog.maths.arrays import Ints
+from unfog.validation import InputError
 
 MOST_POINTS = 1000
 MOST_CELLS = 32_000_000  # stored numbers in a run: 256 MB

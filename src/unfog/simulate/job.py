@@ -8,10 +8,9 @@ import numpy as np
 
 from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.features import FeatureMap
-from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Ints
-from unfog.meant import nearest
 from unfog.theory import regret
+from unfog.validation import InputError, nearest, shown
 from unfog.worlds.problem import Problem
 
 PRECISIONS = ("float32", "float64")

@@ -4,7 +4,7 @@
     stored = curves, twice while they are put together + moments: what is pooled, and of pieces under way
 
 Where the peak of a batch goes the engine says, term by term (engines/room.py); how much there is to have says
-the machine, or UNFOG_MEMORY (machine.py). What does not fit is, in this order: the curves of all trials; the
+the machine, or UNFOG_MEMORY (_memory.py). What does not fit is, in this order: the curves of all trials; the
 workers, where one process would fit; the trials side by side, where one would; and else what takes most of
 one trial.
 """
@@ -12,14 +12,14 @@ one trial.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from unfog import machine
-from unfog.inputs import InputError
+from unfog import _memory
 from unfog.simulate.engines import Engine, room
 from unfog.simulate.engines.numpy_room import PROCESS
 from unfog.simulate.engines.room import Term
 from unfog.simulate.execute import IN_FLIGHT, Executor
 from unfog.simulate.job import Job
 from unfog.simulate.tasks import in_a_task
+from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 
 COPIES = 2  # of the curves: batch by batch, and put together or written
@@ -88,31 +88,31 @@ def _under_way(jobs: Sequence[Job], engine: Engine, sizes: Sequence[int], trials
 
 def refuse_truth(problem: Problem) -> None:
     """Complain of a world of which not even one trial can be made."""
-    most, terms = machine.limit(), room.truth(problem)
+    most, terms = _memory.limit(), room.truth(problem)
     if most is not None and room.peak(terms, 1) > most:
-        raise _too_much(problem, {}, terms, room.peak(terms, 1), machine.free(most))
+        raise _too_much(problem, {}, terms, room.peak(terms, 1), _memory.free(most))
 
 
 def _refuse_one(job: Job, engine: Engine, found: Memory, trials: int) -> None:
-    device, most = engine.device(), machine.limit()
+    device, most = engine.device(), _memory.limit()
     if device is not None:
         apart = [term for term in found.terms if term.fields]
         _refuse_batch(job, found._replace(terms=tuple(apart), stored=0, workers=1), device, "on the device")
         found = found._replace(terms=tuple(term for term in found.terms if not term.fields))
     if most is None or found.total <= most:
         return
-    free, rest, one = machine.free(most), most - found.stored, room.peak(found.terms, 1)
+    free, rest, one = _memory.free(most), most - found.stored, room.peak(found.terms, 1)
     bare = [term for term in found.terms if not term.fields]
     if room.peak(bare, 1) > most:
         names = " and ".join(term.what for term in bare)
-        raise InputError("memory", free, f"more than {machine.said(room.peak(bare, 1))}: {names} take that")
+        raise InputError("memory", free, f"more than {_memory.said(room.peak(bare, 1))}: {names} take that")
     if rest < one and found.stored > most // 2:
-        what = f"{trials} with {len(job.grid)} stored rounds take {machine.said(found.stored)}"
-        what += f", the process with one trial {machine.said(one)}: {machine.said(found.stored + one)} in all"
+        what = f"{trials} with {len(job.grid)} stored rounds take {_memory.said(found.stored)}"
+        what += f", the process with one trial {_memory.said(one)}: {_memory.said(found.stored + one)} in all"
         raise InputError("trials, points", what, f"fewer of either: {free}")
     if found.process <= rest:
         fit = max(1, (rest - int(PROCESS)) // found.process)
-        what = f"{found.workers} processes of {machine.said(found.process)} each"
+        what = f"{found.workers} processes of {_memory.said(found.process)} each"
         raise InputError("workers", what, f"at most {fit}: {free}")
     _refuse_batch(job, found, rest, free)
 
@@ -126,7 +126,7 @@ def _refuse_batch(job: Job, found: Memory, most: int, free: str) -> None:
         said = {"rounds": job.rounds, "points": len(job.grid), "agents": len(job.agents), "draws": job.draws}
         raise _too_much(job.problem, said, found.terms, one, free)
     fit = 1 + (most - one) // room.for_each(found.terms)
-    what = f"{found.trials} trials side by side take {machine.said(found.process)}"
+    what = f"{found.trials} trials side by side take {_memory.said(found.process)}"
     raise InputError("chunk", what, f"at most {fit}: {free}")
 
 
@@ -136,7 +136,7 @@ def _too_much(
     """The complaint about the term that takes most of one trial, and what its fields are."""
     worst = max(room.counted(terms, 1), key=lambda term: term.bytes(1) if term.fields else -1)
     values = {field: value for field in worst.fields if (value := _value(problem, said, field)) is not None}
-    what = f"{worst.what} take {machine.said(worst.bytes(1))} of the {machine.said(total)} that a trial needs"
+    what = f"{worst.what} take {_memory.said(worst.bytes(1))} of the {_memory.said(total)} that a trial needs"
     shown = ", ".join(map(str, values.values()))
     return InputError(", ".join(values) or "problem", f"{shown}: {what}" if shown else what, f"less: {free}")
 

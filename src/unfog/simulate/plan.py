@@ -13,7 +13,6 @@ import numpy as np
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.features import FeatureMap
-from unfog.inputs import InputError, count, offering, one_of
 from unfog.simulate import engines, memory
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import MOST_WORKERS, Executor
@@ -22,6 +21,7 @@ from unfog.simulate.execute.serial import Serial
 from unfog.simulate.grid import MOST_POINTS, curve_rounds, refuse_too_much, stored_rounds
 from unfog.simulate.job import DRAWS, Job, Part, Tick, precision_of, refuse
 from unfog.simulate.tasks import SOON, SOON_COMPILED, Piece, Task, bearable, cut, grouped
+from unfog.validation import InputError, count, offering, one_of
 from unfog.worlds.problem import Problem
 
 MOST_SEED = 2**64 - 1

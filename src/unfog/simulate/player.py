@@ -11,8 +11,8 @@ from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Offer
 from unfog.agents.units import Several
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
-from unfog.maths.streams import RoundDraws
+from unfog.maths.gaussian import Belief
+from unfog.maths.random import RoundDraws
 from unfog.simulate.asking import Asking
 from unfog.simulate.draws import Nature, StepDraws, emitted, truth_draws
 from unfog.simulate.job import refuse

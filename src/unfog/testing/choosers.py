@@ -16,11 +16,10 @@ from unfog.agents.parts import (
     Tells,
     View,
 )
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief
-from unfog.maths.gaussian import from_moments
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, from_moments
 from unfog.testing.common import (
     ROUNDS,
     TRIALS,

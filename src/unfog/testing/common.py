@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from unfog.agents.assemble import check_part
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Draws, Problem, Truth

@@ -15,10 +15,10 @@ from unfog.agents.parts import (
     Rewinds,
     Timed,
 )
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import Mixture
-from unfog.model.knowledge import Knowledge
 from unfog.testing.common import (
     ROUNDS,
     TRIALS,

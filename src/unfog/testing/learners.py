@@ -10,7 +10,6 @@ from unfog.agents.assemble import Agent, refuse_misfit
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Exact
 from unfog.agents.parts import Chooser, Denoiser, Learner, Privilege, State, TakesBack, Term
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, pick
 from unfog.testing.common import (
     ROUNDS,
@@ -25,6 +24,7 @@ from unfog.testing.common import (
     truth,
     writes_nothing,
 )
+from unfog.validation import InputError
 from unfog.worlds.problem import Problem, Truth
 
 

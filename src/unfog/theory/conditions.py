@@ -5,11 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge, as_told
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import as_told
 from unfog.theory.information import numbers
+from unfog.validation import InputError
 
 _SLACK = 1 + 1e-9  # an equality may be met up to rounding
 

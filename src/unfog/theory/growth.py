@@ -8,9 +8,9 @@ is no error to be had. B. Efron and C. Stein, *The Jackknife Estimate of Varianc
 
 import numpy as np
 
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.theory.regret import Estimate
+from unfog.validation import InputError
 
 
 def slope(points: Array, values: Array) -> Array:

@@ -21,10 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma
 
-from unfog.inputs import InputError, one_of
+from unfog.channel.knowledge import Knowledge, as_told
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import as_told
+from unfog.validation import InputError, one_of
 
 SETTINGS = ("unobserved", "delayed")
 DENOISERS = ("plugin", "exact")

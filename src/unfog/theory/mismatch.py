@@ -22,11 +22,10 @@ import numpy as np
 
 from unfog.agents.denoise import bias
 from unfog.agents.learn.conjugate import reward_variance
+from unfog.channel.knowledge import Knowledge, as_told, posterior_mean
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import as_told, posterior_mean
 
 CELLS = 1 << 17  # numbers in memory at a time: a piece of the particles that stays in the cache
 SCALES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 4.0)  # the widths of particles, in turn: P_t may have long tails

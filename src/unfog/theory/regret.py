@@ -27,10 +27,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unfog.channel.knowledge import Shrinkage, posterior_mean
 from unfog.features import Context, Design, FeatureMap
+from unfog.features.link import Rewards, Values
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.model.rewards import Rewards, Values
-from unfog.model.shrinkage import Shrinkage, posterior_mean
 from unfog.worlds.problem import Emission
 
 PLAIN = ("regret", "regret_true_context", "regret_plug_in")

@@ -5,13 +5,13 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from unfog import inputs, machine
+from unfog import _memory, validation
 from unfog.features import FeatureMap, MapBuilder
-from unfog.features.named import BUILT_IN, builder, check_map
-from unfog.features.product import product
+from unfog.features.linear import product
 from unfog.features.quadratic import quadratic
-from unfog.inputs import InputError
+from unfog.features.registry import BUILT_IN, builder, check_map
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds.problem import Draws
 
 ActionLaw = Literal["normal", "uniform", "folded"]
@@ -80,13 +80,13 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
     ((10, 2), 6)
     """
     build, named = builder(features), isinstance(features, str) and features in BUILT_IN
-    found = next(one for one in ACTION_LAWS if one == inputs.one_of("action_law", law, ACTION_LAWS))
+    found = next(one for one in ACTION_LAWS if one == validation.one_of("action_law", law, ACTION_LAWS))
     if isinstance(actions, bool | int | float | np.number | str) and features != "matrix":
-        shape = inputs.count("actions", actions, most=MOST_ACTIONS), dim
+        shape = validation.count("actions", actions, most=MOST_ACTIONS), dim
         # An arm that has features of its own needs no action: zeros stand for it.
         made = Arms(build, shape, np.zeros(shape) if features in BARE else None, found)
         if build not in ALIKE:  # all of them are looked at below
-            machine.refuse(("actions", "dim"), f"{shape[0]}, {dim}: they take", 16 * shape[0] * dim)
+            _memory.refuse(("actions", "dim"), f"{shape[0]}, {dim}: they take", 16 * shape[0] * dim)
     else:
         given = _given(actions, dim, features if named else None)
         made = Arms(build, given.shape, given, found)
@@ -100,9 +100,9 @@ def _given(actions: object, dim: int, name: object) -> Array:
         raise InputError("actions", actions, f"a whole number: with {name} an arm has no numbers of its own")
     if name == "matrix":
         allowed = f"K matrices of m rows of {dim} numbers"
-        found = inputs.rows("actions", actions, None, allowed)
+        found = validation.rows("actions", actions, None, allowed)
         if found.ndim != 3 or found.shape[2] != dim:
             raise InputError("actions", f"an array of shape {found.shape}", allowed)
         return found
     width = None if name is None else dim
-    return inputs.rows("actions", actions, width, f"a whole number, or K rows of {dim} numbers")
+    return validation.rows("actions", actions, width, f"a whole number, or K rows of {dim} numbers")

@@ -1,11 +1,11 @@
 """From a study of a sensor to a world of the lab: `unfog.calibrate(...)` and `found.problem(...)`.
 
-The estimators are model/study.py's and know no world. What they find is handed on here, whole:
+The estimators are channel/studies.py's and know no world. What they find is handed on here, whole:
 
     c ~ N(mu_c, Sigma_c),    reading = c + bias + gamma + n,    gamma ~ N(0, Sigma_gamma),  n ~ N(0, Sigma_n),
 
 with the known bias in its place, so that nobody has to remember it (`Synthetic.bias`). All of it is told in
-deviations of contexts from their mean, z = (c - mu_c) / sd, as a live problem has it (model/channel.py). In
+deviations of contexts from their mean, z = (c - mu_c) / sd, as a live problem has it (channel/channel.py). In
 steps a day a slope drawn with variance 1 would make rewards of thousands. This stands beside the worlds, and
 not with the estimators, because imports point one way.
 """
@@ -15,13 +15,13 @@ from typing import Any, TypeVar, overload
 
 import numpy.typing as npt
 
-from unfog import inputs
-from unfog.inputs import InputError, Numbers, shown
+from unfog import validation
+from unfog.channel.calibration import Calibration
+from unfog.channel.channel import Units, as_it_is, standard
+from unfog.channel.fit_dynamics import check_periods
+from unfog.channel.studies import Asked, study
 from unfog.maths.arrays import Array
-from unfog.model.calibration import Calibration
-from unfog.model.channel import Units, as_it_is, standard
-from unfog.model.study import Asked, study
-from unfog.model.timing import check_periods
+from unfog.validation import InputError, Numbers, shown
 from unfog.worlds.composed import LAWS
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.synthetic import Synthetic
@@ -55,7 +55,7 @@ class Calibrated(Calibration):
         """
         if not (isinstance(world, type) and issubclass(world, Synthetic)):
             raise InputError("world", shown(world), "unfog.GaussianProblem or unfog.LogisticProblem")
-        units = self.units if inputs.flag("standardise", standardise) else as_it_is(self.channel)
+        units = self.units if validation.flag("standardise", standardise) else as_it_is(self.channel)
         laws: dict[str, Any] = {name: units.noise(getattr(self, name)) for name in LAWS[1:]}
         laws |= {LAWS[0]: units.inside(self.context_mean), "bias": self.bias / units.scale}
         twice = sorted(fields.keys() & {*laws, "dim"})
@@ -95,7 +95,7 @@ def calibrate(
 
     Covariances are a number (times I), a list (the diagonal) or a matrix. `found.design` says in words what
     was assumed and what cannot be known; `found.channel` is for a live problem, `found.problem(...)` for the
-    lab. The estimators: unfog.model.calibration, replicates, subset, external.
+    lab. The estimators: unfog.channel.calibration, replicates, subset, external.
 
     >>> import numpy as np
     >>> import unfog

@@ -21,15 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
+from unfog.channel import knowledge
+from unfog.channel.knowledge import Knowledge, Shrinkage
 from unfog.features import Context
-from unfog.inputs import InputError, Numbers
 from unfog.maths import student
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import from_moments
-from unfog.model import shrinkage
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage
+from unfog.validation import InputError, Numbers
 from unfog.worlds import revealing
 from unfog.worlds.problem import Draws, Emission, Truth
 from unfog.worlds.revealing import RevealFields
@@ -129,7 +128,7 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
         drift_root=None if drift is None else from_moments(drift[0], drift).root,
         errors=None if errors is None else np.where(np.isnan(errors), 0.0, errors),
         measured=None if errors is None or not np.isnan(errors).any() else 1.0 - np.isnan(errors),
-        shrinkage=shrinkage.shrinkage(known.context_mean, known.context_cov, noise),
+        shrinkage=knowledge.shrinkage(known.context_mean, known.context_cov, noise),
         heavy=student.noise(noise, fields.tails) if fields.tails else None,
         plain=actual is None and drift is None and not fields.tails and not fields.missing,
         tails=int(fields.tails),
@@ -141,7 +140,7 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
 
 def check(fields: ChannelFields) -> None:
     """Refuse what needs no knowledge to be refused."""
-    if inputs.count("tails", fields.tails, 0, MOST_TAILS) in (1, 2):
+    if validation.count("tails", fields.tails, 0, MOST_TAILS) in (1, 2):
         raise InputError("tails", fields.tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
     revealing.check(fields)
     revealing.check_share("missing", fields.missing, 0.99)
@@ -149,8 +148,8 @@ def check(fields: ChannelFields) -> None:
         raise InputError("trouble_from", fields.trouble_from, "0 where noise has heavy tails")
     if fields.tails and fields.missing:
         raise InputError("missing", fields.missing, "0 where noise has heavy tails")
-    inputs.count("drift_rounds", fields.drift_rounds, most=MOST_WALK)
-    inputs.count("trouble_from", fields.trouble_from, 0, MOST_WALK)
+    validation.count("drift_rounds", fields.drift_rounds, most=MOST_WALK)
+    validation.count("trouble_from", fields.trouble_from, 0, MOST_WALK)
 
 
 def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
@@ -158,7 +157,7 @@ def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return None
     try:
-        return inputs.covariance(field, value, known.context_mean.shape[0])
+        return validation.covariance(field, value, known.context_mean.shape[0])
     except InputError as error:
         meaning = "the bias to stay" if field == "drift_cov" else "what agents are told"
         raise InputError(field, error.value, f"0 for {meaning}, or {error.allowed}") from None
@@ -219,7 +218,7 @@ def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None 
     if mask is None and channel.trouble_from == 0:
         shrunk = Shrinkage(*map(xp.asarray, channel.shrinkage))
     elif mask is None:
-        shrunk = shrinkage.shrinkage(mean, cov, noise)
+        shrunk = knowledge.shrinkage(mean, cov, noise)
     else:
-        shrunk = shrinkage.masked_shrinkage(mean, cov, noise, mask)
-    return Context(shrinkage.posterior_mean(shrunk, noisy, bias), shrunk.cov)
+        shrunk = knowledge.masked_shrinkage(mean, cov, noise, mask)
+    return Context(knowledge.posterior_mean(shrunk, noisy, bias), shrunk.cov)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 MISSING = ("", "na", "nan", "none", "null")
 HOUR = np.timedelta64(1, "h")

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from unfog import inputs, machine
-from unfog.features.contract import Context, FeatureMap
-from unfog.features.prior import numbers, prior
-from unfog.inputs import InputError, Numbers
-from unfog.maths import blocks
+from unfog import _memory, validation
+from unfog.channel.knowledge import Knowledge
+from unfog.features.base import Context, FeatureMap
+from unfog.features.link import Rewards
+from unfog.features.registry import numbers, prior
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
-from unfog.model.knowledge import Knowledge
-from unfog.model.rewards import Rewards
+from unfog.maths.gaussian import Belief
+from unfog.validation import InputError, Numbers
 from unfog.worlds import channel as channels
 from unfog.worlds import units
 from unfog.worlds.arms import Arms
@@ -87,7 +87,7 @@ class Composed(ToldFields, ChannelFields, ABC):
     @cached_property
     def _prior(self) -> Belief:
         mean, cov = self._parts.known.prior_mean, self._parts.known.prior_cov
-        return blocks.belief_from_moments(mean, cov, in_blocks=cov.ndim == 3)
+        return gaussian.belief_from_moments(mean, cov, in_blocks=cov.ndim == 3)
 
     def knowledge(self) -> Knowledge:
         """What agents are told."""
@@ -237,9 +237,9 @@ def described(
     [[0.5, 0.0], [0.0, 2.0]]
     """
     what = f"the prior of {features.size} features takes"
-    machine.refuse(blame, what, PRIORS * 8 * numbers(features, prior_cov))
+    _memory.refuse(blame, what, PRIORS * 8 * numbers(features, prior_cov))
     made: dict[str, Any] = {
-        name: (inputs.vector if name == "context_mean" else inputs.covariance)(name, value, dim)
+        name: (validation.vector if name == "context_mean" else validation.covariance)(name, value, dim)
         for name, value in laws.items()
     }
     mean, cov = prior(features, prior_mean, prior_cov)

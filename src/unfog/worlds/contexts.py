@@ -7,10 +7,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import from_moments
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 
 class Contexts(Protocol):

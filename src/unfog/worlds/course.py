@@ -1,4 +1,5 @@
-"""The course of a trial in time: contexts, biases and errors drawn from a `Tempo` (model/tempo.py), exactly.
+"""The course of a trial in time: contexts, biases and errors drawn from a `Tempo` (channel/dynamics.py),
+exactly.
 
     times     t_0 = 0, then steps of one length, some of them longer by a gap of exponential length
     part      x_0 ~ N(0, cov); over a step h one with a time constant tau keeps exp(-h / tau) and is refreshed
@@ -15,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unfog.channel.dynamics import Moving, Tempo
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import singular_root
-from unfog.maths.recurrence import recurrence
-from unfog.model.tempo import Moving, Tempo
+from unfog.maths.linalg import recurrence
 from unfog.worlds.problem import Draws
 
 PARTS = ("fast", "level", "bias", "error")

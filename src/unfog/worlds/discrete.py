@@ -11,10 +11,10 @@ expected features of the second degree at most and rewards with Gaussian noise.
 
 from typing import NamedTuple
 
+from unfog.channel.knowledge import masked_inverse
 from unfog.features import Context
-from unfog.maths import atoms
+from unfog.maths import mixture
 from unfog.maths.arrays import Array
-from unfog.model.shrinkage import masked_inverse
 from unfog.worlds.channel import Channel
 from unfog.worlds.problem import Emission
 
@@ -22,7 +22,7 @@ from unfog.worlds.problem import Emission
 class Sample(NamedTuple):
     """The atoms, and the channel they are seen through."""
 
-    points: atoms.Points
+    points: mixture.Points
     channel: Channel
     precision: Array  # (d, d)  of the noise as it is
 
@@ -35,11 +35,13 @@ class Sample(NamedTuple):
             precision = masked_inverse(xp.asarray(self.channel.noise_cov, dtype=noisy.dtype), emission.mask)
         seen = noisy - (bias if emission.bias is None else emission.bias)
         return Context(
-            *atoms.posterior(atoms.like(self.points, noisy), precision, seen, float(self.channel.tails))
+            *mixture.points_posterior(
+                mixture.like(self.points, noisy), precision, seen, float(self.channel.tails)
+            )
         )
 
 
 def sample(points: Array, channel: Channel) -> Sample:
     """Of these atoms (n, d)."""
     xp = channel.noise_cov.__array_namespace__()
-    return Sample(atoms.points(points), channel, xp.linalg.inv(channel.noise_cov))
+    return Sample(mixture.points(points), channel, xp.linalg.inv(channel.noise_cov))

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
+from unfog.validation import InputError
 from unfog.worlds.payoffs import Noisy
 from unfog.worlds.synthetic import Synthetic
 
@@ -28,8 +28,8 @@ class GaussianProblem(Synthetic):
     reward_outlier: float = 1e6
 
     def _payoff(self) -> Noisy:
-        share = inputs.not_negative("reward_outliers", self.reward_outliers)
+        share = validation.not_negative("reward_outliers", self.reward_outliers)
         if share >= 1:
             raise InputError("reward_outliers", share, "a share, at least 0 and less than 1")
-        outlier = float(inputs.vector("reward_outlier", self.reward_outlier, 1)[0])
-        return Noisy(inputs.positive("reward_var", self.reward_var), share, outlier)
+        outlier = float(validation.vector("reward_outlier", self.reward_outlier, 1)[0])
+        return Noisy(validation.positive("reward_var", self.reward_var), share, outlier)

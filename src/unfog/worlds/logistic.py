@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES
+from unfog.validation import InputError, Numbers
 from unfog.worlds.payoffs import Binary
 from unfog.worlds.synthetic import Synthetic
 

@@ -1,4 +1,5 @@
-"""How a synthetic world moves in time, from fields: a `Tempo` (model/tempo.py), and when rounds take place.
+"""How a synthetic world moves in time, from fields: a `Tempo` (channel/dynamics.py), and when rounds take
+place.
 
 A part that is not wanted has covariance 0. The level walks. The bias walks where `bias_time` is 0, and comes
 back to zero with that time constant otherwise. All other parts come back to zero.
@@ -10,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError, Numbers
+from unfog import validation
+from unfog.channel.dynamics import Moving, Tempo
 from unfog.maths.arrays import Array
-from unfog.model.tempo import Moving, Tempo
+from unfog.validation import InputError, Numbers
 from unfog.worlds.course import Spacing
 from unfog.worlds.revealing import check_share
 
@@ -47,8 +48,8 @@ class MovementFields:
     @cached_property
     def tempo(self) -> Tempo:
         """How contexts and errors move."""
-        dim = inputs.count("dim", self.dim, most=MOST_DIM)
-        bias_time = inputs.not_negative("bias_time", self.bias_time) or np.inf
+        dim = validation.count("dim", self.dim, most=MOST_DIM)
+        bias_time = validation.not_negative("bias_time", self.bias_time) or np.inf
         periods, cycles = self._cycles()
         fast, bias = self._part("fast", self.fast_time), self._part("bias", bias_time)
         for name, part in (("fast_cov", fast), ("bias_cov", bias)):
@@ -57,7 +58,7 @@ class MovementFields:
         return Tempo(
             fast=fast,
             bias=bias,
-            white=inputs.covariance("noise_cov", self.noise_cov, dim),
+            white=validation.covariance("noise_cov", self.noise_cov, dim),
             level=self._part("level", np.inf),
             error=self._part("error", self.error_time),
             periods=periods,
@@ -69,7 +70,7 @@ class MovementFields:
     def spacing(self) -> Spacing:
         """When rounds take place."""
         check_share("gaps", self.gaps, 1.0)
-        step, longer = inputs.positive("step", self.step), inputs.positive("gap_time", self.gap_time)
+        step, longer = validation.positive("step", self.step), validation.positive("gap_time", self.gap_time)
         return Spacing(step, float(self.gaps), longer)
 
     def moments(self, rounds: int) -> dict[str, Array]:
@@ -87,12 +88,12 @@ class MovementFields:
     @property
     def white(self) -> Array:
         """The covariance of what is new in every reading."""
-        return inputs.covariance("noise_cov", self.noise_cov, self.dim)
+        return validation.covariance("noise_cov", self.noise_cov, self.dim)
 
     def _part(self, name: str, time: float) -> Any:
         """One of the parts, or None; one that walks may start from nothing."""
         walks = isinstance(time, float) and time == np.inf and f"{name}_walk" in vars(self)
-        time = time if walks else inputs.positive(f"{name}_time", time)
+        time = time if walks else validation.positive(f"{name}_time", time)
         cov, walk = self._cov(f"{name}_cov"), self._cov(f"{name}_walk") if walks else None
         if cov is None and walk is None:
             return None
@@ -103,14 +104,14 @@ class MovementFields:
         cov, given = self._cov("cycle_cov"), self.periods
         if not isinstance(given, list | tuple) or (cov is None) != (not given):
             raise InputError("periods", given, "a list of positive numbers with a cycle_cov, none without")
-        periods = tuple(inputs.positive("periods", one) for one in given)
+        periods = tuple(validation.positive("periods", one) for one in given)
         return periods, None if cov is None else np.tile(cov, (len(periods), 1, 1))
 
     def _cov(self, field: str) -> Array | None:
         """A covariance, or None where it is the number 0."""
         value: Any = vars(self)[field]
         zero = isinstance(value, int | float) and not isinstance(value, bool) and value == 0
-        return None if zero else inputs.covariance(field, value, self.dim)
+        return None if zero else validation.covariance(field, value, self.dim)
 
 
 def _average(part: Moving, half: float) -> Array:

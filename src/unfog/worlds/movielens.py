@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
+from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import per_arm
-from unfog.inputs import Numbers
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
+from unfog.validation import Numbers
 from unfog.worlds.arms import Arms
 from unfog.worlds.channel import channel
 from unfog.worlds.composed import Composed, Parts
@@ -62,15 +62,15 @@ class RatingsProblem(Composed):
         return self.contexts == "users" and self.has_bias
 
     def _compose(self) -> Parts:
-        inputs.one_of("contexts", self.contexts, CONTEXTS)
-        payoff = Noisy(inputs.positive("reward_var", self.reward_var))
+        validation.one_of("contexts", self.contexts, CONTEXTS)
+        payoff = Noisy(validation.positive("reward_var", self.reward_var))
         users, centroids, variances = self._ratings()
         dim = users.shape[1]
         known = Knowledge(
             context_mean=users.mean(0),
             context_cov=np.cov(users.T).reshape(dim, dim),
-            noise_cov=inputs.covariance("noise_cov", self.noise_cov, dim),
-            bias_cov=inputs.covariance("bias_cov", self.bias_cov, dim),
+            noise_cov=validation.covariance("noise_cov", self.noise_cov, dim),
+            bias_cov=validation.covariance("bias_cov", self.bias_cov, dim),
             prior_mean=centroids.reshape(-1),
             prior_cov=variances[..., None] * np.eye(dim),
             reward_var=payoff.variance,

@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from unfog.features.link import Identity, Rewards, Sigmoid
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES, sigmoid
-from unfog.model.rewards import Identity, Rewards, Sigmoid
 
 
 class Noisy(NamedTuple):

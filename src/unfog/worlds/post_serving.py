@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.features.contract import Context
+from unfog import validation
+from unfog.features.base import Context
 from unfog.features.per_arm import per_arm
-from unfog.inputs import InputError, Numbers
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
+from unfog.validation import InputError, Numbers
 from unfog.worlds.arms import MOST_ACTIONS, Arms
 from unfog.worlds.channel import channel
 from unfog.worlds.composed import Composed, Parts, described
@@ -99,14 +99,14 @@ class PostServingProblem(Composed):
         _ = self._parts
 
     def _compose(self) -> Parts:
-        p = inputs.count("before", self.before, most=MOST_DIM)
-        q = inputs.count("after", self.after, most=MOST_DIM)
-        arms = inputs.count("actions", self.actions, most=MOST_ACTIONS)
-        inputs.flag("foretold", self.foretold)
-        contexts, payoff = self._contexts(p, q), Noisy(inputs.positive("reward_var", self.reward_var))
+        p = validation.count("before", self.before, most=MOST_DIM)
+        q = validation.count("after", self.after, most=MOST_DIM)
+        arms = validation.count("actions", self.actions, most=MOST_ACTIONS)
+        validation.flag("foretold", self.foretold)
+        contexts, payoff = self._contexts(p, q), Noisy(validation.positive("reward_var", self.reward_var))
         mean, cov = contexts.moments()
         made = Arms(partial(per_arm, intercept=False), (arms, p + q), np.zeros((arms, p + q)), "normal")
-        spread = inputs.positive("prior_cov", self.prior_cov)
+        spread = validation.positive("prior_cov", self.prior_cov)
         laws: dict[str, Numbers] = {"context_mean": mean, "context_cov": cov}
         laws |= {"noise_cov": EXACT, "bias_cov": EXACT}
         blame = "actions", "before", "after"
@@ -119,8 +119,13 @@ class PostServingProblem(Composed):
     def _contexts(self, p: int, q: int) -> Followed:
         source = generator(0, 0, "post serving")
         weights, offset = source.standard_normal((p, q)), source.standard_normal(q)
-        half, mapping = inputs.positive("half", self.half), inputs.one_of("mapping", self.mapping, MAPS)
-        return Followed(mapping, half, weights, offset, inputs.positive("after_var", self.after_var) ** 0.5)
+        half, mapping = (
+            validation.positive("half", self.half),
+            validation.one_of("mapping", self.mapping, MAPS),
+        )
+        return Followed(
+            mapping, half, weights, offset, validation.positive("after_var", self.after_var) ** 0.5
+        )
 
     def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:
         """A context, of which x is read; the best that can be known of it is what follows x on average."""

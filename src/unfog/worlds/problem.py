@@ -5,10 +5,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from unfog.features.contract import Context, FeatureMap
+from unfog.channel.knowledge import Knowledge
+from unfog.features.base import Context, FeatureMap
+from unfog.features.link import Rewards
 from unfog.maths.arrays import Array, Ints
-from unfog.model.knowledge import Knowledge
-from unfog.model.rewards import Rewards
 
 
 class Truth(NamedTuple):

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError, Numbers
+from unfog import validation
+from unfog.channel.calibration import Calibration, affine, calibrate
+from unfog.channel.dynamics import Tempo
+from unfog.features.link import Identity, Rewards
 from unfog.maths.arrays import Array, Ints
-from unfog.model.calibration import Calibration, affine, calibrate
-from unfog.model.rewards import Identity, Rewards
-from unfog.model.tempo import Tempo
+from unfog.validation import InputError, Numbers
 from unfog.worlds import rhythm, told
 from unfog.worlds.arms import arms
 from unfog.worlds.channel import channel
@@ -65,10 +65,10 @@ class Recorded(Composed):
 
     def __post_init__(self) -> None:
         """Check every field; the record is not needed for it."""
-        inputs.count("calibration", self.calibration, self.dim + 1)
-        inputs.one_of("contexts", self.contexts, SOURCES)
-        inputs.one_of("channel", self.channel, SOURCES)
-        inputs.flag("hindsight", self.hindsight)
+        validation.count("calibration", self.calibration, self.dim + 1)
+        validation.one_of("contexts", self.contexts, SOURCES)
+        validation.one_of("channel", self.channel, SOURCES)
+        validation.flag("hindsight", self.hindsight)
         zero, one = np.zeros(self.dim), np.eye(self.dim)
         unseen = Calibration(zero, one, zero, one, one, 0, zero[None])
         self._played(unseen, zero[None], zero[None], np.zeros(1))
@@ -104,7 +104,7 @@ class Recorded(Composed):
         self, found: Calibration, rows: Array, errors: Array, times: Array, tempo: Tempo | None = None
     ) -> Parts:
         """The world of a calibration and the rows to play, (n, d), at these times (n,)."""
-        payoff = Noisy(inputs.positive("reward_var", self.reward_var))
+        payoff = Noisy(validation.positive("reward_var", self.reward_var))
         made = arms(self.actions, self.action_law, "product", self.dim)
         laws = {name: getattr(found, name) for name in LAWS}
         known = described(self.dim, made.one(), payoff, self.prior_mean, self.prior_cov, **laws)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
 from unfog.maths.arrays import Ints
+from unfog.validation import InputError
 from unfog.worlds.columns import column, numbers, times
 from unfog.worlds.record import Record, Recorded
 
@@ -111,7 +111,7 @@ class RecordedProblem(Columns):
 
     def __post_init__(self) -> None:
         """Check that there is a table, and every field."""
-        inputs.offering("data", self.data, _Table, "a data frame, or a mapping of names to columns")
+        validation.offering("data", self.data, _Table, "a data frame, or a mapping of names to columns")
         super().__post_init__()
 
     def _table(self) -> tuple[Mapping[str, Any], str]:

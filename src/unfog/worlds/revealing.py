@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
 from unfog.maths.arrays import Array, Ints
+from unfog.validation import InputError
 
 MOST_LATE = 10_000
 WAYS = ("random", "every", "asked")
@@ -80,12 +80,12 @@ def check(fields: RevealFields) -> None:
     """Refuse what cannot be shown."""
     check_share("revealed", fields.revealed, 1.0)
     check_share("reveal_share", fields.reveal_share, 1.0)
-    inputs.one_of("reveal", fields.reveal, WAYS)
-    inputs.count("late", fields.late, 0, MOST_LATE)
+    validation.one_of("reveal", fields.reveal, WAYS)
+    validation.count("late", fields.late, 0, MOST_LATE)
 
 
 def check_share(field: str, share: object, most: float) -> None:
     """Refuse what is no number from 0 to so much."""
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
     if not number or not 0 <= share <= most:  # type: ignore[operator]
-        raise InputError(field, inputs.shown(share), f"a number from 0 to {most:g}")
+        raise InputError(field, validation.shown(share), f"a number from 0 to {most:g}")

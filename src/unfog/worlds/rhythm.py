@@ -8,10 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from unfog.inputs import InputError
+from unfog.channel.calibration import Calibration, calibrate
+from unfog.channel.dynamics import Moving, Tempo, untimed
 from unfog.maths.arrays import Array
-from unfog.model.calibration import Calibration, calibrate
-from unfog.model.tempo import Moving, Tempo, untimed
+from unfog.validation import InputError
 
 
 def tempo(noisy: Array, true: Array, times: Array) -> tuple[Tempo | None, str]:

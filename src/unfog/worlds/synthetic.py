@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
-from unfog.features.contract import FeatureMap, MapBuilder
-from unfog.features.named import ALIASES
-from unfog.features.own import Own, of_all_arms
-from unfog.inputs import InputError, Numbers
+from unfog import validation
+from unfog.features.base import FeatureMap, MapBuilder
+from unfog.features.linear import Own, of_all_arms
+from unfog.features.registry import ALIASES
 from unfog.maths.arrays import Array
+from unfog.validation import InputError, Numbers
 from unfog.worlds.arms import arms
 from unfog.worlds.channel import channel, check
 from unfog.worlds.composed import LAWS, Composed, Parts, described
@@ -81,7 +81,7 @@ class Synthetic(UnitFields, Composed):
     def readings(self, noisy: Array) -> Array:
         """Noisy contexts (..., d) as the device shows them: with the bias that is known."""
         xp = noisy.__array_namespace__()
-        return noisy + xp.asarray(inputs.vector("bias", self.bias, self.dim), dtype=noisy.dtype)
+        return noisy + xp.asarray(validation.vector("bias", self.bias, self.dim), dtype=noisy.dtype)
 
     @abstractmethod
     def _payoff(self) -> Payoff:
@@ -99,18 +99,18 @@ class Synthetic(UnitFields, Composed):
         if not self._told_theta:
             return super()._theta(draws)
         xp = draws["theta"].__array_namespace__()
-        given = xp.asarray(inputs.vector("theta", self.theta, draws["theta"].shape[-1]))
+        given = xp.asarray(validation.vector("theta", self.theta, draws["theta"].shape[-1]))
         found: Array = xp.broadcast_to(given, draws["theta"].shape).astype(draws["theta"].dtype)
         return found
 
     def _compose(self) -> Parts:
-        dim = inputs.count("dim", self.dim, most=MOST_DIM)
-        inputs.positive("theta_scale", self.theta_scale)
-        inputs.vector("bias", self.bias, dim)
+        dim = validation.count("dim", self.dim, most=MOST_DIM)
+        validation.positive("theta_scale", self.theta_scale)
+        validation.vector("bias", self.bias, dim)
         owners, law = self._checked()
         found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
         if self._told_theta:
-            inputs.vector("theta", self.theta, found.one().size)
+            validation.vector("theta", self.theta, found.one().size)
         laws: dict[str, Any] = {name: of_all_arms(found.one(), getattr(self, name)) for name in LAWS}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         parts = found.shape[0] if self.features == "own" else 1
@@ -122,13 +122,13 @@ class Synthetic(UnitFields, Composed):
         """The units and the law of contexts; what needs nothing large to be refused is refused by now."""
         owners = units(self)
         refuse_shared("drift_cov", self.drift_cov, owners.number)
-        inputs.flag("steady", self.steady)
+        validation.flag("steady", self.steady)
         check(self)
-        return owners, inputs.one_of("context_law", self.context_law, CONTEXT_LAWS)
+        return owners, validation.one_of("context_law", self.context_law, CONTEXT_LAWS)
 
     def _together(self, features: FeatureMap) -> int:
         """How many coordinates get lost together."""
-        if not inputs.flag("missing_arms", self.missing_arms):
+        if not validation.flag("missing_arms", self.missing_arms):
             return 1
         if not isinstance(features, Own):
             raise InputError("missing_arms", True, 'false, or features = "own"')

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from unfog import inputs
-from unfog.features.contract import MapBuilder
-from unfog.inputs import InputError, Numbers
+from unfog import validation
+from unfog.features.base import MapBuilder
 from unfog.maths.arrays import Array, Ints
+from unfog.validation import InputError, Numbers
 from unfog.worlds import channel as channels
 from unfog.worlds import course, units
 from unfog.worlds.arms import arms
@@ -24,7 +24,8 @@ MOST_NUMBERS = 10**7  # of a trial's course
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemporalProblem(UnitFields, MovementFields, Composed):
-    """A synthetic world in time, whose truth is known: contexts and errors move as model/tempo.py has it.
+    """A synthetic world in time, whose truth is known: contexts and errors move as channel/dynamics.py has
+    it.
 
         c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
 
@@ -65,7 +66,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
     def _compose(self) -> Parts:
         tempo, dim, owners = self.tempo, self.dim, units.units(self)
         self._check(owners.number)
-        payoff = Noisy(inputs.positive("reward_var", self.reward_var))
+        payoff = Noisy(validation.positive("reward_var", self.reward_var))
         found = arms(self.actions, self.action_law, self.features, dim)
         laws: Any = {"context_mean": self.context_mean, **self.moments(self.path_rounds)}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
@@ -75,10 +76,10 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
 
     def _check(self, number: int) -> None:
         """Refuse what would not fit, or has no meaning here."""
-        rounds = inputs.count("path_rounds", self.path_rounds, most=MOST_ROUNDS)
+        rounds = validation.count("path_rounds", self.path_rounds, most=MOST_ROUNDS)
         if number * rounds * self.dim > MOST_NUMBERS:
             raise InputError("path_rounds", rounds, f"so few that units x rounds x dim <= {MOST_NUMBERS:,}")
-        inputs.flag("tell_tempo", self.tell_tempo)
+        validation.flag("tell_tempo", self.tell_tempo)
         if not isinstance(self.drift_cov, int | float) or self.drift_cov != 0:
             raise InputError("drift_cov", self.drift_cov, "0: here bias_walk and bias_time move the bias")
 

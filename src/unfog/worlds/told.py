@@ -3,7 +3,7 @@
 `told_contexts` true contexts of the past: so many of a sample that the world has (users, hours of a
 calibration), without repetition, or else drawn from its law. Without it agents are told the whole sample,
 where there is one. And a mixture of Gaussians, fitted to `told_noisy` noisy contexts that were read through
-one bias, which is no trial's, and moved to the told mean of contexts (model/deconvolution.py).
+one bias, which is no trial's, and moved to the told mean of contexts (channel/deconvolution.py).
 
 Both are the same in every trial and for every seed: they are part of the problem. Oracles and yardsticks know
 all contexts there are, whatever agents are told.
@@ -11,13 +11,13 @@ all contexts there are, whatever agents are told.
 
 from dataclasses import dataclass
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
+from unfog.channel.deconvolution import deconvolve
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import Mixture
-from unfog.maths.streams import generator
-from unfog.model.deconvolution import deconvolve
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import generator
+from unfog.validation import InputError
 from unfog.worlds.channel import Channel
 from unfog.worlds.contexts import Contexts, Rows
 
@@ -35,9 +35,9 @@ class ToldFields:
 
 def check(fields: ToldFields) -> None:
     """Refuse what needs no world to be refused."""
-    inputs.count("told_contexts", fields.told_contexts, 0, MOST_TOLD)
+    validation.count("told_contexts", fields.told_contexts, 0, MOST_TOLD)
     least, noisy = COMPONENTS * 10, fields.told_noisy
-    if inputs.count("told_noisy", noisy, 0, MOST_TOLD) and noisy < least:
+    if validation.count("told_noisy", noisy, 0, MOST_TOLD) and noisy < least:
         raise InputError("told_noisy", noisy, f"0, or a whole number from {least} to {MOST_TOLD}")
 
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError, Numbers
+from unfog import validation
 from unfog.maths.arrays import Array, Ints
+from unfog.validation import InputError, Numbers
 
 MOST_UNITS = 1000
 ORDERS = ("random", "turn")
@@ -55,9 +55,9 @@ class Units(NamedTuple):
 
 def units(fields: UnitFields) -> Units:
     """Those that these fields describe, checked."""
-    number = inputs.count("units", fields.units, most=MOST_UNITS)
-    drawn = inputs.one_of("unit_order", fields.unit_order, ORDERS) == "random"
-    inputs.flag("tell_units", fields.tell_units)
+    number = validation.count("units", fields.units, most=MOST_UNITS)
+    drawn = validation.one_of("unit_order", fields.unit_order, ORDERS) == "random"
+    validation.flag("tell_units", fields.tell_units)
     return Units(number, drawn)
 
 

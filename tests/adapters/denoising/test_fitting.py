@@ -18,8 +18,8 @@ from tests.adapters.denoising.channels import (
 )
 from unfog.adapters.denoising.moments import regular, without
 from unfog.adapters.sklearn import Denoiser
+from unfog.channel.calibration import calibrate
 from unfog.maths.arrays import Array, diagonal_matrix
-from unfog.model.calibration import calibrate
 
 UNBIASED = {name: value for name, value in TOLD.items() if name == "noise_cov"}
 

@@ -15,8 +15,8 @@ from tests.adapters.denoising.channels import (
     with_gaps,
 )
 from unfog.adapters.sklearn import Denoiser
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
+from unfog.validation import InputError
 
 ROWS = 120
 SIZES = np.random.default_rng(41).gamma(2.0, 0.5, size=(ROWS, DIM)) * [0.5, 1.0, 20.0]

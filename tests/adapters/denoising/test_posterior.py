@@ -20,8 +20,8 @@ from unfog.adapters.sklearn import Denoiser
 from unfog.agents.denoise.drift import Drift
 from unfog.agents.denoise.exact import Exact
 from unfog.agents.denoise.incomplete import Incomplete
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, diagonal_matrix
-from unfog.model.knowledge import Knowledge
 
 ROWS = 9
 KNOWN = Knowledge(MEAN, CONTEXT_COV, NOISE_COV, BIAS_COV, np.zeros(1), np.eye(1))

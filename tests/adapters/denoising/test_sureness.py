@@ -13,8 +13,8 @@ from sklearn.linear_model import LinearRegression
 
 from tests.adapters.denoising.channels import DIM, NOISE_COV, readings
 from unfog.adapters.sklearn import Denoiser
+from unfog.channel.studies import calibrate_subset
 from unfog.maths.arrays import Array
-from unfog.model.subset import calibrate_subset
 
 REPEATS = 200
 

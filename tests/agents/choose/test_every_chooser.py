@@ -13,16 +13,15 @@ from tests.problems import spd
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.choose import Epsilon, Greedy, Ids, RandUcb, TopTwo, Ucb
 from unfog.agents.parts import Chooser, View
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
-from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import from_moments, whole
-from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Gaussian, blocks_from_moments, whole
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 
@@ -228,7 +227,7 @@ def test_single_precision_stays_single(
 def test_a_belief_in_blocks_is_the_same_belief(chooser: Chooser, rng: np.random.Generator) -> None:
     arms, dim = 4, 2
     mean, covs = rng.normal(size=(arms, dim)), np.stack([spd(rng, dim) for _ in range(arms)])
-    blocks = from_moments(mean.reshape(-1), covs)
+    blocks = blocks_from_moments(mean.reshape(-1), covs)
     flat = gaussian.from_moments(mean.reshape(-1), whole(covs))
     np.testing.assert_array_equal(blocks.centre, flat.centre)
     context = Context(rng.normal(size=(50, dim)), spd(rng, dim))

@@ -12,7 +12,7 @@ from tests.agents.choose.cases import Case, K, M, T
 from unfog.agents.choose import Ids
 from unfog.agents.choose.ids import cheapest_pair
 from unfog.maths.arrays import Array
-from unfog.maths.normal import uniforms
+from unfog.maths.random import uniforms
 
 
 def ratio(share: Any, regret: Array, information: Array) -> Any:

@@ -10,15 +10,14 @@ from tests.agents.choose.cases import Case, K, M
 from tests.problems import feature_moments, quadratic_phi, spd
 from unfog.agents.choose import Thompson, thompson
 from unfog.agents.parts import Chooser, View
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.features.matrix import matrix
+from unfog.features.linear import matrix, product
 from unfog.features.per_arm import per_arm
-from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
 from unfog.maths import gaussian
-from unfog.maths.blocks import Blocks
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Blocks
 
 
 def test_it_takes_as_many_normals_as_there_are_features(known: Knowledge) -> None:

@@ -12,8 +12,8 @@ from tests.agents.choose.cases import Case, K, T, every
 from unfog.agents.choose.largest import TIE, alone, best
 from unfog.agents.choose.rand_ucb import envelope, leads
 from unfog.agents.parts import Chooser
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
 from unfog.simulate.engines.numba_choose import _largest_bound
 from unfog.simulate.engines.numba_desk import CONJUGATE, RAND_UCB, desk, plan
 from unfog.simulate.engines.numba_scores import first_best

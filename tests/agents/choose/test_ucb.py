@@ -19,7 +19,7 @@ def test_ucb_takes_the_largest_quantile(quantile: float, growth: float, case: Ca
             _, mean, cov = case.explicit(i)
             spread = np.sqrt(np.diag(cov))
             right = norm.ppf(level, mean, spread)
-            # The accuracy that unfog.maths.normal states, in standard deviations.
+            # The accuracy that unfog.maths.random states, in standard deviations.
             np.testing.assert_allclose((bounds[i] - mean) / spread, norm.ppf(level), rtol=2e-7, atol=1e-9)
             assert arms[i] == right.argmax()
             plain.append(arms[i] == mean.argmax())

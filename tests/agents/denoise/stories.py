@@ -6,9 +6,9 @@ import numpy as np
 
 from tests.problems import given
 from unfog.agents.parts import Denoiser, Privilege
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 D = 3
 

@@ -12,10 +12,10 @@ from tests.problems import random_knowledge
 from unfog.agents.denoise import Adaptive, Drift
 from unfog.agents.denoise.adaptive import State
 from unfog.agents.denoise.hypotheses import Hypothesis
-from unfog.inputs import InputError
+from unfog.channel.deconvolution import smoothed
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
-from unfog.model.sample import smoothed
+from unfog.validation import InputError
 
 D, T = 3, 6
 SMALL: Any = {"sizes": 3, "spacing": 4.0, "steps": 2, "fastest": 0.4, "slowdown": 5.0} | {

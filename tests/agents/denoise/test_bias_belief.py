@@ -30,11 +30,11 @@ from unfog.agents.denoise import (
 )
 from unfog.agents.learn import Conjugate
 from unfog.agents.parts import KnowsBias, Moment, Privilege, Weighs
+from unfog.channel import deconvolution
+from unfog.channel.dynamics import Moving, Tempo
+from unfog.channel.knowledge import Knowledge
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
-from unfog.model import sample
-from unfog.model.knowledge import Knowledge
-from unfog.model.tempo import Moving, Tempo
 
 ROUNDS = 7
 KNOWN = random_knowledge(seed=11)
@@ -151,7 +151,7 @@ def test_adaptive_with_a_sample_expects_what_its_bias_says() -> None:
     np.testing.assert_allclose(weights.sum(), 1.0)
     assert [one["sample"] for one in labels][-2:] == [0.0, 1.0]
     assert {one["tails"] for one in labels} == {3.0, np.inf}
-    law = sample.smoothed(SAMPLE, 1000, 0.5)
+    law = deconvolution.smoothed(SAMPLE, 1000, 0.5)
     shared = (1 - weights[-1]) * KNOWN.context_mean + weights[-1] * law.mean
     mean, cov = denoiser.bias(parameters, state)
     np.testing.assert_allclose(denoiser.expected(parameters, state)[0] - mean, shared)
@@ -163,7 +163,7 @@ def components(known: Knowledge, denoiser: Any) -> list[tuple[float, Array, Arra
     """Probability, mean and covariance of the Gaussians that contexts come from."""
     if isinstance(denoiser, Mixture):
         return list(zip(LAW.weights, LAW.means, LAW.covs, strict=True))
-    law = sample.smoothed(SAMPLE, denoiser.atoms, denoiser.bandwidth)
+    law = deconvolution.smoothed(SAMPLE, denoiser.atoms, denoiser.bandwidth)
     return [(p, u, law.kernel) for p, u in zip(law.weights, law.atoms, strict=True)]
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.problems import given, random_knowledge
 from unfog.agents.denoise import Drift, Exact
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 D = 3
 

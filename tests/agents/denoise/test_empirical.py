@@ -10,13 +10,13 @@ from tests.agents.denoise.stories import D, Story, same
 from tests.problems import given, spd
 from unfog.agents.denoise import Empirical, Exact, Mixture
 from unfog.agents.denoise.filtered import State
+from unfog.channel import deconvolution
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
-from unfog.model import sample
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 MIX = np.array([[1, 0.7, 0], [0, 1, -0.4], [0, 0, 1]])
@@ -44,7 +44,7 @@ def enumerated(
     return [(mean[part], cov[part, part]) for part in (slice(D), slice(D, 2 * D))]
 
 
-def as_mixture(law: sample.Law) -> mixture.Mixture:
+def as_mixture(law: deconvolution.Law) -> mixture.Mixture:
     return mixture.Mixture(law.weights, law.atoms, np.tile(law.kernel, (len(law.atoms), 1, 1)))
 
 
@@ -55,9 +55,9 @@ OWN = mixture.Mixture(
     np.stack([spd(RNG, D, 0.1, 1.0), spd(RNG, D, 0.3, 3.0), np.diag([0.4, 0.0, 0.2])]),
 )
 LAWS: dict[str, tuple[Any, Any]] = {
-    "atoms": (Empirical(bandwidth=0.0), lambda: as_mixture(sample.smoothed(SAMPLE, 9, 0.0))),
-    "kernels": (Empirical(), lambda: as_mixture(sample.smoothed(SAMPLE, 9, 0.5))),
-    "weighted": (Empirical(atoms=5), lambda: as_mixture(sample.smoothed(SAMPLE, 5, 0.5))),
+    "atoms": (Empirical(bandwidth=0.0), lambda: as_mixture(deconvolution.smoothed(SAMPLE, 9, 0.0))),
+    "kernels": (Empirical(), lambda: as_mixture(deconvolution.smoothed(SAMPLE, 9, 0.5))),
+    "weighted": (Empirical(atoms=5), lambda: as_mixture(deconvolution.smoothed(SAMPLE, 5, 0.5))),
     "mixture": (Mixture(), lambda: OWN),
 }
 
@@ -152,7 +152,7 @@ class Line:
 
     def truth(self, bandwidth: float) -> tuple[list[Array], list[Array]]:
         """After each round the moments of the bias, and in each those of the context."""
-        law = sample.smoothed(self.atoms[:, None], 60, bandwidth)
+        law = deconvolution.smoothed(self.atoms[:, None], 60, bandwidth)
         atoms, kernel = law.atoms[:, 0], float(law.kernel[0, 0])
         logs, biases, contexts = norm.logpdf(self.grid, 0, 1.5), [], []
         for noisy in self.noisy:

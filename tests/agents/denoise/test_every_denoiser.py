@@ -7,8 +7,8 @@ from tests.agents.denoise.stories import D, Story, same
 from tests.problems import random_knowledge
 from unfog.agents.denoise import Exact, Identity, KnownBias, PlugIn, PriorOnly
 from unfog.agents.parts import Denoiser, Privilege
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.model.knowledge import Knowledge
 
 
 @pytest.mark.parametrize("denoiser", [PlugIn(pairs=True), Exact(pairs=True)], ids=["plug-in", "exact"])

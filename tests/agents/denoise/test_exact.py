@@ -4,7 +4,7 @@ import pytest
 
 from tests.agents.denoise.stories import Joint, Story, same
 from unfog.agents.denoise import Exact
-from unfog.model.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.agents.denoise.stories import D, Story
 from unfog.agents.denoise import Identity
-from unfog.model.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge
 
 
 def test_identity_believes_the_measurement(known: Knowledge) -> None:

@@ -10,9 +10,9 @@ import pytest
 from tests.problems import given, inverse, random_knowledge
 from unfog.agents.denoise import Exact, Incomplete
 from unfog.agents.denoise.incomplete import State
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 D, N = 3, 6
 HIDDEN = np.full(D, np.nan)

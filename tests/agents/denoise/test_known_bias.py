@@ -6,7 +6,7 @@ import pytest
 from tests.agents.denoise.stories import D, Joint, Story, same
 from unfog.agents.denoise import KnownBias
 from unfog.agents.parts import Privilege
-from unfog.model.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge
 
 
 @pytest.fixture

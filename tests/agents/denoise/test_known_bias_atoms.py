@@ -8,9 +8,9 @@ from tests.agents.denoise.stories import D, Story
 from unfog.agents.catalogue import AGENTS, Catalogue, playable
 from unfog.agents.denoise import KnownBiasAtoms
 from unfog.agents.parts import Privilege
-from unfog.inputs import InputError
-from unfog.model.knowledge import BEYOND, Knowledge
+from unfog.channel.knowledge import BEYOND, Knowledge
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem

@@ -7,8 +7,8 @@ from numpy.linalg import inv
 from tests.agents.denoise.stories import D, Story, same
 from unfog.agents.denoise import Exact, PlugIn
 from unfog.agents.parts import Denoiser
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from tests.agents.denoise.stories import Joint, Story, same
 from unfog.agents.denoise import PriorOnly
-from unfog.model.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge
 
 
 def test_prior_only_is_the_marginal(known: Knowledge) -> None:

@@ -12,10 +12,10 @@ from scipy.stats import t as student_t
 from tests.problems import random_knowledge, within
 from unfog.agents.denoise import Drift, Exact, Robust
 from unfog.agents.denoise.robust import State
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 KNOWN = {dim: random_knowledge(seed=6, dim=dim) for dim in (1, 2, 3)}
 

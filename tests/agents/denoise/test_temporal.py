@@ -8,9 +8,9 @@ import pytest
 from tests.problems import random_knowledge
 from unfog.agents.denoise import Incomplete, Temporal
 from unfog.agents.parts import Moment
-from unfog.inputs import InputError
+from unfog.channel.dynamics import Moving, Tempo
 from unfog.maths.arrays import Array
-from unfog.model.tempo import Moving, Tempo
+from unfog.validation import InputError
 
 D = 3
 

@@ -10,11 +10,11 @@ from tests.agents.denoise.test_temporal import TEMPOS, D, Story, brute, hidden, 
 from unfog.agents.denoise import Temporal, TemporalBank
 from unfog.agents.denoise.factors import Factors
 from unfog.agents.parts import Moment
-from unfog.inputs import InputError
+from unfog.channel.dynamics import Moving, Tempo
 from unfog.maths.arrays import Array
-from unfog.model.tempo import Moving, Tempo
 from unfog.simulate import simulate
 from unfog.testing import check_denoiser
+from unfog.validation import InputError
 
 STILL: dict[str, Any] = {"switch": 0.0}
 

@@ -8,10 +8,10 @@ import pytest
 from tests.problems import inverse, random_knowledge, spd
 from unfog.agents.denoise import Exact, Incomplete, UnknownNoise
 from unfog.agents.denoise.unknown_noise import State, Tally, channel
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 D = 3
 DENOISER = UnknownNoise()

@@ -14,8 +14,8 @@ from tests.problems import (
     spd,
 )
 from unfog.agents.learn.refit import Refit, State
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 
 class Data(NamedTuple):

@@ -21,11 +21,11 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Adf
 from unfog.agents.learn.adf import _mode
 from unfog.agents.parts import Chain
-from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.logistic import LogisticProblem
 
 SMALL: dict[str, Any] = {"rounds": 20, "trials": 3}

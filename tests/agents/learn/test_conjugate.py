@@ -5,9 +5,9 @@ import pytest
 
 from tests.problems import evidence, inverse, random_knowledge
 from unfog.agents.learn import Conjugate
+from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 LEARNER = Conjugate()
 

@@ -17,15 +17,15 @@ from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Coupled, Hetero
 from unfog.agents.learn.coupled import shift_belief, theta_belief
 from unfog.agents.round import Decision, Memory, Offer, Setup
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.features.product import product
+from unfog.features.linear import product
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
-from unfog.maths import blocks
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import simulate
 from unfog.testing import check_learner
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 
@@ -48,7 +48,7 @@ def walk(learner: Any, known: Knowledge, features: Any, number: int, paid: Any =
     """Rounds with a true bias, the arms in turn; those that `paid` leaves out are never paid."""
     rng, agent = np.random.default_rng(17), with_learner(learner)
     d, m = known.context_mean.shape[-1], known.prior_mean.shape[-1]
-    theta = rng.multivariate_normal(known.prior_mean, blocks.whole(known.prior_cov))
+    theta = rng.multivariate_normal(known.prior_mean, gaussian.whole(known.prior_cov))
     bias = rng.multivariate_normal(np.zeros(d), known.bias_cov)
     setup, memory = rounds.begin(agent, known)
     for t in range(number):
@@ -73,7 +73,7 @@ class Dense:
         self.known, self.m = known, m
         self.mean = np.concatenate([known.prior_mean, np.zeros(d)])
         self.cov = np.zeros((m + d, m + d))
-        self.cov[:m, :m], self.cov[m:, m:] = blocks.whole(known.prior_cov), known.bias_cov
+        self.cov[:m, :m], self.cov[m:, m:] = gaussian.whole(known.prior_cov), known.bias_cov
         left = inverse(inverse(known.context_cov) + inverse(known.noise_cov))
         self.gain, self.left = left @ inverse(known.noise_cov), left
 
@@ -120,7 +120,7 @@ def test_it_is_the_filter_in_covariances(name: str, paid: Any) -> None:
         mean, cov = flat(played.decision.evidence.belief)
         whole = dense.cov[: dense.m, : dense.m]
         if name == "block":  # blocks are coupled by the bias alone, and are shown one by one
-            whole = whole * blocks.whole(np.ones_like(known.prior_cov))
+            whole = whole * gaussian.whole(np.ones_like(known.prior_cov))
         np.testing.assert_allclose(mean, dense.mean[: dense.m], rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(cov, whole, rtol=1e-8, atol=1e-8)
         coupling = np.abs(dense.cov[: dense.m, dense.m :]).max()
@@ -267,7 +267,7 @@ def test_rewards_that_come_late_may_come_in_any_order() -> None:
 
 def test_blocks_are_what_one_piece_is() -> None:
     cut, features = knowledge("block"), MAPS["block"]
-    whole = cut._replace(prior_cov=blocks.whole(cut.prior_cov))
+    whole = cut._replace(prior_cov=gaussian.whole(cut.prior_cov))
     *_, one = walk(Coupled(), cut, features, 20)
     *_, other = walk(Coupled(), whole, features, 20)
     found, right = one.decision.evidence.belief, other.decision.evidence.belief

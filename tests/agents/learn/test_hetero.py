@@ -14,12 +14,12 @@ from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate, Hetero
 from unfog.agents.round import Offer
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
-from unfog.maths import blocks, gaussian
-from unfog.maths.blocks import Blocks
-from unfog.model.knowledge import Knowledge
+from unfog.maths import gaussian
+from unfog.maths.gaussian import Blocks
 from unfog.simulate import simulate
 
 D = 3
@@ -205,7 +205,7 @@ def test_more_surprises_bring_it_nearer_still() -> None:
 def test_surprises_in_blocks_are_those_in_one_piece(known: Knowledge, rng: np.random.Generator) -> None:
     covs = np.stack([spd(rng, D, 0.1) for _ in range(3)])
     agent, features = replace(EXACT, learner=Hetero(surprise=True)), PerArm(3, D, intercept=False)
-    kinds = [known._replace(prior_cov=cov) for cov in (covs, blocks.whole(covs))]
+    kinds = [known._replace(prior_cov=cov) for cov in (covs, gaussian.whole(covs))]
     runs = [rounds.begin(agent, kind) for kind in kinds]
     (setup, cut), (_, one) = runs
     for _ in range(30):

@@ -18,18 +18,17 @@ from unfog.agents.learn import Joint, Smoothing, joint
 from unfog.agents.learn.joint import normal_nodes
 from unfog.agents.parts import Hindsight, View
 from unfog.agents.round import Memory, Offer, Setup
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.features.matrix import matrix
+from unfog.features.linear import matrix, product
 from unfog.features.per_arm import PerArm
-from unfog.features.product import product
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
-from unfog.maths import blocks
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Blocks
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Blocks
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 D, K = 3, 4
@@ -122,7 +121,7 @@ def conjugate_form(
     known: Knowledge, features: Any, past: Past, bias: Array, bias_cov: Array
 ) -> tuple[Array, Array]:
     """Precision and natural mean of theta, with the row of every past round computed anew for this bias."""
-    precision = inverse(blocks.whole(known.prior_cov))
+    precision = inverse(gaussian.whole(known.prior_cov))
     natural_mean = precision @ known.prior_mean
     for noisy, arm, reward, spread in zip(*past, strict=True):
         row = features.design(context_given(known, noisy, bias, bias_cov)).row(arm)
@@ -135,7 +134,7 @@ def conjugate_form(
 def flat(belief: Any) -> tuple[Array, Array]:
     """Mean and covariance of a belief, which may be in blocks."""
     cov = belief.root @ belief.root.mT
-    return belief.mean.reshape(-1), blocks.whole(cov) if isinstance(belief, Blocks) else cov
+    return belief.mean.reshape(-1), gaussian.whole(cov) if isinstance(belief, Blocks) else cov
 
 
 @pytest.mark.parametrize("hetero", [True, False], ids=["hetero", "homo"])
@@ -196,7 +195,7 @@ def test_joint_is_the_mixture_over_its_nodes(name: str) -> None:
     found = flat(moment.view.belief)
     np.testing.assert_allclose(found[0], mean, rtol=0, atol=1e-9)
     if name == "block":  # what couples blocks is left out
-        cov = cov * blocks.whole(np.ones_like(known.prior_cov))
+        cov = cov * gaussian.whole(np.ones_like(known.prior_cov))
     np.testing.assert_allclose(found[1], cov, rtol=0, atol=1e-9)
     bias_mean = weights @ mixed.bias
     spread = (weights[:, None] * (mixed.bias - bias_mean)).T @ (mixed.bias - bias_mean)
@@ -220,7 +219,7 @@ def evidence(known: Knowledge, features: Any, past: Past, bias: Array) -> float:
             for noisy, arm in zip(past.noisy, past.arms, strict=True)
         ]
     )
-    cov = rows @ blocks.whole(known.prior_cov) @ rows.T
+    cov = rows @ gaussian.whole(known.prior_cov) @ rows.T
     cov = cov + np.diag(np.array(past.variances) + known.reward_var)
     away = np.array(past.rewards) - rows @ known.prior_mean
     return float(-0.5 * away @ np.linalg.solve(cov, away) - 0.5 * np.linalg.slogdet(cov)[1])

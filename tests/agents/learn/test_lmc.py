@@ -10,8 +10,8 @@ from tests.problems import (
     inverse,
 )
 from unfog.agents.learn import LMC
-from unfog.inputs import InputError
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.logistic import LogisticProblem
 
 SMALL: dict[str, Any] = {"rounds": 20, "trials": 3}

@@ -8,7 +8,7 @@ from tests.problems import (
     inverse,
 )
 from unfog.agents.learn import PG
-from unfog.maths import polya_gamma
+from unfog.maths import logistic
 from unfog.maths.arrays import Array
 
 
@@ -46,8 +46,8 @@ def test_without_data_a_sweep_draws_from_the_prior_exactly(room: int | None) -> 
 def test_a_sweep_is_gaussian_given_its_latent_variables(rng: np.random.Generator) -> None:
     data, learner = make_data(3, 6), PG()
     parameters, state = remember(learner, data)
-    theta, latent = rng.normal(size=3), rng.standard_normal((6, polya_gamma.normals()))
-    omega = np.array([polya_gamma.draw(x @ theta, z) for x, z in zip(data.rows, latent, strict=True)])
+    theta, latent = rng.normal(size=3), rng.standard_normal((6, logistic.normals()))
+    omega = np.array([logistic.draw(x @ theta, z) for x, z in zip(data.rows, latent, strict=True)])
     prior = inverse(data.known.prior_cov)
     cov = inverse(prior + data.rows.T @ np.diag(omega) @ data.rows)
     mean = cov @ (prior @ data.known.prior_mean + data.rows.T @ (data.rewards - 0.5))

@@ -20,8 +20,8 @@ from unfog.agents.learn.refit import Refit
 from unfog.agents.round import Offer
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
-from unfog.inputs import InputError
 from unfog.maths import gaussian
+from unfog.validation import InputError
 
 CHAINS = [LMC(temperature=0.5), LMC(temperature=0.5, marginal=True), PG(), Laplace(), Laplace(marginal=True)]
 EVERY_CHAIN = pytest.mark.parametrize("learner", CHAINS, ids=repr)

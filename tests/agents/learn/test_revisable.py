@@ -12,12 +12,11 @@ from tests.problems import covariance_error, evidence, inverse, random_knowledge
 from unfog.agents.learn import Conjugate, Revisable
 from unfog.agents.learn.information import State
 from unfog.agents.parts import Term
-from unfog.inputs import InputError
-from unfog.maths import blocks, gaussian
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief, Blocks
-from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Blocks, Gaussian
+from unfog.validation import InputError
 
 M = 5
 LEARNER = Revisable()
@@ -228,7 +227,7 @@ def block_story(rng: np.random.Generator, trials: int) -> tuple[Knowledge, Array
 def test_blocks_are_the_whole(rng: np.random.Generator) -> None:
     known, rows, spreads, rewards = block_story(rng, 4)
     found, variance = walk(known, rows, spreads, rewards)
-    dense = known._replace(prior_cov=blocks.whole(known.prior_cov))
+    dense = known._replace(prior_cov=gaussian.whole(known.prior_cov))
     right, theirs = walk(dense, rows, spreads, rewards)
     assert isinstance(found, Blocks)
     np.testing.assert_allclose(variance, theirs, rtol=1e-12)
@@ -236,7 +235,7 @@ def test_blocks_are_the_whole(rng: np.random.Generator) -> None:
     covs = found.root @ found.root.mT
     for i in range(4):
         np.testing.assert_allclose(
-            blocks.whole(covs[i]), (right.root @ right.root.mT)[i], rtol=1e-11, atol=1e-12
+            gaussian.whole(covs[i]), (right.root @ right.root.mT)[i], rtol=1e-11, atol=1e-12
         )
 
 
@@ -246,7 +245,7 @@ def test_trials_and_engines_agree(dense: bool, rng: np.random.Generator) -> None
     known, *rounds = block_story(rng, 3)
     rounds = [part[:2] for part in rounds]
     if dense:
-        known = known._replace(prior_cov=blocks.whole(known.prior_cov))
+        known = known._replace(prior_cov=gaussian.whole(known.prior_cov))
     right = jax.tree.leaves(walk(known, *rounds))
     compiled = jax.tree.leaves(jax.jit(walk)(*jax.tree.map(jnp.asarray, (known, *rounds))))
     for ours, theirs in zip(compiled, right, strict=True):

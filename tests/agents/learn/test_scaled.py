@@ -10,15 +10,15 @@ from tests.problems import spd
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Hetero, Scaled
 from unfog.agents.learn.scaled import State
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
-from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import whole
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import whole
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 D, M, N = 2, 6, 40

@@ -15,13 +15,13 @@ from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Adf, Sites
 from unfog.agents.learn.information import State
 from unfog.agents.parts import Term
+from unfog.channel.knowledge import Knowledge
 from unfog.features import quadratic
-from unfog.inputs import InputError
-from unfog.maths import blocks, gaussian
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief, Blocks
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Blocks
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.temporal import TemporalProblem
 
@@ -259,7 +259,7 @@ def block_story(rng: np.random.Generator, trials: int) -> tuple[Knowledge, Array
 def test_blocks_are_the_whole_and_trials_are_apart(rng: np.random.Generator) -> None:
     known, *rounds = block_story(rng, 5)
     found, terms = walk(known, *rounds)
-    right, others = walk(known._replace(prior_cov=blocks.whole(known.prior_cov)), *rounds)
+    right, others = walk(known._replace(prior_cov=gaussian.whole(known.prior_cov)), *rounds)
     assert isinstance(found, Blocks)
     for ours, theirs in zip(jax.tree.leaves(terms), jax.tree.leaves(others), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11)
@@ -267,7 +267,7 @@ def test_blocks_are_the_whole_and_trials_are_apart(rng: np.random.Generator) -> 
     covs = found.root @ found.root.mT
     for i in range(5):
         np.testing.assert_allclose(
-            blocks.whole(covs[i]), (right.root @ right.root.mT)[i], rtol=1e-10, atol=1e-11
+            gaussian.whole(covs[i]), (right.root @ right.root.mT)[i], rtol=1e-10, atol=1e-11
         )
         alone = walk(known, *(part[:, i] for part in rounds))
         for one, batch in zip(jax.tree.leaves(alone), jax.tree.leaves((found, terms)), strict=True):
@@ -280,7 +280,7 @@ def test_engines_agree(dense: bool, rng: np.random.Generator) -> None:
     known, *rounds = block_story(rng, 3)
     rounds = [part[:2] for part in rounds]
     if dense:
-        known = known._replace(prior_cov=blocks.whole(known.prior_cov))
+        known = known._replace(prior_cov=gaussian.whole(known.prior_cov))
     right = jax.tree.leaves(walk(known, *rounds))
     compiled = jax.tree.leaves(jax.jit(walk)(*jax.tree.map(jnp.asarray, (known, *rounds))))
     for ours, theirs in zip(compiled, right, strict=True):

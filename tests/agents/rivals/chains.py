@@ -10,9 +10,9 @@ from tests.agents.rivals.plain import tied, world
 from tests.problems import evidence
 from unfog.agents.assemble import Agent
 from unfog.agents.parts import Chain
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import generator
 from unfog.simulate import simulate
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission, Problem

@@ -10,7 +10,7 @@ import numpy as np
 
 from unfog.agents.assemble import Agent
 from unfog.maths.arrays import Array
-from unfog.maths.streams import RoundDraws
+from unfog.maths.random import RoundDraws
 from unfog.simulate.draws import truth_draws
 from unfog.simulate.player import played
 from unfog.worlds.gaussian import GaussianProblem

@@ -16,10 +16,10 @@ from unfog.agents.rivals.clbbf import Lifting
 from unfog.agents.rivals.imputation import Imputed, Law, Parameters
 from unfog.agents.rivals.imputing import Imputing
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate.draws import truth_draws
 from unfog.simulate.player import played
+from unfog.validation import InputError
 from unfog.worlds import GaussianProblem, LogisticProblem
 from unfog.worlds.problem import Emission, Problem
 

@@ -11,10 +11,10 @@ from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.names import CHOOSERS, LEARNERS
 from unfog.agents.rivals.rival import Rival
 from unfog.agents.rivals.rows import MODULES, RIVALS
-from unfog.inputs import InputError
-from unfog.model.rewards import KINDS
+from unfog.features.link import KINDS
 from unfog.simulate import simulate
 from unfog.testing.common import problem
+from unfog.validation import InputError
 
 LOSSES = ("regret", "regret_true_context", "regret_plug_in")
 MAPS: dict[str, dict[str, Any]] = {  # of the problem of the contracts

@@ -11,9 +11,9 @@ from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.rivals.feelgood import FeelGood
 from unfog.agents.rivals.lmcts import Langevin
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 
 AGENT = RIVALS["feelgood"].agent

@@ -15,11 +15,11 @@ from unfog.agents.rivals.oful import Ellipsoid
 from unfog.agents.rivals.optimism import Optimism
 from unfog.agents.rivals.rows import RIVALS
 from unfog.features import Context, product
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import certain
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission, Problem

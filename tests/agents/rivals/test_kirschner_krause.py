@@ -11,11 +11,11 @@ from unfog.agents.parts import Privilege
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.rivals.told_law import DIGITS, PLACES, ToldLaw
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission

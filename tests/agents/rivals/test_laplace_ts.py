@@ -14,10 +14,10 @@ from tests.problems import evidence, random_knowledge
 from unfog.agents.learn import Conjugate
 from unfog.agents.rivals.laplace_ts import Sequential
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import whole
+from unfog.maths.gaussian import whole
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 
 AGENT = RIVALS["laplacets"].agent

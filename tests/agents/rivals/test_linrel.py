@@ -8,9 +8,9 @@ import pytest
 
 from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission
 

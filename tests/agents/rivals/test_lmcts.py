@@ -12,7 +12,7 @@ from tests.agents.rivals.plain import compare, world
 from tests.problems import covariance_error, inverse, random_knowledge
 from unfog.agents.rivals.lmcts import Langevin
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 AGENT = RIVALS["lmcts"].agent
 

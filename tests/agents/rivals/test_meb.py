@@ -15,12 +15,12 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.rivals.meb import Meb, State, error_of, error_of_all
 from unfog.agents.rivals.rows import RIVALS
 from unfog.features import Context, FeatureMap, quadratic
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, from_moments
-from unfog.maths.streams import RoundDraws
+from unfog.maths.random import RoundDraws
 from unfog.simulate import simulate
 from unfog.simulate.player import played
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission, Problem

@@ -8,11 +8,11 @@ from tests.agents.rivals.chains import both_engines, coin_world
 from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.learn import PG
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError
-from unfog.maths import polya_gamma
+from unfog.maths import logistic
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 
 AGENT = RIVALS["pgts"].agent
@@ -28,12 +28,12 @@ class Plain:
         self.source = generator(3, trial, "learner")
 
     def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
-        m, each = len(self.b), polya_gamma.normals()
+        m, each = len(self.b), logistic.normals()
         for drawn in self.source.standard_normal((5, m + each * len(self.r))):
             latent = drawn[m:].reshape(len(self.r), each)
             precision, natural = self.prior, self.prior @ self.b
             for x, r, normal in zip(self.x, self.r, latent, strict=True):
-                omega = polya_gamma.draw(np.asarray(x @ self.theta), normal)
+                omega = logistic.draw(np.asarray(x @ self.theta), normal)
                 precision = precision + omega * np.outer(x, x)
                 natural = natural + (r - 0.5) * x
             cov = np.linalg.inv(precision)

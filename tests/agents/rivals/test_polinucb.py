@@ -16,15 +16,13 @@ from unfog.agents.rivals.polinucb import Served
 from unfog.agents.rivals.regressed import Regressed
 from unfog.agents.rivals.rows import RIVALS
 from unfog.features import Context
-from unfog.features.own import Own
+from unfog.features.linear import Own, product
 from unfog.features.per_arm import PerArm
-from unfog.features.product import product
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Blocks
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Blocks, Gaussian
 from unfog.simulate import simulate
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission

@@ -6,8 +6,8 @@ import pytest
 from tests.agents.rivals.plain import compare, tied, world
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 
 AGENT = RIVALS["rvr-ts"].agent

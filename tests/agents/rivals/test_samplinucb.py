@@ -18,11 +18,11 @@ from unfog.agents.rivals.ridge import Ridge
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.rivals.samplinucb import Reach
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import whole
+from unfog.maths.gaussian import whole
 from unfog.simulate import simulate
 from unfog.simulate.player import played
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission, Problem

@@ -16,10 +16,10 @@ from unfog.agents.choose import Thompson
 from unfog.agents.rivals.ridge import Ridge
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.rivals.suplinucb import StagedRidge, Stages, stages
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.player import Player
 from unfog.testing.common import normals, truth
+from unfog.validation import InputError
 from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission
 

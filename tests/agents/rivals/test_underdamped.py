@@ -12,9 +12,9 @@ from tests.problems import covariance_error, inverse, random_knowledge
 from unfog.agents.rivals.lmcts import Langevin
 from unfog.agents.rivals.rows import RIVALS
 from unfog.agents.rivals.underdamped import Underdamped
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
+from unfog.validation import InputError
 
 AGENT = RIVALS["ulmcts"].agent
 

@@ -8,8 +8,8 @@ import pytest
 from tests.evaluation.read import logs
 from tests.live.ground import opened, problem
 from unfog.evaluation.read import Columns, read, to_obp
-from unfog.inputs import InputError
 from unfog.live import open as live_open
+from unfog.validation import InputError
 
 SAID: dict[str, Any] = {
     "columns": Columns(arm="arm"),

@@ -10,7 +10,7 @@ import pytest
 from tests.evaluation.read import logs
 from tests.live.ground import opened, problem
 from unfog.evaluation.read import read
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 CHANNEL = {
     "context_mean": [4.0, -1.5],

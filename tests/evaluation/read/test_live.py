@@ -12,9 +12,9 @@ from tests.live.ground import ARMS, Hand, opened, problem
 from tests.live.played import Player, terms
 from unfog.evaluation import checks
 from unfog.evaluation.read import live, read
-from unfog.inputs import InputError
 from unfog.live import Decision, Problem, spreadsheet
 from unfog.live.judging import Past
+from unfog.validation import InputError
 
 FLOOR = 0.3
 

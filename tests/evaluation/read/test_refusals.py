@@ -11,8 +11,8 @@ from tests.evaluation.read import logs
 from tests.live.ground import opened, problem
 from unfog.evaluation.log import Log
 from unfog.evaluation.read import Columns, delimited, read, to_obp
-from unfog.inputs import InputError
 from unfog.live import spreadsheet
+from unfog.validation import InputError
 
 ARMS = "wait, send, 10, call"
 

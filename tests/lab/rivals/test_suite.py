@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.inputs import InputError
-from unfog.lab.files import sealed, unsealed
+from unfog._io import sealed, unsealed
 from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder, match, run, runs, suite, timing, tuning
 from unfog.lab.rivals.problems import PACES, PLACES, build
 from unfog.lab.rivals.table import Comparison, plain, ratio
 from unfog.lab.run import Progress, keep
 from unfog.simulate import simulate
+from unfog.validation import InputError
 
 FEW: dict[str, Any] = {"rounds": 20, "trials": 5}
 SOME = ["gaussian-correlated", "missing"]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.lab.warfarin.people import made, played
-from unfog.inputs import InputError
 from unfog.lab import warfarin
 from unfog.lab.warfarin import Errors, doses
+from unfog.validation import InputError
 
 
 def test_outcomes_are_shares_of_patients() -> None:

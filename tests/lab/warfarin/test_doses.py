@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.lab.warfarin.people import PLACE
-from unfog.inputs import InputError
 from unfog.lab import warfarin
 from unfog.lab.warfarin import CLINICAL, PHARMACOGENETIC, doses
+from unfog.validation import InputError
 
 
 def test_doses_and_rewards() -> None:

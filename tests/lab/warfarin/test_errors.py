@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.lab.warfarin.people import PLACE, made
-from unfog.inputs import InputError
 from unfog.lab.warfarin import Errors
+from unfog.validation import InputError
 
 
 def test_errors_are_as_stated() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.lab.warfarin.people import made
-from unfog.inputs import InputError
 from unfog.lab import warfarin
 from unfog.lab.warfarin import CLINICAL, Errors, doses
+from unfog.validation import InputError
 
 
 @pytest.mark.parametrize("floor", [1.0, 0.2])

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.lab.warfarin.people import PLACE
-from unfog.inputs import InputError
 from unfog.lab import warfarin
 from unfog.lab.warfarin import CLINICAL, COORDINATES, PHARMACOGENETIC
 from unfog.lab.warfarin.record import CALLED, INDUCERS, NEIGHBOURS, PATIENTS
+from unfog.validation import InputError
 
 NAMES = [
     "PharmGKB Subject ID", "Gender", "Race", "Age", "Height (cm)", "Weight (kg)", "Amiodarone (Cordarone)",

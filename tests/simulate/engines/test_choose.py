@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import unfog
-from unfog.inputs import InputError
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import parse
 from unfog.simulate import Plan, engines, plan, simulate
 from unfog.simulate.engines import cuda as cuda_engine
 from unfog.simulate.engines import jax as jax_engine
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 

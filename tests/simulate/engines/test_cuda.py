@@ -14,13 +14,13 @@ from unfog.agents.denoise.bias import Tally
 from unfog.agents.denoise.plugin import PlugIn
 from unfog.agents.learn import Conjugate, Scaled
 from unfog.agents.parts import Privilege
-from unfog.inputs import InputError
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.simulate import grid, simulate
 from unfog.simulate.engines import cuda as cuda_engine
 from unfog.simulate.engines import cuda_source
 from unfog.simulate.engines import jax as jax_engine
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 PROBLEM = random_problem(seed=4, dim=2, actions=5)

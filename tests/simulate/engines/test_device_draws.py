@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from unfog.maths.streams import PURPOSES
+from unfog.maths.random import PURPOSES
 from unfog.simulate.engines import device_draws
 
 # The known answers that the authors of Threefry ship with their code (20 rounds, two words of 32 bits).

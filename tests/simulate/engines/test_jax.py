@@ -16,11 +16,11 @@ from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS, playable
 from unfog.agents.learn import Conjugate
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
 from unfog.simulate import Curves, Plan, grid, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines.jax_program import Program
 from unfog.theory.regret import names
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 pytestmark = pytest.mark.slow  # every program is compiled

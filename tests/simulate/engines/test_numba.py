@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.inputs import InputError
 from unfog.simulate import plan, simulate
 from unfog.simulate.engines import numba as engine
 from unfog.simulate.engines import numba_split
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines.numba_scores import stretch
 from unfog.simulate.job import MOMENTS, Job, Part
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 WITHOUT = {"coupled", "late"}

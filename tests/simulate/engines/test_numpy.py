@@ -15,10 +15,10 @@ from tests.problems import quadratic_phi, random_problem
 from unfog.agents.catalogue import AGENTS, playable
 from unfog.agents.choose import Thompson
 from unfog.agents.learn import Conjugate
+from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.streams import generator
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import generator
 from unfog.simulate import Curves, simulate
 from unfog.theory.regret import names
 

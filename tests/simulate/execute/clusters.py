@@ -22,13 +22,13 @@ from unfog.agents.choose import Ucb
 from unfog.agents.denoise import Robust
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate, Hetero
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.execute import IN_FLIGHT, Executor
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Piece, Task
+from unfog.validation import InputError
 
 PROBLEM = random_problem(seed=12, dim=2, actions=3)
 PATIENCE = 120.0

@@ -13,9 +13,9 @@ import distributed
 import pytest
 
 from tests.simulate.execute import clusters
-from unfog.inputs import InputError
 from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.dask import DEVICE, SETTINGS, Dask
+from unfog.validation import InputError
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from unfog.inputs import InputError
 from unfog.simulate.execute.named import executor
 from unfog.simulate.execute.processes import Processes, cores
 from unfog.simulate.execute.serial import Serial
+from unfog.validation import InputError
 
 
 def test_names() -> None:

@@ -23,18 +23,18 @@ from unfog.agents.denoise import Robust
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate, Hetero
 from unfog.agents.parts import Chooser, Denoiser, View
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.quadrature import quadrature
-from unfog.inputs import InputError
 from unfog.lab.store import BeingWrittenError
 from unfog.maths.arrays import Array, Ints
-from unfog.model.knowledge import Knowledge
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Piece
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 PROBLEM = random_problem(seed=12, dim=2, actions=3)

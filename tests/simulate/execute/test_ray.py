@@ -10,9 +10,9 @@ import pytest
 import ray
 
 from tests.simulate.execute import clusters
-from unfog.inputs import InputError
 from unfog.simulate.execute import RETRIES, WorkerDiedError
 from unfog.simulate.execute.ray import SMALL, Ray, _joined
+from unfog.validation import InputError
 
 pytestmark = pytest.mark.slow
 

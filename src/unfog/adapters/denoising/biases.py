@@ -15,9 +15,9 @@ import numpy as np
 from unfog.adapters.denoising.joint import EXACT, Joint
 from unfog.adapters.denoising.told import Rows
 from unfog.agents.denoise.incomplete import Incomplete, Parameters, State
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array, diagonal_matrix, matvec
-from unfog.model.knowledge import Knowledge
 
 CELLS = 2**21  # numbers of a batch of matrices that are made at once
 DENOISER = Incomplete()

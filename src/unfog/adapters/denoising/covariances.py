@@ -5,10 +5,10 @@ not, pairs tell both. Truths are a line of their readings, c = a + B x + rest wi
 
     C = O + B S B',    N = O + (I - B) S (I - B)',
 
-as in `unfog.model.subset`, but about the means of devices; S, B S and C make the covariance of (x, c). It is
-what pairs alone say where each row is one; and it holds too where high readings are those whose truth was
+as in `unfog.channel.studies`, but about the means of devices; S, B S and C make the covariance of (x, c). It
+is what pairs alone say where each row is one; and it holds too where high readings are those whose truth was
 looked up. Biases spread as far as estimates of them do, each device by itself, less the errors of these
-(`unfog.model.between`); a little further, where devices are few.
+(`unfog.channel.moments`); a little further, where devices are few.
 """
 
 from typing import NamedTuple
@@ -19,9 +19,9 @@ from unfog.adapters.denoising import moments
 from unfog.adapters.denoising.joint import Errors, Terms, solved, terms
 from unfog.adapters.denoising.kept import Kept, Sums
 from unfog.adapters.denoising.told import Told
-from unfog.inputs import InputError
+from unfog.channel.moments import between
 from unfog.maths.arrays import Array
-from unfog.model.between import between
+from unfog.validation import InputError
 
 LEAST = 1e-12  # share of a column's variance that is not taken for zero
 

@@ -20,8 +20,8 @@ from unfog.adapters.denoising.joint import doubted, solved
 from unfog.adapters.denoising.kept import Kept, kept
 from unfog.adapters.denoising.told import Rows, Told
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 
 class Noises(NamedTuple):

@@ -19,8 +19,8 @@ import numpy as np
 
 from unfog.adapters.denoising.kept import Entries
 from unfog.adapters.denoising.patterns import codes
+from unfog.channel.knowledge import masked_inverse
 from unfog.maths.arrays import Array, diagonal_matrix
-from unfog.model.shrinkage import masked_inverse
 
 CELLS = 2**18  # numbers of a batch of matrices that are made at once
 EXACT = 1e-12  # of a context's variance: the noise of a coordinate that is said to have none

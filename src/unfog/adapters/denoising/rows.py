@@ -19,9 +19,9 @@ import numpy as np
 from unfog.adapters.denoising.biases import Beliefs, Biases
 from unfog.adapters.denoising.patterns import codes
 from unfog.adapters.denoising.told import Rows
+from unfog.channel.knowledge import Shrinkage, masked_inverse, masked_shrinkage, posterior_mean
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.model.shrinkage import Shrinkage, masked_inverse, masked_shrinkage, posterior_mean
 
 Shrinker = Callable[[Array, Any, Array], tuple[Shrinkage, Array]]
 

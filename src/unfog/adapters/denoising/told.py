@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unfog import inputs
+from unfog import validation
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints, diagonal_matrix
+from unfog.validation import InputError
 
 KINDS = ("exact", "drift")
 OUTPUTS = ("mean", "mean+sd", "draws")
@@ -55,24 +55,24 @@ class Rows(NamedTuple):
 
 def channel(settings: Mapping[str, Any], dim: int) -> Told:
     """What the transformer's settings say, for rows of so many coordinates."""
-    inputs.one_of("kind", settings["kind"], KINDS)
-    inputs.one_of("output", settings["output"], OUTPUTS)
-    inputs.count("draws", settings["draws"], most=10_000)
+    validation.one_of("kind", settings["kind"], KINDS)
+    validation.one_of("output", settings["output"], OUTPUTS)
+    validation.count("draws", settings["draws"], most=10_000)
     walk, mean, noise, bias = (settings[name] for name in ("walk_cov", "context_mean", "noise_cov", "bias"))
     if (settings["kind"] == "drift") != (walk is not None):
         allowed = "the covariance of a step of the bias, for the kind drift; None for others"
         raise InputError("walk_cov", walk, allowed)
     bias_cov, context_cov, walk_cov = (
-        None if settings[name] is None else inputs.covariance(name, settings[name], dim)
+        None if settings[name] is None else validation.covariance(name, settings[name], dim)
         for name in ("bias_cov", "context_cov", "walk_cov")
     )
     return Told(
         None if noise is None else noises("noise_cov", noise, None, dim),
         bias_cov,
-        None if mean is None else inputs.vector("context_mean", mean, dim),
+        None if mean is None else validation.vector("context_mean", mean, dim),
         context_cov,
         walk_cov,
-        None if bias is None else inputs.vector("bias", bias, dim),
+        None if bias is None else validation.vector("bias", bias, dim),
         dim,
     )
 
@@ -85,7 +85,7 @@ def noises(field: str, value: object, rows: int | None, dim: int) -> Array:
     allowed = f"a variance, {dim} variances or a covariance ({dim}, {dim}) for all rows"
     if rows is not None:
         allowed += f"; or one for each: ({rows}, {dim}) or ({rows}, {dim}, {dim})"
-    given = inputs.numbers(field, value, allowed)
+    given = validation.numbers(field, value, allowed)
     if given.ndim == 2 and given.shape == (rows, dim) and rows == dim > 1:
         said = f"of shape {given.shape} is one covariance, or the variances of {rows} rows of {dim} columns"
         clear = (
@@ -93,7 +93,7 @@ def noises(field: str, value: object, rows: int | None, dim: int) -> Array:
         )
         raise InputError(field, said, clear)
     if given.ndim == 0 or given.shape == (dim,):
-        found = np.diag(inputs.vector(field, value, dim))
+        found = np.diag(validation.vector(field, value, dim))
     elif given.shape in ((dim, dim), (rows, dim, dim)):
         found = given
     elif given.shape == (rows, dim):
@@ -165,8 +165,8 @@ def truths(true: npt.ArrayLike | None, like: Array) -> Array | None:
     found = _floats("true", true, allowed)
     if found.shape != like.shape:
         raise InputError("true", f"has shape {found.shape}", allowed)
-    if (np.abs(found) > inputs.LARGEST).any():
-        raise InputError("true", f"has a value beyond {inputs.LARGEST:g}", allowed)
+    if (np.abs(found) > validation.LARGEST).any():
+        raise InputError("true", f"has a value beyond {validation.LARGEST:g}", allowed)
     return found
 
 

@@ -7,10 +7,10 @@ Its regressors have no intercept of their own: give them a column of ones, and n
 
 from typing import Any
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters.libraries.tables import Table
 from unfog.adapters.libraries.wrapped import Wrapped
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 
 class BayesianBandits(Wrapped[Table]):
@@ -44,5 +44,5 @@ def wrapped(bandit: Any, table: Table) -> BayesianBandits:
     """An agent that asks for contexts."""
     if not {"ContextualAgent", "LipschitzContextualAgent"} & {kind.__name__ for kind in type(bandit).__mro__}:
         allowed = "bayesianbandits' ContextualAgent or LipschitzContextualAgent"
-        raise InputError("bandit", inputs.shown(bandit), allowed)
+        raise InputError("bandit", validation.shown(bandit), allowed)
     return BayesianBandits(bandit, table)

@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters.libraries.said import Said, of_each
 from unfog.adapters.waiting import Waiting
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 NUMBERS = "numbers, nan where a reading was lost"
 REMEMBERED = 100_000
@@ -56,7 +56,9 @@ class Contexts:
 
     def __init__(self, denoiser: Denoises, remember: int = REMEMBERED) -> None:
         """Remember the latest so many decisions."""
-        inputs.offering("denoiser", denoiser, Denoises, "a denoiser, such as unfog.adapters.sklearn.Denoiser")
+        validation.offering(
+            "denoiser", denoiser, Denoises, "a denoiser, such as unfog.adapters.sklearn.Denoiser"
+        )
         self.denoiser = denoiser
         self.waiting: Waiting[Decision] = Waiting(remember)
         self.learnt: Waiting[Decision] = Waiting(remember)
@@ -174,10 +176,10 @@ def readings(field: str, value: object) -> Array:
     except ValueError:
         raise InputError(field, "rows of different lengths", f"rows of {NUMBERS}") from None
     if raw.dtype.kind not in "iuf":
-        raise InputError(field, inputs.shown(value), f"rows of {NUMBERS}")
+        raise InputError(field, validation.shown(value), f"rows of {NUMBERS}")
     rows = np.array(raw, float, ndmin=2)
     lost = np.isnan(rows)
-    inputs.numbers(field, np.where(lost, 0.0, rows), f"rows of {NUMBERS}")
+    validation.numbers(field, np.where(lost, 0.0, rows), f"rows of {NUMBERS}")
     if rows.ndim != 2 or 0 in rows.shape:
         raise InputError(field, f"an array of shape {raw.shape}", f"rows of {NUMBERS}")
     # Equal numbers get equal bytes: there are many kinds of nan, and two zeros.

@@ -7,10 +7,10 @@ Its linear policies have an intercept of their own (`fit_intercept=True`).
 
 from typing import Any
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters.libraries.tables import Table
 from unfog.adapters.libraries.wrapped import Wrapped
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 
 class ContextualBandits(Wrapped[Table]):
@@ -76,5 +76,5 @@ def wrapped(bandit: Any, table: Table) -> ContextualBandits:
     """A policy that learns; its estimators for logs take probabilities besides, and are something else."""
     if "_BasePolicy" not in (kind.__name__ for kind in type(bandit).__mro__):
         allowed = "a policy of contextualbandits, such as LinTS or LinUCB"
-        raise InputError("bandit", inputs.shown(bandit), allowed)
+        raise InputError("bandit", validation.shown(bandit), allowed)
     return ContextualBandits(bandit, table)

@@ -5,10 +5,10 @@ Its linear policies have no intercept of their own: give them a column of ones, 
 
 from typing import Any
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters.libraries.tables import Table
 from unfog.adapters.libraries.wrapped import Wrapped
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 
 class Mabwiser(Wrapped[Table]):
@@ -52,5 +52,5 @@ def wrapped(bandit: Any, table: Table) -> Mabwiser:
     """A `MAB` that asks for contexts."""
     if not vars(bandit).get("is_contextual", False):
         allowed = "a mabwiser.mab.MAB with a contextual policy, such as LearningPolicy.LinTS"
-        raise InputError("bandit", inputs.shown(bandit), allowed)
+        raise InputError("bandit", validation.shown(bandit), allowed)
     return Mabwiser(bandit, table)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters import by_name
 from unfog.adapters.libraries.contexts import Contexts, readings
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 Named = dict[Any, Any]
 ORDER = "the names of what the denoiser denoises, in the order of its columns"
@@ -49,7 +49,9 @@ class Names:
     def _split(self, context: Any) -> tuple[Named, Array]:
         """What passes as it is, and what was measured, as a row."""
         if not isinstance(context, Mapping):
-            raise InputError("context", inputs.shown(context), "numbers by name, as in {'temperature': 21.5}")
+            raise InputError(
+                "context", validation.shown(context), "numbers by name, as in {'temperature': 21.5}"
+            )
         known = {name: context[name] for name in self.as_is if name in context}
         measured = {name: value for name, value in context.items() if name not in known}
         # Asked for late: a denoiser may be fitted after it was put in front of a bandit.
@@ -82,7 +84,7 @@ def _found(denoiser: Any, measured: Named) -> list[Any]:
 def _checked(names: Sequence[Any], as_is: list[Any], denoiser: Any) -> list[Any]:
     """As many as the denoiser has columns, where it knows, and in its own order, where it has one."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise InputError("names", inputs.shown(names), ORDER)
+        raise InputError("names", validation.shown(names), ORDER)
     width, fitted = _width(denoiser), getattr(denoiser, "feature_names_in_", None)
     if both := [name for name in names if name in as_is]:
         raise InputError("names", f"{both[0]!r}, which is in as_is", ORDER)

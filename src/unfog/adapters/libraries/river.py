@@ -12,7 +12,7 @@ from typing import Any
 
 from unfog.adapters.libraries.names import Names
 from unfog.adapters.libraries.wrapped import Wrapped
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 
 class River(Wrapped[Names]):

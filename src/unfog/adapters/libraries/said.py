@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError
+from unfog import validation
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 COVARIANCE = "a variance, variances or a covariance of each row"
 
@@ -50,7 +50,7 @@ def _one_each(field: str, value: Any, rows: Array) -> Sequence[Any]:
     if value is None:
         return [None] * len(rows)
     if not hasattr(value, "__len__") or len(value) != len(rows):
-        raise InputError(field, inputs.shown(value), f"one for each row, {len(rows)} of them")
+        raise InputError(field, validation.shown(value), f"one for each row, {len(rows)} of them")
     return list(value)
 
 
@@ -58,7 +58,7 @@ def _covariance(value: Any, dim: int) -> Array | None:
     """As a matrix: among rows, variances could be mistaken for one covariance of all."""
     if value is None:
         return None
-    given = inputs.numbers("noise_cov", value, COVARIANCE)
+    given = validation.numbers("noise_cov", value, COVARIANCE)
     if given.shape == (dim, dim):
         return given
-    return np.diag(inputs.vector("noise_cov", value, dim))
+    return np.diag(validation.vector("noise_cov", value, dim))

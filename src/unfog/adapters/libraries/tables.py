@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters.libraries.contexts import Contexts, readings
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 
 class Table:
@@ -23,7 +23,7 @@ class Table:
     def __init__(self, contexts: Contexts, as_is: Sequence[int | str]) -> None:
         """Say which columns pass as they are."""
         self.contexts = contexts
-        self.as_is = [inputs.count("as_is", column, least=0) for column in as_is]
+        self.as_is = [validation.count("as_is", column, least=0) for column in as_is]
 
     @contextmanager
     def deciding(self, field: str, value: object, noise_cov: Any, groups: Any) -> Iterator[Array]:

@@ -13,11 +13,11 @@ so `-q ca` gives every action an intercept and slopes of its own. The actions ar
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unfog import inputs
+from unfog import validation
 from unfog.adapters.libraries.contexts import readings
 from unfog.adapters.libraries.names import Names
 from unfog.adapters.libraries.wrapped import Wrapped
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 SEPARATORS = (" ", "|", ":", "\n")  # what the text format reads as the end of a name
 
@@ -30,7 +30,7 @@ class VowpalWabbit(Wrapped[Names]):
         super().__init__(bandit, names)
         self.actions = [_word("actions", action) for action in actions]
         if len(set(self.actions)) < max(len(self.actions), 1):
-            raise InputError("actions", inputs.shown(actions), "one or more names, no name twice")
+            raise InputError("actions", validation.shown(actions), "one or more names, no name twice")
 
     def predict(self, context: Any, *, noise_cov: Any = None, group: Any = None) -> list[float]:
         """The probability of each action, in the order they were told."""
@@ -48,9 +48,9 @@ class VowpalWabbit(Wrapped[Names]):
         group: Any = None,
     ) -> None:
         """Learn the cost (minus the reward) of an action that had been drawn with this probability."""
-        chosen = inputs.one_of("action", str(action), self.actions)
-        price = float(inputs.numbers("cost", cost, "a number"))
-        chance = inputs.positive("probability", probability)
+        chosen = validation.one_of("action", str(action), self.actions)
+        price = float(validation.numbers("cost", cost, "a number"))
+        chance = validation.positive("probability", probability)
         if chance > 1:
             raise InputError("probability", probability, "a probability above 0")
         with self.way.learning(_by_name(context), noise_cov, group) as denoised:
@@ -77,7 +77,7 @@ def _by_name(context: Any) -> Any:
 def _word(field: str, name: object) -> str:
     word = str(name)
     if not word or any(mark in word for mark in SEPARATORS):
-        raise InputError(field, inputs.shown(name), "names without blanks, '|' and ':'")
+        raise InputError(field, validation.shown(name), "names without blanks, '|' and ':'")
     return word
 
 

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.choose.greedy import expected, rounds_so_far
 from unfog.agents.choose.largest import alone, best
 from unfog.agents.parts import Chooser, View
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.normal import uniforms
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import uniforms
+from unfog.validation import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Epsilon(Chooser):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_probability("epsilon", self.epsilon)
-        inputs.not_negative("decay", self.decay)
+        validation.not_negative("decay", self.decay)
 
     def normals(self, known: Knowledge) -> int:
         """Whether to explore, and which arm: two."""
@@ -106,7 +106,7 @@ def check_probability(field: str, value: object) -> float:
     """
     allowed = "a number, at least 0 and at most 1"
     try:
-        share = inputs.not_negative(field, value)
+        share = validation.not_negative(field, value)
     except InputError:
         raise InputError(field, repr(value), allowed) from None
     if share > 1:

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.choose.greedy import expected
 from unfog.agents.choose.largest import TIE, best
 from unfog.agents.choose.ucb import check_level, moments
 from unfog.agents.parts import Chooser, View
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.maths.normal import uniforms
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import uniforms
 
 CUTS = 6  # with 300 arms that all lie on the frontier, what is left to gain is rounding
 LEAST = 1e-12  # information below this share of the most is none
@@ -77,7 +77,7 @@ class Ids(Chooser):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.count("samples", self.samples, 0, 10_000)
+        validation.count("samples", self.samples, 0, 10_000)
         check_level("quantile", self.quantile)
 
     @property

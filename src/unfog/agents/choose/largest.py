@@ -10,8 +10,8 @@ first of equals is taken. Compiled kernels have the same rule (simulate/engines:
 from abc import abstractmethod
 
 from unfog.agents.parts import Chooser, View
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.model.knowledge import Knowledge
 
 TIE = 1e-9  # far above rounding, far below what a reward could tell; without effect in single precision
 

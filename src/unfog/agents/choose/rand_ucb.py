@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.choose.greedy import rounds_so_far
 from unfog.agents.choose.largest import TIE, best
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, View
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 PAIRS = 2**22  # of arms, in all trials, compared at once
 
@@ -75,11 +75,11 @@ class RandUcb(Chooser):
 
     def __post_init__(self) -> None:
         """Check the settings: without a second moment of the level there is no bound on regret."""
-        inputs.positive("level", self.level)
-        if inputs.positive("tail", self.tail) <= 2:
+        validation.positive("level", self.level)
+        if validation.positive("tail", self.tail) <= 2:
             raise InputError("tail", repr(self.tail), "a number greater than 2")
-        inputs.not_negative("growth", self.growth)
-        inputs.positive("patience", self.patience)
+        validation.not_negative("growth", self.growth)
+        validation.positive("patience", self.patience)
 
     def normals(self, known: Knowledge) -> int:
         """The level: two."""
@@ -100,7 +100,7 @@ class RandUcb(Chooser):
 
     def _drawn(self, view: View, normals: Array, mean: Array, slope: Array) -> Ints:
         xp = normals.__array_namespace__()
-        # exp(-(x^2 + y^2) / 2) is uniform (maths/normal.py), and a power of it is the level.
+        # exp(-(x^2 + y^2) / 2) is uniform (maths/random.py), and a power of it is the level.
         levels = self.level * xp.exp((normals**2).sum(-1) / (2 * self.tail))
         return best(view.among(mean + levels[..., None] * slope))
 

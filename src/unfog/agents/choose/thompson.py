@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from unfog.agents.choose.largest import best
 from unfog.agents.parts import Chooser, View
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
-from unfog.model.knowledge import Knowledge
 
 ROOM = 2**22  # numbers that draws, or the scores under them, may take at once
 

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.choose.epsilon import check_probability
 from unfog.agents.choose.largest import best
 from unfog.agents.parts import Chooser, View
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.normal import uniforms
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import uniforms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class TopTwo(Chooser):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_probability("beta", self.beta)
-        inputs.count("redraws", self.redraws, 1, 10_000)
+        validation.count("redraws", self.redraws, 1, 10_000)
 
     def normals(self, known: Knowledge) -> int:
         """The draws of theta, and two to choose between two arms."""

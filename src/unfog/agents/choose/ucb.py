@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.choose.greedy import rounds_so_far
 from unfog.agents.choose.largest import Largest
 from unfog.agents.parts import View
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
-from unfog.maths.normal import exceeded
+from unfog.maths.random import exceeded
+from unfog.validation import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Ucb(Largest):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_level("quantile", self.quantile)
-        inputs.not_negative("growth", self.growth)
+        validation.not_negative("growth", self.growth)
 
     def bounds(self, view: View) -> Array:
         """The upper quantile of the score of every arm that may be chosen: (..., K)."""
@@ -72,7 +72,7 @@ def check_level(field: str, value: object) -> float:
     """At least one half, so that what is uncertain is not shunned, and less than one."""
     allowed = "a number, at least 0.5 and less than 1"
     try:
-        level = inputs.positive(field, value)
+        level = validation.positive(field, value)
     except InputError:
         raise InputError(field, repr(value), allowed) from None
     if not 0.5 <= level < 1:

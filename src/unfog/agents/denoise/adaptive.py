@@ -5,18 +5,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.denoise import empirical
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.agents.denoise.hypotheses import Hypothesis, family
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Weighs
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
-from unfog.maths import bank
+from unfog.maths import kalman
 from unfog.maths.arrays import Array, settled
-from unfog.maths.bank import Beliefs, Family, Reading
+from unfog.maths.kalman import Beliefs, Family, Reading
 from unfog.maths.mixture import moments
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 MOST = 15  # sizes, and steps
 TAILS = 3.0, 10.0  # degrees of freedom: a few Gaussians stand for no heavier and no lighter ones
@@ -62,7 +62,7 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
         n_t: the noise of round t;   step, size: numbers that hypotheses differ in
 
     Hypotheses are all pairs of a few sizes of the noise and a few steps of the bias, and heavy tails with
-    some of these steps. Each has its own belief about the bias (maths/bank.py, with x = gamma and the context
+    some of these steps. Each has its own belief about the bias (maths/kalman.py, with x = gamma and the context
     for what hides it). Given chat_t the weights are those of Bayes' rule, this measurement included, and c_t
     has the mean and the covariance of the mixture: expected features of the second degree at most are exact.
     That the noise is not as told, be it of another size or with heavy tails, has the probability `distrust`
@@ -114,18 +114,18 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        if inputs.count("sizes", self.sizes, 1, MOST) % 2 == 0:
+        if validation.count("sizes", self.sizes, 1, MOST) % 2 == 0:
             raise InputError("sizes", self.sizes, f"an odd number, at most {MOST}")
-        inputs.count("steps", self.steps, 0, MOST)
+        validation.count("steps", self.steps, 0, MOST)
         for field, value in (("spacing", self.spacing), ("slowdown", self.slowdown)):
-            if inputs.positive(field, value) <= 1:
+            if validation.positive(field, value) <= 1:
                 raise InputError(field, value, "a number greater than 1")
-        inputs.positive("fastest", self.fastest)
-        if inputs.not_negative("tails", self.tails) and not TAILS[0] <= self.tails <= TAILS[1]:
+        validation.positive("fastest", self.fastest)
+        if validation.not_negative("tails", self.tails) and not TAILS[0] <= self.tails <= TAILS[1]:
             raise InputError("tails", self.tails, "0 for none, or a number from {:g} to {:g}".format(*TAILS))
         shares = ("distrust", self.distrust), ("unrest", self.unrest), ("switch", self.switch)
         for field, value in shares:
-            if not 0 <= inputs.not_negative(field, value) < 1:
+            if not 0 <= validation.not_negative(field, value) < 1:
                 raise InputError(field, value, "a number from 0 to below 1")
 
     def hypotheses(self, sample: bool = False) -> list[Hypothesis]:
@@ -193,8 +193,8 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
         """Mean and covariance of this round's context: noisy (..., d), not a number where it was lost."""
         xp, number = noisy.__array_namespace__(), parameters.sizes.shape[0]
         seen = _seen(parameters, state, noisy, parameters.mean, parameters.context_cov)
-        gaussian = bank.weighed(seen.weights[..., :number], xp.zeros_like(parameters.sizes))
-        away, cov = bank.hidden_moments(xp.exp(gaussian), seen.readings, parameters.context_cov)
+        gaussian = kalman.weighed(seen.weights[..., :number], xp.zeros_like(parameters.sizes))
+        away, cov = kalman.hidden_moments(xp.exp(gaussian), seen.readings, parameters.context_cov)
         found = Context(parameters.mean + away, cov)
         if seen.sampled is None:
             return found
@@ -226,8 +226,8 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
         else:
             seen = _seen(parameters, state, noisy, parameters.mean, parameters.context_cov)
         each = zip(parameters.families, state.beliefs, seen.readings, strict=True)
-        beliefs = tuple(bank.moved(*one) for one in each)
-        weights = bank.switched(seen.weights, parameters.prior, self.switch)
+        beliefs = tuple(kalman.moved(*one) for one in each)
+        weights = kalman.switched(seen.weights, parameters.prior, self.switch)
         return State(beliefs, weights, () if seen.sampled is None else seen.sampled[1])
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
@@ -254,12 +254,12 @@ def _seen(parameters: Parameters, state: State, noisy: Array, centre: Array, hid
     lost = xp.isnan(value)
     there = None if settled(~lost) else (~lost).astype(value.dtype)
     each = zip(parameters.families, state.beliefs, strict=True)
-    readings = [bank.read(*one, parameters.noise_cov, hidden, value, there) for one in each]
+    readings = [kalman.read(*one, parameters.noise_cov, hidden, value, there) for one in each]
     densities, sampled = [reading.density for reading in readings], None
     if parameters.sample is not None:
         *sampled, density = empirical.sighted(parameters.sample, state.sample, noisy, there)
         densities.append(density[..., None])
-    return Seen(readings, sampled, bank.weighed(state.weights, xp.concat(densities, axis=-1)))
+    return Seen(readings, sampled, kalman.weighed(state.weights, xp.concat(densities, axis=-1)))
 
 
 def _stacked(one: Context, other: Context) -> tuple[Array, Array]:

@@ -9,9 +9,9 @@ seen equally many.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog import inputs
+from unfog import validation
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, matvec
-from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class FromEither:
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.flag("pairs", self.pairs)
+        validation.flag("pairs", self.pairs)
 
     @property
     def sees_context(self) -> bool:

@@ -3,20 +3,20 @@
     x = (x_1, ..., x_k),   c(t) = mu_c + sum of w_i(t) x_i over the context's parts,
                            chat(t) = c(t) + sum of x_i over the error's parts + white
 
-model/tempo.py says how parts move. Those that move at all come first, so that a step of time adds columns to
-the root for them alone. Weights w_i are 1, or cos(2 pi t / period) and sin(2 pi t / period) for the two parts
-of a cycle; these come last.
+channel/dynamics.py says how parts move. Those that move at all come first, so that a step of time adds
+columns to the root for them alone. Weights w_i are 1, or cos(2 pi t / period) and sin(2 pi t / period) for
+the two parts of a cycle; these come last.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from unfog.channel.dynamics import Moving, Tempo, untimed
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, diagonal_matrix, matvec
 from unfog.maths.gaussian import singular_root
 from unfog.maths.kalman import Belief
-from unfog.model.knowledge import Knowledge
-from unfog.model.tempo import Moving, Tempo, untimed
 
 EXACT = (
     1e-9  # in deviations of the context: what is known is known to this much, so that S^(1/2) has an inverse

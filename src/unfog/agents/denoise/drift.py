@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import spread
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.small import product, solve
-from unfog.model.knowledge import Knowledge
+from unfog.maths.linalg import product, solve
 
 
 class Parameters(NamedTuple):
@@ -66,7 +66,7 @@ class Drift(bias.FromEither, Denoiser, Expects, KnowsBias):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.not_negative("step", self.step)
+        validation.not_negative("step", self.step)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the coordinates of the bias."""

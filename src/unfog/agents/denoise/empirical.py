@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.denoise.filtered import Channel, Filtered, State, symmetric
 from unfog.agents.parts import Privilege
+from unfog.channel import deconvolution
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.maths import atoms
+from unfog.maths import mixture
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.atoms import Points
 from unfog.maths.gaussian import inverted
-from unfog.model import sample
-from unfog.model.knowledge import Knowledge
+from unfog.maths.mixture import Points
 
 MOST_ATOMS = 100_000
 
@@ -30,7 +30,7 @@ class Empirical(Filtered):
     """Denoise with contexts as they are: the posterior over a sample of past true contexts, the bias unknown.
 
     The told sample, with a little smoothing, is the law of contexts: c is N(u_i, H) with probability p_i
-    (model/sample.py says how u, p and H are made of it; H = 0 are the very atoms). With gamma ~ N(g, S) from
+    (channel/deconvolution.py says how u, p and H are made of it; H = 0 are the very atoms). With gamma ~ N(g, S) from
     rounds before t, chat_t given i is Gaussian, and
 
         w_i = P(i | chat_t), in proportion to p_i N(chat_t; u_i + g, V),   V = Sigma_n + S + H
@@ -42,7 +42,7 @@ class Empirical(Filtered):
 
     These are the moments of mixtures, exact for one round; denoise/filtered.py says what is kept of the
     second. Since all atoms have the same H, both need no more of the atoms than m and C, which is two
-    products with one table (maths/atoms.py), however many there are.
+    products with one table (maths/mixture.py), however many there are.
 
     A belief here is a mean and a covariance: all that matters to features linear or quadratic in the context,
     as far as their expectations go. Other maps, those by quadrature, take it for a Gaussian of these moments.
@@ -51,7 +51,7 @@ class Empirical(Filtered):
     --------
     How many `atoms` it keeps at most, and how much of the rule's `bandwidth` they have.
 
-    The rule is that of model/sample.py; `pairs` is as for `exact`.
+    The rule is that of channel/deconvolution.py; `pairs` is as for `exact`.
 
     >>> import unfog
     >>> agent = unfog.Agent(
@@ -74,16 +74,16 @@ class Empirical(Filtered):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.count("atoms", self.atoms, 1, MOST_ATOMS)
-        inputs.not_negative("bandwidth", self.bandwidth)
+        validation.count("atoms", self.atoms, 1, MOST_ATOMS)
+        validation.not_negative("bandwidth", self.bandwidth)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The smoothed sample."""
         if known.sample is None:
             raise ValueError(f"{self.name} must be told a sample of contexts")
-        law = sample.smoothed(known.sample, self.atoms, self.bandwidth)
+        law = deconvolution.smoothed(known.sample, self.atoms, self.bandwidth)
         channel = Channel(law.mean, law.cov + known.noise_cov, known.noise_cov, known.bias_cov)
-        return Parameters(channel, atoms.points(law.atoms, law.weights), law.kernel)
+        return Parameters(channel, mixture.points(law.atoms, law.weights), law.kernel)
 
     def seen(self, parameters: Parameters, state: State, noisy: Array) -> tuple[Context, State]:
         """The moments of context and bias, the posterior over atoms summed out."""
@@ -107,8 +107,8 @@ def sighted(
         value = xp.where(there > 0, value, points.centre)
     precision, size = inverted(whole)
     precision = precision if there is None else both * precision
-    weights, total = atoms.weighed(points, precision, value)
-    mean, spread = atoms.moments(points, weights)
+    weights, total = mixture.weighed(points, precision, value)
+    mean, spread = mixture.points_moments(points, weights)
     away, smooth, gain = value - mean, kernel @ precision, cov @ precision
     rest = eye - smooth
     context = rest @ spread @ rest.mT + kernel - smooth @ kernel

@@ -6,11 +6,10 @@ from typing import NamedTuple
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import Tally, Weighed, belief, spread
 from unfog.agents.parts import Denoiser, Expects, Hindsight, KnowsBias, Privilege, Readies, Rewinds
+from unfog.channel.knowledge import Knowledge, Shrinkage, as_told, posterior_mean
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.small import product, solve
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
+from unfog.maths.linalg import product, solve
 
 
 class Parameters(NamedTuple):

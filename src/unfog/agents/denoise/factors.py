@@ -12,8 +12,8 @@ import numpy as np
 
 from unfog.agents.denoise import clockwork
 from unfog.agents.denoise.clockwork import Clockwork
-from unfog.model.knowledge import Knowledge
-from unfog.model.tempo import Moving, Tempo
+from unfog.channel.dynamics import Moving, Tempo
+from unfog.channel.knowledge import Knowledge
 
 
 class Factors(NamedTuple):

@@ -1,12 +1,12 @@
-"""What may be the matter with a channel, and the filters that suppose it (maths/bank.py)."""
+"""What may be the matter with a channel, and the filters that suppose it (maths/kalman.py)."""
 
 from math import log
 from typing import NamedTuple
 
 import numpy as np
 
-from unfog.maths.bank import Family, kept
-from unfog.model.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge
+from unfog.maths.kalman import Family, kept
 
 NODES = 6  # Gaussians that stand for heavy tails
 REACH = log(0.35), log(60.0)  # the logarithms of their sizes

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from unfog.agents.parts import Denoiser, Privilege
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,11 @@ from typing import NamedTuple
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.agents.parts import Corrects, Denoiser, Expects, Foresees, KnowsBias, Privilege, is_news
+from unfog.channel.knowledge import Knowledge, masked_inverse
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, matvec, settled
-from unfog.maths.small import inverse, product
+from unfog.maths.linalg import inverse, product
 from unfog.maths.trees import either, if_any
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import masked_inverse
 
 
 class Parameters(NamedTuple):

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from unfog.agents.denoise.bias import certain
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Privileged
+from unfog.channel.knowledge import Knowledge, Shrinkage, as_told, posterior_mean
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
 
 class Parameters(NamedTuple):

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from unfog.agents.denoise.bias import certain
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Privileged
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.maths import atoms
+from unfog.maths import mixture
 from unfog.maths.arrays import Array
-from unfog.maths.atoms import Points
-from unfog.model.knowledge import Knowledge
+from unfog.maths.mixture import Points
 
 
 class Parameters(NamedTuple):
@@ -33,7 +33,7 @@ class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
         E[c_t] = sum w_i u_i,   Cov(c_t) = sum w_i u_i u_i' - E[c_t] E[c_t]'
         i: one of the sample;   u_i: its place
 
-    This is Bayes' rule without the Gaussian law of contexts (maths/atoms.py). A belief here is a mean and a
+    This is Bayes' rule without the Gaussian law of contexts (maths/mixture.py). A belief here is a mean and a
     covariance: all that matters to features linear in the context, which are those of the worlds that have
     such a sample. The channel is the one that agents are told, as for `known_bias`.
 
@@ -60,7 +60,7 @@ class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
         xp = known.noise_cov.__array_namespace__()
         variance = known.contexts.var(0) + xp.linalg.diagonal(known.noise_cov)
         channel = xp.linalg.inv(known.noise_cov), privilege.bias
-        return Parameters(atoms.points(known.contexts), *channel, known.contexts.mean(0), variance)
+        return Parameters(mixture.points(known.contexts), *channel, known.contexts.mean(0), variance)
 
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The bias of this round, where it drifts."""
@@ -68,7 +68,9 @@ class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
 
     def predict(self, parameters: Parameters, state: tuple[()], noisy: Array) -> Context:
         """The posterior of the context given its measurement and the bias."""
-        return Context(*atoms.posterior(parameters.points, parameters.precision, noisy - parameters.bias))
+        return Context(
+            *mixture.points_posterior(parameters.points, parameters.precision, noisy - parameters.bias)
+        )
 
     def expected(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """The mean of all atoms and gamma; their variance and that of the noise."""

@@ -5,10 +5,10 @@ from typing import ClassVar, NamedTuple
 
 from unfog.agents.denoise.filtered import Channel, Filtered, State, symmetric
 from unfog.agents.parts import Privilege
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 
 class Parameters(NamedTuple):
@@ -23,7 +23,7 @@ class Mixture(Filtered):
     """Denoise where the law of contexts is a mixture of Gaussians, the bias unknown.
 
     The law is told, c ~ N(u_j, H_j) with probability p_j: for those who never saw a true context it can be
-    fitted to noisy ones (model/deconvolution.py). With gamma ~ N(g, S) from rounds before t,
+    fitted to noisy ones (channel/deconvolution.py). With gamma ~ N(g, S) from rounds before t,
 
         w_j = P(j | chat_t), in proportion to p_j N(chat_t; u_j + g, Sigma_n + S + H_j)
         E[c_t] = sum w_j E[c_t | j]

@@ -6,10 +6,9 @@ from typing import NamedTuple
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import Tally, belief, spread
 from unfog.agents.parts import Denoiser, KnowsBias, Privilege
+from unfog.channel.knowledge import Knowledge, Shrinkage, as_told, posterior_mean
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, as_told, posterior_mean
 
 
 class Parameters(NamedTuple):

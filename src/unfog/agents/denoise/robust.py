@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths import student
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 LEAST, MOST = 1, 1000  # below, noise has hardly a scale; above, it is Gaussian
 
@@ -79,9 +79,9 @@ class Robust(FromEither, Denoiser, Expects, KnowsBias):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        if not LEAST <= inputs.positive("nu", self.nu) <= MOST:
+        if not LEAST <= validation.positive("nu", self.nu) <= MOST:
             raise InputError("nu", self.nu, f"a number from {LEAST} to {MOST}")
-        inputs.not_negative("step", self.step)
+        validation.not_negative("step", self.step)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the grid of the noise."""

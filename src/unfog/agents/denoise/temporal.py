@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.denoise import clockwork, recent, truths
 from unfog.agents.denoise.bias import spread
 from unfog.agents.denoise.clockwork import Clockwork
@@ -23,12 +23,12 @@ from unfog.agents.parts import (
     Timed,
     is_news,
 )
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import singular_root
 from unfog.maths.kalman import Belief
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 MOST = 10_000
 
@@ -47,8 +47,8 @@ class Ready(NamedTuple):
 class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises):
     """Denoise in time: slow levels, fast moves and cycles of contexts, biases that walk, errors that persist.
 
-    The parts of contexts and errors (model/tempo.py) are one Gaussian vector that moves; this is its exact
-    filter (maths/kalman.py), so that
+    The parts of contexts and errors (channel/dynamics.py) are one Gaussian vector that moves; this is its
+    exact filter (maths/kalman.py), so that
 
         c_t | all readings up to now, all true contexts revealed so far ~ N(mean, cov)
         mean, cov: those of Kalman's filter, for the time t
@@ -96,10 +96,10 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.flag("pairs", self.pairs)
-        inputs.count("window", self.window, 0, MOST)
-        inputs.not_negative("ahead", self.ahead)
-        if inputs.count("lag", self.lag, 0, MOST) >= max(1, self.window if self.pairs else 0):
+        validation.flag("pairs", self.pairs)
+        validation.count("window", self.window, 0, MOST)
+        validation.not_negative("ahead", self.ahead)
+        if validation.count("lag", self.lag, 0, MOST) >= max(1, self.window if self.pairs else 0):
             raise InputError("lag", self.lag, f"0, or with pairs less than the window, {self.window}")
 
     @property

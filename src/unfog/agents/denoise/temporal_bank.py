@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.denoise import factors, likelihoods, temporal, truths
 from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.factors import Factors
@@ -23,14 +23,14 @@ from unfog.agents.parts import (
     Weighs,
     is_news,
 )
+from unfog.channel.dynamics import Tempo, untimed
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
-from unfog.maths import bank
+from unfog.maths import kalman
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import moments
 from unfog.maths.trees import each
-from unfog.model.knowledge import Knowledge
-from unfog.model.tempo import Tempo, untimed
+from unfog.validation import InputError
 
 MOST = 15  # sizes, and speeds
 SHARED = "number", "at", "noisy", "known"  # of a reading that is kept, by all hypotheses
@@ -77,7 +77,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
     true context counts when it comes, unless it is older than the window. What is believed of a context has
     the mean and the covariance of the mixture. That the size is not as told has the probability `distrust` to
     begin with, and so has the speed by itself. Between two readings a share `switch` of the weights is dealt
-    out anew (maths/bank.py has names and references).
+    out anew (maths/kalman.py has names and references).
 
     An error that persists and a bias that walks fast look alike for a while, and so do slow moves of the
     context: a few true contexts tell them apart.
@@ -118,13 +118,13 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
     def __post_init__(self) -> None:
         """Check the settings."""
         for field, number in (("sizes", self.sizes), ("speeds", self.speeds)):
-            if inputs.count(field, number, 1, MOST) % 2 == 0:
+            if validation.count(field, number, 1, MOST) % 2 == 0:
                 raise InputError(field, number, f"an odd number, at most {MOST}")
         for field, value in (("spacing", self.spacing), ("slowdown", self.slowdown)):
-            if inputs.positive(field, value) <= 1:
+            if validation.positive(field, value) <= 1:
                 raise InputError(field, value, "a number greater than 1")
         for field, value in (("distrust", self.distrust), ("switch", self.switch)):
-            if not 0 <= inputs.not_negative(field, value) < 1:
+            if not 0 <= validation.not_negative(field, value) < 1:
                 raise InputError(field, value, "a number from 0 to below 1")
         _ = self.filter
 
@@ -196,13 +196,15 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
     def before(self, parameters: Parameters, state: State, moment: Moment) -> Ready:
         """All beliefs moved to the time of a reading, and some weight dealt out anew."""
         ready = self.filter.before(parameters.clock, state.filters, _opened(parameters, moment))
-        return Ready(ready, bank.switched(state.weights, parameters.prior, self.switch))
+        return Ready(ready, kalman.switched(state.weights, parameters.prior, self.switch))
 
     def predict(self, parameters: Parameters, state: State | Ready, noisy: Array) -> Context:
         """Mean and covariance of this moment's context: noisy (..., d), not a number where it was lost."""
         xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
         found = self.filter.predict(parameters.clock, ready.filters, noisy[..., None, :])
-        weights = bank.weighed(ready.weights, likelihoods.of_reading(parameters.clock, ready.filters, noisy))
+        weights = kalman.weighed(
+            ready.weights, likelihoods.of_reading(parameters.clock, ready.filters, noisy)
+        )
         return Context(*moments(xp.exp(weights), *found))
 
     def expected(self, parameters: Parameters, state: State | Ready) -> tuple[Array, Array]:
@@ -219,7 +221,9 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         """All beliefs and weights after a reading and, where it is shown at once, its true context."""
         xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
         filters = self.filter.update(parameters.clock, ready.filters, noisy[..., None, :], None)
-        weights = bank.weighed(ready.weights, likelihoods.of_reading(parameters.clock, ready.filters, noisy))
+        weights = kalman.weighed(
+            ready.weights, likelihoods.of_reading(parameters.clock, ready.filters, noisy)
+        )
         after = State(filters, weights)
         if context is None:
             return after
@@ -245,7 +249,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         xp, clock, opened = after.__array_namespace__(), parameters.clock, _opened(parameters, moment)
         known = before[..., None, :], after[..., None, :]
         filters, found = self.filter.reopen(clock, state.filters, noisy[..., None, :], *known, opened)
-        weighed = bank.weighed(state.weights, likelihoods.of_context(clock, state.filters, *known, opened))
+        weighed = kalman.weighed(state.weights, likelihoods.of_context(clock, state.filters, *known, opened))
         weights = xp.where(is_news(before, after)[..., None], weighed, state.weights)
         mean, cov = moments(xp.exp(weights), *found)
         left = xp.isnan(after).astype(after.dtype)  # what is known is so without rounding

@@ -13,9 +13,9 @@ from unfog.agents.denoise.clockwork import Clockwork
 from unfog.agents.denoise.recent import Kept, Marked
 from unfog.agents.parts import Moment
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Bools, settled
 from unfog.maths.kalman import Belief
+from unfog.validation import InputError
 
 NEVER = -1.0  # the number of a reading that there was not
 

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.denoise import incomplete
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.agents.parts import Corrects, Denoiser, Expects, KnowsBias, Privilege
+from unfog.channel.knowledge import Knowledge
+from unfog.channel.noise import Fit, Sums, bias, fit
 from unfog.features import Context
 from unfog.maths.arrays import Array, diagonal_matrix, matvec, settled, stretch
-from unfog.maths.small import inverse, product
-from unfog.model.knowledge import Knowledge
-from unfog.model.noise_fit import Fit, Sums, bias, fit
+from unfog.maths.linalg import inverse, product
 
 
 class Parameters(NamedTuple):
@@ -80,7 +80,7 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
 
     From pairs alone, gamma known, this N is the posterior mean (trust told + Rz) / (trust + n); the last part
     is the pairs' own equation with a context in expectation in place of one that is known (EM's fixed point).
-    How it is solved: model/noise_fit.py. Contexts are denoised exactly for this N; what is not known of
+    How it is solved: channel/noise.py. Contexts are denoised exactly for this N; what is not known of
     Sigma_n beyond it is left out.
 
     Against Gibbs sampling (d = 2, trust 2, told variances off by a factor of two): variances are off by 4 %
@@ -115,7 +115,7 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.positive("trust", self.trust)
+        validation.positive("trust", self.trust)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the prior of the bias as a precision."""

@@ -4,17 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.history import PROBIT
 from unfog.agents.parts import Grows, Learner
-from unfog.features.lift import quadratic_form
-from unfog.maths import gaussian, growth
+from unfog.channel.knowledge import Knowledge
+from unfog.features.base import quadratic_form
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import whole
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Gaussian, whole
 from unfog.maths.logistic import sigmoid, softplus
-from unfog.model.knowledge import Knowledge
 
 NODES = np.linspace(-1.0, 1.0, 80)
 REACH = 6.0  # prior standard deviations from the mode: the posterior falls at least as fast as the prior
@@ -56,7 +55,7 @@ class Adf(Grows, Learner):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.flag("marginal", self.marginal)
+        validation.flag("marginal", self.marginal)
 
     @property
     def averages_context(self) -> bool:
@@ -74,7 +73,7 @@ class Adf(Grows, Learner):
     def grow(self, old: Knowledge, new: Knowledge, state: Gaussian) -> Gaussian:
         """With the prior of what is new."""
         fresh = self.start(new, None)
-        return Gaussian(growth.longer(state.mean, fresh.mean, -1), growth.larger(state.root, fresh.root))
+        return Gaussian(gaussian.longer(state.mean, fresh.mean, -1), gaussian.larger(state.root, fresh.root))
 
     def belief(self, parameters: tuple[()], state: Gaussian) -> Gaussian:
         """The state itself."""

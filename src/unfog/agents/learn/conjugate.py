@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Grows, Learner, State
-from unfog.maths import blocks, growth
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +43,11 @@ class Conjugate(Grows, Learner):
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior."""
         in_blocks = known.prior_cov.ndim == 3
-        return blocks.belief_from_moments(known.prior_mean, known.prior_cov, in_blocks=in_blocks)
+        return gaussian.belief_from_moments(known.prior_mean, known.prior_cov, in_blocks=in_blocks)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """With the prior of what is new."""
-        return growth.grown(state, self.start(new, None))
+        return gaussian.grown(state, self.start(new, None))
 
     def belief(self, parameters: Array, state: State) -> Belief:
         """The posterior, which is the state itself."""

@@ -3,21 +3,19 @@
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.learn.lifted import FromNoisy
 from unfog.agents.parts import Grows, Hindsight
+from unfog.channel.knowledge import Knowledge, as_told, posterior_mean
 from unfog.features import Context, FeatureMap
-from unfog.features.lift import Liftable
-from unfog.features.slope import Sloped
-from unfog.inputs import InputError
-from unfog.maths import blocks, gaussian, growth
+from unfog.features.base import Liftable, Sloped
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import Belief, Blocks
-from unfog.maths.small import cholesky, inverse, product
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import as_told, posterior_mean
+from unfog.maths.gaussian import Belief, Blocks
+from unfog.maths.linalg import cholesky, inverse, product
+from unfog.validation import InputError
 
 
 class Parameters(NamedTuple):
@@ -103,7 +101,7 @@ class Coupled(Grows, FromNoisy):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        if inputs.not_negative("fade", self.fade) > 1:
+        if validation.not_negative("fade", self.fade) > 1:
             raise InputError("fade", repr(self.fade), "a share, from 0 to 1")
 
     def setup(self, known: Knowledge) -> Parameters:
@@ -115,7 +113,7 @@ class Coupled(Grows, FromNoisy):
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior: theta does not hang on the bias."""
         in_blocks = known.prior_cov.ndim == 3
-        prior = blocks.belief_from_moments(known.prior_mean, known.prior_cov, in_blocks=in_blocks)
+        prior = gaussian.belief_from_moments(known.prior_mean, known.prior_cov, in_blocks=in_blocks)
         xp, d = prior.root.__array_namespace__(), known.context_mean.shape[-1]
         mean = xp.concat([prior.mean[None], xp.zeros((d, *prior.mean.shape), dtype=prior.root.dtype)])
         nothing = xp.zeros((d, d), dtype=prior.root.dtype)
@@ -123,7 +121,7 @@ class Coupled(Grows, FromNoisy):
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """With the prior of what is new, which does not hang on the bias."""
-        return state._replace(theta=growth.grown(state.theta, self.start(new, None).theta))
+        return state._replace(theta=gaussian.grown(state.theta, self.start(new, None).theta))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """As rewards alone have it: what noisy contexts say of the bias the denoiser knows."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import Conjugate
 from unfog.agents.parts import State
@@ -49,7 +49,7 @@ class Hetero(Conjugate):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.flag("surprise", self.surprise)
+        validation.flag("surprise", self.surprise)
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
         """The posterior after one more reward."""

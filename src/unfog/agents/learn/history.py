@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from unfog.agents.evidence import Evidence
-from unfog.maths import growth
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
-from unfog.model.knowledge import Knowledge
 
 PROBIT = np.pi / 8
 
@@ -73,10 +73,10 @@ def put(past: Slots, old: Array, new: Array, axis: int) -> Array:
 
 def longer(past: History, size: int) -> History:
     """With so many features, of which the last are zero in all rounds."""
-    rows = growth.longer(past.rows, np.zeros((size, past.rows.shape[-1])), -2)
+    rows = gaussian.longer(past.rows, np.zeros((size, past.rows.shape[-1])), -2)
     if past.spreads is None:
         return past._replace(rows=rows)
-    return past._replace(rows=rows, spreads=growth.larger(past.spreads, np.zeros((size, size))))
+    return past._replace(rows=rows, spreads=gaussian.larger(past.spreads, np.zeros((size, size))))
 
 
 class Logits(NamedTuple):

@@ -26,13 +26,12 @@ from functools import partial
 from typing import NamedTuple
 
 from unfog.agents.parts import Term
-from unfog.maths import growth
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, Bools, matvec
-from unfog.maths.blocks import Belief, Blocks
-from unfog.maths.gaussian import Gaussian
-from unfog.maths.small import inverse_root
+from unfog.maths.gaussian import Belief, Blocks, Gaussian
+from unfog.maths.linalg import inverse_root
 from unfog.maths.trees import changed, if_any
-from unfog.model.knowledge import Knowledge
 
 LEAST = 0.5  # of the variance: one digit in base two is lost at most
 
@@ -77,15 +76,15 @@ def grown(prior_cov: Array, state: State, fresh: State) -> State:
     if prior_cov.ndim == 3:
         precision = _longer(state.precision, fresh.precision, -3)
         natural_mean = _longer(state.natural_mean, fresh.natural_mean, -2)
-        return State(precision, natural_mean, growth.longer(state.root, fresh.root, -3))
-    precision = Sum(*map(growth.larger, state.precision, fresh.precision))
+        return State(precision, natural_mean, gaussian.longer(state.root, fresh.root, -3))
+    precision = Sum(*map(gaussian.larger, state.precision, fresh.precision))
     natural_mean = _longer(state.natural_mean, fresh.natural_mean, -1)
-    return State(precision, natural_mean, growth.larger(state.root, fresh.root))
+    return State(precision, natural_mean, gaussian.larger(state.root, fresh.root))
 
 
 def _longer(old: Sum, fresh: Sum, axis: int) -> Sum:
     """With the end of a longer sum."""
-    return Sum(*(growth.longer(x, y, axis) for x, y in zip(old, fresh, strict=True)))
+    return Sum(*(gaussian.longer(x, y, axis) for x, y in zip(old, fresh, strict=True)))
 
 
 def belief(prior_cov: Array, state: State) -> Belief:

@@ -6,16 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.learn import lifted
 from unfog.agents.learn.lifted import Lifted, Posterior, Prior, Sums
 from unfog.agents.parts import Hindsight
+from unfog.channel.knowledge import Knowledge, posterior_mean
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief
-from unfog.maths.gaussian import square_root
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import posterior_mean
+from unfog.maths.gaussian import Belief, square_root
 
 MOST_NODES = 10_000
 
@@ -78,7 +76,7 @@ class Joint(Lifted):
     def __post_init__(self) -> None:
         """Check every setting."""
         super().__post_init__()
-        inputs.count("nodes", self.nodes, 2, MOST_NODES)
+        validation.count("nodes", self.nodes, 2, MOST_NODES)
 
     @property
     def cost(self) -> float:

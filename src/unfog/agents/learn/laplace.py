@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.learn.posterior import Prior, energy, gradient, hessian
 from unfog.agents.learn.refit import MOST_STEPS, Refit, State
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
 
 FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)
 
@@ -46,8 +46,8 @@ class Laplace(Refit):
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        inputs.count("steps", self.steps, most=MOST_STEPS)
-        inputs.flag("marginal", self.marginal)
+        validation.count("steps", self.steps, most=MOST_STEPS)
+        validation.flag("marginal", self.marginal)
 
     @property
     def averages_context(self) -> bool:

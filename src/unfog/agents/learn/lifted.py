@@ -1,6 +1,6 @@
 """What learners have in common that denoise past rounds anew: rewards in a form that waits for the bias.
 
-With lifted rows z (features/lift.py) all that past rounds say of theta, given the bias, is in the sums
+With lifted rows z (features/base.py) all that past rounds say of theta, given the bias, is in the sums
 
     Z = sum z z' / s^2,    y = sum z r / s^2:    precision P = P0 + T Z T',    mean P^-1 (P0 mu0 + T y),
 
@@ -15,18 +15,17 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.parts import Denoiser, Grows, KnowsBias, Learner, LooksBack
+from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
-from unfog.features.lift import Liftable
-from unfog.inputs import InputError
-from unfog.maths import growth
+from unfog.features.base import Liftable
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import Belief, Blocks
-from unfog.maths.gaussian import Gaussian, certain
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Blocks, Gaussian, certain
+from unfog.validation import InputError
 
 
 class Prior(NamedTuple):
@@ -79,7 +78,7 @@ class Lifted(Grows, FromNoisy):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.flag("hetero", self.hetero)
+        validation.flag("hetero", self.hetero)
 
     def setup(self, known: Knowledge) -> Any:
         """The prior."""
@@ -100,11 +99,11 @@ class Lifted(Grows, FromNoisy):
             return state  # nothing yet
         if old.prior_cov.ndim == 3:
             number, size = len(new.prior_cov), state.moment.shape[-1]
-            moment = growth.longer(state.moment, np.zeros((number, size, size)), -3)
-            return Sums(moment, growth.longer(state.natural_mean, np.zeros((number, size)), -2))
+            moment = gaussian.longer(state.moment, np.zeros((number, size, size)), -3)
+            return Sums(moment, gaussian.longer(state.natural_mean, np.zeros((number, size)), -2))
         size = state.moment.shape[-1] * new.prior_mean.shape[-1] // old.prior_mean.shape[-1]
-        moment = growth.larger(state.moment, np.zeros((size, size)))
-        return Sums(moment, growth.longer(state.natural_mean, np.zeros(size), -1))
+        moment = gaussian.larger(state.moment, np.zeros((size, size)))
+        return Sums(moment, gaussian.longer(state.natural_mean, np.zeros(size), -1))
 
     def belief(self, parameters: Any, state: Sums) -> Belief:
         """Sums are no belief until a bias is given: they stand for one where it is asked if all is finite."""

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.learn.posterior import Prior, gradient
 from unfog.agents.learn.refit import MOST_STEPS, Refit, State
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +49,11 @@ class LMC(Refit):
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        inputs.not_negative("temperature", self.temperature)
-        inputs.count("steps", self.steps, most=MOST_STEPS)
-        inputs.positive("rate", self.rate)
-        inputs.not_negative("decay", self.decay)
-        inputs.flag("marginal", self.marginal)
+        validation.not_negative("temperature", self.temperature)
+        validation.count("steps", self.steps, most=MOST_STEPS)
+        validation.positive("rate", self.rate)
+        validation.not_negative("decay", self.decay)
+        validation.flag("marginal", self.marginal)
 
     @property
     def averages_context(self) -> bool:
@@ -70,7 +70,7 @@ class LMC(Refit):
         steepest = float(np.linalg.eigvalsh(parameters.precision)[-1])
         if self.rate * steepest > 2:
             problem = f"{self.rate:g} is too long a step for a prior precision of {steepest:.3g}: it runs off"
-            raise inputs.InputError("rate", problem, f"at most {2 / steepest:.3g}, or a wider prior")
+            raise validation.InputError("rate", problem, f"at most {2 / steepest:.3g}, or a wider prior")
         return parameters
 
     def work(self, known: Knowledge) -> int:

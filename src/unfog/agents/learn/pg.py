@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.learn.history import logits
 from unfog.agents.learn.posterior import Prior
 from unfog.agents.learn.refit import MOST_STEPS, Refit, State
-from unfog.maths import polya_gamma
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import logistic
 from unfog.maths.arrays import Array, matvec
-from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class PG(Refit):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.count("sweeps", self.sweeps, most=MOST_STEPS)
+        validation.count("sweeps", self.sweeps, most=MOST_STEPS)
 
     @property
     def steps(self) -> int:
@@ -54,18 +54,18 @@ class PG(Refit):
 
     def normals(self, known: Knowledge, seen: int) -> int:
         """One for each coordinate of theta, then those of every round's omega."""
-        return known.prior_mean.shape[-1] + seen * polya_gamma.normals()
+        return known.prior_mean.shape[-1] + seen * logistic.normals()
 
     def work(self, known: Knowledge) -> int:
         """The precision matrix, and the making of normals and omega."""
-        return known.prior_mean.shape[-1] ** 2 + 40 * polya_gamma.normals()
+        return known.prior_mean.shape[-1] ** 2 + 40 * logistic.normals()
 
     def step(self, parameters: Prior, state: State, normals: Array) -> State:
         """One sweep."""
         xp = normals.__array_namespace__()
         m, past = parameters.mean.shape[-1], state.past
-        latent = normals[..., m:].reshape(*normals.shape[:-1], -1, polya_gamma.normals())
-        omega = polya_gamma.draw(logits(past, state.theta).value, latent)
+        latent = normals[..., m:].reshape(*normals.shape[:-1], -1, logistic.normals())
+        omega = logistic.draw(logits(past, state.theta).value, latent)
         precision = parameters.precision + (past.rows * omega[..., None, :]) @ past.rows.mT
         natural_mean = matvec(parameters.precision, parameters.mean)
         natural_mean = natural_mean + matvec(past.rows, past.rewards - 0.5)

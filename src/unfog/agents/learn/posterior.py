@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.learn.history import History, logits
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import whole
+from unfog.maths.gaussian import whole
 from unfog.maths.logistic import sigmoid, softplus
-from unfog.model.knowledge import Knowledge
 
 
 class Prior(NamedTuple):

@@ -10,10 +10,10 @@ from unfog.agents.learn import history
 from unfog.agents.learn.history import History
 from unfog.agents.learn.posterior import Prior, prior
 from unfog.agents.parts import Chain, Grows, Learner
-from unfog.maths import growth
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, certain
-from unfog.model.knowledge import Knowledge
 
 MOST_STEPS = 10_000
 
@@ -49,7 +49,7 @@ class Refit(Grows, Learner, Chain):
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """Past rounds are zero in what is new, and the steps go on from its prior mean."""
         past = history.longer(state.past, new.prior_mean.shape[-1])
-        return State(past, growth.longer(state.theta, np.asarray(new.prior_mean), -1))
+        return State(past, gaussian.longer(state.theta, np.asarray(new.prior_mean), -1))
 
     def belief(self, parameters: Prior, state: State) -> Gaussian:
         """A sampler is certain of its current sample."""

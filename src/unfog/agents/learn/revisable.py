@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import information
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.learn.information import State
 from unfog.agents.parts import Grows, Learner, TakesBack, Term
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief
 
 
 class Parameters(NamedTuple):
@@ -58,7 +58,7 @@ class Revisable(Grows, Learner, TakesBack):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.flag("hetero", self.hetero)
+        validation.flag("hetero", self.hetero)
 
     def setup(self, known: Knowledge) -> Parameters:
         """The variance of a reward given its features; the prior's covariance tells whether it has blocks."""

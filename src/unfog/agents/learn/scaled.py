@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from math import log, log1p
 from typing import Any, NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.parts import Grows, Learner
-from unfog.inputs import InputError
-from unfog.maths import blocks, growth
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, pick, take
-from unfog.maths.blocks import Belief
-from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Gaussian
+from unfog.validation import InputError
 
 MOST_SCALES, MOST_RATIO = 15, 100.0
 
@@ -93,16 +92,16 @@ class Scaled(Grows, Learner):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.count("scales", self.scales, 1, MOST_SCALES)
+        validation.count("scales", self.scales, 1, MOST_SCALES)
         if self.scales % 2 == 0:
             raise InputError("scales", self.scales, f"an odd number, at most {MOST_SCALES}")
-        if not 1 < inputs.positive("ratio", self.ratio) <= MOST_RATIO:
+        if not 1 < validation.positive("ratio", self.ratio) <= MOST_RATIO:
             raise InputError("ratio", self.ratio, f"a number greater than 1 and at most {MOST_RATIO:g}")
-        inputs.positive("trust", self.trust)
+        validation.positive("trust", self.trust)
         for field, value in (("doubt", self.doubt), ("larger", self.larger)):
-            if not 0 < inputs.positive(field, value) < 1:
+            if not 0 < validation.positive(field, value) < 1:
                 raise InputError(field, value, "a number between 0 and 1")
-        inputs.flag("mixed", self.mixed)
+        validation.flag("mixed", self.mixed)
 
     @property
     def squares(self) -> int:
@@ -125,7 +124,7 @@ class Scaled(Grows, Learner):
         sizes = xp.asarray([self.ratio ** (2 * (i - self.scales // 2)) for i in range(self.scales)])
         sizes = sizes.astype(known.prior_cov.dtype)
         covs = sizes.reshape(-1, *[1] * known.prior_cov.ndim) * known.prior_cov / told
-        beliefs = blocks.belief_from_moments(
+        beliefs = gaussian.belief_from_moments(
             xp.stack([known.prior_mean] * self.scales), covs, in_blocks=in_blocks
         )
         shape = xp.ones_like(told) * (self.trust / 2)
@@ -134,7 +133,7 @@ class Scaled(Grows, Learner):
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """With the prior of what is new, at every scale."""
-        return state._replace(beliefs=growth.grown(state.beliefs, self.start(new, None).beliefs))
+        return state._replace(beliefs=gaussian.grown(state.beliefs, self.start(new, None).beliefs))
 
     def _weights(self) -> list[float]:
         """The logarithms of the scales' probabilities to begin with."""

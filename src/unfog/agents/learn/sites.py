@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn import information
 from unfog.agents.learn.adf import measurement
 from unfog.agents.learn.history import PROBIT
 from unfog.agents.learn.information import State, measured, whitened, whitened_mean
 from unfog.agents.parts import Grows, Learner, TakesBack, Term
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Bools
-from unfog.maths.blocks import Belief
+from unfog.maths.gaussian import Belief
 from unfog.maths.trees import either
-from unfog.model.knowledge import Knowledge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Sites(Grows, Learner, TakesBack):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.flag("marginal", self.marginal)
+        validation.flag("marginal", self.marginal)
 
     @property
     def averages_context(self) -> bool:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from unfog.agents.learn import lifted
 from unfog.agents.learn.lifted import Lifted, Prior, Sums
 from unfog.agents.parts import Hindsight
+from unfog.channel.knowledge import posterior_mean
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import Belief
-from unfog.model.shrinkage import posterior_mean
+from unfog.maths.gaussian import Belief
 
 
 @dataclass(frozen=True, kw_only=True)

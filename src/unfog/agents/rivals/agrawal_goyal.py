@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import log
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Identity
@@ -42,8 +42,8 @@ class Inflated(Ridge):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.share("delta", self.delta)
-        inputs.not_negative("scale", self.scale)
+        validation.share("delta", self.delta)
+        validation.not_negative("scale", self.scale)
 
     def width(self, parameters: Sizes, state: State) -> Array:
         """v_t."""

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.parts import Counts, Denoiser, Hindsight, Privilege
+from unfog.channel.knowledge import Knowledge, Shrinkage
 from unfog.features import Context
 from unfog.maths.arrays import Array, diagonal_matrix
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage
 
 
 class Tally(NamedTuple):

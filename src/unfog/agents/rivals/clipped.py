@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.choose.largest import best
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, Tells, View
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.maths.normal import uniforms
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import uniforms
+from unfog.validation import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class ClippedOptimism(Chooser, Tells):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.not_negative("alpha", self.alpha)
+        validation.not_negative("alpha", self.alpha)
         check_floor(self.floor)
 
     def normals(self, known: Knowledge) -> int:
@@ -164,7 +164,7 @@ def check_floor(value: object) -> float:
     """Above zero, so that no arm is out of reach, and at most one half."""
     allowed = "a number above 0, at most 0.5"
     try:
-        floor = inputs.positive("floor", value)
+        floor = validation.positive("floor", value)
     except InputError:
         raise InputError("floor", repr(value), allowed) from None
     if floor > 0.5:

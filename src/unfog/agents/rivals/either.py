@@ -6,7 +6,7 @@ rule for both, which a setting tells apart.
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.parts import Learner
 
 
@@ -18,7 +18,7 @@ class EitherKind(Learner):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.flag("zero_one", self.zero_one)
+        validation.flag("zero_one", self.zero_one)
 
     @property
     def rewards(self) -> str:  # type: ignore[override]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose.largest import best
 from unfog.agents.choose.thompson import Thompson
@@ -13,8 +13,8 @@ from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
 from unfog.agents.rivals.lmcts import Langevin, State
 from unfog.agents.rivals.rival import Rival
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 PAPER = (
     "Zhang, Feel-Good Thompson Sampling for Contextual Bandits and Reinforcement Learning; Anand and Liaw, "
@@ -69,8 +69,8 @@ class FeelGood(Langevin):
     def __post_init__(self) -> None:
         """Check every setting."""
         super().__post_init__()
-        inputs.not_negative("optimism", self.optimism)
-        inputs.positive("cap", self.cap)
+        validation.not_negative("optimism", self.optimism)
+        validation.positive("cap", self.cap)
 
     def work(self, known: Knowledge) -> int:
         """The scores of all arms, as many as there usually are."""

@@ -11,16 +11,16 @@ from statistics import NormalDist
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose.largest import Largest, among_largest
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import Chooser, Denoiser, Privilege, View
 from unfog.agents.rivals.oful import Ellipsoid
 from unfog.agents.rivals.rival import Rival
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 
 PAPER = "Yang and Ren, Robust Bandit Learning with Imperfect Context"
 DELTA = 0.1  # how probable it is that theta is ever outside its ellipsoid
@@ -83,8 +83,8 @@ class MaxMin(Largest):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.not_negative("alpha", self.alpha)
-        inputs.not_negative("radius", self.radius)
+        validation.not_negative("alpha", self.alpha)
+        validation.not_negative("radius", self.radius)
 
     def bounds(self, view: View) -> Array:
         """What each arm that may be chosen is worth where it is worth least: (..., K)."""

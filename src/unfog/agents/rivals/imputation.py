@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.parts import Denoiser, Privilege, Rewinds
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints, matvec, settled
-from unfog.model.knowledge import Knowledge
 
 SINGULAR = 1e-15  # of the largest eigenvalue: what is smaller is taken for zero
 
@@ -91,8 +91,8 @@ class Imputed(Denoiser, Rewinds):
     those measured. Nothing is shrunk towards the mean: the noise stays in, and theta is learnt for noisy
     features.
 
-    Where every arm has a context of its own (features/own.py) each of these is a sample, K in a round; else
-    the one context is. Which of the two it is shows in the sizes: m features and m K numbers.
+    Where every arm has a context of its own (features/linear.py) each of these is a sample, K in a round;
+    else the one context is. Which of the two it is shows in the sizes: m features and m K numbers.
 
     J.-h. Kim, S.-Y. Yun, M. Jeong, J. Nam, J. Shin and R. Combes, *Contextual Linear Bandits under Noisy
     Features: Towards Bayesian Oracles*; formulas as in the authors' code.
@@ -111,7 +111,7 @@ class Imputed(Denoiser, Rewinds):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.flag("zero", self.zero)
+        validation.flag("zero", self.zero)
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """Nothing of what is told but the sizes."""

@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.learn.history import put
 from unfog.agents.parts import Denoiser, Keeps, LooksBack
 from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.imputation import Imputed, Law, context_of, samples
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
-from unfog.features.own import Own
-from unfog.inputs import InputError
+from unfog.features.linear import Own
 from unfog.maths.arrays import Array, matvec, settled, take
 from unfog.maths.gaussian import Gaussian, certain
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 
 class Past(NamedTuple):
@@ -93,8 +93,8 @@ class Imputing(EitherKind, LooksBack, Keeps):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.count("horizon", self.horizon, 2)
-        inputs.flag("rebuild", self.rebuild)
+        validation.count("horizon", self.horizon, 2)
+        validation.flag("rebuild", self.rebuild)
 
     def misses(self, denoiser: Denoiser) -> str:
         """One that estimates the law of readings."""

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.choose.largest import Largest
 from unfog.agents.parts import View
 from unfog.features import Context
-from unfog.features.slope import Sloped
+from unfog.features.base import Sloped
 from unfog.maths.arrays import Array, Ints, matvec
-from unfog.maths.blocks import Belief
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Belief, Gaussian
 
 MOST_STEPS = 100
 
@@ -41,8 +40,8 @@ class JointOptimism(Largest):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.not_negative("alpha", self.alpha)
-        inputs.count("steps", self.steps, 0, MOST_STEPS)
+        validation.not_negative("alpha", self.alpha)
+        validation.count("steps", self.steps, 0, MOST_STEPS)
 
     def bounds(self, view: View) -> Array:
         """The best score of every arm that may be chosen: (..., K)."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import log, sqrt
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.denoise import Exact, Identity
 from unfog.agents.parts import Denoiser
@@ -58,9 +58,9 @@ class ContextRidge(Ridge):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.not_negative("beta", self.beta)
-        inputs.flag("hidden", self.hidden)
-        inputs.share("delta", self.delta)
+        validation.not_negative("beta", self.beta)
+        validation.flag("hidden", self.hidden)
+        validation.share("delta", self.delta)
 
     def width(self, parameters: Sizes, state: State) -> Array:
         """beta_t."""

@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
 from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
-from unfog.maths import blocks
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, diagonal_matrix
-from unfog.maths.blocks import Belief
-from unfog.maths.gaussian import Gaussian
+from unfog.maths.gaussian import Belief, Gaussian
 from unfog.maths.logistic import sigmoid
-from unfog.model.knowledge import Knowledge
 
 PAPER = "Chapelle and Li, An Empirical Evaluation of Thompson Sampling"
 HALVINGS, STEPS = 24, 4  # of the interval that a root is in, and of Newton's from there
@@ -54,8 +53,8 @@ class Sequential(EitherKind):
     def __post_init__(self) -> None:
         """Check every setting."""
         super().__post_init__()
-        inputs.not_negative("alpha", self.alpha)
-        inputs.flag("full", self.full)
+        validation.not_negative("alpha", self.alpha)
+        validation.flag("full", self.full)
 
     def setup(self, known: Knowledge) -> Array:
         """The variance of a Gaussian reward; of others nothing."""
@@ -69,7 +68,7 @@ class Sequential(EitherKind):
         if not self.full:
             xp = cov.__array_namespace__()
             cov = diagonal_matrix(1 / xp.linalg.diagonal(xp.linalg.inv(cov)))
-        return blocks.belief_from_moments(known.prior_mean, cov, in_blocks=in_blocks)
+        return gaussian.belief_from_moments(known.prior_mean, cov, in_blocks=in_blocks)
 
     def belief(self, parameters: Array, state: Belief) -> Belief:
         """N(w, alpha^2 Q^-1)."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose.largest import Largest
 from unfog.agents.choose.ucb import moments
@@ -19,10 +19,9 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.parts import View
 from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.blocks import Belief, Blocks
-from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Blocks, Gaussian
 
 PAPER = "Auer, Using Confidence Bounds for Exploitation-Exploration Trade-offs"
 
@@ -113,9 +112,9 @@ class TwoWidths(Largest):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.count("horizon", self.horizon)
-        inputs.share("delta", self.delta)
-        inputs.not_negative("scale", self.scale)
+        validation.count("horizon", self.horizon)
+        validation.share("delta", self.delta)
+        validation.not_negative("scale", self.scale)
 
     def bounds(self, view: View) -> Array:
         """The upper bound of the score of every arm that may be chosen: (..., K)."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.denoise import Identity
@@ -17,10 +17,10 @@ from unfog.agents.learn.refit import MOST_STEPS
 from unfog.agents.parts import Chain
 from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian, certain
 from unfog.maths.logistic import sigmoid
-from unfog.model.knowledge import Knowledge
 
 PAPER = "Xu, Zheng, Mazumdar, Azizzadenesheli and Anandkumar, Langevin Monte Carlo for Contextual Bandits"
 
@@ -94,13 +94,13 @@ class Langevin(EitherKind, Chain):
     def __post_init__(self) -> None:
         """Check every setting."""
         super().__post_init__()
-        inputs.not_negative("temperature", self.temperature)
-        inputs.count("steps", self.steps, most=MOST_STEPS)
-        inputs.positive("rate", self.rate)
-        inputs.not_negative("ridge", self.ridge)
-        inputs.not_negative("cooling", self.cooling)
-        inputs.count("hold", self.hold)
-        inputs.count("horizon", self.horizon)
+        validation.not_negative("temperature", self.temperature)
+        validation.count("steps", self.steps, most=MOST_STEPS)
+        validation.positive("rate", self.rate)
+        validation.not_negative("ridge", self.ridge)
+        validation.not_negative("cooling", self.cooling)
+        validation.count("hold", self.hold)
+        validation.count("horizon", self.horizon)
 
     def normals(self, known: Knowledge, seen: int) -> int:
         """One for each coordinate of theta."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.denoise import Identity
 from unfog.agents.evidence import Evidence
@@ -19,13 +19,13 @@ from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.ridge import Ridge, Sizes
 from unfog.agents.rivals.ridge import State as Ellipsoid
 from unfog.agents.rivals.rival import Rival
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
 from unfog.features.per_arm import PerArm
 from unfog.features.quadrature import Quadrature
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, Ints, matvec, settled
-from unfog.maths.blocks import Belief, Blocks, whole
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Blocks, whole
+from unfog.validation import InputError
 
 PAPER = "Guo, Xu and Murphy, Online Learning in Bandits with Predicted Context"
 
@@ -94,10 +94,10 @@ class Meb(EitherKind):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.positive("ridge", self.ridge)
-        inputs.not_negative("burn", self.burn)
-        inputs.share("signal", self.signal)
-        inputs.flag("weighted", self.weighted)
+        validation.positive("ridge", self.ridge)
+        validation.not_negative("burn", self.burn)
+        validation.share("signal", self.signal)
+        validation.flag("weighted", self.weighted)
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """A map whose moments are computed from points has none under a negative covariance."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import log, sqrt
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.denoise import Identity
 from unfog.agents.rivals.optimism import Optimism
@@ -40,7 +40,7 @@ class Ellipsoid(Ridge):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.share("delta", self.delta)
+        validation.share("delta", self.delta)
 
     def width(self, parameters: Sizes, state: State) -> Array:
         """beta_t."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.choose.largest import Largest
 from unfog.agents.choose.ucb import moments
 from unfog.agents.parts import View
@@ -28,7 +28,7 @@ class Optimism(Largest):
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        inputs.not_negative("alpha", self.alpha)
+        validation.not_negative("alpha", self.alpha)
 
     def bounds(self, view: View) -> Array:
         """The upper bound of the score of every arm that may be chosen: (..., K)."""

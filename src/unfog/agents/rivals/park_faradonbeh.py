@@ -9,17 +9,16 @@ Multi-Armed Bandits* (`park-faradonbeh`) and *Thompson Sampling in Partially Obs
 from dataclasses import dataclass
 from functools import partial
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Identity
 from unfog.agents.parts import Denoiser, Privilege
 from unfog.agents.rivals.ridge import Ridge, Sizes, State
 from unfog.agents.rivals.rival import Rival
+from unfog.channel.knowledge import Knowledge, Shrinkage, as_told
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import Shrinkage, as_told
 
 CENTRED = (
     "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observable Contextual Multi-Armed "
@@ -90,7 +89,7 @@ class Dispersed(Ridge):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.not_negative("v", self.v)
+        validation.not_negative("v", self.v)
 
     def width(self, parameters: Sizes, state: State) -> Array:
         """The same in all rounds."""

@@ -12,11 +12,10 @@ from unfog.agents.rivals.joint_optimism import JointOptimism
 from unfog.agents.rivals.regressed import Regressed, check_chance
 from unfog.agents.rivals.ridge import Ridge, Sizes, sizes
 from unfog.agents.rivals.rival import Rival
-from unfog.features.slope import Sloped
+from unfog.channel.knowledge import Knowledge
+from unfog.features.base import Sloped
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief
-from unfog.maths.gaussian import Gaussian
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Gaussian
 
 PAPER = (
     "Wang, Ye, Feng, Badanidiyuru and Xu, Follow-ups Also Matter: Improving Contextual Bandits via "

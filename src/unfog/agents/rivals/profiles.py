@@ -7,18 +7,17 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Counts, Hindsight, LooksBack
 from unfog.agents.rivals.averages import Tally, none_yet
 from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.ridge import Sizes, sizes
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
-from unfog.features.own import Own
+from unfog.features.linear import Own
 from unfog.maths.arrays import Array, Ints, matvec
-from unfog.maths.blocks import Belief, Blocks
-from unfog.maths.gaussian import Gaussian, certain
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, Blocks, Gaussian, certain
 
 UNSEEN = 1e30  # the reach of an arm that must be played, and with a minus of one that must not
 
@@ -103,10 +102,10 @@ class Profiles(EitherKind, LooksBack, Reaches):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.positive("ridge", self.ridge)
-        inputs.share("delta", self.delta)
-        inputs.positive("length", self.length)
-        inputs.flag("chosen", self.chosen)
+        validation.positive("ridge", self.ridge)
+        validation.share("delta", self.delta)
+        validation.positive("length", self.length)
+        validation.flag("chosen", self.chosen)
 
     def setup(self, known: Knowledge) -> Told:
         """R and S."""

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.parts import Bounds, Denoiser, Privilege
+from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.inputs import InputError
 from unfog.maths.arrays import Array, matvec
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 MOST_POWERS = 9
 
@@ -61,10 +61,10 @@ class Regressed(Denoiser, Bounds):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.count("before", self.before, 0)
-        inputs.count("powers", self.powers, 1, MOST_POWERS)
-        inputs.positive("ridge", self.ridge)
-        inputs.not_negative("constant", self.constant)
+        validation.count("before", self.before, 0)
+        validation.count("powers", self.powers, 1, MOST_POWERS)
+        validation.positive("ridge", self.ridge)
+        validation.not_negative("constant", self.constant)
         check_chance("delta", self.delta)
 
     @property
@@ -133,5 +133,5 @@ class Regressed(Denoiser, Bounds):
 
 def check_chance(field: str, value: object) -> None:
     """A probability of being wrong."""
-    if not 0 < inputs.positive(field, value) < 1:
+    if not 0 < validation.positive(field, value) < 1:
         raise InputError(field, value, "a probability, more than 0 and less than 1")

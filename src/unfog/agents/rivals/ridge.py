@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.evidence import Evidence
 from unfog.agents.rivals.either import EitherKind
-from unfog.maths import blocks
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.blocks import Belief, whole
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief, whole
 
 BOUNDED = 0.5  # a reward between 0 and 1 has tails no heavier than those of N(0, 1/4)
 
@@ -58,7 +58,7 @@ class Ridge(EitherKind):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.positive("ridge", self.ridge)
+        validation.positive("ridge", self.ridge)
 
     def setup(self, known: Knowledge) -> Sizes:
         """What papers ask to be told."""
@@ -68,7 +68,7 @@ class Ridge(EitherKind):
         """Before the first reward: V = l I; in blocks where the prior has blocks."""
         in_blocks = known.prior_cov.ndim == 3
         eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
-        ball = blocks.belief_from_moments(
+        ball = gaussian.belief_from_moments(
             np.zeros(known.prior_mean.shape), eye / self.ridge, in_blocks=in_blocks
         )
         return State(ball, np.zeros(()), np.zeros(()))

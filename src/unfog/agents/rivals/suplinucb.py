@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose.largest import best, for_all
 from unfog.agents.denoise import Identity
@@ -18,10 +18,10 @@ from unfog.agents.evidence import Evidence
 from unfog.agents.parts import Chooser, Learner, Tells, View
 from unfog.agents.rivals.either import EitherKind
 from unfog.agents.rivals.rival import Rival
-from unfog.maths import blocks, gaussian
+from unfog.channel.knowledge import Knowledge
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.blocks import Belief
-from unfog.model.knowledge import Knowledge
+from unfog.maths.gaussian import Belief
 
 PAPER = "Chu, Li, Reyzin and Schapire, Contextual Bandits with Linear Payoff Functions"
 NOT_KEPT = -1.0  # told where no stage learns from the round
@@ -98,7 +98,7 @@ class StagedRidge(EitherKind):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        inputs.count("horizon", self.horizon)
+        validation.count("horizon", self.horizon)
 
     @property
     def squares(self) -> int:
@@ -113,7 +113,7 @@ class StagedRidge(EitherKind):
         """Before the first reward: A_s = I; in blocks where the prior has blocks."""
         in_blocks = known.prior_cov.ndim == 3
         eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
-        one = blocks.belief_from_moments(np.zeros(known.prior_mean.shape), eye, in_blocks=in_blocks)
+        one = gaussian.belief_from_moments(np.zeros(known.prior_mean.shape), eye, in_blocks=in_blocks)
         number = stages(self.horizon)
         return Staged(one, type(one)(*(np.broadcast_to(x, (number, *x.shape)) for x in one)))
 
@@ -168,9 +168,9 @@ class Stages(Tells, Chooser):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.count("horizon", self.horizon)
-        inputs.share("delta", self.delta)
-        inputs.not_negative("scale", self.scale)
+        validation.count("horizon", self.horizon)
+        validation.share("delta", self.delta)
+        validation.not_negative("scale", self.scale)
 
     def misses(self, learner: Learner) -> str:
         """Stages in which the learner learns: as many, so the same horizon."""

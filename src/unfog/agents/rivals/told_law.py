@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.denoise import known_bias
 from unfog.agents.denoise.bias import certain
 from unfog.agents.denoise.known_bias import KnownBias
 from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Privileged
+from unfog.channel.knowledge import Knowledge, masked_shrinkage
 from unfog.features import Context
 from unfog.maths.arrays import Array, settled
 from unfog.maths.gaussian import square_root
-from unfog.maths.streams import generator
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import masked_shrinkage
+from unfog.maths.random import generator
 
 LAW = KnownBias()
 PLACES = 2**16  # where in the row of normals a round's draws may begin
@@ -77,8 +76,8 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        inputs.flag("pairs", self.pairs)
-        inputs.count("samples", self.samples, 0, MOST_SAMPLES)
+        validation.flag("pairs", self.pairs)
+        validation.count("samples", self.samples, 0, MOST_SAMPLES)
 
     @property
     def sees_context(self) -> bool:

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unfog import inputs
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.denoise import Identity
 from unfog.agents.rivals.lmcts import Langevin, State
 from unfog.agents.rivals.rival import Rival
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
+from unfog.validation import InputError
 
 PAPER = (
     "Zheng, Deng, Moya and Lin, Accelerating Approximate Thompson Sampling with Underdamped Langevin Monte "
@@ -56,7 +56,7 @@ class Underdamped(Langevin):
     def __post_init__(self) -> None:
         """Check every setting."""
         super().__post_init__()
-        if inputs.positive("friction", self.friction) > 1:
+        if validation.positive("friction", self.friction) > 1:
             raise InputError("friction", self.friction, "a share, more than 0 and at most 1")
 
     def start(self, known: Knowledge, rounds: int | None) -> State:

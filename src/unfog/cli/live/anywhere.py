@@ -57,7 +57,7 @@ def anywhere(command: Callable[..., None]) -> Callable[..., None]:
 
 def _place(store: Place, url: str | None, key_file: Path | None) -> Place:
     """A key is read from a file: words of a command line can be seen by others on the machine."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     key = None if key_file is None else read_file("service-key-file", key_file).strip()
     place = Place(store.text if url is None else url, key)

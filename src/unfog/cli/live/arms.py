@@ -29,7 +29,7 @@ def arms(
     restore: Annotated[list[str] | None, typer.Option(metavar="ARM", help="Choose it again.")] = None,
 ) -> None:
     """Add, retire and restore arms, one after the other, with a receipt for each. Options may be repeated."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     added = [_added(text) for text in add or ()]
     if not (added or retire or restore):

@@ -60,9 +60,9 @@ Sync = Annotated[
 @contextmanager
 def opened(place: Place, sync: str = "full", *, create: bool = False) -> Iterator["Store | Client"]:
     """The store, closed at the end; one that is not there is made only where that is meant. Or a service."""
-    from unfog import files, live
-    from unfog.inputs import InputError
+    from unfog import _io, live
     from unfog.serve import Client
+    from unfog.validation import InputError
 
     if place.remote:
         with Client(place.text, place.key) as client:
@@ -70,7 +70,7 @@ def opened(place: Place, sync: str = "full", *, create: bool = False) -> Iterato
         return
     if not create and not place.path.exists():
         allowed = "a store that is there; `unfog live make` makes one"
-        raise InputError("store", f"there is no {place}", allowed, files.near(place.path))
+        raise InputError("store", f"there is no {place}", allowed, _io.near(place.path))
     with live.open(place.path, sync=sync) as store:
         yield store
 
@@ -85,7 +85,7 @@ def check_known(store: "Store | Client", name: str) -> None:
 
 def text_of(field: str, word: str) -> str:
     """A word of the command line, or all of stdin for a dash."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     try:
         return sys.stdin.read() if word == "-" else word
@@ -95,8 +95,8 @@ def text_of(field: str, word: str) -> str:
 
 def parsed(field: str, text: str, example: str) -> Any:
     """What a text says in JSON: no NaN, no name twice."""
-    from unfog.inputs import InputError
     from unfog.live.transfer import refuse_constant
+    from unfog.validation import InputError
 
     try:
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_distinct)
@@ -113,14 +113,14 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read_file(field: str, path: Path) -> str:
     """The text of a file."""
-    from unfog import files
-    from unfog.inputs import InputError
+    from unfog import _io
+    from unfog.validation import InputError
 
     try:
         return path.read_text("utf-8")
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
-        near = files.near(path) if files.is_missing(path) else ""
+        near = _io.near(path) if _io.is_missing(path) else ""
         allowed = "a file that can be read, in UTF-8"
         raise InputError(field, f"{path} cannot be read ({said})", allowed, near) from None
 
@@ -151,8 +151,8 @@ def write(path: Path, texts: Iterable[str], store: "Store | Client") -> None:
 
 def refuse_store(field: str, path: Path, store: "Store | Client") -> None:
     """Complain of a file to be written that is the store, or lies beside it as a part of it."""
-    from unfog.inputs import InputError
     from unfog.live import Store
+    from unfog.validation import InputError
 
     if not isinstance(store, Store):
         return

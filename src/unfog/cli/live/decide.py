@@ -56,7 +56,7 @@ def command(
     sync: Sync = "full",
 ) -> None:
     """Choose an arm for a noisy context: id, arm, probability, what is believed of the context."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     options = (context, unit, arms, key, at, forced, probability, noise)
     if (batch is None) == (context is None) or (batch is not None and any(x is not None for x in options)):
@@ -73,7 +73,7 @@ def command(
 
 def _several(problem: "Problem | Remote", asked: Mapping[int, Any]) -> list["Decision"]:
     """A batch; complaints name the line."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     try:
         return problem.decide_many(asked.values())
@@ -124,7 +124,7 @@ def _arms(text: str) -> Any:
 
 def _time(field: str, value: Any) -> Any:
     """A number, or a date and time; in JSON what is no text is as it is."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     if not isinstance(value, str):
         return value
@@ -143,7 +143,7 @@ def _time(field: str, value: Any) -> Any:
 
 def _requests(source: str) -> dict[int, Any]:
     """By the line they stand in."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     text = text_of("batch", "-") if source == "-" else read_file("batch", Path(source))
     example = json.dumps({"context": json.loads(CONTEXT), "unit": "ann"})

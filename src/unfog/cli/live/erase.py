@@ -15,7 +15,7 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", help="It cannot be undone; copies and exports stay.")] = False,
 ) -> None:
     """Erase the contexts of a unit and what was learnt from them; arms and rewards stay, as nobody's."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     if not yes:
         raise InputError("yes", "not given", "--yes: what is erased cannot be brought back")

@@ -55,7 +55,7 @@ def command(
 
 def read(source: str) -> dict[str, Any]:
     """The terms, as keywords."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     path = Path(source)
     text = text_of("terms", source) if source == "-" else read_file("terms", path)
@@ -72,8 +72,9 @@ def read(source: str) -> dict[str, Any]:
 
 def _check(name: str, given: dict[str, Any]) -> None:
     """Refuse terms before a store is made for them."""
-    from unfog.live import names, terms
+    from unfog import validation
+    from unfog.live import terms
     from unfog.live.made import Made
 
-    names.name("name", name)
+    validation.check_name("name", name)
     Made(terms.Terms.read(terms.written(given)))

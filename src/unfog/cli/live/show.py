@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Show what a problem believes, how its arms do, and whether its readings are as the channel says."""
     from unfog.cli.live import summary
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     if name is None and (unit is not None or context is not None or figure is not None):
         raise InputError("name", "not given", "the name of a problem, for --unit, --context and --figure")

@@ -83,24 +83,24 @@ def take_in(
 
 
 def _reading(file: str) -> Any:
-    from unfog import files
-    from unfog.inputs import InputError
+    from unfog import _io
+    from unfog.validation import InputError
 
     if file == "-":
         return nullcontext(sys.stdin)
     try:
         return open(file, encoding="utf-8", newline="")
     except OSError as error:
-        near = files.near(file) if files.is_missing(file) else ""
+        near = _io.near(file) if _io.is_missing(file) else ""
         said = f"{file} cannot be read ({error.strerror})"
         raise InputError("file", said, "a file that can be read", near) from None
 
 
 def _from_table(place: Place, file: str, lines: IO[str], name: str | None, sync: str) -> None:
     """Decisions of others into a problem that is there."""
-    from unfog.inputs import InputError
     from unfog.live import Problem
     from unfog.live.spreadsheet import from_table
+    from unfog.validation import InputError
 
     if name is None:
         raise InputError("name", "not given", "--name and the problem that the table goes into")
@@ -127,7 +127,7 @@ def _from_log(
 
 
 def _decoded(file: str, work: Any) -> Any:
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     try:
         return work()
@@ -137,7 +137,7 @@ def _decoded(file: str, work: Any) -> Any:
 
 def _name_in(line: str) -> str:
     """The name of the problem that an export is of."""
-    from unfog.inputs import InputError
+    from unfog.validation import InputError
 
     try:
         found = json.loads(line)

@@ -94,9 +94,9 @@ def command(
     if context.invoked_subcommand is not None:
         return
     from unfog.cli.serve.demo import serve as serve_demo
-    from unfog.inputs import InputError
     from unfog.serve.settings import Settings
     from unfog.serve.start import Wanted, serve
+    from unfog.validation import InputError
 
     if store is None and not demo:
         raise InputError("store", "not given", "--store FILE; or --demo")

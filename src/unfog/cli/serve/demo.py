@@ -18,10 +18,10 @@ PATIENT = 30  # times that the service is asked again: it may be busy with other
 def serve(wanted: "Wanted", say: "Callable[[Started], None]") -> None:
     """Fill a new store, in a folder that goes away unless one is told, and serve it while life goes on."""
     from unfog.cli.progress import bar
-    from unfog.inputs import InputError
     from unfog.lab import demo_live
     from unfog.serve import start
     from unfog.serve.rings import is_database, shown
+    from unfog.validation import InputError
 
     if is_database(wanted.store):
         allowed = "a file that does not exist yet, or nothing: the demo makes its store itself"

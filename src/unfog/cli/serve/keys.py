@@ -86,15 +86,15 @@ def revoke(
 
 def _refuse_missing(store: str) -> None:
     """Complain of a file that is not there; keys may be there before their store is."""
-    from unfog import files
-    from unfog.inputs import InputError
+    from unfog import _io
     from unfog.serve.keyfile import KeyFile
     from unfog.serve.rings import ring_of
+    from unfog.validation import InputError
 
     ring = ring_of(store)
-    if isinstance(ring, KeyFile) and files.is_missing(store) and files.is_missing(ring.path):
+    if isinstance(ring, KeyFile) and _io.is_missing(store) and _io.is_missing(ring.path):
         allowed = "a store that is there, or one that has keys"
-        raise InputError("store", f"there is no {store}", allowed, files.near(store))
+        raise InputError("store", f"there is no {store}", allowed, _io.near(store))
 
 
 def _day(seconds: float) -> str:

@@ -18,6 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from unfog._io import refuse_others
 from unfog.evaluation.log import Log
 from unfog.evaluation.read import columns as column_names
 from unfog.evaluation.read import delimited, lines, live, obp, refusals, table
@@ -25,8 +26,7 @@ from unfog.evaluation.read.asked import Asked, Opener
 from unfog.evaluation.read.columns import Columns
 from unfog.evaluation.read.obp import to_obp
 from unfog.evaluation.read.where import counted
-from unfog.files import refuse_others
-from unfog.inputs import InputError, positive, shown
+from unfog.validation import InputError, positive, shown
 
 __all__ = ["Columns", "Opener", "read", "to_obp"]
 

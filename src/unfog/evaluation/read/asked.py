@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from unfog.evaluation.read.columns import Columns
 from unfog.evaluation.read.live import Store
-from unfog.inputs import InputError, shown
+from unfog.validation import InputError, shown
 
 Opener = Callable[[Path], AbstractContextManager[Store]]
 """Opens the file of a live store, such as `unfog.live.open`."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unfog import files
+from unfog import _io
 from unfog.evaluation.read.refusals import WITHOUT
-from unfog.inputs import InputError, shown
+from unfog.validation import InputError, shown
 
 ONE = ("arm", "reward", "time", "unit")
 
@@ -82,7 +82,7 @@ class Found(NamedTuple):
 
 def from_toml(path: str | Path) -> Columns:
     """The columns that a file says, at its top or in a table `columns`."""
-    told = files.toml("columns", path, "a file of TOML")
+    told = _io.toml("columns", path, "a file of TOML")
     return from_mapping(told.get("columns", told))
 
 

@@ -19,7 +19,7 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import table, values
 from unfog.evaluation.read.columns import Columns, found
 from unfog.evaluation.read.where import Where, counted
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 PIECE = 50_000  # rows
 HEADER = 1

@@ -19,8 +19,8 @@ from unfog.evaluation.read import fields, refusals, values
 from unfog.evaluation.read.dsjson_line import Event, Told, actions, event, name, passed_over
 from unfog.evaluation.read.table import even
 from unfog.evaluation.read.where import Where, gaps
-from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Bools
+from unfog.validation import InputError, shown
 
 MARKS = frozenset({"_label_cost", "_label_probability", "_labelIndex", "_label_Action", "c", "RewardValue"})
 TAKES = ("arms", "coordinates", "probability")  # of what a caller may say

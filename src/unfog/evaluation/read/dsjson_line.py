@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unfog.evaluation.read import fields, refusals, values
-from unfog.inputs import InputError, shown
+from unfog.validation import InputError, shown
 
 Told = Mapping[str, Any]
 

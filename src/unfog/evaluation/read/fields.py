@@ -6,7 +6,7 @@ What is not so is refused with the line and the field. None of these tells a tru
 from collections.abc import Mapping
 from typing import Any
 
-from unfog.inputs import InputError, shown
+from unfog.validation import InputError, shown
 
 Told = Mapping[str, Any]
 

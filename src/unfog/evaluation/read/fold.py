@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from unfog.channel.channel import channel
 from unfog.evaluation.read import fields
-from unfog.inputs import InputError, shown
-from unfog.model.channel import channel
+from unfog.validation import InputError, shown
 
 Event = Mapping[str, Any]
 LATER = ("reward", "reveal", "void", "expire")  # what is said of a decision that was made

@@ -11,7 +11,7 @@ from typing import Any
 from unfog.evaluation.log import Log
 from unfog.evaluation.read import dsjson, live
 from unfog.evaluation.read.asked import Asked
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 BOTH = "an export of `unfog live`, whose events have a kind; or dsjson, with _label_cost, a, c and p"
 

@@ -17,8 +17,8 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import fields, refusals, values
 from unfog.evaluation.read.fold import Event, Fold, Row
 from unfog.evaluation.read.where import Where
-from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Bools
+from unfog.validation import InputError, shown
 
 TAKES = ("problem", "arms")  # of what a caller may say
 LEFT = {

@@ -13,8 +13,8 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import refusals
 from unfog.evaluation.read.table import even
 from unfog.evaluation.read.where import counted, first
-from unfog.inputs import InputError, count, shown
 from unfog.maths.arrays import Array
+from unfog.validation import InputError, count, shown
 
 MARKS = frozenset({"n_rounds", "n_actions", "action", "reward"})
 

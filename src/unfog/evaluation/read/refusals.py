@@ -11,8 +11,8 @@ import numpy as np
 
 from unfog.evaluation.log import Log
 from unfog.evaluation.read.where import Where, first, number
-from unfog.inputs import LARGEST, SMALLEST, InputError
 from unfog.maths.arrays import Array, Bools
+from unfog.validation import LARGEST, SMALLEST, InputError
 
 CLOSE = 1e-3  # by how much probabilities may be rounded: loggers write few digits
 WITHOUT = (

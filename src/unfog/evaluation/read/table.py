@@ -15,8 +15,8 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.read import refusals, values
 from unfog.evaluation.read.columns import Columns, Found, found
 from unfog.evaluation.read.where import Where, counted, first
-from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Bools, Ints
+from unfog.validation import InputError, shown
 
 LEARNT = ("learnt", "waits")
 OUTCOMES = (*LEARNT, "open", "kept", "void", "expired", "dropped", "erased")

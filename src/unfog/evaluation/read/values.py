@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from unfog.evaluation.read.where import Where, first
-from unfog.inputs import InputError, shown
 from unfog.maths.arrays import Array, Ints
-from unfog.meant import LONGEST
+from unfog.validation import LONGEST_LOOKED_UP, InputError, shown
 
 EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # as files and frames write it
 
@@ -120,5 +119,5 @@ def arms(
 
 def _by_number(name: str) -> tuple[int, int, str]:
     """Arm 10 comes after arm 9."""
-    whole = name.isascii() and name.isdigit() and len(name) <= LONGEST
+    whole = name.isascii() and name.isdigit() and len(name) <= LONGEST_LOOKED_UP
     return (0, int(name), "") if whole else (1, 0, name)

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from unfog.lab.rivals.report import label
 from unfog.lab.rivals.table import Comparison, Outcome, Row
-from unfog.look import COLOURS, DPI, STYLE
+from unfog.plotting import COLOURS, DPI, STYLE
 
 BLUE, ORANGE, BLACK, GREEN, RED = (COLOURS[i] for i in (0, 1, 2, 3, 6))
 ACROSS = 5  # panels beside each other

@@ -6,7 +6,7 @@
     rivals-001/table.json    the ratios, and a hash of table.txt; its being there says that the suite is done
 
 An interrupted suite that was asked for the same, of the same code, is gone on with: finished problems are
-read, the unfinished one is resumed. Both JSON files are sealed (lab/files.py), and the table says of which
+read, the unfinished one is resumed. Both JSON files are sealed (_io.py), and the table says of which
 suite it is. A damaged table is made anew by the same command. So is a damaged suite.json in the folder that
 was asked for: what was played so far is used where it is the same run, and refused by name where it is not.
 The run of a problem that is damaged is played again (lab/rivals/runs.py).
@@ -18,21 +18,24 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unfog.files import DamagedError, content_of, is_file, reason
-from unfog.inputs import InputError
-from unfog.lab import finished
-from unfog.lab.files import (
+from unfog._io import (
     FULL,
+    DamagedError,
+    content_of,
     digest,
+    is_file,
     parsed,
+    reason,
     remove,
     sealed,
     unsealed,
     write_atomically,
 )
+from unfog.lab import finished
 from unfog.lab.identity import LAYOUT, fingerprint
 from unfog.lab.rivals import runs
 from unfog.lab.rivals.table import Comparison, from_plain, plain
+from unfog.validation import InputError
 from unfog.version import __version__
 
 NAME = "rivals"

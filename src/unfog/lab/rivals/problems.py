@@ -22,9 +22,9 @@ import numpy as np
 from unfog.agents.assemble import Agent
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.parts import Privilege
-from unfog.inputs import InputError
 from unfog.lab.spec import Spec, build_problem, catalog
 from unfog.simulate import plan
+from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 
 ORACLE = "against who knows theta and the bias, and sees the noisy context (Bayesian oracle)"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import xarray as xr
 
-from unfog.inputs import InputError
+from unfog._io import remove
 from unfog.lab import finished
-from unfog.lab.files import remove
 from unfog.lab.identity import manifest
 from unfog.lab.prepare import Plan
 from unfog.lab.run import Progress, keep, open_run
 from unfog.lab.target import UNFINISHED
+from unfog.validation import InputError
 
 say = logging.getLogger("unfog.lab").warning
 FILES = (finished.RUN, finished.SPEC, finished.CURVES)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.rivals.rows import RIVALS
-from unfog.inputs import InputError, count, flag, one_of, shown
+from unfog.features.link import KINDS
 from unfog.lab.rivals import folder as folders
 from unfog.lab.rivals import tuning
 from unfog.lab.rivals.match import Asked, Bars, Match, silent
@@ -14,9 +14,9 @@ from unfog.lab.rivals.problems import OURS, PAPER, PLACES, Place, build
 from unfog.lab.rivals.table import Comparison, Outcome
 from unfog.lab.spec import checked, with_run
 from unfog.lab.target import run_folder
-from unfog.model.rewards import KINDS
 from unfog.simulate import MOST_SEED, engines, plan
 from unfog.simulate.execute import MOST_WORKERS
+from unfog.validation import InputError, count, flag, one_of, shown
 from unfog.worlds.problem import Problem
 
 Say: TypeAlias = Callable[[str], None]

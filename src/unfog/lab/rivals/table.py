@@ -2,7 +2,7 @@
 
     r exp(± t se(r) / r)
 
-r and its standard error are those of maths/paired.py, and that of ln r is se(r) / r: the interval is
+r and its standard error are those of maths/statistics.py, and that of ln r is se(r) / r: the interval is
 symmetric around ln r, since ratios are, and t is Student's quantile with n - 1 degrees of freedom.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from unfog.maths.arrays import Array
-from unfog.maths.paired import quotient
+from unfog.maths.statistics import quotient
 from unfog.theory.regret import estimate
 
 LEVEL = 0.95

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog import inputs
-from unfog.inputs import InputError, one_of
+from unfog import validation
 from unfog.lab.warfarin import doses
 from unfog.lab.warfarin.errors import Errors
 from unfog.lab.warfarin.policies import POLICIES, D, Scene, scene
 from unfog.lab.warfarin.record import Patients
 from unfog.maths.arrays import Array, Ints, pick
+from unfog.validation import InputError, one_of
 
 LAST = 1000  # patients, by whom an agent has learnt most of what it will
 NO_ERRORS = Errors()
@@ -72,8 +72,8 @@ def compare(
     >>> sorted(found)
     ['denoised', 'naive']
     """
-    inputs.count("orders", orders, 2)
-    inputs.count("apart", apart, 10 * D)
+    validation.count("orders", orders, 2)
+    validation.count("apart", apart, 10 * D)
     if apart >= len(patients.dose):
         raise InputError("apart", apart, f"fewer than the {len(patients.dose)} patients")
     for name in policies:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.inputs import one_of
 from unfog.maths.arrays import Array, Bools, Ints
+from unfog.validation import one_of
 
 ARMS = ("low", "medium", "high")
 LOW, MEDIUM, HIGH = range(3)

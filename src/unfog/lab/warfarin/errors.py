@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unfog.inputs import not_negative
 from unfog.lab.warfarin.record import COORDINATES
 from unfog.maths.arrays import Array, Bools
+from unfog.validation import not_negative
 from unfog.worlds.revealing import check_share
 
 MEANS = {"height": 1.0, "weight": -1.0}

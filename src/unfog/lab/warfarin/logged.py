@@ -9,12 +9,12 @@ estimate from such a log can be held against.
 import numpy as np
 
 from unfog.evaluation.log import Log
-from unfog.inputs import InputError, positive
 from unfog.lab.warfarin import doses, rules
 from unfog.lab.warfarin.errors import Errors
 from unfog.lab.warfarin.record import COORDINATES, Patients, patients
 from unfog.maths.arrays import pick
-from unfog.maths.streams import generator
+from unfog.maths.random import generator
+from unfog.validation import InputError, positive
 
 
 def log(

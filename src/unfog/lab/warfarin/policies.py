@@ -23,15 +23,15 @@ import numpy as np
 
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import named
+from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import PerArm
-from unfog.features.prior import prior
+from unfog.features.registry import prior
 from unfog.lab.warfarin import doses, rules
 from unfog.lab.warfarin.errors import Errors
 from unfog.lab.warfarin.record import COORDINATES, Patients
 from unfog.lab.warfarin.told import Told, stacked, told
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.maths.streams import RoundDraws, generator
-from unfog.model.knowledge import Knowledge
+from unfog.maths.random import RoundDraws, generator
 
 D, K = len(COORDINATES), len(doses.ARMS)
 NAIVE = "naive-scaled-randucb"

@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.inputs import InputError
 from unfog.lab.datasets import locate
 from unfog.maths.arrays import Array, Ints
+from unfog.validation import InputError
 
 COORDINATES = (
     "age",

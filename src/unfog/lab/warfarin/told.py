@@ -2,7 +2,7 @@
 
 True contexts are counted in standard deviations from their mean. Of each coordinate the pairs at hand, record
 and noisy, then give a line noisy = gain c + offset + e and the variance of e; it is turned around,
-(noisy - offset) / gain. That is `unfog.model.calibration.affine`, coordinate by coordinate, each from the
+(noisy - offset) / gain. That is `unfog.channel.calibration.affine`, coordinate by coordinate, each from the
 patients who have it: among those who lack nothing a rare indicator may be constant, and would be refused.
 
 The law of contexts is a Gaussian, whose moments are found from rows with gaps by EM: each step fills what is
@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unfog.channel.calibration import affine
+from unfog.channel.knowledge import masked_inverse, masked_shrinkage, posterior_mean
 from unfog.maths.arrays import Array, matvec
-from unfog.model.calibration import affine
-from unfog.model.shrinkage import masked_inverse, masked_shrinkage, posterior_mean
 
 STEPS = 60  # of EM: the record's gaps need about 30
 LEAST = 1e-6  # variance of an error, or share of a variance that no other coordinate explains

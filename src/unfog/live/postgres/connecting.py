@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from unfog.inputs import InputError
 from unfog.live import errors
 from unfog.live.errors import StoreError
 from unfog.live.postgres import layout
+from unfog.validation import InputError
 
 Connect: TypeAlias = Callable[[str], "psycopg.Connection"]
 

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from unfog.inputs import one_of
 from unfog.live.clock import passing
 from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
-from unfog.live.names import name as checked
 from unfog.live.postgres import connecting
 from unfog.live.postgres.owners import LEASE, Owner, Owners
 from unfog.live.postgres.place import PostgresPlace
 from unfog.live.postgres.pool import Pool
 from unfog.live.store import Store
+from unfog.validation import check_name as checked
+from unfog.validation import one_of
 
 log = logging.getLogger("unfog.live")
 EVERY = 1.0  # seconds between renewals

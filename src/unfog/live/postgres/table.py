@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
-from unfog.inputs import InputError
 from unfog.live.place import Contents, Row, Tail, checksum
+from unfog.validation import InputError
 
 if TYPE_CHECKING:
     from psycopg import Connection

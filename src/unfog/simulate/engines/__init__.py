@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
-from unfog.inputs import InputError, one_of
 from unfog.simulate.engines.room import Term
 from unfog.simulate.job import Job, Part, Tick
+from unfog.validation import InputError, one_of
 
 NAMES = ("numpy", "numba", "jax", "cuda")
 ALIASES = {"chip": "cuda", "pallas": "cuda"}  # what older specs call it

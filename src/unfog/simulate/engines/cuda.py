@@ -16,15 +16,15 @@ from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.learn import Conjugate, Scaled
-from unfog.inputs import InputError
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
-from unfog.model.knowledge import Knowledge
 from unfog.simulate.engines import cuda_driver, cuda_source
 from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.engines.jax_program import Program
 from unfog.simulate.job import Job, Part, Tick
 from unfog.theory import regret
+from unfog.validation import InputError
 from unfog.worlds.gaussian import GaussianProblem
 
 BATCH = 2**17  # trials side by side

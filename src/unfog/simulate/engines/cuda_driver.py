@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from unfog.inputs import InputError
 from unfog.simulate.engines.cuda_source import Block
+from unfog.validation import InputError
 
 OPTIONS = ("--prec-div=false", "--prec-sqrt=false", "--std=c++17")
 CAPABILITY = (75, 76)  # attributes of a device: major, minor

@@ -15,8 +15,8 @@ from unfog.agents.choose.largest import TIE
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.learn import Scaled
 from unfog.agents.parts import Privilege
+from unfog.channel.knowledge import as_told
 from unfog.maths.arrays import Array
-from unfog.model.shrinkage import as_told
 from unfog.worlds.gaussian import GaussianProblem
 
 THREADS = 256, 128  # of a block, the larger first: it is faster where there is room for its actions

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from unfog.maths.arrays import Array
-from unfog.maths.streams import purpose_number
+from unfog.maths.random import purpose_number
 
 Words: TypeAlias = Any
 """An array of unsigned 32-bit numbers."""

@@ -20,16 +20,16 @@ import numpy as np
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
 from unfog.agents.parts import Privilege
-from unfog.inputs import InputError
+from unfog.channel.knowledge import as_told
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.streams import RoundDraws
-from unfog.model.shrinkage import as_told
+from unfog.maths.random import RoundDraws
 from unfog.simulate.draws import StepDraws, reveal_uniforms, truth_draws
 from unfog.simulate.engines import device_draws, jax_room, room
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.engines.jax_program import Inputs, Program, Stretch, offer_flow
 from unfog.simulate.engines.room import Term
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense
+from unfog.validation import InputError
 
 COSTS = {  # by platform
     "cpu": Cost(2**12, 2.5, call=5e-6, each=3.5e-7, root=2.3e-9, arm=9.5e-10, past=2e-10, share=1.0, parts=2),

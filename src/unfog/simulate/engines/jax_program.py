@@ -13,14 +13,13 @@ import jax.numpy as jnp
 
 from unfog.agents import round as rounds
 from unfog.agents.assemble import Agent
-from unfog.inputs import LARGEST
-from unfog.maths.arrays import Array, Ints
-from unfog.maths.flow import Flow, offer
-from unfog.model.shrinkage import Shrinkage
+from unfog.channel.knowledge import Shrinkage
+from unfog.maths.arrays import Array, Flow, Ints, offer
 from unfog.simulate.draws import emitted, reveal_uniforms
 from unfog.simulate.engines.device_draws import normals, uniforms
 from unfog.simulate.player import offered, to_reveal
 from unfog.theory import regret
+from unfog.validation import LARGEST
 from unfog.worlds.problem import Emission, Problem, Truth
 
 

@@ -8,14 +8,12 @@ trial is played by itself, so that batches of any size, in any number of process
 
 import numpy as np
 
-from unfog.agents import doors
+from unfog import validation
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import RandUcb
+from unfog.channel.knowledge import Knowledge, as_told
 from unfog.features.quadratic import Quadratic
-from unfog.inputs import LARGEST
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
-from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import Nature, truth_draws
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines import room
@@ -29,6 +27,7 @@ from unfog.simulate.engines.room import Term
 from unfog.simulate.job import Job, Part, Tick, refuse_nonsense
 from unfog.simulate.player import Player
 from unfog.theory import regret
+from unfog.validation import LARGEST
 from unfog.worlds.problem import Emission, Truth
 
 BATCH_BYTES = 256_000_000
@@ -84,7 +83,7 @@ class Seat:
         self.program(self.desk, self.rules, world, believed, self.state, trace, number, first)
         for values in trace:
             values[:, number:] = values[:, number - 1 : number]
-        doors.reward("problem.reward", trace.paid, "gaussian")
+        validation.check_reward("problem.reward", trace.paid, "gaussian")
         refuse_nonsense(self.player.agent.name, bool((np.abs(self.state.mean) <= LARGEST).all()))
         return trace
 

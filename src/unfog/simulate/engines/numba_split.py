@@ -5,8 +5,8 @@ import numpy as np
 from unfog.agents.assemble import Agent
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.learn import Conjugate, Hetero, Scaled
+from unfog.features.link import Identity
 from unfog.features.quadratic import Quadratic
-from unfog.model.rewards import Identity
 from unfog.simulate.engines.numba_desk import CONJUGATE, HETERO, MIXED, SCALED
 from unfog.simulate.job import Job
 from unfog.worlds.composed import Composed

@@ -17,8 +17,8 @@ from unfog.agents.assemble import Agent
 from unfog.agents.denoise import Exact, PlugIn
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.round import Setup
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
-from unfog.model.knowledge import Knowledge
 from unfog.simulate.engines.numba_jit import compiled, inlined
 
 

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents import doors
+from unfog import validation
+from unfog.channel.knowledge import as_told
 from unfog.features import Context
-from unfog.inputs import LARGEST, InputError
 from unfog.maths.arrays import Array, Ints, pick
-from unfog.model.shrinkage import as_told
 from unfog.simulate.draws import Nature, emitted, truth_draws
 from unfog.simulate.engines import numpy_room, room
 from unfog.simulate.engines.cost import Cost
@@ -22,6 +21,7 @@ from unfog.simulate.engines.room import Term
 from unfog.simulate.job import MOMENTS, Job, Part, Tick, refuse_nonsense, regular
 from unfog.simulate.player import Player
 from unfog.theory import regret
+from unfog.validation import LARGEST, InputError
 from unfog.worlds.problem import Emission, Problem, Truth
 
 BLOCK = 128  # rounds
@@ -54,7 +54,7 @@ def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[I
 
         def pay(arm: Ints, t: int = t) -> Array:
             paid = problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
-            doors.reward("problem.reward", paid, problem.rewards.kind)
+            validation.check_reward("problem.reward", paid, problem.rewards.kind)
             return paid
 
         decision = player.round(emission, draws[t], pay)
@@ -86,8 +86,8 @@ def stacked(beliefs: Sequence[Context]) -> Context:
 def make_emission(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Emission:
     """What nature makes of these draws, checked."""
     emission = emitted(job.problem, over_rounds(truth), normals, uniforms, numbers)
-    doors.numbers("problem.context", emission.context)
-    doors.numbers("problem.noisy", emission.noisy)
+    validation.check_finite("problem.context", emission.context)
+    validation.check_finite("problem.noisy", emission.noisy)
     return emission
 
 

@@ -5,7 +5,7 @@ It is tried at once, before a library of clusters is imported: those try for lon
 
 import socket
 
-from unfog.inputs import InputError
+from unfog.validation import InputError
 
 PATIENCE = 10.0  # seconds for a machine to answer
 MOST_PORT = 2**16 - 1

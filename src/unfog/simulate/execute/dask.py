@@ -16,7 +16,6 @@ from uuid import uuid4
 import dask
 import distributed
 
-from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import IN_FLIGHT, MOST_WORKERS, RETRIES, WorkerDiedError, enough
 from unfog.simulate.execute.addresses import refuse_silence
@@ -24,6 +23,7 @@ from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, 
 from unfog.simulate.execute.processes import cores, deaf_children
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
+from unfog.validation import InputError, count
 
 PATIENCE = 10.0  # seconds to find a scheduler, and to close a cluster
 LOOK_SECONDS = 1.0  # between looks at whether there are workers

@@ -1,8 +1,7 @@
 """Executors by name: where to play, in a word."""
 
-from unfog.inputs import InputError, count, shown
-from unfog.meant import nearest
 from unfog.simulate.execute import MOST_WORKERS, Executor
+from unfog.validation import InputError, count, nearest, shown
 
 NAMES = ("serial", "processes", "dask", "ray")
 CLUSTERS = {"dask": "a scheduler of Dask", "ray": "a cluster of Ray"}

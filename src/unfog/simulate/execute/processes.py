@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 
-from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import MOST_WORKERS, RETRIES, WorkerDiedError, enough
 from unfog.simulate.execute.crew import FAILED, Crew, Worker
 from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
+from unfog.validation import InputError, count
 
 
 @dataclass(frozen=True)

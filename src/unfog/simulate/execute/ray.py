@@ -22,7 +22,6 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its C++ writes to our
 
 import ray
 
-from unfog.inputs import InputError, count
 from unfog.simulate.engines import Engine
 from unfog.simulate.execute import IN_FLIGHT, MOST_WORKERS, RETRIES, WorkerDiedError, enough
 from unfog.simulate.execute.addresses import refuse_silence
@@ -30,6 +29,7 @@ from unfog.simulate.execute.elsewhere import Parcel, Served, collected, parcel, 
 from unfog.simulate.execute.processes import cores, deaf_children
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Task
+from unfog.validation import InputError, count
 
 LOCAL = "local"
 LOOK_SECONDS = 1.0  # between looks at whether the cluster is still there

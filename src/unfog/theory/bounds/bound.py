@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.inputs import InputError, one_of
 from unfog.maths.arrays import Array
 from unfog.theory import conditions
 from unfog.theory.conditions import Case, Condition
 from unfog.theory.information import VERSIONS, horizons, numbers
+from unfog.validation import InputError, one_of
 
 
 class Bound(NamedTuple):

@@ -3,14 +3,14 @@
 import numpy as np
 from scipy.special import polygamma
 
-from unfog.inputs import one_of
+from unfog.channel.knowledge import as_told
 from unfog.maths.arrays import Array
-from unfog.model.shrinkage import as_told
 from unfog.theory import conditions, information
 from unfog.theory.bounds.bound import Bound, combined, learning, made, tail
 from unfog.theory.bounds.potential import escape
 from unfog.theory.conditions import Case
 from unfog.theory.information import DENOISERS, horizons
+from unfog.validation import one_of
 
 
 def lemma_3(

@@ -12,8 +12,8 @@ The means of later rounds, and the exact denoiser's, have exponential moments no
 
 import numpy as np
 
+from unfog.channel.knowledge import as_told
 from unfog.maths.arrays import Array
-from unfog.model.shrinkage import as_told
 from unfog.theory.conditions import Case
 
 LIMIT = 2.51

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from unfog.inputs import InputError, one_of
+from unfog.channel.knowledge import as_told
 from unfog.maths.arrays import Array
-from unfog.model.shrinkage import as_told
 from unfog.theory import conditions, information
 from unfog.theory.bounds.bound import Bound, combined, learning, like_horizons, made, ratio_limit, tail
 from unfog.theory.bounds.potential import escape
 from unfog.theory.conditions import Case, Condition
 from unfog.theory.information import DENOISERS, VERSIONS, horizons
+from unfog.validation import InputError, one_of
 
 
 def _narrow_case(case: Case, horizon: Array) -> list[Condition]:

@@ -1,0 +1,198 @@
+"""A mixture of Gaussians for contexts of which only noisy measurements are there: extreme deconvolution.
+
+With y_i = x_i + N(0, N), N known, and x ~ sum_j p_j N(u_j, H_j), the steps of EM are, T_j = H_j + N,
+
+    q_ij ~ p_j N(y_i; u_j, T_j),   b_ij = u_j + H_j T_j^-1 (y_i - u_j),   B_j = H_j - H_j T_j^-1 H_j,
+    p_j <- mean_i q_ij,   u_j <- sum_i q_ij b_ij / q_j,   H_j <- sum_i q_ij ((u_j - b_ij)(..)' + B_j) / q_j,
+
+q_j = sum_i q_ij, and the likelihood of the measurements never falls (J. Bovy, D. W. Hogg and S. T. Roweis,
+*Extreme deconvolution: Inferring complete distribution functions from noisy, heterogeneous and incomplete
+observations*; here the noise is the same for all, and nothing is missing). A covariance may come to zero: the
+noise keeps T_j regular, and the likelihood bounded.
+
+Measurements of a biased channel, c + gamma + n, show the law of c + gamma: the bias and the mean of contexts
+cannot be told apart. So `mean` is to be said, and the mixture is moved there: what is fitted is the shape.
+
+The law of contexts from a sample of them: a kernel on every atom, no more atoms than can be afforded.
+
+Contexts are taken for N(u_i, H) with probability p_i, H = h^2 C, where C is the covariance of the sample and
+
+    h = bandwidth (4 / ((d + 2) n))^(1 / (d + 4)),    n = 1 / sum p_i^2,    h at most 1,
+
+which for a Gaussian law and `bandwidth` 1 is the best h there is (B. W. Silverman, *Density Estimation for
+Statistics and Data Analysis*, section 4.3). Kernels make a law wider than its sample: so atoms are drawn
+towards the mean, u_i = mean + sqrt(1 - h^2) (x_i - mean), and mean and covariance stay those of the sample
+(M. West, *Approximating Posterior Distributions by Mixtures*). With h = 1 this is one Gaussian, with h = 0
+the sample itself.
+
+A sample that is too large is thinned: every k-th stays, and stands for those that it is the nearest to, each
+coordinate in units of its deviation: its weight is their share.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unfog import validation
+from unfog.maths import mixture
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.mixture import Mixture, Posterior
+from unfog.maths.random import generator
+from unfog.validation import InputError
+
+MOST_COMPONENTS = 100
+STARTS, SHORT = 5, 20  # the best of so many starts after so many steps goes on
+STEPS, NEAR = 500, 1e-6  # until a step raises the mean log likelihood by less
+
+
+def deconvolve(
+    noisy: npt.ArrayLike,
+    noise_cov: validation.Numbers,
+    *,
+    components: int = 5,
+    mean: validation.Numbers | None = None,
+    seed: int = 0,
+) -> Mixture:
+    """Fit the law of contexts to noisy ones (n, d), whose noise has this covariance.
+
+    `mean` is that of the contexts, where it is known; None: the channel has no bias. More components follow
+    the law more closely and need more measurements: ten for each number that is fitted, k (d + 1)(d + 2) / 2
+    in all, are not too many. A mixture of one is the Gaussian.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> rng = np.random.default_rng(0)
+    >>> true = np.where(rng.random(500) < 0.5, -2.0, 2.0)[:, None] + 0.3 * rng.normal(size=(500, 1))
+    >>> law = unfog.deconvolve(true + rng.normal(size=(500, 1)), 1.0, components=2)
+    >>> sorted(float(mean) for mean in np.round(law.means[:, 0], 1))  # two groups, near -2 and 2
+    [-2.0, 2.1]
+    """
+    values = validation.rows("noisy", noisy, None, "a matrix (n, d) of numbers, none missing")
+    if values.ndim != 2:
+        raise InputError("noisy", f"has shape {values.shape}", "a matrix (n, d) of numbers, none missing")
+    n, dim = values.shape
+    count = validation.count("components", components, most=MOST_COMPONENTS)
+    if n < count * (dim + 1):
+        raise InputError("noisy", f"{n} rows", f"at least {count * (dim + 1)}, for {count} components")
+    if np.linalg.matrix_rank(values - values.mean(0)) < dim:
+        raise InputError(
+            "noisy", "it does not spread in every direction", "columns that each vary by themselves"
+        )
+    cov = validation.covariance("noise_cov", noise_cov, dim)
+    source = generator(validation.count("seed", seed, 0), 0, "deconvolution")
+    tried = [_climbed(_start(values, cov, count, source), values, cov, SHORT) for _ in range(STARTS)]
+    best = max(tried, key=lambda law: likelihood(law, values, cov))
+    found = _climbed(best, values, cov, STEPS)
+    return found if mean is None else moved(found, validation.vector("mean", mean, dim))
+
+
+def likelihood(law: Mixture, noisy: Array, noise_cov: Array) -> float:
+    """The mean log likelihood of measurements (n, d)."""
+    return _likelihood(mixture.posterior(law, noise_cov, noisy), noisy.shape[1])
+
+
+def _likelihood(found: Posterior, dim: int) -> float:
+    largest = found.logs.max(-1)
+    each = largest + np.log(np.exp(found.logs - largest[:, None]).sum(-1))
+    return float(each.mean() - 0.5 * dim * np.log(2 * np.pi))
+
+
+def step(law: Mixture, noisy: Array, noise_cov: Array) -> Mixture:
+    """One step of EM."""
+    return _maximised(law, mixture.posterior(law, noise_cov, noisy))
+
+
+def _maximised(law: Mixture, found: Posterior) -> Mixture:
+    """The law that is the likeliest, were each measurement's context and component as expected."""
+    total = np.maximum(found.weights.sum(0), np.finfo(float).tiny)
+    share = found.weights / total  # (n, k)
+    expected = law.means + (law.covs @ found.turned[..., None])[..., 0]  # b, (n, k, d)
+    means = (share[..., None] * expected).sum(0)
+    away = np.moveaxis(expected - means, 0, 1)  # (k, n, d)
+    spread = (share.T[..., None] * away).mT @ away
+    left = law.covs - law.covs @ found.precisions @ law.covs
+    covs = spread + left
+    return Mixture(total / total.sum(), means, (covs + covs.mT) / 2)
+
+
+def moved(law: Mixture, mean: Array) -> Mixture:
+    """The same shape about another mean (d,)."""
+    return law._replace(means=law.means + mean - law.weights @ law.means)
+
+
+def _start(noisy: Array, noise_cov: Array, components: int, source: np.random.Generator) -> Mixture:
+    """Components at some of the measurements, drawn in as far as noise spreads them, as wide as fits."""
+    dim, centre = noisy.shape[1], noisy.mean(0)
+    whole = np.atleast_2d(np.cov(noisy.T))
+    root = np.linalg.cholesky(whole)
+    white = np.linalg.solve(root, np.linalg.solve(root, whole - noise_cov).T)
+    values, vectors = np.linalg.eigh((white + white.T) / 2)
+    # A twentieth of what is seen is left at least.
+    shrunk = root @ vectors * np.sqrt(np.maximum(values, 0.05))
+    gaussian = shrunk @ shrunk.T
+    drawn = noisy[source.choice(len(noisy), components, replace=False)]
+    means = centre + (drawn - centre) @ np.linalg.solve(whole, gaussian)
+    covs = np.tile(gaussian / components ** (2 / dim), (components, 1, 1))
+    return Mixture(np.full(components, 1 / components), means, covs)
+
+
+def _climbed(law: Mixture, noisy: Array, noise_cov: Array, steps: int) -> Mixture:
+    """After so many steps, or when they no longer help."""
+    before = -np.inf
+    for _ in range(steps):
+        found = mixture.posterior(law, noise_cov, noisy)
+        law, now = _maximised(law, found), _likelihood(found, noisy.shape[1])
+        if now - before < NEAR:
+            break
+        before = now
+    return law
+
+
+CELLS = 2**22  # distances that are made at once
+
+
+class Law(NamedTuple):
+    """A mixture of Gaussians that differ in their means alone, and its moments."""
+
+    atoms: Array  # (n, d)
+    weights: Array  # (n,)
+    kernel: Array  # (d, d)  H
+    mean: Array  # (d,)
+    cov: Array  # (d, d)
+
+
+def smoothed(contexts: Array, most: int, bandwidth: float) -> Law:
+    """The law for a sample (n, d), of at most so many atoms."""
+    xp = contexts.__array_namespace__()
+    atoms, weights = thinned(contexts, most)
+    mean = weights @ atoms
+    away = atoms - mean
+    cov = (weights[:, None] * away).mT @ away
+    dim = contexts.shape[1]
+    number = 1 / xp.vecdot(weights, weights)
+    square = xp.minimum(bandwidth**2 * (4 / ((dim + 2) * number)) ** (2 / (dim + 4)), xp.ones_like(number))
+    return Law(mean + xp.sqrt(1 - square) * away, weights, square * cov, mean, cov)
+
+
+def thinned(contexts: Array, most: int) -> tuple[Array, Array]:
+    """At most so many of the contexts, (m, d), and the share of all that each stands for, (m,)."""
+    xp, n = contexts.__array_namespace__(), contexts.shape[0]
+    if n <= most:
+        return contexts, xp.ones_like(contexts[:, 0]) / n
+    kept = contexts[xp.arange(most) * n // most]
+    place = _nearest(contexts, kept)
+    bounds = xp.searchsorted(xp.sort(place), xp.arange(most + 1))
+    return kept, xp.astype(bounds[1:] - bounds[:-1], contexts.dtype) / n
+
+
+def _nearest(contexts: Array, kept: Array) -> Ints:
+    """Which of those kept is the nearest to each, a few at a time."""
+    xp, n = contexts.__array_namespace__(), contexts.shape[0]
+    spread = contexts.std(0)
+    unit = xp.where(spread > 0, spread, xp.ones_like(spread))
+    all_of_them, near = (contexts - contexts.mean(0)) / unit, (kept - contexts.mean(0)) / unit
+    size, half = max(1, CELLS // kept.shape[0]), 0.5 * xp.vecdot(near, near)
+    found = [(all_of_them[first : first + size] @ near.mT - half).argmax(-1) for first in range(0, n, size)]
+    places: Ints = xp.concat(found)
+    return places

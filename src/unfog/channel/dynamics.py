@@ -1,0 +1,367 @@
+"""The likelihood of a series in time whose parts all have one covariance between coordinates, up to size.
+
+    y(t) = start + walk + fast + white + sum_p (a_p cos + b_p sin)(2 pi t / period_p)
+
+start is unknown, N(0, infinity); walk grows by w S for each unit of time, or comes back to zero with a long
+time constant, of covariance (w slow / 2) S then; fast is an Ornstein-Uhlenbeck process of covariance
+(1 - q) S and time constant tau; white has q S; a_p and b_p have k_p S. Given these numbers, innovations are
+v_t ~ N(0, s_t S) with s_t a number: one Kalman filter of few states serves all coordinates,
+S = mean(v v' / s) is the best, and what is left to maximise is
+
+    log L = -(N (d log 2 pi + log|S| + d) + d sum log s_t) / 2,    N = readings less series,
+
+the density of the differences from each series' first reading (A. C. Harvey, *Forecasting, Structural Time
+Series Models and the Kalman Filter*, on concentration and on starts that are diffuse). Times are any; many
+laws are tried at one time.
+
+How contexts and errors move in time: what agents may be told of it besides the moments of a channel.
+
+    c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
+
+Every part is Gaussian, with covariances between coordinates, and lives in one of two ways. One with a time
+constant tau comes back to zero: over a step of length h it keeps the share exp(-h / tau), and its covariance
+stays what it is (an Ornstein-Uhlenbeck process). One without end, tau infinite, walks: its covariance grows
+by `walk` for each unit of time, from that of its start. With tau = 0 every moment has a new one; readings of
+one and the same moment share it. The white part is new in every reading. A cycle is a cos + b sin of its
+period, a and b drawn once for each period.
+
+Time is real: its unit is that of the times given, and what is measured in rounds has steps of 1.
+
+The laws that a series may follow, as points: which numbers there are, and which parts may be missing.
+
+A point holds logarithms of the walk, of its time constant, of that of the fast part, the logit of the white
+share, and logarithms of the sizes of cycles. A part that is missing has infinite entries. The edges of the
+box are as good as that.
+
+What a law leaves over: innovations in units of what it expected are independent N(0, 1), if it is right.
+
+    whiteness   Q = N (N + 2) sum_l r_l^2 / (N - l), summed over coordinates: chi-squared of d * lags
+                (G. M. Ljung and G. E. P. Box, *On a Measure of Lack of Fit in Time Series Models*)
+    tails       the fourth moment less 3, standard error sqrt(24 / (N d))
+    coverage    how many lie within 1.96
+
+Steps count, not time: over gaps a lag is longer.
+"""
+
+from math import erfc, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog.maths.arrays import Array, Bools, Ints
+from unfog.maths.optimize import Box
+from unfog.validation import InputError
+
+
+class Moving(NamedTuple):
+    """A part that lives in time."""
+
+    cov: Array  # (d, d)  at the start, and for ever where it comes back to zero
+    time: float  # tau; infinite for one that walks
+    walk: Array | None = None  # (d, d)  a unit of time adds this, where it walks; None: it stays
+
+    def scaled(self, factors: Array) -> "Moving":
+        """In other units of the coordinates: those times factors (d,)."""
+        by = factors[:, None] * factors
+        return Moving(self.cov * by, self.time, None if self.walk is None else self.walk * by)
+
+
+class Tempo(NamedTuple):
+    """The parts of contexts and errors; None where there is none."""
+
+    fast: Moving  # part of the context
+    bias: Moving  # of the error
+    white: Array | None  # (d, d)
+    level: Moving | None = None  # of the context
+    error: Moving | None = None  # of the error
+    periods: tuple[float, ...] = ()  # of cycles in the context
+    cycles: Array | None = None  # (p, d, d)  covariance of a, and of b, for each period
+    since: float | None = None  # the time at which this is the start; None: that of the first reading
+
+    def check(self, dim: int) -> "Tempo":
+        """Itself, where every part is a covariance of this size and every time constant one."""
+        for name in ("fast", "bias", "level", "error"):
+            part = self._asdict()[name]
+            if part is not None:
+                _check_moving(f"tempo.{name}", part, dim)
+        if self.white is not None:
+            _check_cov("tempo.white", self.white, dim)
+        elif self.error is None:
+            raise InputError("tempo.white", None, "a covariance, or one for tempo.error")
+        if any(not 0 < period < np.inf for period in self.periods):
+            raise InputError("tempo.periods", self.periods, "positive numbers")
+        if self.periods and (self.cycles is None or self.cycles.shape != (len(self.periods), dim, dim)):
+            raise InputError("tempo.cycles", self.cycles, f"{len(self.periods)} covariances ({dim}, {dim})")
+        if self.since is not None and not np.isfinite(self.since):
+            raise InputError("tempo.since", self.since, "a time, or none")
+        return self
+
+
+def _check_moving(field: str, part: Moving, dim: int) -> None:
+    _check_cov(f"{field}.cov", part.cov, dim)
+    if not part.time >= 0:
+        raise InputError(f"{field}.time", part.time, "zero, a positive number, or infinity")
+    if part.walk is not None:
+        _check_cov(f"{field}.walk", part.walk, dim)
+        if part.time < np.inf:
+            raise InputError(f"{field}.walk", "given", "none, or an infinite time: what walks has no end")
+
+
+def _check_cov(field: str, cov: Array, dim: int) -> None:
+    """Positive semi-definite: a part may be still in some directions."""
+    given = np.asarray(cov)
+    sound = given.shape == (dim, dim) and np.isfinite(given).all() and np.allclose(given, given.T)
+    if not sound or np.linalg.eigvalsh(given)[0] < -1e-12 * np.abs(given).max():
+        raise InputError(field, given.tolist(), f"a covariance ({dim}, {dim})")
+
+
+def untimed(context_cov: Array, noise_cov: Array, bias_cov: Array) -> Tempo:
+    """Rounds that are independent, but for a bias that stays: what the moments alone say."""
+    return Tempo(Moving(context_cov, 0.0), Moving(bias_cov, np.inf), noise_cov)
+
+
+START, WALK, FAST = 0, 1, 2  # states; those of cycles follow, two by two
+TINY = 1e-12  # a variance that is none
+NEVER = 1e-200  # a time that is none
+
+
+class Series(NamedTuple):
+    """Readings in the order of time, one series after the other."""
+
+    values: Array  # (n, d)
+    steps: Array  # (n,)  since the reading before
+    first: Bools  # (n,)  of its series
+    seen: Array  # (n, m)  what of each state a reading shows
+
+
+class Law(NamedTuple):
+    """B laws; sizes are shares of S."""
+
+    walk: Array  # (B,)  w
+    slow: Array  # (B,)  infinite for one without end
+    time: Array  # (B,)  tau
+    white: Array  # (B,)  q
+    cycles: Array  # (B, p)  k
+
+
+class Filtered(NamedTuple):
+    """What was new in every reading but the first ones, and the starts of series as known in the end."""
+
+    news: Array  # (N, d, B)
+    sizes: Array  # (N, B)  s
+    starts: Array  # (G, d, B)
+    blur: Array  # (G, B)  variance of the starts, as a share of S
+
+
+def series(values: Array, times: Array, labels: Ints, periods: tuple[float, ...] = ()) -> Series:
+    """Rows of equal label, which are next to each other and in the order of time, are a series."""
+    first = np.concatenate([[True], labels[1:] != labels[:-1]])
+    steps = np.where(first, 0.0, np.diff(times, prepend=times[0]))
+    turns = 2 * np.pi * times[:, None] / np.array(periods)
+    waves = np.stack([np.cos(turns), np.sin(turns)], -1).reshape(len(times), -1)
+    return Series(values, steps, first, np.concatenate([np.ones((len(times), 3)), waves], 1))
+
+
+def filtered(law: Law, given: Series) -> Filtered:
+    """The filter, over all laws at once; states hold (m, m + d, B): covariances, then means."""
+    n, d = given.values.shape
+    m, count = given.seen.shape[1], len(law.walk)
+    kept, held = (np.exp(-given.steps[:, None] / np.maximum(time, NEVER)) for time in (law.slow, law.time))
+    grown, fresh = _grown(law, given.steps), (1 - law.white) * (1 - held**2)
+    news, sizes = np.empty((n, d, count)), np.empty((n, count))
+    starts, ends, state = [], np.append(given.first[1:], True), np.empty((m, m + d, count))
+    values = given.values[:, :, None]
+    for t in range(n):
+        if given.first[t]:
+            state = _begun(law, given.seen[t], given.values[t])
+        else:
+            state[WALK] *= kept[t]
+            state[:, WALK] *= kept[t]
+            state[FAST] *= held[t]
+            state[:, FAST] *= held[t]
+            state[WALK, WALK] += grown[t]
+            state[FAST, FAST] += fresh[t]
+            shown = (given.seen[t] @ state.reshape(m, -1)).reshape(m + d, count)
+            sizes[t] = np.maximum(given.seen[t] @ shown[:m] + law.white, TINY)
+            gain = shown[:m] / sizes[t]
+            np.negative(shown[:m], out=shown[:m])
+            np.subtract(values[t], shown[m:], out=shown[m:])
+            news[t] = shown[m:]
+            state += gain[:, None] * shown
+        if ends[t]:
+            starts.append(state[START].copy())
+    last = np.stack(starts)
+    return Filtered(news[~given.first], sizes[~given.first], last[:, m:], last[:, START])
+
+
+def _grown(law: Law, steps: Array) -> Array:
+    """What a step adds to the variance of the walk, (n, B)."""
+    ends = law.slow < np.inf
+    slow = np.where(ends, law.slow, 1.0)
+    return law.walk * np.where(ends, -slow / 2 * np.expm1(-2 * steps[:, None] / slow), steps[:, None])
+
+
+def _begun(law: Law, seen: Array, value: Array) -> Array:
+    """After a series' first reading: the start is that reading less all the rest, which is as it was."""
+    m, count = len(seen), len(law.walk)
+    prior = np.zeros((m, count))
+    prior[WALK] = law.walk * np.where(law.slow < np.inf, law.slow, 0.0) / 2
+    prior[FAST] = 1 - law.white
+    prior[FAST + 1 :] = np.repeat(law.cycles.T, 2, 0)
+    state = np.zeros((m, m + len(value), count))
+    state[np.arange(m), np.arange(m)] = prior
+    state[START, 1:m] = state[1:, START] = -(seen[:, None] * prior)[1:]
+    state[START, START] = (seen[:, None] ** 2 * prior).sum(axis=0) + law.white
+    state[START, m:] = value[:, None]
+    return state
+
+
+def scatter(found: Filtered) -> Array:
+    """S for each law, (B, d, d)."""
+    scaled = np.moveaxis(found.news / np.sqrt(found.sizes)[:, None], 2, 0)
+    return scaled.mT @ scaled / len(found.sizes)
+
+
+def likelihood(found: Filtered) -> Array:
+    """Log L for each law, (B,), S the best."""
+    n, d, _ = found.news.shape
+    spread = np.linalg.slogdet(scatter(found))[1]
+    return -(n * (d * np.log(2 * np.pi) + spread + d) + d * np.log(found.sizes).sum(axis=0)) / 2
+
+
+W, SLOW, TAU, Q = 0, 1, 2, 3  # places in a point; sizes of cycles follow
+ONE_SIDED, PAIR = 2.706, 5.991  # chi-squared: 90 % of one, 95 % of two
+APART = 2.0  # times as slow as what is fast is the slow part at least
+
+
+class Drop(NamedTuple):
+    """A part that may be missing: the point's entries then, and what its absence may cost."""
+
+    part: str
+    entries: tuple[tuple[int, float], ...]
+    allowed: float
+
+
+class Model(NamedTuple):
+    """Which numbers there are, by name, in the order of a point; None for one that is not asked for."""
+
+    names: tuple[str | None, ...]
+    drops: tuple[Drop, ...]
+
+
+def contexts_model(periods: tuple[float, ...], returns: bool = True) -> Model:
+    """A level that may walk and may return, a fast part that may be new at every moment, cycles."""
+    cycles = [f"cycle {period:g}" for period in periods]
+    drops = [Drop("level.walk", ((W, -np.inf),), ONE_SIDED), Drop("fast.time", ((TAU, -np.inf),), ONE_SIDED)]
+    drops += [Drop(name, ((Q + 1 + k, -np.inf),), ONE_SIDED) for k, name in enumerate(cycles)]
+    return Model(("level.walk", "level.time" if returns else None, "fast.time", None, *cycles), tuple(drops))
+
+
+def errors_model(returns: bool = True) -> Model:
+    """A bias that may walk and may return, an error with a time constant, white: one of these at least."""
+    drops = (
+        Drop("bias.walk", ((W, -np.inf),), ONE_SIDED),
+        Drop("white", ((Q, -np.inf),), ONE_SIDED),
+        Drop("error", ((Q, np.inf), (TAU, -np.inf)), PAIR),
+    )
+    return Model(("bias.walk", "bias.time" if returns else None, "error.time", "white.share"), drops)
+
+
+def law_at(points: Array) -> Law:
+    """The laws of points (B, p)."""
+    with np.errstate(over="ignore"):
+        white = 1 / (1 + np.exp(-points[:, Q]))
+        walk, slow, time = np.exp(points[:, [W, SLOW, TAU]]).T
+        return Law(walk, np.maximum(slow, APART * time), time, white, np.exp(points[:, Q + 1 :]))
+
+
+def box_of(given: Series, size: int) -> Box:
+    """From what is as good as nothing in the time there is to what is as good as endless."""
+    steps = given.steps[given.steps > 0]
+    span = max(part.sum() for part in np.split(given.steps, np.flatnonzero(given.first)[1:]))
+    low, high = np.full(size, np.log(1e-6)), np.full(size, np.log(1e4))
+    low[W], high[W] = np.log(1e-4 / span), np.log(1e4 / np.median(steps))
+    low[SLOW], high[SLOW] = np.log(np.median(steps)), np.log(20 * span)
+    low[TAU], high[TAU] = np.log(steps.min() / 8), np.log(20 * span)
+    low[Q], high[Q] = -9.0, 9.0
+    return Box(low, high)
+
+
+def starts_of(model: Model, given: Series, box: Box) -> Array:
+    """Points on a grid, of time constants from a step to a good part of all the time there is."""
+    usual, longest = np.log(np.median(given.steps[given.steps > 0])), box.high[SLOW] - np.log(60)
+    whites = [-np.inf] if model.names[Q] is None else [-3.0, -1.0, 1.0]
+    grid = [
+        [walk - usual, np.inf, tau, white, *[-2.0] * (len(model.names) - Q - 1)]
+        for walk in np.log([1e-5, 1e-3, 3e-2, 1.0])
+        for tau in np.linspace(usual - 1, max(usual + 2, longest - 1), 6)
+        for white in whites
+    ]
+    return np.array(grid)
+
+
+LAGS = 10
+BAND = 1.959964
+DOUBT = 0.001  # probability below which a check speaks up
+
+
+class Leftover(NamedTuple):
+    """Checks of one series."""
+
+    numbers: int  # looked at
+    lag1: float  # correlation with the step before
+    lag1_error: float
+    whiteness: float  # probability of as much correlation by chance, over 10 lags
+    kurtosis: float  # above that of a Gaussian
+    kurtosis_error: float
+    coverage: float  # of 95 % bands
+    coverage_error: float
+
+    def __str__(self) -> str:
+        return (
+            f"lag-1 correlation {self.lag1:.3f} ± {self.lag1_error:.3f}, whiteness p = {self.whiteness:.2g}; "
+            f"excess kurtosis {self.kurtosis:.2f} ± {self.kurtosis_error:.2f}; "
+            f"95 % bands cover {100 * self.coverage:.1f} ± {100 * self.coverage_error:.1f} %"
+        )
+
+    def doubts(self) -> tuple[str, ...]:
+        """What does not look as it should, in words."""
+        heavy = "heavier" if self.kurtosis > 0 else "lighter"
+        said = {
+            "what is left over is correlated in time: limits are too narrow": self.whiteness < DOUBT,
+            f"tails are {heavy} than a Gaussian's": _beyond(self.kurtosis / self.kurtosis_error) < DOUBT,
+            "95 % bands do not cover 95 %": _beyond((self.coverage - 0.95) / self.coverage_error) < DOUBT,
+        }
+        return tuple(words for words, holds in said.items() if holds)
+
+
+def leftover(news: Array, sizes: Array, cov: Array) -> Leftover:
+    """Checks of innovations (N, d) whose covariances are sizes (N,) times cov."""
+    z = np.linalg.solve(np.linalg.cholesky(cov), (news / np.sqrt(sizes)[:, None]).T).T
+    n, d = z.shape
+    power = (z**2).sum(axis=0)
+    lags = [lag for lag in range(1, LAGS + 1) if lag < n]
+    each = np.array([(z[lag:] * z[:-lag]).sum(axis=0) / power for lag in lags])
+    statistic = n * (n + 2) * float((each**2 / (n - np.array(lags))[:, None]).sum())
+    inside = float((np.abs(z) <= BAND).mean())
+    return Leftover(
+        z.size,
+        float(each[0].mean()),
+        1 / sqrt(z.size),
+        _exceeded(statistic, d * len(lags)),
+        float((z**4).mean() / (z**2).mean() ** 2 - 3),
+        sqrt(24 / z.size),
+        inside,
+        sqrt(0.95 * 0.05 / z.size),
+    )
+
+
+def _beyond(score: float) -> float:
+    """Probability that a standard normal is as far from zero."""
+    return erfc(abs(score) / sqrt(2))
+
+
+def _exceeded(value: float, degrees: int) -> float:
+    """Probability of more than this, chi-squared: its cube root is nearly normal (Wilson and Hilferty)."""
+    part = 2 / (9 * degrees)
+    return erfc(((value / degrees) ** (1 / 3) - 1 + part) / sqrt(2 * part)) / 2

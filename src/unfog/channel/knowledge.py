@@ -1,0 +1,90 @@
+"""A context seen through a channel whose bias is known: c ~ N(mu_c, Sigma_c), chat = c + gamma + n.
+
+The posterior of c is N(A, M^-1) in the paper's letters; without its inverses A = mu_c + B (chat - mu_c -
+gamma) and M^-1 = Sigma_c - B Sigma_c, with B = Sigma_c (Sigma_c + Sigma_n)^-1. Where only some coordinates of
+chat were measured, the same holds with the rows and columns of the others left out: a mask of ones and zeros
+does that without changing shapes, so that every trial of a batch may miss others.
+
+What an agent is told before the first round: distributions and priors, never a draw from them.
+"""
+
+from typing import NamedTuple
+
+from unfog.channel.dynamics import Tempo
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.linalg import inverse, product
+from unfog.maths.mixture import Mixture
+
+BEYOND = ("contexts", "sample", "mixture", "tempo")  # of contexts, that may be told besides their moments
+
+
+class Knowledge(NamedTuple):
+    """The context's law, the channel, and the priors of one problem.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.channel.knowledge import Knowledge
+    >>> one = np.ones((1, 1))
+    >>> known = Knowledge(np.array([7.0]), 4 * one, 1 * one, 5 * one, prior_mean=np.zeros(1), prior_cov=one)
+    >>> known.noise_cov.tolist(), known.beyond_moments
+    ([[1.0]], ())
+    >>> unfog.GaussianProblem(dim=2, actions=5).knowledge().context_mean.tolist()  # what a problem tells
+    [0.0, 0.0]
+    """
+
+    context_mean: Array  # (d,)     mu_c
+    context_cov: Array  # (d, d)   Sigma_c
+    noise_cov: Array  # (d, d)   Sigma_n
+    bias_cov: Array  # (d, d)   Sigma_gamma
+    prior_mean: Array  # (m,)     of theta
+    prior_cov: Array  # (m, m)   of theta, or (K, k, k): independent blocks
+    reward_var: Array | None = None  # ()  sigma^2, where rewards have one variance
+    contexts: Array | None = None  # (n, d)  all there are, each as likely, where these are so many
+    sample: Array | None = None  # (n, d)  true contexts of the past, where agents are told any
+    mixture: Mixture | None = None  # of Gaussians: the law of contexts, where agents are told that
+    tempo: Tempo | None = None  # how contexts and errors move in time, where agents are told that
+
+    @property
+    def beyond_moments(self) -> tuple[str, ...]:
+        """What is told of contexts besides their mean and covariance, by name."""
+        return tuple(field for field in BEYOND if self._asdict()[field] is not None)
+
+
+class Shrinkage(NamedTuple):
+    """The posterior of c given chat when the bias is known."""
+
+    mean: Array  # (d,)    mu_c
+    gain: Array  # (..., d, d)  B
+    cov: Array  # (..., d, d)  M^-1
+
+
+def shrinkage(mean: Array, context_cov: Array, noise_cov: Array) -> Shrinkage:
+    """The gain and the covariance that is left."""
+    xp = context_cov.__array_namespace__()
+    gain = xp.linalg.solve(context_cov + noise_cov, context_cov).mT
+    return Shrinkage(mean, gain, context_cov - gain @ context_cov)
+
+
+def posterior_mean(shrinkage: Shrinkage, noisy: Array, bias: Array) -> Array:
+    """The mean A of the context, were the bias this."""
+    return shrinkage.mean + matvec(shrinkage.gain, noisy - shrinkage.mean - bias)
+
+
+def masked_inverse(cov: Array, mask: Array) -> Array:
+    """The inverse of the covariance of the measured coordinates, zero for the others: mask (..., d)."""
+    xp = cov.__array_namespace__()
+    both = mask[..., :, None] * mask[..., None, :]
+    eye = xp.eye(cov.shape[-1], dtype=cov.dtype)
+    found: Array = both * inverse(both * cov + (1 - mask)[..., None] * eye)
+    return found
+
+
+def masked_shrinkage(mean: Array, context_cov: Array, noise_cov: Array, mask: Array) -> Shrinkage:
+    """With only the coordinates measured whose mask is 1; what stands in for the others does not matter."""
+    gain = product(context_cov, masked_inverse(context_cov + noise_cov, mask))
+    return Shrinkage(mean, gain, context_cov - product(gain, context_cov))
+
+
+def as_told(known: Knowledge) -> Shrinkage:
+    """With the channel as agents are told of it."""
+    return shrinkage(known.context_mean, known.context_cov, known.noise_cov)

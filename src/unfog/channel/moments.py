@@ -1,0 +1,255 @@
+"""Readings and true contexts as a caller gives them: matrices of numbers, NaN where a value is missing.
+
+Every design of a calibration (channel/studies.py) reads its tables here, so that all of them refuse the same
+things in the same words.
+
+Standard errors of means and covariances, whatever the law of the numbers.
+
+An estimate is, but for small terms, a mean of what each row (or context, or group) contributes to it. So with
+contributions p_i, about their mean,
+
+    standard error^2 = sum_i p_i^2 / (n (n - 1)),
+
+the infinitesimal jackknife (B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans*, chapter 6).
+Heavy tails make it larger, as they should; a formula for Gaussian numbers would not see them. Of a covariance
+within groups of m rows each deviation is short by the mean that was taken off, and so counts m / (m - 1).
+Rows that follow each other in time and are alike count for less than they seem to: errors are then too small.
+
+How far groups lie apart, from means that are blurred themselves.
+
+Which study a calibration comes from: what it took for granted, and what no such study can know.
+
+The four designs are those of the literature on measurement error (R. J. Carroll, D. Ruppert, L. A. Stefanski
+and C. M. Crainiceanu, *Measurement Error in Nonlinear Models*, section 1.8; in R the package mecor, by
+L. Nab): pairs for all, readings repeated, the truth for some, an estimate from elsewhere.
+"""
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unfog.maths.arrays import Array, Bools, Ints
+from unfog.validation import LARGEST, InputError
+
+SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix that is not taken for zero
+TWO_MATRICES = "two matrices (n, d) of numbers of the same shape; NaN where a value is missing"
+
+
+class Rows(NamedTuple):
+    """Pairs of which nothing is missing."""
+
+    other: Array  # (n, d)
+    true: Array  # (n, d)
+    kept: Bools  # which of the rows given these are
+
+
+def complete(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> Rows:
+    """Both matrices without the rows that lack a value."""
+    first, second = beside(field, other, true)
+    kept = np.asarray(np.isfinite(first + second).all(axis=1))
+    check_count(field, first[kept], 1)
+    return Rows(first[kept], second[kept], kept)
+
+
+def beside(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> tuple[Array, Array]:
+    """Two matrices of one shape, with all their rows."""
+    first, second = matrix(field, other), matrix("true", true)
+    if first.shape != second.shape:
+        raise InputError(field, f"has shape {first.shape} and true {second.shape}", TWO_MATRICES)
+    return first, second
+
+
+def matrix(field: str, value: npt.ArrayLike, allowed: str = TWO_MATRICES, ndim: int = 2) -> Array:
+    """A matrix of floats, or an array of another rank, NaN where a value is missing or masked."""
+    try:
+        raw = _unboxed(value)
+    except ValueError:
+        raise InputError(field, "is ragged", allowed) from None
+    if raw.dtype.kind not in "iuf":
+        raise InputError(field, f"is made of {raw.dtype}, not of numbers", allowed)
+    if raw.ndim != ndim or 0 in raw.shape:
+        raise InputError(field, f"has shape {raw.shape}", allowed)
+    numbers = raw.astype(np.float64)
+    if isinstance(value, np.ma.MaskedArray):
+        numbers = np.where(np.ma.getmaskarray(value), np.nan, numbers)
+    _check_size(field, numbers, allowed)
+    return numbers
+
+
+def _unboxed(value: npt.ArrayLike) -> npt.NDArray[Any]:
+    """An array; columns of pandas that can be missing come as objects, and are numbers all the same."""
+    raw = np.asarray(value)
+    if raw.dtype.kind != "O" or not hasattr(value, "to_numpy"):
+        return raw
+    boxed: npt.NDArray[Any] = value.to_numpy(dtype=object, na_value=np.nan)
+    real = all(isinstance(one, Real) and not isinstance(one, bool) for one in boxed.flat)
+    return boxed.astype(np.float64) if real else raw
+
+
+def _check_size(field: str, numbers: Array, allowed: str) -> None:
+    if not (np.abs(numbers) > LARGEST).any():
+        return
+    where = tuple(int(i) for i in np.argwhere(np.abs(numbers) > LARGEST)[0])
+    place = f"row {where[0]}, column {where[-1]}"
+    raise InputError(field, f"{place} is {numbers[where]:g}", allowed)
+
+
+def check_count(field: str, pairs: Array, groups: int) -> None:
+    """Refuse fewer pairs than a covariance needs."""
+    n, d = pairs.shape
+    if n < d + groups:
+        more = f" and {groups} groups" if groups > 1 else ""
+        allowed = f"at least {d + groups} pairs without a missing value, for {d} dimensions{more}"
+        raise InputError(field, f"{n} pairs are complete", allowed)
+
+
+def labels(groups: npt.ArrayLike | None, kept: Bools) -> Ints:
+    """Groups of the pairs that are kept, numbered from 0."""
+    if groups is None:
+        return np.zeros(int(kept.sum()), np.intp)
+    allowed = f"a label for each of the {len(kept)} pairs, two different ones or more among the complete"
+    found = numbered("groups", groups, kept, allowed)
+    if found.max(initial=-1) < 1:
+        raise InputError("groups", f"{found.max(initial=-1) + 1} group with complete pairs", allowed)
+    return found
+
+
+def numbered(field: str, given: npt.ArrayLike, kept: Bools, allowed: str) -> Ints:
+    """Labels of the rows that are kept, numbered from 0 in their order."""
+    names = np.asarray(given)
+    if names.dtype.kind == "O" and all(isinstance(label, str) for label in names.flat):
+        names = names.astype(str)
+    if names.shape != kept.shape:
+        raise InputError(field, f"has shape {names.shape}", allowed)
+    if names.dtype.kind not in "iufUMb" or (names[kept] != names[kept]).any():  # NaN is not equal to itself
+        raise InputError(field, "has a label that is missing, or neither number nor text", allowed)
+    found: Ints = np.unique(names[kept], return_inverse=True)[1]
+    return found
+
+
+def group_means(values: Array, labels: Ints) -> Array:
+    """The mean of the rows (n, d) of each label, (G, d)."""
+    return np.stack([np.bincount(labels, column) for column in values.T], 1) / np.bincount(labels)[:, None]
+
+
+def check_varies(field: str, values: Array, before: Array, constant: str) -> None:
+    """Refuse a column without spread; rounding of what it was made from leaves a trace of one."""
+    flat = np.ptp(values, axis=0) <= 1e-14 * np.abs(before).max(axis=0)
+    if flat.any():
+        raise InputError(field, f"column {int(np.argmax(flat))} {constant}", "columns that vary")
+
+
+def check_independent(field: str, values: Array) -> None:
+    """Refuse columns whose covariance would be singular."""
+    shifted = values - values.mean(axis=0)
+    scaled = shifted / np.sqrt((shifted**2).mean(axis=0))
+    if np.linalg.eigvalsh(scaled.T @ scaled / len(values))[0] < SINGULAR:
+        problem = "columns hang together: one follows from the others"
+        raise InputError(field, problem, "columns that vary on their own")
+
+
+class Errors(NamedTuple):
+    """Standard errors of the numbers of a calibration; NaN: the study cannot tell."""
+
+    context_mean: Array  # (d,)
+    context_cov: Array  # (d, d)
+    bias: Array  # (d,)
+    noise_cov: Array  # (d, d)
+
+
+UNTOLD = Errors(*(np.asarray(np.nan),) * 4)  # of numbers that no study gave
+
+
+def of_mean(contributions: Array) -> Array:
+    """Of the mean of rows (n, d)."""
+    return np.asarray(contributions.std(axis=0, ddof=1) / np.sqrt(len(contributions)))
+
+
+def of_matrix(line: Callable[[int], Array], size: int) -> Array:
+    """Of a matrix (d, d): `line(a)` are contributions (n, d) to its line a, one at a time to save memory."""
+    return np.stack([of_mean(line(a)) for a in range(size)])
+
+
+def of_covariance(values: Array) -> Array:
+    """Of the sample covariance of rows (n, d)."""
+    away = values - values.mean(axis=0)
+    return of_matrix(lambda a: away[:, [a]] * away, values.shape[1])
+
+
+def of_within(away: Array, labels: Ints, cov: Array) -> Array:
+    """Of a covariance within groups, from deviations (n, d) of rows from their group's mean."""
+    sizes = np.bincount(labels)
+    free = len(labels) - len(sizes)
+    size = sizes[labels].astype(np.float64)
+    stretch = np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
+    weight = (size - 1) / size / free**2
+    squares, second = away**2, (weight * stretch)[:, None] * away
+    total = ((weight * stretch**2)[:, None] * squares).T @ squares
+    return np.sqrt(np.maximum(total - 2 * cov * (second.T @ away) + weight.sum() * cov**2, 0.0))
+
+
+def of_wishart(cov: Array, free: float) -> Array:
+    """Of a covariance of Gaussian numbers with so many degrees of freedom."""
+    variances = np.diag(cov)
+    return np.asarray(np.sqrt((variances[:, None] * variances + cov**2) / free))
+
+
+def between(means: Array, blur: float, cov: Array, least: float) -> Array:
+    """Covariance of what groups' means (G, d) are estimates of, each of covariance blur * cov, by moments.
+
+    In units of cov no eigenvalue is below `least`.
+    """
+    raw = np.atleast_2d(np.cov(means.T)) - cov * blur
+    root = np.linalg.cholesky(cov)
+    scaled = np.linalg.solve(root, np.linalg.solve(root, raw).T)
+    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
+    half = root @ vectors * np.sqrt(np.maximum(values, least))
+    return half @ half.T
+
+
+PAIRS, REPLICATES, SUBSET, EXTERNAL = DESIGNS = "pairs", "replicates", "subset", "external"
+
+ASSUMED = {
+    PAIRS: "The true contexts have no error. Errors do not depend on them. Each pair is a draw of its own"
+    " (with groups: each group is), and pairs are like the decisions to come.",
+    REPLICATES: "A context stays the same while it is read again. The errors of its readings do not depend on"
+    " each other or on the context.",
+    SUBSET: "Whose truth is known was decided at random, or by the noisy reading, and not by the truth."
+    " The expected truth is a line of the reading. Each row is a draw of its own.",
+    EXTERNAL: "The device errs here as it did in the study that the noise comes from. Errors do not depend on"
+    " the contexts.",
+}
+UNKNOWN = {
+    PAIRS: "Without groups: how far biases of other devices or times lie apart.",
+    REPLICATES: "The bias. An error that all readings of a context share looks like a part of the context:"
+    " context_mean and context_cov hold it.",
+    SUBSET: "Whether rows without truth differ in more than their readings; how far biases of other devices"
+    " lie apart.",
+    EXTERNAL: "Whether noise and bias are what they were: readings alone do not tell noise from contexts that"
+    " spread.",
+}
+
+
+class Design(NamedTuple):
+    """A study in words."""
+
+    name: str = PAIRS
+    used: str = ""  # how many pairs, readings, contexts
+    notes: tuple[str, ...] = ()  # of this study alone
+
+    @property
+    def assumed(self) -> str:
+        """What must hold for the estimates to be right."""
+        return ASSUMED[self.name]
+
+    @property
+    def unknown(self) -> str:
+        """What cannot be known from such a study, however large."""
+        return UNKNOWN[self.name]
+
+    def __str__(self) -> str:
+        lines = f"{self.name}: {self.used}", f"assumed: {self.assumed}", f"not known: {self.unknown}"
+        return "\n".join([*lines, *self.notes])

@@ -1,0 +1,97 @@
+"""Feature maps by name, as specs say them: built in, or `module:name` of a builder that can be imported.
+
+The prior of theta for a feature map, from numbers, lists or matrices.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unfog import validation
+from unfog.features.base import Context, FeatureMap, MapBuilder
+from unfog.features.linear import matrix, own, product
+from unfog.features.per_arm import PerArm, per_arm, slopes
+from unfog.features.quadratic import quadratic
+from unfog.maths.arrays import Array
+from unfog.validation import REFERENCE, InputError, Numbers, imported, shown
+
+BUILT_IN: dict[str, MapBuilder] = {
+    "quadratic": quadratic,
+    "product": product,
+    "per_arm": per_arm,
+    "matrix": matrix,
+    "own": own,
+    "slopes": slopes,
+}
+ALIASES = {"linear": "product"}  # what specs said before there were two linear maps
+ALLOWED = "a map of K actions (..., K, p) and contexts (..., d) to m features (..., K, m)"
+IMPORTED = "module:name of a function from actions to a map"
+
+
+def builder(features: str | MapBuilder) -> MapBuilder:
+    """The builder of this name, or the one given."""
+    if callable(features):
+        return features
+    if isinstance(features, str) and features == "quadrature":
+        allowed = f"unfog.features.quadrature(phi, dim) in Python, or {IMPORTED} made so"
+        raise InputError("features", "'quadrature' alone does not say which phi", allowed)
+    if isinstance(features, str) and REFERENCE.fullmatch(features):
+        made = imported("features", features, IMPORTED)
+        if not callable(made):
+            raise InputError("features", f"{features!r} is {made!r}", IMPORTED)
+        return made
+    name = ALIASES.get(features, features) if isinstance(features, str) else None
+    if name not in BUILT_IN:
+        raise InputError("features", shown(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
+    return BUILT_IN[name]
+
+
+def check_map(make: Callable[[], FeatureMap], number: int, dim: int) -> None:
+    """One look at what a map of one's own gives back, for so many actions and contexts of this dimension."""
+    try:
+        features = make()
+        size = features.size
+        designs = features.design(Context(np.zeros(dim), np.eye(dim))), features.at(np.zeros(dim))
+        found = [(d.scores(np.zeros(size)).shape, d.row(np.zeros((), np.intp)).shape) for d in designs]
+    except InputError:
+        raise
+    except Exception as error:  # whoever wrote it may raise anything
+        what = f"fail on {number} actions and a context of {dim} ({error!r})"
+        raise InputError("features", what, ALLOWED) from error
+    if set(found) != {((number,), (size,))}:
+        raise InputError("features", f"give scores and rows of shapes {found[0]}", ALLOWED)
+
+
+def prior(features: FeatureMap, mean: Numbers, cov: Numbers) -> tuple[Array, Array]:
+    """Mean (m,) and covariance; where arms have features of their own, that of one stands for all, in blocks.
+
+    The covariance is (m, m), or (K, k, k) in blocks.
+    """
+    if isinstance(features, PerArm) and in_blocks(features, cov):
+        each = validation.covariance("prior_cov", cov, features.block)
+        covs = np.tile(each, (features.arms, 1, 1))
+    else:
+        covs = validation.covariance("prior_cov", cov, features.size)
+    if isinstance(features, PerArm) and _fits(mean, features.block):
+        return np.tile(validation.vector("prior_mean", mean, features.block), features.arms), covs
+    return validation.vector("prior_mean", mean, features.size), covs
+
+
+def numbers(features: FeatureMap, cov: Numbers) -> int:
+    """How many numbers the covariance has."""
+    if isinstance(features, PerArm) and in_blocks(features, cov):
+        return features.arms * features.block**2
+    return features.size**2
+
+
+def in_blocks(features: FeatureMap, cov: Numbers) -> bool:
+    """Whether a covariance is that of one arm, and so stands for independent blocks."""
+    return isinstance(features, PerArm) and _fits(cov, features.block)
+
+
+def _fits(value: Numbers, size: int) -> bool:
+    """Whether a number, a list or a matrix is one of this size; what is ragged is not."""
+    try:
+        return np.shape(value) in ((), (size,), (size, size))
+    except ValueError:
+        return False

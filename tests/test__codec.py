@@ -1,0 +1,402 @@
+"""Values written and read: the same to the bit, and any damage is seen."""
+
+import json
+import struct
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+from tests.agents.world import KNOWN
+from unfog import _codec
+from unfog._codec import DecodeError, decode, digest, encode
+from unfog.agents import round as rounds
+from unfog.agents.catalogue import AGENTS
+from unfog.agents.learn import scaled
+from unfog.maths.gaussian import Gaussian
+from unfog.validation import InputError
+
+RNG = np.random.default_rng(71)
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+class Outer:
+    class Inner(NamedTuple):
+        only: Any
+
+
+class Broken(tuple[int, ...]):
+    """A tuple of a class of its own that has no fields."""
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal in kind and to the bit."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray | np.generic):
+        alike = one.dtype == other.dtype and one.shape == other.shape
+        bits = [_codec.without_padding(x.tobytes(), x.dtype) for x in (one, other)]
+        return bool(alike and bits[0] == bits[1])
+    if isinstance(one, float):
+        return struct.pack("<d", one) == struct.pack("<d", other)
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def read(value: Any) -> Any:
+    return decode(encode(value), allowed=[__name__])
+
+
+def signed(tree: Any, arrays: bytes = b"", classes: Any = (), version: int = _codec.VERSION) -> bytes:
+    """Bytes that are whole, with a tree of one's own."""
+    text = json.dumps({"classes": classes, "value": tree}).encode()
+    body = _codec.HEAD.pack(_codec.MAGIC, version, len(text), len(arrays)) + text + arrays
+    return body + sha256(body).digest()
+
+
+ODD_NAN = struct.unpack("<d", bytes.fromhex("010000000000f8ff"))[0]
+PLAIN = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    2**63 - 1,
+    -(2**63),
+    2**20_000 + 1,
+    -(10**30),
+    0.1,
+    -0.0,
+    5e-324,
+    1.7976931348623157e308,
+    float("inf"),
+    -float("inf"),
+    float("nan"),
+    ODD_NAN,
+    "",
+    "a \u00e9 \U0001f600 \ud800 \x00 \"'",
+    [],
+    (),
+    {},
+    [[], ((),), {"a": [1, (2.0,)], "": None}],
+    {"z": 1, "a": 2},
+    {"a": {"d": 1}, "t": [1], "n": (0,)},
+    Pair(1, (Outer.Inner(np.float32(2)), [Pair(None, "x")])),
+    scaled.State(Gaussian(np.ones(3), np.eye(3)), np.array(2.0), np.ones(3), np.zeros(3)),
+]
+SCALARS = [
+    np.float64(0.1),
+    np.float32(-0.0),
+    np.float16(np.nan),
+    np.longdouble("0.1"),
+    np.bool_(True),
+    np.int8(-128),
+    np.uint64(2**64 - 1),
+    np.intp(7),
+]
+
+
+@pytest.mark.parametrize("value", PLAIN + SCALARS, ids=lambda value: type(value).__name__)
+def test_plain_values_come_back(value: Any) -> None:
+    assert same(read(value), value)
+    assert same(read({"in": [value, (value,)]}), {"in": [value, (value,)]})
+
+
+ARRAYS: dict[str, Any] = {
+    "zero-dim": np.array(3.5),
+    "empty": np.empty((0,)),
+    "empty in one axis": np.empty((3, 0, 2), dtype=np.float32),
+    "big endian": np.arange(5, dtype=">f8") / 3,
+    "half": np.linspace(-1, 1, 7).astype(np.float16),
+    "long double": np.array([0.1, 1 / 3], dtype=np.longdouble) / 7,
+    "bools": np.array([[True, False], [False, False]]),
+    "uint8": np.arange(256, dtype=np.uint8),
+    "nans": np.array([np.nan, ODD_NAN, np.inf, -np.inf, -0.0]),
+    "transposed": RNG.normal(size=(3, 4)).T,
+    "moved": np.moveaxis(RNG.normal(size=(2, 3, 4)), 0, 1),
+    "every other": RNG.normal(size=(6, 6))[::2, 1::3],
+    "backwards": RNG.normal(size=(4, 5))[::-1, ::-2],
+    "broadcast": np.broadcast_to(RNG.normal(size=(1, 4, 1)), (1000, 4, 300)),
+    "broadcast scalar": np.broadcast_to(np.float64(2.5), (500, 500)),
+    "broadcast transposed": np.broadcast_to(RNG.normal(size=(5, 3)).T, (7, 3, 5)),
+    "broadcast to nothing": np.broadcast_to(np.ones((1, 3)), (0, 3)),
+    "windows": np.lib.stride_tricks.sliding_window_view(np.arange(9.0), 3),
+    "column of many": RNG.normal(size=(50, 4000))[:, 0],
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_come_back_to_the_bit(name: str) -> None:
+    array = ARRAYS[name]
+    found = read(array)
+    assert same(found, array)
+    assert same(read((array, {"a": array}))[1]["a"], array)
+
+
+@pytest.mark.parametrize("name", ["transposed", "moved", "every other", "backwards", "broadcast", "windows"])
+def test_arrays_keep_their_layout(name: str) -> None:
+    assert read(ARRAYS[name]).strides == ARRAYS[name].strides
+
+
+def test_what_is_broadcast_stays_small() -> None:
+    array = ARRAYS["broadcast"]
+    assert len(encode(array)) < 400 < array.nbytes / 1000
+    found = read(array)
+    assert found.base is not None
+    assert not found.flags.writeable
+
+
+def test_large_gaps_are_left_out() -> None:
+    gaps = ARRAYS["column of many"]
+    assert read(gaps).strides == (8,)
+    assert len(encode(gaps)) < 50 * 8 + 200
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_product_has_the_same_bits_after_writing(order: Any) -> None:
+    """What a layout is kept for: the library sums in another order on another one."""
+    matrix = np.asarray(RNG.normal(size=(2, 65, 65)), order=order)
+    vector = RNG.normal(size=65)
+    assert same(read(matrix) @ vector, matrix @ vector)
+
+
+def test_arrays_that_are_read_can_be_written_to() -> None:
+    found = read([np.ones(3), ARRAYS["transposed"]])
+    for array in found:
+        array += 1
+
+
+VALUES: Any = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | nps.arrays(
+        st.sampled_from(["f8", "f4", ">i2", "u1", "?"]), nps.array_shapes(min_dims=0, max_dims=3, min_side=0)
+    ),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.text(), inner)
+        | st.tuples(inner, inner).map(lambda two: Pair(*two))
+    ),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_any_value_comes_back(value: Any) -> None:
+    assert same(read(value), value)
+    assert digest(read(value)) == digest(value)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=4), st.lists(st.integers(0, 3), min_size=32, max_size=40))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_many_values_come_back(values: list[Any], which: list[int]) -> None:
+    """Of a few kinds, in any order: as a list, a tuple, by name, and as fields of many."""
+    many = [values[i % len(values)] for i in which]
+    for value in (many, tuple(many), {str(i): one for i, one in enumerate(many)}):
+        assert same(read(value), value)
+        assert digest(read(value)) == digest(value)
+    rows: list[Any] = [
+        (i, one, {"a": one, "b": [one] * (i % 3)}, Pair(one, None)) for i, one in enumerate(many)
+    ]
+    assert same(read(rows), rows)
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 40])
+def test_many_arrays_lie_as_they_lay(kinds: int) -> None:
+    """Each in memory of its own, transposed or broadcast as it was, whatever its neighbours are."""
+    rng, many = np.random.default_rng(8), list[Any]()
+    for i in range(64):
+        kind, one = i % kinds, rng.normal(size=(3, 3 + (i % kinds) // 4))
+        many.append([one, one.T, np.broadcast_to(one[0], (3, *one[0].shape)), one[:, ::2]][kind % 4])
+    found = read(many)
+    assert [one.strides for one in found] == [one.strides for one in many]
+    assert all(map(same, found, many))
+    assert not any(np.shares_memory(found[0], other) for other in found[1:])
+
+
+def test_many_are_small() -> None:
+    """A row of many takes little more than its numbers."""
+    rows: list[Any] = [(i, f"{i}", None, {"a": np.full(4, i)}, [], (False, True)) for i in range(1000)]
+    assert len(encode(rows)) < 1000 * (32 + 16)
+
+
+def test_the_memory_of_an_agent_comes_back() -> None:
+    setup, memory = rounds.begin(AGENTS["unfog"], KNOWN)
+    assert same(read(memory), memory)
+    assert digest(read(setup)) == digest(setup)
+
+
+DAMAGED = encode({"a": [1, "two", np.arange(12.0).reshape(3, 4)], "b": Gaussian(np.ones(2), np.eye(2))})
+
+
+def test_every_flipped_bit_is_seen() -> None:
+    for place in range(len(DAMAGED)):
+        for bit in range(8):
+            hurt = bytearray(DAMAGED)
+            hurt[place] ^= 1 << bit
+            with pytest.raises(DecodeError):
+                decode(bytes(hurt))
+
+
+def test_every_cut_is_seen() -> None:
+    for length in range(len(DAMAGED)):
+        with pytest.raises(DecodeError):
+            decode(DAMAGED[:length])
+        with pytest.raises(DecodeError):
+            decode(DAMAGED[length + 1 :])
+
+
+def test_random_damage_is_seen() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        first, last = sorted(rng.integers(0, len(DAMAGED) + 1, 2))
+        hurt = DAMAGED[:first] + rng.bytes(int(rng.integers(0, 20))) + DAMAGED[last:]
+        if hurt != DAMAGED:
+            with pytest.raises(DecodeError):
+                decode(hurt)
+
+
+GAUSSIAN = [["unfog.maths.gaussian:Gaussian", ["mean", "root"]]]
+CRAFTED: dict[str, tuple[bytes, str]] = {
+    "another version": (signed(1, version=1), "version 1, and this one reads version 2"),
+    "a module that is not allowed": (signed(1, classes=[["os:stat_result", ["a"]]]), "'os' are not allowed"),
+    "a name like the house's": (signed(1, classes=[["unfogged:X", ["a"]]]), "'unfogged' are not allowed"),
+    "no such module": (signed(1, classes=[["unfog.nowhere:X", ["a"]]]), "unfog.nowhere"),
+    "no such class": (signed(1, classes=[["unfog._codec:X", ["a"]]]), "there is no NamedTuple"),
+    "a function": (signed(1, classes=[["unfog._codec:decode", ["a"]]]), "there is no NamedTuple"),
+    "an ordinary class": (
+        signed(1, classes=[["unfog.validation:InputError", ["a"]]]),
+        "there is no NamedTuple",
+    ),
+    "other fields": (signed(1, classes=[["unfog.maths.gaussian:Gaussian", ["mean"]]]), r"\('mean',\), and"),
+    "too few fields": (
+        signed({"n": [0, 1]}, classes=GAUSSIAN),
+        "has 2 fields, not 1",
+    ),
+    "no such class in the list": (signed({"n": [3, 1]}), "make no sense"),
+    "an array of objects": (signed({"a": ["|O", [1], None]}, b"12345678"), "an array of object"),
+    "more values than bytes": (signed({"a": ["<f8", [2], None]}, b"12345678"), "is not that of the bytes"),
+    "a negative shape": (signed({"a": ["<f8", [-1], None]}, b"12345678"), "is not that of the bytes"),
+    "bytes left over": (signed({"a": ["<f8", [1], None]}, b"123456789"), "1 bytes of arrays belong to none"),
+    "absurd strides": (signed({"a": ["<f8", [2], [2**40]]}, b"1234567812345678"), "gaps that are too large"),
+    "strides of another rank": (signed({"a": ["<f8", [2], [8, 8]]}, b"1234567812345678"), "make no sense"),
+    "an unknown kind": (signed({"q": 1}), "make no sense"),
+    "two kinds": (signed({"t": [], "f": "00"}), "make no sense"),
+    "a short float": (signed({"f": "00"}), "make no sense"),
+    "no mapping": (signed({"d": 3}), "make no sense"),
+    "no tree": (signed({"t": 3}), "make no sense"),
+    "a column that is too short": (signed({"m": [3, ["p", [1]]]}), "has 1 values, not 3"),
+    "a column of less than nothing": (signed({"m": [-1, ["p", []]]}), "-1 values"),
+    "a column that fills the memory": (signed({"m": [10**12, ["c", None]]}), "1000000000000 values"),
+    "columns that fill it together": (
+        signed({"m": [10**5, ["t", [["c", None]] * 1000]]}),
+        "100000 values, in a place for fewer",
+    ),
+    "lists that fill it": (signed({"m": [10**5, ["l", ["c", 10**5], ["c", None]]]}), "10000000000 values"),
+    "a list of less than nothing": (signed({"m": [2, ["l", ["p", [-1, 1]], ["p", []]]]}), "of -1 items"),
+    "one list for many": (signed({"m": [2, ["c", []]]}), "may change"),
+    "an unknown column": (signed({"m": [2, ["z", []]]}), "make no sense"),
+    "a kind that is not there": (signed({"m": [1, ["g", ["|u1", [1], None], []]]}, b"\x02"), "make no sense"),
+    "fewer kinds than values": (signed({"m": [2, ["g", ["|u1", [1], None], []]]}, b"\x00"), "1 have a kind"),
+    "arrays that are not there": (
+        signed({"m": [2, ["a", ["<f8", [1], None]]]}, b"12345678"),
+        "is not that of the bytes",
+    ),
+    "a mapping with fewer names": (signed({"e": [["a"], ["p", [1, 2]]]}), "has 2 values, not 1"),
+    "a column of a class with other fields": (
+        signed({"m": [1, ["n", 0, [["c", 1]]]]}, classes=GAUSSIAN),
+        "has 2 fields, not 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_whole_bytes_that_make_no_sense_are_refused(name: str) -> None:
+    data, told = CRAFTED[name]
+    with pytest.raises(DecodeError, match=told):
+        decode(data)
+
+
+def test_classes_of_other_modules_must_be_allowed() -> None:
+    data = encode(Pair(1, 2))
+    with pytest.raises(DecodeError, match="are not allowed"):
+        decode(data)
+    assert decode(data, allowed=(__name__,)) == Pair(1, 2)
+
+
+def local_class() -> Any:
+    class Local(NamedTuple):
+        x: int
+
+    return Local(1)
+
+
+def cycle() -> Any:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "a set": (lambda: {1}, "is a set"),
+    "a complex number": (lambda: 1j, "is a complex"),
+    "an array of text": (lambda: np.array(["a"]), "an array of <U1"),
+    "an array of objects": (lambda: np.array([None]), "an array of object"),
+    "a masked array": (lambda: np.ma.masked_array([1.0], [True]), "is a MaskedArray"),
+    "a key that is no text": (lambda: {1: 2}, "the key 1"),
+    "a class in a function": (local_class, "local_class.<locals>.Local"),
+    "a tuple of its own class": (lambda: Broken((1, 2)), "Broken"),
+    "a list that holds itself": (cycle, "holds itself"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_values_are_refused_by_name(name: str) -> None:
+    make, told = REFUSED[name]
+    with pytest.raises(InputError, match=told):
+        encode([make()])
+
+
+def test_digests_are_of_values_and_not_of_layouts() -> None:
+    matrix = RNG.normal(size=(4, 6))
+    wide = np.zeros((4, 12))
+    wide[:, ::2] = matrix
+    for other in (np.asfortranarray(matrix), wide[:, ::2], matrix[::-1][::-1].copy()):
+        assert digest({"a": other}) == digest({"a": matrix})
+    row = np.broadcast_to(matrix[0], (3, 6))
+    assert digest(row) == digest(row.copy())
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+
+
+def test_digests_tell_values_apart() -> None:
+    values: list[Any] = [
+        [1, 2], (1, 2), [1.0, 2], [[1], 2], [1, [2]], ["1", 2], [True, 2], Pair(1, 2), {"a": 1}, {"a": 1.0},
+        0.0, -0.0, np.float64(0), np.array(0.0), np.zeros(1), np.zeros((1, 1)), np.zeros(2, np.float32),
+        np.zeros(1, np.int64), float("nan"), ODD_NAN, None, "", [], (), {},
+    ]  # fmt: skip
+    assert len({digest(value) for value in values}) == len(values)
+
+
+def test_padding_of_long_doubles_is_no_part_of_them() -> None:
+    clean = np.array([0.1, 0.2], dtype=np.longdouble)
+    other = clean.copy()
+    other.view(np.uint8).reshape(2, -1)[:, 10:] = 77 if np.finfo(np.longdouble).nmant == 63 else 0
+    assert digest(other) == digest(clean)
+    assert _codec.without_padding(b"\x01" * 16, np.dtype("f8")) == b"\x01" * 16
