@@ -17,9 +17,8 @@ from collections.abc import Sequence
 
 from unfog.lab.movielens import MovieLens
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 BASE = "alg1"
 LEARNERS = [f"alg1-exact-{name}" for name in ("hetero", "smoothing", "joint")]

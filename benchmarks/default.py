@@ -24,9 +24,8 @@ import numpy as np
 
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 SEED = 20_261_115
 FORMER = "hetero-ucb"  # the default's learner and chooser before: a constant level

@@ -29,7 +29,7 @@ from typing import Any
 import unfog
 from benchmarks.plain import run_trial
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 ENGINES = ("plain", "numpy", "numba", "jax")
 PACKAGES = {"jax": ("jax", "jaxlib"), "numba": ("numba", "llvmlite")}

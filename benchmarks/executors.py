@@ -32,7 +32,7 @@ from unfog.simulate import plan
 from unfog.simulate.execute.named import executor
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Piece, Task
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 NAMES = ("processes", "dask", "ray")
 WORKERS = 2

@@ -22,7 +22,7 @@ import numpy as np
 
 from unfog.agents.catalogue import playable
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 PROBLEM = GaussianProblem()
 

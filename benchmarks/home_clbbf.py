@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import named
 from unfog.agents.round import Offer
 from unfog.channel.knowledge import masked_shrinkage

@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import View
+from unfog.agents.baselines.meb import ClippedOptimism, ClippedThompson
 from unfog.agents.catalogue import named
-from unfog.agents.parts import View
-from unfog.agents.rivals.clipped import ClippedOptimism, ClippedThompson
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import RoundDraws

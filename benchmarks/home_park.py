@@ -26,13 +26,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import numpy as np
 
-from unfog.agents.rivals.rows import RIVALS
+from unfog.agents.baselines import RIVALS
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
 from unfog.simulate.player import played
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 SEED = 20_261_116
 ROUNDS = 5000

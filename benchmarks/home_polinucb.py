@@ -3,7 +3,7 @@
     python benchmarks/home_polinucb.py [--trials 10] [--out benchmarks/results/home-polinucb.json]
 
 100 numbers are seen before, five after, ten arms with a theta each, 1000 rounds, 10 repetitions as in the
-paper (worlds/post_serving.py). The paper has curves of cumulative regret and no table, and does not say how
+paper (worlds/synthetic.py). The paper has curves of cumulative regret and no table, and does not say how
 its W, b, theta and noise are drawn: what can be compared is the order of the curves. By its text that is,
 from the best, LinUCB that sees x and z, poLinUCB, LinUCB with phi_hat, LinUCB with x alone, and random arms
 (the last two in the order of the text). LinUCB with phi_hat, and the periodic map, are not here.
@@ -31,7 +31,7 @@ from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
-from unfog.worlds.post_serving import PostServingProblem
+from unfog.worlds.synthetic import PostServingProblem
 
 SEED = 20_261_116
 POWERS = {"linear": 1, "polynomial": 2}

@@ -14,7 +14,7 @@ import numpy as np
 from unfog.simulate import simulate
 from unfog.simulate.engines.numpy import BLOCK
 from unfog.simulate.execute.processes import cores
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import LogisticProblem
 
 LEARNERS = {"lmc": 1024, "pg": 512, "laplace": 1024, "online": 100_096}  # the rounds each is timed over
 TRIALS = 20

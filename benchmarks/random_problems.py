@@ -33,7 +33,7 @@ from benchmarks.default import ratio
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 SEED = 161_803
 RIVALS = "alg1", "naive"

@@ -16,7 +16,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.wording import RESULTS, ROOT, Row, item, said, short, table
-from unfog.agents.rivals.rows import RIVALS
+from unfog.agents.baselines import RIVALS
 from unfog.lab.rivals.figure import figure
 from unfog.lab.rivals.report import grouped, markdown, number, of_ours, spans, yardstick
 from unfog.lab.rivals.table import Comparison, Outcome, from_plain

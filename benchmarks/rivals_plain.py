@@ -1,8 +1,9 @@
 """A rival's batched round against a plain NumPy step of the same rival, written from its formulas.
 
-The plain ones are those of tests/agents/rivals, which choose the same arms. Each test there hands an agent, a
-problem and a plain rival to `compare`; here that call is caught, and both are timed on that problem: the
-plain one a trial at a time, the other in a batch of 100 trials. Neither is charged for what the world does.
+The plain ones are those of tests/agents/baselines, which choose the same arms. Each test there hands an
+agent, a problem and a plain rival to `compare`; here that call is caught, and both are timed on that problem:
+the plain one a trial at a time, the other in a batch of 100 trials. Neither is charged for what the world
+does.
 """
 
 import inspect
@@ -12,12 +13,12 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tests.agents.rivals import plain
-from tests.agents.rivals.plain import Shown
+from tests.agents.baselines import plain
+from tests.agents.baselines.plain import Shown
 
 from benchmarks.wording import ROOT
-from unfog.agents.assemble import Agent
-from unfog.agents.rivals.rows import RIVALS
+from unfog.agents.agent import Agent
+from unfog.agents.baselines import RIVALS
 from unfog.lab.rivals import timing
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Emission, Problem
@@ -59,7 +60,7 @@ def pairs() -> dict[str, Pair]:
     """The first pair of every rival that has one, by its name."""
     found: dict[str, Pair] = {}
     for path in sorted(FOLDER.glob("test_*.py")):
-        module = import_module(f"tests.agents.rivals.{path.stem}")
+        module = import_module(f"tests.agents.baselines.{path.stem}")
         for pair in _caught(module):
             found.setdefault(pair.agent.name.partition(":")[0], pair)
     return {name: found[name] for name in RIVALS if name in found}

@@ -18,7 +18,7 @@ import numpy as np
 
 from unfog.agents.catalogue import playable
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.plain import run_trial

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents.evidence import Evidence
+from unfog.agents.base import Evidence
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, Design
 from unfog.features.base import Form
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Belief, Blocks
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 Phi = Callable[[Array, Array], Array]
 

@@ -11,10 +11,9 @@ import numpy as np
 
 import unfog
 from benchmarks.peers.peer import Array, Peer
+from unfog.agents.base import Evidence, View
 from unfog.agents.choose import Thompson
-from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate
-from unfog.agents.parts import View
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.link import Laws

@@ -10,11 +10,10 @@ from docs._ext import public
 from docs._ext.names import file_name
 from docs._ext.tables import code, table
 
-from unfog.agents.assemble import Agent
-from unfog.agents.catalogue import AGENTS
-from unfog.agents.rivals.rival import Rival
-from unfog.agents.rivals.rows import RIVALS
-from unfog.agents.when import WHEN
+from unfog.agents.agent import Agent
+from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines.base import Rival
+from unfog.agents.catalogue import AGENTS, WHEN
 
 PLACES = {
     "denoiser": "unfog.denoise",

@@ -6,9 +6,8 @@ from typing import Any
 
 from docs._ext.tables import code, table
 
-from unfog.agents.catalogue import AGENTS
-from unfog.agents.names import row_of
-from unfog.agents.rivals.rows import RIVALS
+from unfog.agents.baselines import RIVALS
+from unfog.agents.catalogue import AGENTS, row_of
 from unfog.lab.spec import SUITES, Spec, catalog
 
 LONGEST = 70  # letters of a value of a field; a long list is cut

@@ -8,8 +8,7 @@ from docs._ext.names import file_name
 from docs._ext.tables import code, table
 
 from unfog.agents import denoise
-from unfog.agents.catalogue import AGENTS
-from unfog.agents.names import CHOOSERS, LEARNERS, settings_in
+from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, settings_in
 from unfog.features.registry import BUILT_IN
 
 HEAD = ("name", "what it does", "settings", "in Python")

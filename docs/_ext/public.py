@@ -28,7 +28,7 @@ MODULES = {  # in the order of the Reference: what each is for
     "unfog.simulate": "Runs that come back as arrays and leave no files, and where they are played",
     "unfog.channel": "What agents are told of a problem, and lines of sensors",
     "unfog.theory": "Bounds on regret, and means with their standard errors",
-    "unfog.agents.parts": "The contracts of an agent's parts, and what parts of your own are written with",
+    "unfog.agents.base": "The contracts of an agent's parts, and what parts of your own are written with",
     "unfog.agents.round": "One round of an agent, step by step",
     "unfog.lab": "Problems made of data, and the look of figures",
     "unfog.testing": "Checks for parts of your own",
@@ -42,7 +42,7 @@ NAMED = {  # of modules that have no list of their own, or one in another order 
     "unfog.simulate": ("simulate", "Curves", "plan", "Plan", "Gathering", "MOST_SEED", "MOST_TRIALS"),
     "unfog.channel": (),
     "unfog.theory": (),
-    "unfog.agents.parts": ("Denoiser", "Learner", "Chooser", "View", "Privilege"),
+    "unfog.agents.base": ("Denoiser", "Learner", "Chooser", "View", "Privilege", "Evidence"),
     "unfog.agents.round": (
         "Offer",
         "Decision",
@@ -61,10 +61,8 @@ BESIDE: dict[
 ] = {  # modules whose names stand on the page of one above: which of their names are public
     "unfog.features": {"unfog.features.quadrature": ("error_estimate",)},
     "unfog.worlds": {
-        "unfog.worlds.composed": ("Composed", "Parts", "described"),
-        "unfog.worlds.arms": ("arms",),
-        "unfog.worlds.channel": ("channel",),
-        "unfog.worlds.payoffs": ("Noisy",),
+        "unfog.worlds.composed": ("Composed", "Parts", "described", "arms", "Noisy"),
+        "unfog.worlds.measurement": ("channel",),
     },
     "unfog.simulate": {
         "unfog.simulate.execute": ("Executor", "WorkerDiedError"),
@@ -84,12 +82,9 @@ BESIDE: dict[
         "unfog.theory.regret": ("Estimate", "estimate"),
     },
     "unfog.agents.round": {"unfog.agents.catalogue": ("Catalogue",)},
-    "unfog.agents.parts": {
-        "unfog.agents.evidence": ("Evidence",),
+    "unfog.agents.base": {
         "unfog.agents.learn.conjugate": ("reward_variance",),
-        "unfog.agents.choose.epsilon": ("check_probability",),
-        "unfog.agents.choose.greedy": ("expected",),
-        "unfog.agents.choose.largest": ("alone", "best"),
+        "unfog.agents.choose.greedy": ("check_probability", "expected", "alone", "best"),
         "unfog.maths.arrays": ("Array", "Ints"),
         "unfog.maths.gaussian": ("Gaussian", "from_moments"),
         "unfog.maths.random": ("uniforms",),

@@ -7,10 +7,8 @@ arms that may not be chosen below others.
 
 from dataclasses import dataclass
 
-from unfog.agents.choose.epsilon import check_probability
-from unfog.agents.choose.greedy import expected
-from unfog.agents.choose.largest import alone, best
-from unfog.agents.parts import Chooser, View
+from unfog.agents.base import Chooser, View
+from unfog.agents.choose.greedy import alone, best, check_probability, expected
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import uniforms

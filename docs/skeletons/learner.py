@@ -6,9 +6,8 @@ The docstring of its class says what it believes, with the formula and its refer
 from dataclasses import dataclass
 
 from unfog import validation
-from unfog.agents.evidence import Evidence
+from unfog.agents.base import Evidence, Learner
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.parts import Learner
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
 from unfog.maths import gaussian
@@ -36,7 +35,7 @@ class Skeleton(Learner):
     name = "skeleton"
     note = "a Gaussian posterior that forgets"
     rewards = "gaussian"  # or "bernoulli"
-    # needs = (Rewinds,)            abilities that the denoiser beside it must have: agents/parts.py
+    # needs = (Rewinds,)            abilities that the denoiser beside it must have: agents/base.py
     # needs_features = (Liftable,)  and the feature map
 
     def __post_init__(self) -> None:

@@ -17,10 +17,8 @@ import numpy as np
 from unfog import validation
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import Numbers
-from unfog.worlds.arms import arms
-from unfog.worlds.channel import channel
-from unfog.worlds.composed import Composed, Parts, described
-from unfog.worlds.payoffs import Noisy
+from unfog.worlds.composed import Composed, Noisy, Parts, arms, described
+from unfog.worlds.measurement import channel
 
 DIM = 2
 

@@ -12,7 +12,7 @@ from unfog.version import __version__
 if TYPE_CHECKING:
     from unfog import adapters, features, live, serve, testing, worlds
     from unfog.agents import choose, denoise, learn
-    from unfog.agents.assemble import Agent
+    from unfog.agents.agent import Agent
     from unfog.agents.catalogue import AGENTS
     from unfog.channel.deconvolution import deconvolve
     from unfog.features.quadratic import quadratic
@@ -26,18 +26,17 @@ if TYPE_CHECKING:
     from unfog.lab.trouble import trouble
     from unfog.validation import InputError
     from unfog.worlds.calibrated import calibrate
-    from unfog.worlds.gaussian import GaussianProblem
-    from unfog.worlds.logistic import LogisticProblem
-    from unfog.worlds.recorded import RecordedProblem
+    from unfog.worlds.record import RecordedProblem
+    from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
     from unfog.worlds.temporal import TemporalProblem
 
 _HOME = {
     "AGENTS": "agents.catalogue",
-    "Agent": "agents.assemble",
-    "GaussianProblem": "worlds.gaussian",
+    "Agent": "agents.agent",
+    "GaussianProblem": "worlds.synthetic",
     "InputError": "validation",
-    "LogisticProblem": "worlds.logistic",
-    "RecordedProblem": "worlds.recorded",
+    "LogisticProblem": "worlds.synthetic",
+    "RecordedProblem": "worlds.record",
     "TemporalProblem": "worlds.temporal",
     "calibrate": "worlds.calibrated",
     "deconvolve": "channel.deconvolution",

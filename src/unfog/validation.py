@@ -9,7 +9,7 @@ Whoever refuses a name may say which names there are. Where they do not, the ref
 The doors of a round: what comes in from a world or a caller, checked before anything is changed by it.
 
 Not a number means lost in a noisy context, and hidden in a true one, where that is allowed; elsewhere it, and
-infinity, would stay in a belief for good. What is finite but absurd may come in: agents/surprise.py.
+infinity, would stay in a belief for good. What is finite but absurd may come in: agents/round.py.
 
 Names that a caller gives: of coordinates, arms, units, problems, keys.
 """

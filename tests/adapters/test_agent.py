@@ -11,7 +11,7 @@ import unfog
 from tests.problems import random_problem
 from unfog.adapters.agent import Decider, features_of
 from unfog.maths.arrays import Array
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 
 def fixed(seed: int = 3, arms: int = 4) -> GaussianProblem:

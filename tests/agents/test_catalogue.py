@@ -11,16 +11,14 @@ import numpy as np
 import pytest
 
 from tests.agents.world import EVERY_ROW
-from unfog.agents.assemble import Agent
-from unfog.agents.catalogue import AGENTS, Catalogue, named, with_own
+from unfog.agents.agent import Agent
+from unfog.agents.catalogue import AGENTS, Catalogue, named, spelled_out, with_own
 from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn
 from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Smoothing
-from unfog.agents.names import spelled_out
 from unfog.simulate import simulate
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 SMALL: Any = {"rounds": 8, "trials": 2}
 SPELLED = {
@@ -164,7 +162,7 @@ def test_what_is_neither_a_name_nor_a_row_is_refused() -> None:
 
 
 OWN = """
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.choose import Greedy
 from unfog.agents.denoise import Exact
 from unfog.agents.learn import Adf, Hetero

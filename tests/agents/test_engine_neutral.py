@@ -11,12 +11,12 @@ import pytest
 from tests.problems import evidence, random_problem, spd
 from unfog.agents import denoise
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Denoiser, Privilege, View
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Adaptive, Empirical, Exact, Identity, KnownBias, PlugIn, PriorOnly
 from unfog.agents.learn import Conjugate
-from unfog.agents.parts import Denoiser, Privilege, View
 from unfog.agents.round import Offer
 from unfog.channel.knowledge import Knowledge, as_told
 from unfog.features import Context, MapBuilder
@@ -30,7 +30,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Belief, Gaussian
 from unfog.maths.mixture import Mixture
 from unfog.theory import regret
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 pytestmark = pytest.mark.slow
 

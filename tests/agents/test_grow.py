@@ -11,7 +11,8 @@ from tests.agents.world import leaves
 from tests.problems import random_knowledge, spd
 from unfog.agents import grow
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Chain, Grows, Learner
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise import Exact, Incomplete
 from unfog.agents.learn import (
@@ -28,7 +29,6 @@ from unfog.agents.learn import (
     Sites,
     Smoothing,
 )
-from unfog.agents.parts import Chain, Grows, Learner
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import PerArm

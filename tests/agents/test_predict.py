@@ -9,15 +9,14 @@ import pytest
 from tests.problems import random_problem
 from unfog.agents import predict
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import Conjugate
-from unfog.agents.round import Decision, Memory, Offer, Setup
-from unfog.agents.units import Several
+from unfog.agents.round import Decision, Memory, Offer, Setup, Several
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array
-from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
+from unfog.worlds.synthetic import LogisticProblem
 
 DRAWS = 400_000
 PAID = [0.3, -1.0, 0.8, 2.0]

@@ -30,7 +30,8 @@ from tests.agents.world import (
 )
 from tests.problems import feature_moments, given, inverse, quadratic_phi
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Privilege
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.denoise import (
     Drift,
@@ -46,8 +47,7 @@ from unfog.agents.denoise import (
     bias,
 )
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.learn import Conjugate, Hetero, Revisable, information
-from unfog.agents.parts import Privilege
+from unfog.agents.learn import Conjugate, Hetero, Revisable, revisable
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.features import Context
 from unfog.maths import gaussian
@@ -279,7 +279,7 @@ def test_a_reward_and_its_context_come_in_either_order(agent: Agent) -> None:
 
 def squared(memory: Memory) -> Memory:
     """With the covariance where a root of it is kept, of which there are many."""
-    if not isinstance(memory.learner, information.State):
+    if not isinstance(memory.learner, revisable.State):
         return memory
     root = memory.learner.root
     return memory._replace(learner=memory.learner._replace(root=root @ root.mT))

@@ -7,9 +7,9 @@ import pytest
 
 from tests.problems import random_problem
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Privilege
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.parts import Privilege
 from unfog.agents.round import Decision, Memory, Offer, Setup
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian

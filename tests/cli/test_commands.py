@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from unfog.agents import denoise
-from unfog.agents.catalogue import AGENTS, EVERY, Catalogue
-from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
-from unfog.agents.rivals.rows import RIVALS
+from unfog.agents.baselines import RIVALS
+from unfog.agents.catalogue import AGENTS, CHOOSERS, EVERY, LEARNERS, PARTS, Catalogue
 from unfog.cli import main
 from unfog.cli.complete import KINDS
 from unfog.features.registry import BUILT_IN

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from unfog.agents import denoise
-from unfog.agents.catalogue import AGENTS, EVERY, Catalogue
+from unfog.agents.baselines import RIVALS
+from unfog.agents.catalogue import AGENTS, CHOOSERS, EVERY, LEARNERS, PARTS, WHEN, Catalogue
 from unfog.agents.explain import PAGES, Explained, Part, explained, said
-from unfog.agents.names import CHOOSERS, LEARNERS, PARTS
-from unfog.agents.rivals.rows import RIVALS
-from unfog.agents.when import WHEN
 from unfog.cli import main
 from unfog.cli.explain import lines
 from unfog.validation import InputError

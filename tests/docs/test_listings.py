@@ -5,8 +5,7 @@ import re
 from docs._ext import experiments, generate, parts
 from docs._ext.parts import DENOISERS
 
-from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.names import CHOOSERS, LEARNERS
+from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, Catalogue
 from unfog.cli.list import groups
 from unfog.features.registry import BUILT_IN
 from unfog.lab.spec import catalog

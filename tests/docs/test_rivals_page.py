@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from benchmarks.rivals_page import FOUND, PAGE, PARTS, RECORD, refreshed
 
-from unfog.agents.rivals.rows import RIVALS
+from unfog.agents.baselines import RIVALS
 from unfog.lab.rivals.problems import ORACLE
 from unfog.lab.rivals.table import Comparison, Outcome, Ratio, Row, plain
 

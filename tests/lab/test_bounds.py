@@ -17,11 +17,9 @@ from unfog.lab.run import run
 from unfog.lab.spec import Spec, build_problem, load, parse
 from unfog.maths.random import RoundDraws
 from unfog.simulate.draws import truth_draws
-from unfog.theory.bounds import Bound, at_random, lemma_1, theorem_1, theorem_2
-from unfog.theory.bounds.potential import escape
-from unfog.theory.growth import exponent, slope
+from unfog.theory.bounds import Bound, at_random, escape, exponent, lemma_1, slope, theorem_1, theorem_2
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 ROUNDS, TRIALS, SEED = 64, 6, 3
 PROBLEM: dict[str, Any] = {

@@ -24,7 +24,8 @@ from blackjax.diagnostics import effective_sample_size, potential_scale_reductio
 from tests.problems import inverse, random_knowledge
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.learn import Hetero, Joint, Smoothing, joint
+from unfog.agents.learn import Hetero, Joint, Smoothing
+from unfog.agents.learn import hindsight as hindsight_learner
 from unfog.agents.round import Offer
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import product
@@ -82,8 +83,8 @@ def standing(told: Story, learner: Any) -> Standing:
     hindsight = denoiser.hindsight(setup.denoiser, memory.denoiser, told.noisy[-1])
     bias = hindsight.mean, hindsight.cov
     if isinstance(learner, Joint):
-        mixed = joint.mixture(setup.learner, memory.learner, features, hindsight)
-        bias = joint.moments(mixed.weights, mixed.bias)
+        mixed = hindsight_learner.mixture(setup.learner, memory.learner, features, hindsight)
+        bias = hindsight_learner.moments(mixed.weights, mixed.bias)
     found = (view.belief.mean, view.belief.root @ view.belief.root.T), view.context, bias
     return Standing(*((mean, np.sqrt(np.diag(cov))) for mean, cov in found))
 

@@ -18,7 +18,7 @@ from unfog.lab.spec import Spec, describe, parse
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.regret import names
 from unfog.validation import InputError
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import LogisticProblem
 
 LOSSES = names(True)
 

@@ -13,8 +13,8 @@ from blackjax.adaptation.base import get_filter_adapt_info_fn
 
 from tests.problems import spd, within
 from tests.theory.test_mismatch import dense, moments_of, normal
+from unfog.agents.base import Evidence
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import matrix
@@ -26,8 +26,7 @@ from unfog.simulate import plan
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.theory.mismatch import Rounds, divergence, posterior, sampling
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 CHAINS, DRAWS, WARMUP, N = 8, 1500, 400, 30
 

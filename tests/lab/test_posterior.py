@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from tests.problems import covariance_error, evidence, spd, within
+from unfog.agents.base import Chain, Evidence, Learner
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Adf
-from unfog.agents.parts import Chain, Learner
 from unfog.lab import nuts, posterior
 from unfog.lab.nuts import Comparison, Moments, Reference, Target
 from unfog.lab.posterior import Check, Data, check, learner_named, play, walks
@@ -20,8 +19,7 @@ from unfog.simulate import plan
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.player import played
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 SMALL = LogisticProblem(dim=2, actions=8, prior_mean=0.2, prior_cov=np.linspace(0.5, 1.5, 6))
 

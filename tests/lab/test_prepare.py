@@ -18,7 +18,7 @@ from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse
 from unfog.simulate import engines
 from unfog.validation import InputError, covariance
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 TEXT = """
 [problem]
@@ -35,7 +35,7 @@ MODULE = """
 from unfog import Agent
 from unfog.agents.choose.ucb import Ucb
 from unfog.agents.denoise.robust import Robust
-from unfog.agents.learn.hetero import Hetero
+from unfog.agents.learn.conjugate import Hetero
 mine = Agent("mine", Robust(nu={nu}), Hetero(), Ucb(), "", "")
 """
 

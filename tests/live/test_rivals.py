@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.live.ground import COORDINATES, Hand, opened, problem
-from unfog.agents.rivals.rows import RIVALS
+from unfog.agents.baselines import RIVALS
 
 READINGS = np.random.default_rng(4).normal(size=(5, 2)).tolist()
 ROWS = [

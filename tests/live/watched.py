@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.round import Decision, Memory, Setup
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.draws import Nature, emitted, truth_draws

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import block_diag
 
 from tests.problems import evidence, inverse, random_knowledge, spd
-from unfog.agents.learn import Adf, Conjugate, posterior
+from unfog.agents.learn import Adf, Conjugate, logistic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Blocks, Gaussian
@@ -184,7 +184,7 @@ def test_the_conjugate_learner_learns_the_same_in_blocks(rng: np.random.Generato
 def test_learners_that_need_one_matrix_take_blocks(rng: np.random.Generator) -> None:
     covs = some_covs(rng)
     known = random_knowledge(7, K, B * K)._replace(prior_cov=covs)
-    np.testing.assert_allclose(posterior.prior(known).precision, inverse(dense(covs)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(logistic.prior(known).precision, inverse(dense(covs)), rtol=1e-12, atol=1e-12)
     start = Adf().start(known, None)
     np.testing.assert_allclose(gaussian.covariance(start), dense(covs), rtol=1e-12, atol=1e-13)
 

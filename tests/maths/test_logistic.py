@@ -17,7 +17,7 @@ from unfog.features.link import Law
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES, expected_sigmoid, sigmoid, softplus
 from unfog.theory import regret
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import LogisticProblem
 
 Form = tuple[float, list[float], list[float]]
 

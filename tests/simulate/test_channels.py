@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from tests.problems import random_problem, spd
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, playable
 from unfog.agents.denoise import Drift, Robust
 from unfog.simulate import Curves, plan, simulate
 from unfog.simulate.engines import jax as jax_engine
 from unfog.theory.regret import PLAIN, SPLIT
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 D = 3
 SOURCE = np.random.default_rng(23)

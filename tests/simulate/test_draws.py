@@ -6,8 +6,8 @@ from unfog.agents.catalogue import Catalogue
 from unfog.maths.logistic import normals as latent_normals
 from unfog.maths.random import generator
 from unfog.simulate.draws import StepDraws, truth_draws
-from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Draws
+from unfog.worlds.synthetic import LogisticProblem
 
 PROBLEM = LogisticProblem(dim=2, actions=6)
 

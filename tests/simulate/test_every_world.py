@@ -8,8 +8,7 @@ import pytest
 from unfog.agents.catalogue import AGENTS
 from unfog.simulate import simulate
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 from unfog.worlds.temporal import TemporalProblem
 
 TAKING = [name for name, row in AGENTS.items() if row.revises is not None]

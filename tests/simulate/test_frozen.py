@@ -12,9 +12,8 @@ import pytest
 from unfog.agents.catalogue import AGENTS
 from unfog.lab.movielens import MovieLens
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Problem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 SHARED: dict[str, Any] = {
     "dim": 3,

@@ -6,7 +6,7 @@ import pytest
 from unfog.maths.arrays import Array
 from unfog.simulate import Gathering, Plan, plan
 from unfog.simulate.job import MOMENTS, Part
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 PIECES, SIZE, POINTS = 3000, 3, 20
 

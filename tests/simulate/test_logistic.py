@@ -15,7 +15,7 @@ import unfog
 from tests.problems import inverse, random_knowledge
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
-from unfog.agents.learn.refit import Refit, State
+from unfog.agents.learn.logistic import Refit, State
 from unfog.channel.knowledge import BEYOND, Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
@@ -24,7 +24,7 @@ from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines.jax_program import Program
 from unfog.theory.regret import names
 from unfog.validation import InputError
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import LogisticProblem
 
 D, K = 2, 6
 ROUNDS, TRIALS, SEED = 24, 4, 3

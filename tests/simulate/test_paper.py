@@ -7,7 +7,7 @@ from tests.problems import spd
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.theory.regret import estimate
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 pytestmark = pytest.mark.slow
 

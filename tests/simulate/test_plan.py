@@ -17,8 +17,7 @@ from unfog.simulate import Plan, plan, simulate
 from unfog.simulate.execute.processes import Processes
 from unfog.simulate.execute.serial import Serial
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 SMALL: dict[str, Any] = {"dim": 2, "actions": 3}
 PARTIAL: dict[str, dict[str, Any]] = {"late": {"late": 2}, "some": {"revealed": 0.5}}

@@ -8,18 +8,18 @@ import pytest
 
 from tests.problems import inverse, random_problem
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Denoiser, Learner
 from unfog.agents.choose import Greedy, Thompson
 from unfog.agents.denoise import Exact, Incomplete, UnknownNoise
 from unfog.agents.learn import Conjugate, Revisable
-from unfog.agents.parts import Denoiser, Learner
 from unfog.agents.round import Offer
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 D = 2
 

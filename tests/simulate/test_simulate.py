@@ -13,8 +13,8 @@ from unfog.simulate import Curves, simulate
 from unfog.simulate.engines.numpy import BLOCK
 from unfog.theory.regret import PLAIN, REALISED, SPLIT
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.problem import Emission, Truth
+from unfog.worlds.synthetic import GaussianProblem
 
 D, K = 3, 5
 PROBLEM = random_problem(seed=12, dim=D, actions=K)

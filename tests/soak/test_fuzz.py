@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.agents.catalogue import AGENTS, Catalogue, named
-from unfog.agents.names import FORMER, PARTS
+from unfog.agents.catalogue import AGENTS, FORMER, PARTS, Catalogue, named
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import DEFAULTS, KINDS, parse
 from unfog.validation import InputError

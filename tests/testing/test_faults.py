@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from unfog import testing
+from unfog.agents.base import Chooser, Denoiser, Evidence, Learner, LooksBack, Privilege, Rewinds, Term, View
+from unfog.agents.baselines.clbbf import Imputed
+from unfog.agents.baselines.meb import ClippedOptimism
 from unfog.agents.choose import Epsilon, Greedy, Thompson
-from unfog.agents.choose.largest import best, for_all
+from unfog.agents.choose.greedy import best, for_all
 from unfog.agents.denoise import Exact, Incomplete, KnownBias
-from unfog.agents.evidence import Evidence
 from unfog.agents.learn import LMC, Conjugate, Revisable, Smoothing
-from unfog.agents.parts import Chooser, Denoiser, Learner, LooksBack, Privilege, Rewinds, Term, View
-from unfog.agents.rivals.clipped import ClippedOptimism
-from unfog.agents.rivals.imputation import Imputed
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.linear import Product

@@ -11,8 +11,8 @@ import pytest
 
 from unfog import testing
 from unfog.agents import choose, denoise, learn
+from unfog.agents.base import Chooser, Denoiser, Learner
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.parts import Chooser, Denoiser, Learner
 from unfog.features import quadrature
 from unfog.features.registry import BUILT_IN
 from unfog.lab.datasets import MissingError

@@ -15,12 +15,10 @@ from unfog.features.linear import matrix
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.theory import bounds, information
-from unfog.theory.bounds import Bound
-from unfog.theory.bounds.delayed import _distances
-from unfog.theory.bounds.unobserved import _spread_sum
+from unfog.theory.bounds import Bound, _distances, _spread_sum
 from unfog.theory.conditions import Case, linear_case
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 D, K = 3, 7
 SC, SN, SG, NOISE = 0.4, 0.9, 1.3, 1.7

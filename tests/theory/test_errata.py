@@ -13,7 +13,7 @@ from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.theory import bounds, information
 from unfog.theory.conditions import Case, linear_case
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 
 def world(

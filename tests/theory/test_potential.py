@@ -7,7 +7,7 @@ from scipy import stats
 from tests.problems import random_knowledge
 from unfog.maths.arrays import Array
 from unfog.theory import bounds
-from unfog.theory.bounds.potential import LIMIT, escape, tail
+from unfog.theory.bounds import LIMIT, chernoff_tail, escape
 from unfog.theory.conditions import Case, linear_case
 
 DRAWS = 200_000
@@ -31,7 +31,7 @@ def test_the_step_holds_up_to_the_limit() -> None:
 def test_the_tail_is_above_the_exact_one_and_not_far(mean: float, least: float) -> None:
     spread, d = 0.8, 4
     exact = stats.ncx2(d, d * mean**2 / spread + 1e-12).sf(least / spread)
-    found = tail(np.full(d, mean), spread * np.eye(d), least)
+    found = chernoff_tail(np.full(d, mean), spread * np.eye(d), least)
     assert exact <= found <= min(1, 100 * exact)
 
 

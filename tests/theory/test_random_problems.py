@@ -14,7 +14,7 @@ from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case, linear_case
 from unfog.theory.regret import estimate
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 pytestmark = pytest.mark.slow
 

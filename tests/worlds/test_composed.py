@@ -21,9 +21,8 @@ from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.composed import Composed
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Emission, Truth
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 N = 40_000
 LAWS: dict[str, Any] = dict(COVS)

@@ -1,6 +1,6 @@
 """How many nodes a logistic world takes for its integrals."""
 
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import LogisticProblem
 
 
 def test_nodes_are_enough_for_the_widest_belief() -> None:

@@ -17,9 +17,9 @@ from unfog.maths.arrays import Array
 from unfog.simulate import Curves, simulate
 from unfog.theory.regret import best_context, names
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.movielens import CONTEXTS, Ratings, RatingsProblem
 from unfog.worlds.problem import Emission, Truth
+from unfog.worlds.synthetic import GaussianProblem
 
 USERS, K, D = 37, 5, 3
 M, N = K * D, 100_000

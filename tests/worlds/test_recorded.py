@@ -10,8 +10,7 @@ from unfog import testing
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
 from unfog.validation import InputError
-from unfog.worlds.columns import times
-from unfog.worlds.recorded import RecordedProblem
+from unfog.worlds.record import RecordedProblem, times
 
 ROWS = 90
 NAMES: dict[str, Any] = {

@@ -9,7 +9,7 @@ from tests.problems import covariance_error, within
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 TOLD: dict[str, Any] = {"context_law": "sphere", "noise_cov": 1e-12, "bias_cov": 1e-12}
 

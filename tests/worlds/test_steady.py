@@ -8,7 +8,7 @@ import pytest
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 TOLD: dict[str, Any] = {
     "dim": 6,

@@ -12,8 +12,8 @@ from unfog.features.linear import Product, matrix
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
 from unfog.worlds.problem import Draws, Truth
+from unfog.worlds.synthetic import GaussianProblem
 
 N = 100_000
 PROBLEM = random_problem(seed=4, dim=3, actions=4)

@@ -11,9 +11,8 @@ from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
 from unfog.validation import InputError
-from unfog.worlds.course import Course
 from unfog.worlds.problem import Emission, Truth
-from unfog.worlds.temporal import TemporalProblem
+from unfog.worlds.temporal import Course, TemporalProblem
 
 D, N = 2, 20_000
 RNG = np.random.default_rng(11)

@@ -7,7 +7,7 @@ from unfog.lab.spec import build_problem
 from unfog.simulate import simulate
 from unfog.simulate.draws import truth_draws
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 THETA = [0.3, -1.2, 0.7, 0.1, 0.9, -0.4]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.agents.round import Denoised, Offer
 from unfog.features import FeatureMap

@@ -21,7 +21,7 @@ from unfog._extras import explained
 from unfog.adapters import by_name
 from unfog.adapters.agent import Choice, Decider, features_of
 from unfog.adapters.coba_worlds import CobaEnvironment, CobaLog, CobaRegret
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 from unfog.worlds.problem import Problem

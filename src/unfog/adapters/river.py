@@ -24,7 +24,7 @@ from unfog._extras import explained
 from unfog.adapters import by_name
 from unfog.adapters.agent import Choice, Decider
 from unfog.adapters.waiting import Waiting
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array
 from unfog.validation import InputError

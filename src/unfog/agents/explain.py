@@ -4,20 +4,72 @@ Everything is taken from where it stands already: notes and settings from the pa
 the docstrings of their classes, references from the catalogue. Such a docstring says, in this order: the idea
 in one paragraph; the formula, its lines indented, with lines that explain its letters; whatever else there is
 to say, and references; the section `Settings`; examples.
+
+What stands for what in the formulas of agents; a part says in its class what letters of its own stand for.
+
+A line of a formula like `v: the variance of rewards;   s, t: two scales` explains, all others are formulas.
 """
 
 import re
+from collections.abc import Iterable
 from inspect import cleandoc
 from typing import Any, NamedTuple
 
-from unfog.agents import symbols
-from unfog.agents.assemble import PLACES, Agent
-from unfog.agents.catalogue import Catalogue, named
-from unfog.agents.names import row_of, settings_in
-from unfog.agents.rivals.rows import RIVALS
-from unfog.agents.when import WHEN
+from unfog.agents.agent import PLACES, Agent
+from unfog.agents.baselines import RIVALS
+from unfog.agents.catalogue import WHEN, Catalogue, named, row_of, settings_in
 from unfog.features.link import KINDS
 from unfog.validation import InputError, one_of
+
+SYMBOLS = {
+    "t": "the number of the round",
+    "c_t": "the true context of round t",
+    "chat_t": "the reading of round t",
+    "gamma": "the bias",
+    "g": "the mean of the bias, as it is believed to be",
+    "S": "the covariance of the bias, as it is believed to be",
+    "Sigma_gamma": "the covariance of the bias to begin with",
+    "mu_c": "the mean of contexts",
+    "Sigma_c": "the covariance of contexts",
+    "Sigma_n": "the covariance of the noise",
+    "theta": "the reward parameter",
+    "prior_mean": "the mean of theta to begin with",
+    "prior_cov": "the covariance of theta to begin with",
+    "a": "an arm",
+    "phi": "the features of an arm in a context",
+    "psi": "the features expected of an arm, given the reading",
+    "x": "the features of the arm that was played, as far as they are known",
+    "r": "a reward",
+    "sigma": "the deviation of rewards from their mean",
+    "N": "N(m, V) is the Gaussian law of mean m and covariance V",
+}
+TOKEN = re.compile(r"[A-Za-z]+(?:_(?:\{[^}]*\}|[A-Za-z]+))?")
+EXPLAINS = re.compile(r"([^\s,:]+(?:, [^\s,:]+)*): (.+)")
+BETWEEN = re.compile(r";\s{2,}")
+
+
+def letters_explained(lines: Iterable[str]) -> dict[str, str]:
+    """The letters that these lines say in words what they stand for."""
+    found = dict[str, str]()
+    for line in lines:
+        for piece in BETWEEN.split(line):
+            told = EXPLAINS.fullmatch(piece)
+            if told is not None:
+                found[told[1]] = told[2]
+    return found
+
+
+def explains_a_letter(line: str) -> bool:
+    """Whether a line says in words what letters stand for."""
+    return all(EXPLAINS.fullmatch(piece) for piece in BETWEEN.split(line))
+
+
+def letters_used(texts: Iterable[str]) -> dict[str, str]:
+    """Those of the common letters that occur in these formulas."""
+    tokens = {token for text in texts for token in TOKEN.findall(text)}
+    inside = {piece for token in tokens - {*SYMBOLS} for piece in token.split("_", 1)}
+    return {symbol: words for symbol, words in SYMBOLS.items() if symbol in tokens | inside}
+
 
 STEPS = {"denoiser": "denoise", "learner": "learn", "chooser": "choose"}
 PAGE = re.compile(r"unfog, (docs/[\w/-]+\.md)")
@@ -59,7 +111,7 @@ def explained(name: str, rewards: str | None = None) -> Explained:
     """The agent of this name for this kind of rewards; for Gaussian ones unless told, if it learns these."""
     agent, kind = _found(name, rewards)
     parts = [_part(place, vars(agent)[place]) for place in PLACES]
-    shared = symbols.used(
+    shared = letters_used(
         text for part in parts for text in (part.idea, *part.formula, *part.letters.values())
     )
     return Explained(name, agent.summary, _when(name), kind, parts, _reference(agent), shared)
@@ -104,8 +156,8 @@ def _part(place: str, part: Any) -> Part:
         str(part.name),
         str(part.note),
         _plain(doc.partition("\n\n")[0]),
-        [line for line in lines if not symbols.explains(line)],
-        symbols.explained(lines),
+        [line for line in lines if not explains_a_letter(line)],
+        letters_explained(lines),
         settings,
         _plain(meaning) if settings else "",
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
-from unfog.agents.parts import Grows
+from unfog.agents.agent import Agent
+from unfog.agents.base import Grows
 from unfog.agents.round import Memory, Setup
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian

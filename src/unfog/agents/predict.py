@@ -11,9 +11,9 @@ the probability of 1 is the mean of its sigmoid, by Gauss and Hermite's rule.
 
 import numpy as np
 
-from unfog.agents import units
-from unfog.agents.assemble import Agent
-from unfog.agents.parts import Parameters, State
+from unfog.agents import round as rounds
+from unfog.agents.agent import Agent
+from unfog.agents.base import Parameters, State
 from unfog.agents.round import Decision, Memory, Setup
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import sigmoid
@@ -35,7 +35,7 @@ def reading(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
 
     With the memory as it was at that decision, before `observe`. None of those that expect nothing.
     """
-    channel = units.of(memory.denoiser, decision.unit, decision.noisy)
+    channel = rounds.of(memory.denoiser, decision.unit, decision.noisy)
     if agent.timed is not None and decision.moment is not None:
         channel = agent.timed.before(setup.denoiser, channel, decision.moment)
     return foreseen(agent, setup.denoiser, channel)

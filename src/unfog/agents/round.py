@@ -24,16 +24,35 @@ often as more of it becomes known, where the parts can take that (`Agent.revises
 >>> memory, decision = rounds.reveal(agent, setup, memory, decision, np.array([0.4, 0.1]))
 >>> isinstance(decision, rounds.Decision), int(decision.arm), float(decision.reward), decision.known.tolist()
 (True, 0, 1.5, [0.4, 0.1])
+
+What is remembered of the channel, for each of several units: persons or devices with biases of their own.
+
+Units are an axis in front of all others: every array of a denoiser's state, (..., core), becomes
+(units, batch, core). A round takes out the state of its unit, which may be another in every trial of a batch,
+and puts the new one in its place. With one unit there is no such axis, and nothing to take out.
+
+Bounded surprise: what is too far from what was expected counts as if it were just within reach.
+
+A reading or a reward x that was expected to be N(mean, variance) is taken for
+
+    mean + clip(x - mean, -limit sd, limit sd),
+
+so that a single absurd one, however large, moves a belief no further than one `limit` deviations off does
+(Winsorising; P. J. Huber, *Robust Estimation of a Location Parameter*, gives the reasons). Under a belief
+that is right one in 5e8 is touched at six deviations. Under one that is wrong, clipped values still
+point the right way, and what was too far yesterday is within reach once the belief has moved. Clipping is
+coordinate by coordinate, and what was lost stays lost. How often it came to that is counted. Denoisers to
+which it would cost an inverse a round expect what they did at first: see their `expected`.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from unfog.agents import surprise, units
-from unfog.agents.assemble import Agent
-from unfog.agents.evidence import Evidence, Known
-from unfog.agents.parts import (
+from unfog.agents.agent import Agent
+from unfog.agents.base import (
     Corrects,
+    Evidence,
+    Known,
     Moment,
     Parameters,
     Privilege,
@@ -44,13 +63,88 @@ from unfog.agents.parts import (
     View,
     is_news,
 )
-from unfog.agents.surprise import Surprises
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints, settled
 from unfog.maths.gaussian import Belief
-from unfog.maths.trees import either
+from unfog.maths.trees import each, either
 from unfog.validation import InputError
+
+
+class Several(NamedTuple):
+    """How many units, in a batch of which shape."""
+
+    number: int
+    batch: tuple[int, ...] = ()
+
+
+def repeated(state: Any, several: Several) -> Any:
+    """The first state, once for each unit and trial."""
+
+    def repeat(x: Array) -> Array:
+        xp = x.__array_namespace__()
+        return xp.broadcast_to(x, (several.number, *several.batch, *x.shape))
+
+    return each(repeat, state)
+
+
+def of(state: Any, unit: Ints | None, noisy: Array) -> Any:
+    """The state of the unit whose noisy context (..., d) this is."""
+    if unit is None:
+        return state
+    xp = noisy.__array_namespace__()
+    places = xp.meshgrid(*(xp.arange(size) for size in noisy.shape[:-1]), indexing="ij")
+    return each(lambda x: x[(unit, *places)], state)
+
+
+def put(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
+    """The states of all units, with a new one for this."""
+    if unit is None:
+        return new
+    xp, batch = noisy.__array_namespace__(), noisy.shape[:-1]
+
+    def replace(old: Array, now: Array) -> Array:
+        number = xp.arange(old.shape[0]).reshape(-1, *[1] * len(batch))
+        here = number == xp.broadcast_to(xp.asarray(unit), batch)
+        found: Array = xp.where(here.reshape(*here.shape, *[1] * (old.ndim - here.ndim)), now, old)
+        return found
+
+    return each(replace, state, new)
+
+
+class Surprises(NamedTuple):
+    """How often something had to be brought within reach."""
+
+    contexts: Ints  # (...,)  noisy contexts, and true ones
+    rewards: Ints  # (...,)
+
+
+def none_yet(like: Array) -> Surprises:
+    """Before the first round."""
+    xp = like.__array_namespace__()
+    return Surprises(xp.zeros((), dtype=xp.int64), xp.zeros((), dtype=xp.int64))
+
+
+def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[Array, Any]:
+    """The values within reach of their means, and which of them were not; not a number stays what it is."""
+    xp = values.__array_namespace__()
+    away, reach = values - mean, limit * xp.sqrt(variance)
+    far = xp.abs(away) > reach
+    if settled(~far):
+        return values, far
+    return xp.where(far, mean + xp.sign(away) * reach, values), far
+
+
+def counted(
+    counts: Surprises | tuple[()], contexts: Any = None, rewards: Any = None
+) -> Surprises | tuple[()]:
+    """With these surprises, (...,) each, where any are counted."""
+    if not isinstance(counts, Surprises):
+        return counts
+    found = (
+        old if more is None else old + more for old, more in zip(counts, (contexts, rewards), strict=True)
+    )
+    return Surprises(*found)
 
 
 class Offer(NamedTuple):
@@ -106,7 +200,7 @@ def begin(
     known: Knowledge,
     privilege: Privilege | None = None,
     rounds: int | None = None,
-    several: units.Several | None = None,
+    several: Several | None = None,
     late: bool = True,
 ) -> tuple[Setup, Memory]:
     """Set up the parts. Only a privileged agent may be shown the truth.
@@ -127,8 +221,8 @@ def begin(
     if agent.timed is not None and not late:
         channel = agent.timed.at_once(channel)
     if several is not None:
-        channel = units.repeated(channel, several)
-    counts = () if agent.limit is None else surprise.none_yet(known.context_mean)
+        channel = repeated(channel, several)
+    counts = () if agent.limit is None else none_yet(known.context_mean)
     return setup, Memory(channel, agent.learner.start(known, rounds), counts)
 
 
@@ -169,7 +263,7 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
     noisy, parameters = mask_lost(agent, setup, offer), setup.denoiser
     if agent.privileged is not None and offer.bias is not None:
         parameters = agent.privileged.with_bias(parameters, offer.bias)
-    channel, moment = units.of(memory.denoiser, offer.unit, noisy), None
+    channel, moment = of(memory.denoiser, offer.unit, noisy), None
     if agent.timed is not None:
         moment = agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
         channel = agent.timed.before(parameters, channel, moment)
@@ -181,7 +275,7 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
     if agent.limit is None or agent.expects is None:
         return _Reading(parameters, channel, noisy, offer.unit, None, moment)
     law = agent.expects.expected(parameters, channel)
-    noisy, far = surprise.within(noisy, *law, agent.limit)
+    noisy, far = within(noisy, *law, agent.limit)
     return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, law)
 
 
@@ -325,7 +419,7 @@ def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | Non
     """
     if agent.appraises is None:
         raise ValueError(f"{agent.name}: its denoiser cannot say what a true context is worth")
-    channel = units.of(memory.denoiser, unit, noisy)
+    channel = of(memory.denoiser, unit, noisy)
     return agent.appraises.value_of_reveal(setup.denoiser, channel)
 
 
@@ -343,14 +437,14 @@ def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
 
 def observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decision") -> Memory:
     """`observe`, with the noisy context as it was denoised: within reach, and counted where it was not."""
-    memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=seen.far))
+    memory = memory._replace(surprises=counted(memory.surprises, contexts=seen.far))
     if agent.awaits_context:
         return memory
-    channel = units.of(memory.denoiser, seen.unit, seen.noisy)
+    channel = of(memory.denoiser, seen.unit, seen.noisy)
     if agent.timed is not None and seen.moment is not None:
         channel = agent.timed.before(setup.denoiser, channel, seen.moment)
     channel = agent.denoiser.update(setup.denoiser, channel, seen.noisy, None)
-    return memory._replace(denoiser=units.put(memory.denoiser, seen.unit, seen.noisy, channel))
+    return memory._replace(denoiser=put(memory.denoiser, seen.unit, seen.noisy, channel))
 
 
 def reward(
@@ -391,8 +485,8 @@ def _reward_within_reach(
     if noise is None:
         return memory, decision, paid
     mean, variance = evidence.expected_reward(noise)
-    paid, far = surprise.within(paid, mean, variance, agent.limit)
-    counts = surprise.counted(memory.surprises, rewards=far)
+    paid, far = within(paid, mean, variance, agent.limit)
+    counts = counted(memory.surprises, rewards=far)
     decision = decision._replace(evidence=evidence, reward=paid, law=(mean, variance))
     return memory._replace(surprises=counts), decision, paid
 
@@ -403,9 +497,9 @@ def reveal(
     """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
     if agent.limit is not None:
         centre = setup.context_mean if agent.timed is None else decision.context.mean  # contexts may move
-        context, far = surprise.within(context, centre, setup.context_var, agent.limit)
+        context, far = within(context, centre, setup.context_var, agent.limit)
         far = far if decision.known is None else far & (context != decision.known)  # counted once
-        memory = memory._replace(surprises=surprise.counted(memory.surprises, contexts=far.any(-1)))
+        memory = memory._replace(surprises=counted(memory.surprises, contexts=far.any(-1)))
     if agent.awaits_context:
         return _paired(agent, setup, memory, decision, context)
     if agent.revises is None:
@@ -420,7 +514,7 @@ def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
     (denoiser, learner), noisy = agent.revisits, decision.noisy
     xp = noisy.__array_namespace__()
     known = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
-    channel = units.of(memory.denoiser, decision.unit, noisy)
+    channel = of(memory.denoiser, decision.unit, noisy)
     now = denoiser.smoothed(setup.denoiser, channel, decision.moment, known)
     evidence = decision.evidence.known_to_be(decision.evidence.features.design(now))
     new = learner.term(setup.learner, evidence._replace(belief=learner.belief(setup.learner, memory.learner)))
@@ -438,9 +532,9 @@ def _paired(
     if decision.known is not None:
         raise ValueError(f"{agent.name}: the true context of this decision is known already")
     noisy = decision.noisy
-    channel = units.of(memory.denoiser, decision.unit, noisy)
+    channel = of(memory.denoiser, decision.unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, context)
-    memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
+    memory = memory._replace(denoiser=put(memory.denoiser, decision.unit, noisy, channel))
     evidence = decision.evidence.known_to_be(decision.evidence.features.at(context))
     decision = decision._replace(evidence=evidence, known=context)
     if decision.reward is None:
@@ -461,13 +555,13 @@ def _revised(
     xp, noisy = context.__array_namespace__(), decision.noisy
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     after = xp.where(xp.isnan(context), before, context)
-    channel = units.of(memory.denoiser, decision.unit, noisy)
+    channel = of(memory.denoiser, decision.unit, noisy)
     told = setup.denoiser, channel, noisy, before, after
     if isinstance(denoiser, Timed) and decision.moment is not None:
         channel, now = denoiser.reopen(*told, decision.moment)
     else:
         channel, now = denoiser.correct(*told)
-    memory = memory._replace(denoiser=units.put(memory.denoiser, decision.unit, noisy, channel))
+    memory = memory._replace(denoiser=put(memory.denoiser, decision.unit, noisy, channel))
     news, evidence = is_news(before, after), decision.evidence
     old = decision.term or learner.term(setup.learner, evidence)
     shown = evidence.known_to_be(evidence.features.design(now))

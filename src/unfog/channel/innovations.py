@@ -42,7 +42,7 @@ CAP = 3.0
 LEVEL = 0.025
 ALARM = 1 / LEVEL
 MOST = 1e300  # an e-value beyond this says no more
-LIMIT = 6.0  # deviations that count in moments, as in agents/surprise.py
+LIMIT = 6.0  # deviations that count in moments, as in agents/round.py
 FADES = 0.98  # of one reading to the next, in moments of late: those of some 50 readings
 
 

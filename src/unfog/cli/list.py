@@ -46,9 +46,8 @@ def command(
 def groups() -> Groups:
     """Everything that can be listed: names, and what is said of them, by kind."""
     from unfog.agents import denoise
-    from unfog.agents.catalogue import AGENTS
-    from unfog.agents.names import CHOOSERS
-    from unfog.agents.rivals.rows import RIVALS
+    from unfog.agents.baselines import RIVALS
+    from unfog.agents.catalogue import AGENTS, CHOOSERS
     from unfog.lab.datasets import DATASETS
     from unfog.lab.spec import SUITES, catalog
 
@@ -69,7 +68,7 @@ def groups() -> Groups:
 
 def _learners() -> dict[str, list[str]]:
     """By the kind of rewards that they learn from."""
-    from unfog.agents.names import LEARNERS
+    from unfog.agents.catalogue import LEARNERS
 
     return {
         kind: [name for name, part in LEARNERS.items() if part.rewards == kind]
@@ -79,7 +78,7 @@ def _learners() -> dict[str, list[str]]:
 
 def _told(part: str) -> str:
     """A part in words, with its settings where it has any."""
-    from unfog.agents.names import PARTS, settings_of
+    from unfog.agents.catalogue import PARTS, settings_of
 
     settings = ", ".join(settings_of(part))
     return f"{PARTS[part].note} ({settings})" if settings else str(PARTS[part].note)

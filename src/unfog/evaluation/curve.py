@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unfog.agents.choose.largest import best
+from unfog.agents.choose.greedy import best
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import shrinkage
 from unfog.evaluation.model import Data, Model, fit, rows_of, solved

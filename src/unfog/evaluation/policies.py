@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents.catalogue import EVERY
-from unfog.agents.choose.largest import best
-from unfog.agents.names import row_of
+from unfog.agents.catalogue import EVERY, row_of
+from unfog.agents.choose.greedy import best
 from unfog.evaluation.contexts import believed
 from unfog.evaluation.log import Log
 from unfog.evaluation.model import Data

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent, refuse_misfit
-from unfog.agents.catalogue import Catalogue, named
-from unfog.agents.ordinary import without_channel
-from unfog.agents.parts import State
+from unfog.agents.agent import Agent, refuse_misfit
+from unfog.agents.base import State
+from unfog.agents.catalogue import Catalogue, named, without_channel
 from unfog.agents.round import Considered, Memory, Offer, Setup
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge

@@ -24,9 +24,8 @@ from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import Progress, play, quiet
 from unfog.lab.spec import Spec, with_run
 from unfog.maths.arrays import Array, Ints
-from unfog.theory.bounds import Bound
+from unfog.theory.bounds import Bound, exponent, slope
 from unfog.theory.conditions import Case
-from unfog.theory.growth import exponent, slope
 from unfog.theory.regret import SPLIT, Estimate
 from unfog.validation import InputError
 

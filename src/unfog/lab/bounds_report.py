@@ -7,8 +7,7 @@ import numpy as np
 from unfog.lab.bounds import Growth, Panel, Study, quantile
 from unfog.lab.bounds_case import AT_RANDOM, Measured
 from unfog.lab.terminal import align, files
-from unfog.theory.bounds import Bound
-from unfog.theory.bounds.potential import LIMIT
+from unfog.theory.bounds import LIMIT, Bound
 from unfog.theory.information import VERSIONS
 
 PANELS = ("fixed", "tied", "swept")

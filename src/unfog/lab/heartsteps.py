@@ -13,8 +13,8 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.linalg import recurrence
 from unfog.maths.random import generator
 from unfog.validation import InputError
+from unfog.worlds.measurement import check_share
 from unfog.worlds.record import Record, Recorded
-from unfog.worlds.revealing import check_share
 
 STEPS = ("sum_step.log", "jbsteps30pre.log")
 LOCATION = "other.location"

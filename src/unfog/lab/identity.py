@@ -8,7 +8,7 @@ from importlib import import_module, metadata, resources
 from pathlib import Path
 from typing import Any
 
-from unfog.agents.assemble import PLACES
+from unfog.agents.agent import PLACES
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import KINDS, to_toml
 from unfog.validation import REFERENCE

@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
-from unfog.agents.catalogue import AGENTS, Catalogue, named
-from unfog.agents.evidence import Evidence
-from unfog.agents.names import FORMER, LEARNERS
-from unfog.agents.parts import Chain, Learner, Parameters, State
+from unfog.agents.agent import Agent
+from unfog.agents.base import Chain, Evidence, Learner, Parameters, State
+from unfog.agents.catalogue import AGENTS, FORMER, LEARNERS, Catalogue, named
 from unfog.channel.knowledge import Knowledge
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load

@@ -10,7 +10,7 @@ from typing import Any
 
 from unfog import _io
 from unfog.validation import InputError
-from unfog.worlds.recorded import Columns
+from unfog.worlds.record import Columns
 
 MOST_BYTES = 10**9
 

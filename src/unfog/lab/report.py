@@ -12,7 +12,7 @@ from unfog.lab import sweep as sweeps
 from unfog.lab.dataset import Flat, flat
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.grid import quarters
-from unfog.theory import tails as spread
+from unfog.theory import regret as spread
 from unfog.theory.regret import BAYES, PLAIN, REALISED, SPLIT, estimate
 
 MEASURED = (REALISED, BAYES)  # regret by another yardstick

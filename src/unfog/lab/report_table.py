@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 from unfog.lab import report_words, sweep_table, until_said
 from unfog.lab.dataset import Flat
 from unfog.lab.terminal import WIDTH, columns
-from unfog.theory import tails as spread
+from unfog.theory import regret as spread
 from unfog.theory.regret import BAYES, PLAIN, REALISED, SPLIT
 
 TITLES = {

@@ -4,8 +4,7 @@ import textwrap
 from collections.abc import Collection
 
 from unfog.lab.terminal import WIDTH
-from unfog.theory.regret import BAYES, PLAIN, REALISED, SPLIT
-from unfog.theory.tails import LINEAR
+from unfog.theory.regret import BAYES, LINEAR, PLAIN, REALISED, SPLIT
 
 LEGEND = "mean total regret ± 95 % half-width; differences: same trials, same setting"
 REGRET = "mean total regret ± 95 % half-width"  # where nobody is compared

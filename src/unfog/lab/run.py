@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from unfog._io import DamagedError
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import with_own
 from unfog.lab import store, until_said, watch
 from unfog.lab.count import Count, Progress, quiet

@@ -38,15 +38,12 @@ from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulate.grid import MOST_POINTS
 from unfog.simulate.job import precision_of
 from unfog.validation import LONGEST_LOOKED_UP, InputError, count, nearest, shown
-from unfog.worlds.channel import ChannelFields
 from unfog.worlds.composed import Composed
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
-from unfog.worlds.post_serving import PostServingProblem
+from unfog.worlds.contexts import UnitFields
+from unfog.worlds.measurement import ChannelFields, ToldFields
 from unfog.worlds.problem import Problem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem, PostServingProblem
 from unfog.worlds.temporal import TemporalProblem
-from unfog.worlds.told import ToldFields
-from unfog.worlds.units import UnitFields
 
 KINDS: dict[str, type[Composed]] = {
     "gaussian": GaussianProblem,

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from unfog import validation
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.denoise import Adaptive
 from unfog.maths.arrays import Array

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unfog.agents.choose.largest import best
+from unfog.agents.choose.greedy import best
 from unfog.channel import innovations
 from unfog.live import diagnostics
 from unfog.live.asking import Ask

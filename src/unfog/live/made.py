@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.assemble import Agent, refuse_misfit
-from unfog.agents.catalogue import Catalogue, named
-from unfog.agents.ordinary import unknown_channel, without_channel
+from unfog.agents.agent import Agent, refuse_misfit
+from unfog.agents.catalogue import Catalogue, named, unknown_channel, without_channel
 from unfog.channel import channel as channels
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap

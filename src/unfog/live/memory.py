@@ -6,7 +6,7 @@ back. How often was measured, with the agents of the catalogue. Choosers whose p
 exactly draw theta many times.
 """
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.channel.knowledge import Knowledge
 from unfog.live.mind import PROPENSITY_DRAWS
 from unfog.validation import InputError

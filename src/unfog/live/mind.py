@@ -16,10 +16,9 @@ import numpy as np
 
 from unfog.agents import predict
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
-from unfog.agents.evidence import Evidence
+from unfog.agents.agent import Agent
+from unfog.agents.base import Evidence, Moment, Parameters, State, Term
 from unfog.agents.grow import grown, grown_belief
-from unfog.agents.parts import Moment, Parameters, State, Term
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents.parts import Moment
+from unfog.agents.base import Moment
 from unfog.agents.round import Denoised, Offer
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap

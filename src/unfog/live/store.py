@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from unfog import validation
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.features import MapBuilder

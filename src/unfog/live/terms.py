@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import EVERY
 from unfog.channel import channel as channels
 from unfog.channel.channel import Channel

@@ -10,8 +10,8 @@ the place of a step):
     q_k = 1 - 2 i u curvature_k.
 
 The integrand falls as exp(-pi u): past `LAST` less than 1e-5 is left. Gauss and Legendre's rule with n nodes
-follows scores of size up to about n / 2, so that n must grow with the scores (worlds/logistic.py sees to it);
-where the mean is so far from zero that the sigmoid is 0 or 1, it is moved nearer, within 2e-5.
+follows scores of size up to about n / 2, so that n must grow with the scores (worlds/synthetic.py sees to
+it); where the mean is so far from zero that the sigmoid is 0 or 1, it is moved nearer, within 2e-5.
 
 Draws of the Polya-Gamma distribution PG(1, z) from a fixed number of standard normals.
 

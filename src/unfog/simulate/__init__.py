@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.simulate.execute import Executor
 from unfog.simulate.gather import Curves, Gathering
 from unfog.simulate.job import Tick

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from unfog.agents.parts import Chain
+from unfog.agents.base import Chain
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import RoundDraws, generator

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.agent import Agent, refuse_misfit
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.theory import regret

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import Catalogue, named, with_own
 from unfog.features import FeatureMap
 from unfog.simulate import engines, memory

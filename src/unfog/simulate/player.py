@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
-from unfog.agents.parts import Privilege
-from unfog.agents.round import Decision, Offer
-from unfog.agents.units import Several
+from unfog.agents.agent import Agent
+from unfog.agents.base import Privilege
+from unfog.agents.round import Decision, Offer, Several
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
 from unfog.maths.random import RoundDraws

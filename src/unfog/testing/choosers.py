@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.evidence import Evidence
-from unfog.agents.parts import (
+from unfog.agents.base import (
     Chooser,
     Denoiser,
+    Evidence,
     Learner,
     LooksBack,
     Privilege,

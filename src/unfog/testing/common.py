@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.assemble import check_part
+from unfog.agents.agent import check_part
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
 from unfog.worlds.problem import Draws, Problem, Truth
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 TRIALS, ROUNDS = 3, 6
 CLOSE = 1e-9

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from unfog.agents.parts import (
+from unfog.agents.base import (
     Corrects,
     Denoiser,
     Expects,

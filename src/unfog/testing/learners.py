@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.agent import Agent, refuse_misfit
+from unfog.agents.base import Chooser, Denoiser, Learner, Privilege, State, TakesBack, Term
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Exact
-from unfog.agents.parts import Chooser, Denoiser, Learner, Privilege, State, TakesBack, Term
 from unfog.maths.arrays import Array, pick
 from unfog.testing.common import (
     ROUNDS,

@@ -16,11 +16,19 @@ context, of which the paper's oracle is not the exact maximiser: a round's regre
 mu believes a model of contexts. Two losses do not. `regret_realised` is the mean reward of a* less that of
 a_t at the context that was drawn: where the model holds it has regret's mean and more noise, where it does
 not it is what was really lost to a*. Where contexts are drawn from a finite sample, `regret_bayes` is regret
-with the posterior over the sample in place of psi's belief, for the best arm too (worlds/discrete.py): it is
+with the posterior over the sample in place of psi's belief, for the best arm too (worlds/composed.py): it is
 never negative, since nobody who knows the channel and not the context can do better on average.
 
 The other benchmarks put phi(a, c_t) or phi(a, chat_t) in place of psi(a | gamma*), for the best arm too:
 regret against an agent that sees the true context, or that trusts the noisy one.
+
+What a mean over trials hides: quantiles of regret, and how many trials have stopped learning.
+
+An agent that has settled on the wrong arm loses as much in every further round: its regret grows linearly. A
+trial counts as such where its regret in the last quarter of the rounds is positive and at least `LINEAR` of
+that in the quarter before. Regret that grows like sqrt(t) has 0.84 there, and one that grows like ln t 0.71.
+A trial is noisy, so half of them or so pass for linear where losses have become small and steady: the share
+is to be read beside the 99 % quantile, which is far above the median where some trials have locked in.
 """
 
 from typing import NamedTuple
@@ -193,3 +201,18 @@ class Pool(NamedTuple):
     def se(self) -> Array:
         """The standard error of the mean."""
         return np.asarray(np.sqrt(self.spread / max(self.trials - 1, 1) / self.trials))
+
+
+QUANTILES = {"q50": 0.5, "q99": 0.99}
+LINEAR = 0.9
+
+
+def quantiles(values: Array) -> dict[str, float]:
+    """The quantiles of final regrets (trials,), interpolated between trials where they fall between two."""
+    return {name: float(np.quantile(values, level)) for name, level in QUANTILES.items()}
+
+
+def linear_share(half: Array, before: Array, end: Array) -> float:
+    """The share of trials whose regret grows linearly, from totals (trials,) where each quarter ends."""
+    last, previous = end - before, before - half
+    return float(((last > 0) & (last >= LINEAR * previous)).mean())

@@ -23,8 +23,7 @@ from unfog.channel.studies import Asked, study
 from unfog.maths.arrays import Array
 from unfog.validation import InputError, Numbers, shown
 from unfog.worlds.composed import LAWS
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.synthetic import Synthetic
+from unfog.worlds.synthetic import GaussianProblem, Synthetic
 
 World = TypeVar("World", bound=Synthetic)
 

@@ -2,34 +2,234 @@
 
 A round's normals are laid out in this order: the contexts' own, the channel's (noise first), those that say
 whose round it is where there are several units, the reward's.
+
+The arms of a world: their actions, given or drawn once a trial, and the map that makes features.
+
+What a score pays: Gaussian noise around it, or 0 and 1 by its sigmoid.
+
+A round's last normals are the reward's.
+
+What can be known of a context that is one of a finite sample: Bayes' rule over its atoms.
+
+One who knows the channel as it is, gamma_t included though not what was lost, has the posterior weights
+
+    w_i ~ p(chat - gamma_t - u_i),    p the density of the noise in the coordinates that were measured,
+
+Gaussian or Student's t. The Gaussian belief of `channel.best` has the sample's first two moments right and
+its shape wrong. Mean and covariance stand for the posterior here: exact for all that hangs on them alone,
+expected features of the second degree at most and rewards with Gaussian noise.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from statistics import NormalDist
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
 
 from unfog import _memory, validation
-from unfog.channel.knowledge import Knowledge
-from unfog.features.base import Context, FeatureMap
-from unfog.features.link import Rewards
-from unfog.features.registry import numbers, prior
-from unfog.maths import gaussian
+from unfog.channel.knowledge import Knowledge, masked_inverse
+from unfog.features.base import Context, FeatureMap, MapBuilder
+from unfog.features.linear import product
+from unfog.features.link import Identity, Rewards, Sigmoid
+from unfog.features.quadratic import quadratic
+from unfog.features.registry import BUILT_IN, builder, check_map, numbers, prior
+from unfog.maths import gaussian, mixture
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
+from unfog.maths.logistic import NODES, sigmoid
 from unfog.validation import InputError, Numbers
-from unfog.worlds import channel as channels
-from unfog.worlds import units
-from unfog.worlds.arms import Arms
-from unfog.worlds.channel import Channel, ChannelFields
-from unfog.worlds.clock import Clock
-from unfog.worlds.contexts import Atoms, Contexts
-from unfog.worlds.discrete import Sample, sample
-from unfog.worlds.payoffs import Payoff
+from unfog.worlds import contexts
+from unfog.worlds import measurement as channels
+from unfog.worlds.contexts import Atoms, Clock, Contexts, Units
+from unfog.worlds.measurement import Channel, ChannelFields, ToldFields, told
 from unfog.worlds.problem import Draws, Emission, Truth
-from unfog.worlds.told import ToldFields, told
-from unfog.worlds.units import Units
+
+ActionLaw = Literal["normal", "uniform", "folded"]
+ACTION_LAWS: tuple[ActionLaw, ...] = get_args(ActionLaw)
+MOST_ACTIONS = 10**6
+FEW = 2  # actions that stand for all where a map is looked at that is the same for any number of them
+ALIKE = (quadratic, product)
+BARE = ("per_arm", "slopes", "own")  # maps whose arms are told apart by their place alone
+
+
+class Arms(NamedTuple):
+    """Actions and their map."""
+
+    build: MapBuilder
+    shape: tuple[int, ...]  # (K, ...) of the actions of one trial
+    given: Array | None  # the actions where they are not drawn
+    law: ActionLaw  # uniform: on [-1, 1]; folded: the absolute value of a normal
+
+    def one(self) -> FeatureMap:
+        """The features of one set of actions: those given, or all zero; a few where they stand for all."""
+        return self.build(np.zeros((self.looked_at, *self.shape[1:])) if self.given is None else self.given)
+
+    @property
+    def looked_at(self) -> int:
+        """How many actions `one` has: of a map that does not hang on their number a few, however many."""
+        return min(FEW, self.shape[0]) if self.build in ALIKE and self.given is None else self.shape[0]
+
+    def cells(self) -> int:
+        """Numbers that one design keeps in memory for a moment, beyond a few for each arm."""
+        return self.one().cells
+
+    def table(self) -> int:
+        """Numbers that the map of one trial keeps; actions that are given are there already."""
+        made, given = self.one(), np.empty(0) if self.given is None else self.given
+        held = made if isinstance(made, tuple) else vars(made).values()
+        own = [x for x in held if isinstance(x, np.ndarray) and not np.may_share_memory(x, given)]
+        return sum(x.size for x in own) * self.shape[0] // self.looked_at
+
+    def draws(self) -> dict[str, Draws]:
+        """What actions are made of, where they are drawn."""
+        law: Literal["normal", "uniform"] = "uniform" if self.law == "uniform" else "normal"
+        return {} if self.given is not None else {"actions": Draws(law, self.shape)}
+
+    def features(self, draws: Mapping[str, Array]) -> FeatureMap:
+        """The features of every trial."""
+        if self.given is None:
+            return self.build(_drawn(self.law, draws["actions"]))
+        xp = draws["theta"].__array_namespace__()
+        trials = draws["theta"].shape[:-1]
+        return self.build(xp.broadcast_to(xp.asarray(self.given), (*trials, *self.given.shape)))
+
+
+def _drawn(law: ActionLaw, draws: Array) -> Array:
+    """Actions that follow this law, from its standard draws."""
+    if law == "uniform":
+        return 2 * draws - 1
+    return draws if law == "normal" else abs(draws)
+
+
+def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arms:
+    """The arms that these fields describe, checked.
+
+    >>> from unfog.worlds.composed import arms
+    >>> made = arms(10, "normal", "quadratic", dim=2)
+    >>> made.shape, made.one().size
+    ((10, 2), 6)
+    """
+    build, named = builder(features), isinstance(features, str) and features in BUILT_IN
+    found = next(one for one in ACTION_LAWS if one == validation.one_of("action_law", law, ACTION_LAWS))
+    if isinstance(actions, bool | int | float | np.number | str) and features != "matrix":
+        shape = validation.count("actions", actions, most=MOST_ACTIONS), dim
+        # An arm that has features of its own needs no action: zeros stand for it.
+        made = Arms(build, shape, np.zeros(shape) if features in BARE else None, found)
+        if build not in ALIKE:  # all of them are looked at below
+            _memory.refuse(("actions", "dim"), f"{shape[0]}, {dim}: they take", 16 * shape[0] * dim)
+    else:
+        given = _given(actions, dim, features if named else None)
+        made = Arms(build, given.shape, given, found)
+    check_map(made.one, made.looked_at, dim)
+    return made
+
+
+def _given(actions: object, dim: int, name: object) -> Array:
+    """The actions where they are given rather than counted; maps made in Python may want any shape."""
+    if name in BARE:
+        raise InputError("actions", actions, f"a whole number: with {name} an arm has no numbers of its own")
+    if name == "matrix":
+        allowed = f"K matrices of m rows of {dim} numbers"
+        found = validation.rows("actions", actions, None, allowed)
+        if found.ndim != 3 or found.shape[2] != dim:
+            raise InputError("actions", f"an array of shape {found.shape}", allowed)
+        return found
+    width = None if name is None else dim
+    return validation.rows("actions", actions, width, f"a whole number, or K rows of {dim} numbers")
+
+
+class Noisy(NamedTuple):
+    """r = score + N(0, sigma^2); a share of rewards is `outlier` instead, of which agents are not told.
+
+    >>> from unfog.worlds.composed import Noisy
+    >>> Noisy(reward_var=1.0).normals, Noisy(reward_var=1.0, outliers=0.1).normals
+    (1, 2)
+    """
+
+    reward_var: float
+    outliers: float = 0.0
+    outlier: float = 0.0
+    rewards: Rewards = Identity()
+
+    @property
+    def normals(self) -> int:
+        """The noise, and before it, where there are any, whether the reward is an outlier."""
+        return 2 if self.outliers else 1
+
+    @property
+    def plain(self) -> bool:
+        """Whether rewards are as agents are told."""
+        return not self.outliers
+
+    @property
+    def variance(self) -> Array:
+        """sigma^2."""
+        return np.asarray(self.reward_var)
+
+    def pay(self, score: Array, normals: Array) -> Array:
+        """The score plus N(0, sigma^2)."""
+        paid = score + self.reward_var**0.5 * normals[..., -1]
+        if not self.outliers:
+            return paid
+        xp = paid.__array_namespace__()
+        absurd = normals[..., -2] < NormalDist().inv_cdf(self.outliers)
+        found: Array = xp.where(absurd, xp.asarray(self.outlier, dtype=paid.dtype), paid)
+        return found
+
+
+class Binary(NamedTuple):
+    """r ~ Bernoulli(sigmoid(score)). Two normals make a uniform number, exp(-(x^2 + y^2) / 2)."""
+
+    nodes: int = NODES
+    normals: int = 2
+    variance: None = None
+    plain: bool = True
+
+    @property
+    def rewards(self) -> Rewards:
+        """Mean rewards are probabilities, averaged with so many nodes."""
+        return Sigmoid(nodes=self.nodes)
+
+    def pay(self, score: Array, normals: Array) -> Array:
+        """1 with probability sigmoid(score), else 0."""
+        xp = score.__array_namespace__()
+        uniform = xp.exp(-0.5 * (normals[..., -2] ** 2 + normals[..., -1] ** 2))
+        return xp.where(uniform < sigmoid(score), xp.ones_like(score), xp.zeros_like(score))
+
+
+Payoff: TypeAlias = Noisy | Binary
+
+
+class Sample(NamedTuple):
+    """The atoms, and the channel they are seen through."""
+
+    points: mixture.Points
+    channel: Channel
+    precision: Array  # (d, d)  of the noise as it is
+
+    def posterior(self, emission: Emission, bias: Array) -> Context:
+        """Given a round's measurement, and the bias that all rounds have where it does not drift."""
+        noisy = emission.noisy
+        xp = noisy.__array_namespace__()
+        precision = xp.asarray(self.precision, dtype=noisy.dtype)
+        if emission.mask is not None:
+            precision = masked_inverse(xp.asarray(self.channel.noise_cov, dtype=noisy.dtype), emission.mask)
+        seen = noisy - (bias if emission.bias is None else emission.bias)
+        return Context(
+            *mixture.points_posterior(
+                mixture.like(self.points, noisy), precision, seen, float(self.channel.tails)
+            )
+        )
+
+
+def sample(points: Array, channel: Channel) -> Sample:
+    """Of these atoms (n, d)."""
+    xp = channel.noise_cov.__array_namespace__()
+    return Sample(mixture.points(points), channel, xp.linalg.inv(channel.noise_cov))
+
 
 PRIORS = 5  # matrices of theta's size while a covariance is checked, and its root taken
 LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
@@ -173,7 +373,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         context = self._context(truth, normals[..., :own], row)
         unit, rest = self._unit(normals, number), normals[..., own : own + parts.channel.normals()]
         if unit is not None and truth.biases is not None:
-            truth = truth._replace(bias=units.own(truth.biases, unit))
+            truth = truth._replace(bias=contexts.own(truth.biases, unit))
         emission = channels.emit(parts.channel, context, truth, rest, number, row)._replace(at=at)
         if unit is not None:
             emission = emission._replace(bias=truth.bias, unit=unit if self.tell_units else None)
@@ -228,9 +428,9 @@ def described(
 
     `blame` are the fields that say how many features there are.
 
-    >>> from unfog.worlds.arms import arms
+    >>> from unfog.worlds.composed import arms
     >>> from unfog.worlds.composed import described
-    >>> from unfog.worlds.payoffs import Noisy
+    >>> from unfog.worlds.composed import Noisy
     >>> laws = {"context_mean": 0.0, "context_cov": 1.0, "noise_cov": [0.5, 2.0], "bias_cov": 1.0}
     >>> known = described(2, arms(3, "normal", "product", 2).one(), Noisy(1.0), 0.0, 0.1, **laws)
     >>> known.noise_cov.tolist()

@@ -4,8 +4,8 @@ With ratings R = W H in f factors, a context is a user's row of W, and an arm on
 columns: phi(a, c) puts c into the block of arm a, theta is N(centroid_a, diag(variance_a)) there, and
 r = theta_a'c + N(0, sigma^2). Agents take contexts for N(mu_c, Sigma_c) with the moments of W's rows, and so
 does the paper's oracle; they are that (`contexts = "gaussian"`) or users drawn at random (`"users"`). Where
-they are users, agents are told these as well, or some of them (worlds/told.py), and regret has a second
-yardstick, which knows them all: worlds/discrete.py.
+they are users, agents are told these as well, or some of them (worlds/measurement.py), and regret has a
+second yardstick, which knows them all: worlds/composed.py.
 
 Where W, the centroids and the variances come from is for worlds built on this one: lab/movielens.py.
 """
@@ -22,11 +22,9 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import per_arm
 from unfog.maths.arrays import Array
 from unfog.validation import Numbers
-from unfog.worlds.arms import Arms
-from unfog.worlds.channel import channel
-from unfog.worlds.composed import Composed, Parts
+from unfog.worlds.composed import Arms, Composed, Noisy, Parts
 from unfog.worlds.contexts import Atoms, Contexts, as_told
-from unfog.worlds.payoffs import Noisy
+from unfog.worlds.measurement import channel
 
 CONTEXTS = ("users", "gaussian")
 

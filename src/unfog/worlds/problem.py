@@ -21,7 +21,7 @@ class Truth(NamedTuple):
     path: Array | None = None  # (..., rounds, d)  the bias of every round, where it drifts
     biases: Array | None = None  # (..., units, d)  where there are several units
     context: Array | None = None  # (..., d)  where it is the same in all rounds
-    course: Any = None  # of contexts and errors in time, where the world has one: worlds/course.py
+    course: Any = None  # of contexts and errors in time, where the world has one: worlds/temporal.py
 
 
 class Emission(NamedTuple):

@@ -3,32 +3,76 @@
 The first rows calibrate: sensors are turned into contexts by a line each (`affine`), and what agents are told
 of contexts, noise and bias is `calibrate` of these rows alone. The rest is played: round t of a trial that
 starts at row `first` is row (first + t) mod n, at the time of that row, which goes on where the record is
-begun again (worlds/clock.py). A context is 1 in the calibration's mean and moves by 1 with each of its
+begun again (worlds/contexts.py). A context is 1 in the calibration's mean and moves by 1 with each of its
 standard deviations; scores are (a * c)'theta*.
 
 The true context is in the data and the bias is not: regret is against c_t. To see what a departure from the
 Gaussian model costs, contexts or errors can be drawn from the model instead, in the same units.
+
+What agents are told of time in a world made of a record: constants found in the rows that calibrate.
+
+They are fitted once for the same rows. Where these cannot say it, agents are told of no time. Contexts or
+errors that are drawn from the calibrated model, one by one, have no time, and agents are told so.
+
+Columns of a table as arrays: numbers, with gaps where they may have any, and times.
+
+Complaints name the table, the column and the row, counted from 1 below the header.
+
+A record of one's own as a bandit: columns for time, noisy contexts and true ones, in the order of time.
+
+The first `calibration` rows calibrate and the others are played, as worlds/record.py has it: each noisy
+column is turned into the true one beside it by a line, contexts are counted in standard deviations of the
+calibration, and rewards are simulated. A row that lacks a true value cannot be played and is left out, which
+the world's note says; a noisy value that is missing is a coordinate that was lost.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unfog import validation
 from unfog.channel.calibration import Calibration, affine, calibrate
-from unfog.channel.dynamics import Tempo
+from unfog.channel.dynamics import Moving, Tempo, untimed
 from unfog.features.link import Identity, Rewards
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError, Numbers
-from unfog.worlds import rhythm, told
-from unfog.worlds.arms import arms
-from unfog.worlds.channel import channel
-from unfog.worlds.clock import Clock
-from unfog.worlds.composed import LAWS, Composed, Parts, described
-from unfog.worlds.contexts import Contexts, Rows, as_told
-from unfog.worlds.payoffs import Noisy
+from unfog.worlds import measurement
+from unfog.worlds.composed import LAWS, Composed, Noisy, Parts, arms, described
+from unfog.worlds.contexts import Clock, Contexts, Rows, as_told
+from unfog.worlds.measurement import channel
+
+
+def fitted_tempo(noisy: Array, true: Array, times: Array) -> tuple[Tempo | None, str]:
+    """Constants of time of pairs (n, d) at these times (n,); or none, and why."""
+    return _found(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
+
+
+@lru_cache(maxsize=32)
+def _found(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Tempo | None, str]:
+    first, second = (np.frombuffer(x).reshape(-1, dim) for x in (noisy, true))
+    try:
+        return calibrate(first, second, times=np.frombuffer(times)).tempo, ""
+    except InputError as error:  # too few rows, or several devices at one moment
+        return None, f"agents are told of no time, which the calibration does not show ({error})"
+
+
+def drawn(tempo: Tempo | None, found: Calibration, contexts: bool, errors: bool) -> Tempo | None:
+    """Constants for a world in which contexts, or errors, are drawn one by one."""
+    if tempo is None or not (contexts or errors):
+        return tempo
+    plain = untimed(found.context_cov, found.noise_cov, found.bias_cov)
+    if contexts:
+        tempo = tempo._replace(fast=plain.fast, level=None, periods=(), cycles=None)
+    if errors:
+        tempo = tempo._replace(bias=Moving(found.bias_cov, np.inf), error=None, white=plain.white)
+    return tempo
+
 
 SOURCES = ("data", "gaussian")
 LEVEL = 1.0  # a context in average air: at 0, arms would be alike to an agent that knows the mean alone
@@ -72,7 +116,7 @@ class Recorded(Composed):
         zero, one = np.zeros(self.dim), np.eye(self.dim)
         unseen = Calibration(zero, one, zero, one, one, 0, zero[None])
         self._played(unseen, zero[None], zero[None], np.zeros(1))
-        told.check(self)
+        measurement.check_told(self)
 
     @property
     @abstractmethod
@@ -95,7 +139,7 @@ class Recorded(Composed):
         first = slice(self.calibration)
         tempo, why = None, "agents are told of no time: they calibrate in hindsight"
         if not self.hindsight:
-            tempo, why = rhythm.tempo(noisy[first], contexts[first], record.times[first])
+            tempo, why = fitted_tempo(noisy[first], contexts[first], record.times[first])
         if why:
             object.__setattr__(self, "note", "; ".join(filter(None, (self.note, why))))
         return self._played(found, contexts[rest], (noisy - contexts)[rest], record.times[rest], tempo)
@@ -108,7 +152,7 @@ class Recorded(Composed):
         made = arms(self.actions, self.action_law, "product", self.dim)
         laws = {name: getattr(found, name) for name in LAWS}
         known = described(self.dim, made.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        tempo = rhythm.drawn(tempo, found, self.contexts != "data", self.channel != "data")
+        tempo = drawn(tempo, found, self.contexts != "data", self.channel != "data")
         known = known._replace(sample=found.contexts, tempo=tempo)
         contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
         recorded = errors if self.channel == "data" else None
@@ -130,3 +174,196 @@ def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tup
     noisy = affine(record.raw[known], contexts[known]).contexts(record.raw)
     found = calibrate(noisy[known], contexts[known], groups=record.groups[known])
     return found, contexts, noisy - found.bias
+
+
+MISSING = ("", "na", "nan", "none", "null")
+HOUR = np.timedelta64(1, "h")
+
+
+def column(table: Mapping[str, Any], name: str, source: str) -> Sequence[Any]:
+    """One column, by name."""
+    if name not in table:
+        there = ", ".join(map(str, table)) or "none"
+        raise InputError("data", f"{source} has no column {name!r}", f"columns that are there: {there}")
+    found: Sequence[Any] = np.asarray(table[name]).tolist() if not _is_dates(table[name]) else table[name]
+    return found
+
+
+def _is_dates(values: Any) -> bool:
+    return np.asarray(values).dtype.kind == "M"
+
+
+def numbers(table: Mapping[str, Any], names: Sequence[str], source: str) -> Array:
+    """Some columns (n, d), not a number where a value is missing."""
+    found = [
+        [_number(value, name, row, source) for row, value in enumerate(column(table, name, source), 1)]
+        for name in names
+    ]
+    if len({len(one) for one in found}) > 1:
+        raise InputError("data", f"{source} has columns of different lengths", "columns of one length")
+    return np.array(found, np.float64).T
+
+
+def _number(value: Any, name: str, row: int, source: str) -> float:
+    if value is None or (isinstance(value, str) and value.strip().lower() in MISSING):
+        return float("nan")
+    try:
+        found = float("text" if isinstance(value, bool) else value)
+    except (TypeError, ValueError):
+        found = float("inf")
+    if np.isinf(found):
+        problem = f"{source}, column {name!r}, row {row}: {value!r}"
+        raise InputError("data", problem, "numbers, and nothing where one is missing")
+    return found
+
+
+def times(table: Mapping[str, Any], name: str, source: str) -> Array:
+    """The times (n,), never going back: numbers as they are, dates as hours since the first."""
+    given = column(table, name, source)
+    if _is_dates(given):
+        dates = np.asarray(given)
+        found = np.where(np.isnat(dates), np.nan, (dates - dates[0]) / HOUR)
+    else:
+        numbered = [_is_number(value) for value in given]
+        other = next(
+            (i for i, x in enumerate(numbered) if x != numbered[0] and _time(given[i]) == _time(given[i])), 0
+        )
+        if other:
+            problem = (
+                f"{source}, column {name!r}, row {other + 1}: {str(given[other])!r} beside {str(given[0])!r}"
+            )
+            raise InputError("data", problem, "numbers alone, or dates alone")
+        found = np.array([_time(value) for value in given], np.float64)
+        if len(found) and isinstance(given[0], str) and not _is_number(given[0]):
+            found = (found - found[0]) / 3600.0
+    bad = np.flatnonzero(~np.isfinite(found))
+    back = np.flatnonzero(np.diff(found) < 0) + 1
+    for rows, why in ((bad, "is no time"), (back, "goes back")):
+        if len(rows):
+            problem = f"{source}, column {name!r}, row {rows[0] + 1}: {str(given[rows[0]])!r} {why}"
+            raise InputError("data", problem, "numbers, or dates like 2004-03-10T18:00, that never go back")
+    return found
+
+
+def _time(value: Any) -> float:
+    """A number, or seconds of a date; not a number where it is neither."""
+    if _is_number(value):
+        return float(value)
+    try:
+        date = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        return (date - datetime(1970, 1, 1, tzinfo=date.tzinfo)).total_seconds()
+    except ValueError:
+        return float("nan")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, bool)
+
+
+STRETCHES = 10  # that the calibration is cut into where no column says which rows may share a bias
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Columns(Recorded):
+    """A table whose columns are named; subclasses say where it is.
+
+    `noisy` and `true` are names of columns, one for each coordinate, in the same order. `groups` names a
+    column of labels: rows of one label may share a bias (weeks, devices, persons). Without it ten stretches
+    of the calibration's length in rows do.
+    """
+
+    time: str = "time"
+    noisy: list[str] | tuple[str, ...] = ()
+    true: list[str] | tuple[str, ...] = ()
+    groups: str = ""
+
+    def __post_init__(self) -> None:
+        """Check every field; the table is not needed for it."""
+        for name in ("noisy", "true"):
+            given = vars(self)[name]
+            named = isinstance(given, list | tuple) and all(isinstance(one, str) and one for one in given)
+            if not named or not given or len(set(given)) < len(given):
+                raise InputError(name, given, "a list of names of columns, all different")
+        if len(self.noisy) != len(self.true):
+            raise InputError("noisy", list(self.noisy), f"as many columns as true, {len(self.true)}")
+        for name in ("time", "groups"):
+            if not isinstance(vars(self)[name], str):
+                raise InputError(name, vars(self)[name], "the name of a column")
+        super().__post_init__()
+
+    @property
+    def dim(self) -> int:
+        """How many coordinates."""
+        return len(self.true)
+
+    @abstractmethod
+    def _table(self) -> tuple[Mapping[str, Any], str]:
+        """The columns, and what complaints call the table."""
+
+    def record(self) -> Record:
+        """The rows that have a true value for each coordinate."""
+        table, source = self._table()
+        true, raw = numbers(table, self.true, source), numbers(table, self.noisy, source)
+        when = times(table, self.time, source)
+        if not len(true) == len(raw) == len(when):
+            raise InputError("data", f"{source} has columns of different lengths", "columns of one length")
+        whole = np.asarray(np.isfinite(true).all(axis=1))
+        if not whole.all():
+            left_out = f"{(~whole).sum():,} of {len(whole):,} rows lack a true value and are left out"
+            object.__setattr__(self, "note", left_out)
+        labels = self._labels(table, source, whole)
+        found = Record(true[whole], raw[whole], labels, when[whole])
+        twice = (np.diff(found.times) == 0) & (np.diff(found.true, axis=0) != 0).any(axis=1)
+        if twice.any() and not self.groups:
+            problem = f"{source} has two true contexts at the time {found.times[np.argmax(twice)]:g}"
+            raise InputError("data", problem, "one for each moment, or a column of groups")
+        return found
+
+    def _labels(self, table: Mapping[str, Any], source: str, whole: npt.NDArray[np.bool_]) -> Ints:
+        """A number for each row's group."""
+        if not self.groups:
+            return np.arange(int(whole.sum())) // max(1, self.calibration // STRETCHES)
+        given = np.array([str(one) for one in column(table, self.groups, source)])
+        if len(given) != len(whole):
+            raise InputError("data", f"{source} has columns of different lengths", "columns of one length")
+        return np.unique(given[whole], return_inverse=True)[1]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecordedProblem(Columns):
+    """A record in memory: `data` is a data frame, or any mapping of names to columns.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> rng = np.random.default_rng(0)
+    >>> hours = np.arange(400.0)
+    >>> true = np.sin(hours / 20) + 0.3 * rng.normal(size=400)
+    >>> record = {"hour": hours, "read": true + 0.5 + 0.4 * rng.normal(size=400), "true": true}
+    >>> problem = unfog.RecordedProblem(
+    ...     data=record, time="hour", noisy=["read"], true=["true"], calibration=200, actions=4
+    ... )
+    >>> result = unfog.run(problem, agents=["temporal", "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()
+    [2.1, 6.6]
+    """
+
+    data: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check that there is a table, and every field."""
+        validation.offering("data", self.data, _Table, "a data frame, or a mapping of names to columns")
+        super().__post_init__()
+
+    def _table(self) -> tuple[Mapping[str, Any], str]:
+        return {str(name): self.data[name] for name in self.data}, "the table"
+
+
+class _Table:
+    """What a data frame and a mapping have in common."""
+
+    def keys(self) -> Any:
+        """The names of its columns."""

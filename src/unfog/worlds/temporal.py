@@ -1,22 +1,233 @@
-"""A synthetic world in time."""
+"""A synthetic world in time.
+
+The course of a trial in time: contexts, biases and errors drawn from a `Tempo` (channel/dynamics.py),
+exactly.
+
+    times     t_0 = 0, then steps of one length, some of them longer by a gap of exponential length
+    part      x_0 ~ N(0, cov); over a step h one with a time constant tau keeps exp(-h / tau) and is refreshed
+              by N(0, (1 - exp(-2 h / tau)) cov), one that walks gains N(0, h walk)
+    cycle     a cos(2 pi t / period) + b sin(2 pi t / period), a and b ~ N(0, cov)
+    context   mean + level + fast + cycles;    error  the part that comes back to zero, without the white one
+
+Units have courses of their own, at the same times. After its last round a course stays where it is and so
+does time: readings of one moment.
+
+How a synthetic world moves in time, from fields: a `Tempo` (channel/dynamics.py), and when rounds take
+place.
+
+A part that is not wanted has covariance 0. The level walks. The bias walks where `bias_time` is 0, and comes
+back to zero with that time constant otherwise. All other parts come back to zero.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from unfog import validation
+from unfog.channel.dynamics import Moving, Tempo
 from unfog.features.base import MapBuilder
-from unfog.maths.arrays import Array, Ints
+from unfog.maths.arrays import Array, Ints, matvec
+from unfog.maths.gaussian import singular_root
+from unfog.maths.linalg import recurrence
 from unfog.validation import InputError, Numbers
-from unfog.worlds import channel as channels
-from unfog.worlds import course, units
-from unfog.worlds.arms import arms
-from unfog.worlds.composed import Composed, Parts, described
-from unfog.worlds.contexts import as_told
-from unfog.worlds.movement import MovementFields
-from unfog.worlds.payoffs import Noisy
+from unfog.worlds import contexts
+from unfog.worlds import measurement as channels
+from unfog.worlds.composed import Composed, Noisy, Parts, arms, described
+from unfog.worlds.contexts import UnitFields, as_told
+from unfog.worlds.measurement import check_share
 from unfog.worlds.problem import Draws, Emission, Truth
-from unfog.worlds.units import UnitFields
+
+PARTS = ("fast", "level", "bias", "error")
+
+
+class Spacing(NamedTuple):
+    """When rounds take place."""
+
+    step: float
+    gaps: float  # the share of steps that are longer
+    gap_time: float  # by how much on average
+
+    @property
+    def mean(self) -> float:
+        """Of a step."""
+        return self.step + self.gaps * self.gap_time
+
+    def times(self, uniforms: Array) -> Array:
+        """Of rounds (..., n), from uniforms (..., n, 2)."""
+        xp = uniforms.__array_namespace__()
+        longer = (uniforms[..., 1:, 0] < self.gaps) * -xp.log1p(-uniforms[..., 1:, 1])
+        steps = self.step + self.gap_time * longer
+        return xp.concat([xp.zeros_like(steps[..., :1]), xp.cumulative_sum(steps, axis=-1)], axis=-1)
+
+
+class Course(NamedTuple):
+    """A trial: times (..., n), the rest (..., units, n, d)."""
+
+    times: Array
+    contexts: Array
+    biases: Array
+    errors: Array
+
+
+def draws(tempo: Tempo, rounds: int, units: int, dim: int) -> dict[str, Draws]:
+    """What a course is made of."""
+    made = {
+        "path": Draws("normal", (len(PARTS), units, rounds, dim)),
+        "times": Draws("uniform", (rounds, 2)),
+    }
+    cycles = {"cycles": Draws("normal", (units, len(tempo.periods), 2, dim))}
+    return {**made, **(cycles if tempo.periods else {})}
+
+
+def course(tempo: Tempo, mean: Array, spacing: Spacing, drawn: Mapping[str, Array]) -> Course:
+    """The course of every trial."""
+    normals = drawn["path"]
+    xp = normals.__array_namespace__()
+    times = spacing.times(drawn["times"])
+    steps = xp.concat([times[..., :1], times[..., 1:] - times[..., :-1]], axis=-1)[..., None, :]
+    made = {
+        name: moved(part, normals[..., index, :, :, :], steps)
+        for index, name in enumerate(PARTS)
+        if (part := tempo._asdict()[name]) is not None
+    }
+    still = xp.zeros_like(made["bias"])
+    contexts = xp.asarray(mean) + made["fast"] + made.get("level", still)
+    if tempo.periods:
+        contexts = contexts + turned(tempo, drawn["cycles"], times)
+    return Course(times, contexts, made["bias"], made.get("error", still))
+
+
+def moved(part: Moving, normals: Array, steps: Array) -> Array:
+    """A part at all times (..., n, d) from as many normals, after steps (..., n), the first of which is 0."""
+    xp = normals.__array_namespace__()
+    start = matvec(xp.asarray(singular_root(part.cov)), normals)
+    if part.time == np.inf:
+        keep = xp.ones_like(steps)
+        walk = xp.zeros_like(start)
+        if part.walk is not None:
+            walk = matvec(xp.asarray(singular_root(part.walk)), normals)
+        fresh = xp.sqrt(steps)[..., None] * walk
+    else:
+        keep = xp.exp(-steps / part.time) if part.time else (steps == 0).astype(steps.dtype)
+        fresh = xp.sqrt(1 - keep**2)[..., None] * start
+    fresh = xp.concat([start[..., :1, :], fresh[..., 1:, :]], axis=-2)
+    return recurrence(xp.broadcast_to(keep, fresh.shape[:-1]), fresh)
+
+
+def turned(tempo: Tempo, normals: Array, times: Array) -> Array:
+    """The sum of all cycles at these times (..., units, n, d), from normals (..., units, p, 2, d)."""
+    xp = normals.__array_namespace__()
+    total = 0.0
+    for index, period in enumerate(tempo.periods):
+        drawn = matvec(xp.asarray(singular_root(np.asarray(tempo.cycles)[index])), normals[..., index, :, :])
+        angle = (2 * np.pi / period * times)[..., None, :, None]
+        total = total + drawn[..., :1, :] * xp.cos(angle) + drawn[..., 1:, :] * xp.sin(angle)
+    return total  # type: ignore[return-value]
+
+
+MOST_DIM = 100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MovementFields:
+    """Covariances are a number (times I), a list (the diagonal) or a matrix; 0 for a part that is not there.
+
+    A step of time is `step` long and, with probability `gaps`, longer by `gap_time` on average.
+    """
+
+    dim: int = 4
+    fast_cov: Numbers = 0.5
+    fast_time: float = 10.0
+    level_cov: Numbers = 0.5
+    level_walk: Numbers = 0.001
+    cycle_cov: Numbers = 0.0
+    periods: list[float] | tuple[float, ...] = ()
+    bias_cov: Numbers = 1.0
+    bias_time: float = 0.0
+    bias_walk: Numbers = 0.001
+    error_cov: Numbers = 0.5
+    error_time: float = 5.0
+    noise_cov: Numbers = 0.5
+    step: float = 1.0
+    gaps: float = 0.0
+    gap_time: float = 100.0
+
+    @cached_property
+    def tempo(self) -> Tempo:
+        """How contexts and errors move."""
+        dim = validation.count("dim", self.dim, most=MOST_DIM)
+        bias_time = validation.not_negative("bias_time", self.bias_time) or np.inf
+        periods, cycles = self._cycles()
+        fast, bias = self._part("fast", self.fast_time), self._part("bias", bias_time)
+        for name, part in (("fast_cov", fast), ("bias_cov", bias)):
+            if part is None:
+                raise InputError(name, 0, "a covariance: this part there is always")
+        return Tempo(
+            fast=fast,
+            bias=bias,
+            white=validation.covariance("noise_cov", self.noise_cov, dim),
+            level=self._part("level", np.inf),
+            error=self._part("error", self.error_time),
+            periods=periods,
+            cycles=cycles,
+            since=0.0,  # the courses of all units begin there, whenever one is read first
+        ).check(dim)
+
+    @cached_property
+    def spacing(self) -> Spacing:
+        """When rounds take place."""
+        check_share("gaps", self.gaps, 1.0)
+        step, longer = validation.positive("step", self.step), validation.positive("gap_time", self.gap_time)
+        return Spacing(step, float(self.gaps), longer)
+
+    def moments(self, rounds: int) -> dict[str, Array]:
+        """Covariances of context, noise and bias, those that grow averaged over so many rounds."""
+        tempo, half = self.tempo, 0.5 * (rounds - 1) * self.spacing.mean
+        still = np.zeros((self.dim, self.dim))
+        level = still if tempo.level is None else _average(tempo.level, half)
+        cycles = still if tempo.cycles is None else tempo.cycles.sum(0)
+        return {
+            "context_cov": tempo.fast.cov + level + cycles,
+            "noise_cov": self.white + (still if tempo.error is None else tempo.error.cov),
+            "bias_cov": _average(tempo.bias, half),
+        }
+
+    @property
+    def white(self) -> Array:
+        """The covariance of what is new in every reading."""
+        return validation.covariance("noise_cov", self.noise_cov, self.dim)
+
+    def _part(self, name: str, time: float) -> Any:
+        """One of the parts, or None; one that walks may start from nothing."""
+        walks = isinstance(time, float) and time == np.inf and f"{name}_walk" in vars(self)
+        time = time if walks else validation.positive(f"{name}_time", time)
+        cov, walk = self._cov(f"{name}_cov"), self._cov(f"{name}_walk") if walks else None
+        if cov is None and walk is None:
+            return None
+        return Moving(np.zeros((self.dim, self.dim)) if cov is None else cov, time, walk)
+
+    def _cycles(self) -> tuple[tuple[float, ...], Array | None]:
+        """Periods, and a covariance for each."""
+        cov, given = self._cov("cycle_cov"), self.periods
+        if not isinstance(given, list | tuple) or (cov is None) != (not given):
+            raise InputError("periods", given, "a list of positive numbers with a cycle_cov, none without")
+        periods = tuple(validation.positive("periods", one) for one in given)
+        return periods, None if cov is None else np.tile(cov, (len(periods), 1, 1))
+
+    def _cov(self, field: str) -> Array | None:
+        """A covariance, or None where it is the number 0."""
+        value: Any = vars(self)[field]
+        zero = isinstance(value, int | float) and not isinstance(value, bool) and value == 0
+        return None if zero else validation.covariance(field, value, self.dim)
+
+
+def _average(part: Moving, half: float) -> Array:
+    """The covariance of a part, averaged over the time of a course, half of which is given."""
+    return part.cov if part.walk is None else part.cov + half * part.walk
+
 
 MOST_ROUNDS = 10**6
 MOST_NUMBERS = 10**7  # of a trial's course
@@ -29,7 +240,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
 
         c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
 
-    The course of a trial is drawn once (worlds/course.py), for `path_rounds` rounds; then it stays. Units
+    The course of a trial is drawn once (worlds/temporal.py), for `path_rounds` rounds; then it stays. Units
     have contexts and biases of their own. Scores are phi(a, c)'theta*, and regret is against c itself.
 
     Agents are told moments: the mean and the covariance of contexts, the covariance of error and white
@@ -64,7 +275,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         _ = self._parts
 
     def _compose(self) -> Parts:
-        tempo, dim, owners = self.tempo, self.dim, units.units(self)
+        tempo, dim, owners = self.tempo, self.dim, contexts.units(self)
         self._check(owners.number)
         payoff = Noisy(validation.positive("reward_var", self.reward_var))
         found = arms(self.actions, self.action_law, self.features, dim)
@@ -86,12 +297,12 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
     def truth_draws(self) -> Mapping[str, Draws]:
         """Normals for theta*, the actions, and the course."""
         drawn = {name: one for name, one in super().truth_draws().items() if name not in ("bias", "units")}
-        return {**drawn, **course.draws(self.tempo, self.path_rounds, self.units, self.dim)}
+        return {**drawn, **draws(self.tempo, self.path_rounds, self.units, self.dim)}
 
     def truth(self, draws: Mapping[str, Array]) -> Truth:
         """theta*, the actions and the course of a trial; the bias is that of the first unit, at the start."""
         parts = self._parts
-        made = course.course(self.tempo, parts.known.context_mean, self.spacing, draws)
+        made = course(self.tempo, parts.known.context_mean, self.spacing, draws)
         bias = made.biases[..., 0, 0, :]
         return Truth(self._theta(draws), bias, parts.arms.features(draws), course=made)
 
@@ -102,7 +313,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         place = xp.clip(xp.asarray(0 if number is None else number), 0, self.path_rounds - 1)
         unit = self._unit(normals, number)
         whose = xp.zeros(batch, dtype=xp.int32) if unit is None else unit
-        context, bias, error = (units.own(one, whose, place) for one in made[1:])
+        context, bias, error = (contexts.own(one, whose, place) for one in made[1:])
         own = parts.contexts.normals
         rest = normals[..., own : own + parts.channel.normals()]
         found = channels.emit(parts.channel, context, truth._replace(bias=bias + error), rest, number, None)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.problems import every_row, spd
+from unfog.agents.base import Chooser, View
 from unfog.agents.choose import Epsilon, Greedy, Ids, RandUcb, Thompson, TopTwo, Ucb
-from unfog.agents.parts import Chooser, View
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array

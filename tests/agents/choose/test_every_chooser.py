@@ -10,9 +10,9 @@ from scipy.stats import chi2
 
 from tests.agents.choose.cases import NOW, Case, K, T, every
 from tests.problems import spd
+from unfog.agents.base import Chooser, View
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.choose import Epsilon, Greedy, Ids, RandUcb, TopTwo, Ucb
-from unfog.agents.parts import Chooser, View
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.per_arm import PerArm
@@ -22,7 +22,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, blocks_from_moments, whole
 from unfog.simulate import simulate
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 
 @every

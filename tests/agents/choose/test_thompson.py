@@ -8,8 +8,8 @@ from scipy.stats import chi2_contingency
 
 from tests.agents.choose.cases import Case, K, M
 from tests.problems import feature_moments, quadratic_phi, spd
+from unfog.agents.base import Chooser, View
 from unfog.agents.choose import Thompson, thompson
-from unfog.agents.parts import Chooser, View
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.linear import matrix, product

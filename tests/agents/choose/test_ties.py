@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.agents.choose.cases import Case, K, T, every
-from unfog.agents.choose.largest import TIE, alone, best
-from unfog.agents.choose.rand_ucb import envelope, leads
-from unfog.agents.parts import Chooser
+from unfog.agents.base import Chooser
+from unfog.agents.choose.greedy import TIE, alone, best
+from unfog.agents.choose.ucb import envelope, leads
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.gaussian import Gaussian
 from unfog.simulate.engines.numba_choose import _largest_bound

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tests.problems import given
-from unfog.agents.parts import Denoiser, Privilege
+from unfog.agents.base import Denoiser, Privilege
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array

@@ -10,8 +10,7 @@ from scipy.stats import chi2, multivariate_normal, multivariate_t
 from tests.agents.denoise.test_drift import beliefs, by_conditioning
 from tests.problems import random_knowledge
 from unfog.agents.denoise import Adaptive, Drift
-from unfog.agents.denoise.adaptive import State
-from unfog.agents.denoise.hypotheses import Hypothesis
+from unfog.agents.denoise.adaptive import Hypothesis, State
 from unfog.channel.deconvolution import smoothed
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array

@@ -8,7 +8,8 @@ from scipy.stats import multivariate_normal
 
 from tests.agents.denoise.stories import D, Joint, Story
 from tests.problems import given, inverse, random_knowledge, spd
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import KnowsBias, Moment, Privilege, Weighs
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import (
     Adaptive,
@@ -29,7 +30,6 @@ from unfog.agents.denoise import (
     unknown_noise,
 )
 from unfog.agents.learn import Conjugate
-from unfog.agents.parts import KnowsBias, Moment, Privilege, Weighs
 from unfog.channel import deconvolution
 from unfog.channel.dynamics import Moving, Tempo
 from unfog.channel.knowledge import Knowledge

@@ -5,8 +5,8 @@ import pytest
 
 from tests.agents.denoise.stories import D, Story, same
 from tests.problems import random_knowledge
+from unfog.agents.base import Denoiser, Privilege
 from unfog.agents.denoise import Exact, Identity, KnownBias, PlugIn, PriorOnly
-from unfog.agents.parts import Denoiser, Privilege
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.problems import random_knowledge
+from unfog.agents.base import Moment
 from unfog.agents.denoise import Incomplete, Temporal
-from unfog.agents.parts import Moment
 from unfog.channel.dynamics import Moving, Tempo
 from unfog.maths.arrays import Array
 from unfog.validation import InputError

@@ -7,9 +7,9 @@ import pytest
 
 import unfog
 from tests.agents.denoise.test_temporal import TEMPOS, D, Story, brute, hidden, joint, story, told
+from unfog.agents.base import Moment
 from unfog.agents.denoise import Temporal, TemporalBank
-from unfog.agents.denoise.factors import Factors
-from unfog.agents.parts import Moment
+from unfog.agents.denoise.temporal_bank import Factors
 from unfog.channel.dynamics import Moving, Tempo
 from unfog.maths.arrays import Array
 from unfog.simulate import simulate

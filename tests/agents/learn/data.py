@@ -13,7 +13,7 @@ from tests.problems import (
     random_knowledge,
     spd,
 )
-from unfog.agents.learn.refit import Refit, State
+from unfog.agents.learn.logistic import Refit, State
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 

@@ -16,17 +16,16 @@ from tests.problems import (
     evidence,
     spd,
 )
+from unfog.agents.base import Chain, Evidence
 from unfog.agents.catalogue import AGENTS
-from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Adf
 from unfog.agents.learn.adf import _mode
-from unfog.agents.parts import Chain
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
 from unfog.simulate import simulate
 from unfog.validation import InputError
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import LogisticProblem
 
 SMALL: dict[str, Any] = {"rounds": 20, "trials": 3}
 PROBLEM = LogisticProblem(dim=2, actions=5)

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from tests.problems import evidence, random_knowledge, spd
 from unfog.agents.learn import LMC, PG, Adf, Laplace
-from unfog.agents.learn.refit import Refit, State
+from unfog.agents.learn.logistic import Refit, State
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.agents.learn.test_lifted import MAPS, D, beliefs_of_the_bias, flat, knowledge, waves
+from tests.agents.learn.test_hindsight import MAPS, D, beliefs_of_the_bias, flat, knowledge, waves
 from tests.problems import inverse, random_knowledge, random_problem
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent, refuse_misfit
+from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Coupled, Hetero
 from unfog.agents.learn.coupled import shift_belief, theta_belief
@@ -26,7 +26,7 @@ from unfog.maths.arrays import Array
 from unfog.simulate import simulate
 from unfog.testing import check_learner
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 
 def with_learner(learner: Any) -> Agent:

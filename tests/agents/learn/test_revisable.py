@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.problems import covariance_error, evidence, inverse, random_knowledge, spd, within
+from unfog.agents.base import Term
 from unfog.agents.learn import Conjugate, Revisable
-from unfog.agents.learn.information import State
-from unfog.agents.parts import Term
+from unfog.agents.learn.revisable import State
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_t
 
 from tests.problems import spd
-from unfog.agents.evidence import Evidence
+from unfog.agents.base import Evidence
 from unfog.agents.learn import Hetero, Scaled
 from unfog.agents.learn.scaled import State
 from unfog.channel.knowledge import Knowledge
@@ -19,7 +19,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
 from unfog.simulate import simulate
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 D, M, N = 2, 6, 40
 

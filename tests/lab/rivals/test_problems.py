@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import AGENTS, EVERY
-from unfog.agents.rivals.rows import RIVALS
 from unfog.lab.rivals.problems import OURS, PAPER, PLACES, pace, why_not
 from unfog.lab.spec import build_problem
-from unfog.worlds.gaussian import GaussianProblem
-from unfog.worlds.logistic import LogisticProblem
+from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 SMALL = GaussianProblem(dim=2, actions=4)
 BINARY = LogisticProblem(dim=2, actions=4)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import EVERY, Catalogue
-from unfog.agents.rivals.rows import RIVALS
 from unfog.lab.rivals import tuning
 from unfog.lab.rivals.problems import OURS
 

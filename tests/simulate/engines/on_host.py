@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.simulate.engines import cuda_source
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 PRELUDE = """

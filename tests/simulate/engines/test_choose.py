@@ -16,7 +16,7 @@ from unfog.simulate import Plan, engines, plan, simulate
 from unfog.simulate.engines import cuda as cuda_engine
 from unfog.simulate.engines import jax as jax_engine
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 
 def work(trials: int = 100, engine: str = "auto", workers: int = 1, precision: str | None = None) -> Plan:
@@ -94,7 +94,7 @@ def test_auto_says_what_it_took() -> None:
 def test_without_jax_auto_takes_numpy_and_jax_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['jax'] = None\n"
-        "from unfog.simulate import simulate\nfrom unfog.worlds.gaussian import GaussianProblem\n"
+        "from unfog.simulate import simulate\nfrom unfog.worlds.synthetic import GaussianProblem\n"
         "p = GaussianProblem(dim=2, actions=3)\n"
         "assert simulate(p, ['alg1'], rounds=5, trials=3, engine='auto').engine == 'numpy'\n"
         "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '1', '--engine', 'jax'])"
@@ -114,7 +114,7 @@ def test_the_numeric_core_runs_with_numpy_alone() -> None:
         "        if top in ('pydantic', 'typer', 'rich', 'scipy', 'xarray', 'matplotlib', 'sklearn'):\n"
         "            raise ImportError(f'{name} is not allowed here')\n"
         "sys.meta_path.insert(0, Only())\n"
-        "from unfog.simulate import simulate\nfrom unfog.worlds.gaussian import GaussianProblem\n"
+        "from unfog.simulate import simulate\nfrom unfog.worlds.synthetic import GaussianProblem\n"
         "p = GaussianProblem(dim=2, actions=3)\n"
         "for engine in ('numpy', 'jax'):\n"
         "    simulate(p, ['alg1'], rounds=3, trials=2, engine=engine)\n"

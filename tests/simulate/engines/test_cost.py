@@ -14,7 +14,7 @@ from unfog.simulate.engines import numba_split
 from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines.cost import Cost
 from unfog.simulate.job import Job
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 COSTS = {
     "numpy": numpy_engine.COST,

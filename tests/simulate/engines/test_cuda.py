@@ -8,12 +8,12 @@ import pytest
 
 from tests.problems import random_problem
 from tests.simulate.engines import on_host
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Privilege
 from unfog.agents.catalogue import AGENTS, named, playable
 from unfog.agents.denoise.bias import Tally
-from unfog.agents.denoise.plugin import PlugIn
+from unfog.agents.denoise.exact import PlugIn
 from unfog.agents.learn import Conjugate, Scaled
-from unfog.agents.parts import Privilege
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.simulate import grid, simulate
@@ -21,7 +21,7 @@ from unfog.simulate.engines import cuda as cuda_engine
 from unfog.simulate.engines import cuda_source
 from unfog.simulate.engines import jax as jax_engine
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 PROBLEM = random_problem(seed=4, dim=2, actions=5)
 PAPER = ["alg1", "alg2", "naive", "oracle", "kk", "alg1-exact", "alg2-exact"]

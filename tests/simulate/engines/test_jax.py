@@ -21,7 +21,7 @@ from unfog.simulate.engines import jax as jax_engine
 from unfog.simulate.engines.jax_program import Program
 from unfog.theory.regret import names
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 pytestmark = pytest.mark.slow  # every program is compiled
 
@@ -179,7 +179,7 @@ import json, sys, jax
 hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 curves = simulate(GaussianProblem(dim=2, actions=3), ["alg1", "oracle"], rounds=30, trials=7, engine="jax")
 asked = hits.count("/jax/compilation_cache/compile_requests_use_cache")
 found = hits.count("/jax/compilation_cache/cache_hits")

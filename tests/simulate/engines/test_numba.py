@@ -14,7 +14,7 @@ from unfog.simulate.engines import numpy as numpy_engine
 from unfog.simulate.engines.numba_scores import stretch
 from unfog.simulate.job import MOMENTS, Job, Part
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 WITHOUT = {"coupled", "late"}
 ROUNDS = 140  # more than a block, which has 128

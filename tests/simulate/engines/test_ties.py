@@ -7,7 +7,7 @@ import pytest
 
 from tests.simulate.engines import on_host
 from unfog.simulate import simulate
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 ACTIONS = np.array([[0.3, 0.7], [0.7, 0.3], [-0.7, 0.3], [-0.3, 0.7], [0.5, -0.5], [0.7, -0.3]])
 # Readings say nothing, so that the context is believed to be (1, 1) but for the last bits, and the same

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from tests.problems import random_problem
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Evidence
 from unfog.agents.choose import Ucb
 from unfog.agents.denoise import Robust
-from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate, Hetero
 from unfog.maths.arrays import Array
 from unfog.simulate import Curves, plan, simulate

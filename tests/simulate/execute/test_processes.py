@@ -17,12 +17,11 @@ import pytest
 
 from tests.problems import random_problem
 from tests.simulate.execute import clusters
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Chooser, Denoiser, Evidence, View
 from unfog.agents.choose import Ucb
 from unfog.agents.denoise import Robust
-from unfog.agents.evidence import Evidence
 from unfog.agents.learn import Conjugate, Hetero
-from unfog.agents.parts import Chooser, Denoiser, View
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.quadrature import quadrature
@@ -35,7 +34,7 @@ from unfog.simulate.execute.serial import Serial
 from unfog.simulate.job import Job, Part, Tick
 from unfog.simulate.tasks import Piece
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 PROBLEM = random_problem(seed=12, dim=2, actions=3)
 MINE = Agent("mine", Robust(), Hetero(), Ucb())

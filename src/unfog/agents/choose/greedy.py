@@ -1,10 +1,96 @@
-"""The greedy chooser."""
+"""The epsilon-greedy chooser.
 
+The arm with the largest of some numbers: what all choosers that draw nothing have in common.
+
+They differ in the numbers alone, `bounds`: expected scores, upper quantiles, upper ends of an ellipsoid.
+
+Arms that nobody has played, or that look alike, have equal scores but for the last bit, and the last bit
+depends on the processor. So scores within `TIE` of the largest, relative to it, count as equal to it, and the
+first of equals is taken. Compiled kernels have the same rule (simulation/engines: numba/kernel.py,
+kernel.cu).
+
+The greedy chooser.
+"""
+
+from abc import abstractmethod
 from dataclasses import dataclass
 
-from unfog.agents.choose.largest import Largest
-from unfog.agents.parts import View
-from unfog.maths.arrays import Array
+from unfog import validation
+from unfog.agents.base import Chooser, View
+from unfog.channel.knowledge import Knowledge
+from unfog.maths.arrays import Array, Bools, Ints
+from unfog.maths.random import uniforms
+from unfog.validation import InputError
+
+TIE = 1e-9  # far above rounding, far below what a reward could tell; without effect in single precision
+
+
+class Largest(Chooser):
+    """A chooser but for its numbers; the first of equals is taken."""
+
+    propensity = "exact"
+
+    @abstractmethod
+    def bounds(self, view: View) -> Array:
+        """A number for every arm, below all others for those that may not be chosen: (..., K)."""
+
+    def normals(self, known: Knowledge) -> int:
+        """None."""
+        return 0
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        """The arm with the largest number."""
+        return for_all(best(self.bounds(view)), normals)
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """One for the arm that is chosen, and zero for the others."""
+        return alone(self.bounds(view), draws)
+
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """Both, with every number worked out once."""
+        numbers = self.bounds(view)
+        return for_all(best(numbers), normals), alone(numbers, draws)
+
+
+def best(values: Array) -> Ints:
+    """The arm with the largest value, the first of equals: (..., K) -> (...,).
+
+    >>> import numpy as np
+    >>> from unfog.agents.choose.greedy import best
+    >>> best(np.array([[1.0, 3.0, 3.0 + 1e-15], [2.0, 0.0, 1.0]])).tolist()
+    [1, 0]
+    """
+    arm: Ints = among_largest(values).argmax(-1)
+    return arm
+
+
+def among_largest(values: Array) -> Bools:
+    """Which values are the largest or equal to it, within `TIE` of it: (..., K) -> (..., K).
+
+    Relative to the largest alone: however far below it others are, they do not make what is apart a tie.
+    """
+    xp, most = values.__array_namespace__(), values.max(-1)
+    found: Bools = values >= xp.minimum((1 - TIE) * most, (1 + TIE) * most)[..., None]
+    return found
+
+
+def for_all(arm: Ints, normals: Array) -> Ints:
+    """The arm for every trial: in a first round trials may share all that decides, but not their normals."""
+    xp = normals.__array_namespace__()
+    return arm + xp.zeros(normals.shape[:-1], dtype=arm.dtype)
+
+
+def alone(values: Array, draws: Array) -> Array:
+    """All of the probability on the arm with the largest value: (..., K) -> (..., K).
+
+    >>> import numpy as np
+    >>> from unfog.agents.choose.greedy import alone
+    >>> alone(np.array([1.0, 3.0, 2.0]), draws=np.zeros((1, 2))).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    xp = draws.__array_namespace__()
+    found: Array = (xp.arange(values.shape[-1]) == best(values)[..., None]).astype(draws.dtype)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +127,7 @@ def expected(view: View) -> Array:
     >>> import numpy as np
     >>> import unfog
     >>> from unfog.agents.choose.greedy import expected
-    >>> from unfog.agents.parts import View
+    >>> from unfog.agents.base import View
     >>> from unfog.features import Context
     >>> from unfog.maths.gaussian import Gaussian
     >>> context = Context(np.array([2.0]), np.zeros((1, 1)))
@@ -58,3 +144,105 @@ def rounds_so_far(view: View, like: Array) -> Array:
     if view.time is None:
         raise ValueError("time: a chooser that changes with the rounds must be told which one it is")
     return 1 + view.time.astype(like.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epsilon(Chooser):
+    """Epsilon-greedy: any arm with probability epsilon_t, else the arm with the largest expected score.
+
+    epsilon_t = epsilon / t^decay with rounds t = 1, 2, .... R. S. Sutton and A. G. Barto, *Reinforcement
+    Learning: An Introduction*; with decay 1, P. Auer, N. Cesa-Bianchi and P. Fischer, *Finite-time Analysis
+    of the Multiarmed Bandit Problem*.
+
+    Settings
+    --------
+    `epsilon` is the probability of the first round, `decay` how fast it falls.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Exact(), unfog.learn.Scaled(), unfog.choose.Epsilon(epsilon=0.1)
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [6.5, 8.0]
+    """
+
+    epsilon: float = 0.05
+    decay: float = 0.0
+
+    name = "epsilon"
+    note = "the largest expected score, now and then any arm"
+    propensity = "exact"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_probability("epsilon", self.epsilon)
+        validation.not_negative("decay", self.decay)
+
+    def normals(self, known: Knowledge) -> int:
+        """Whether to explore, and which arm: two."""
+        return 2
+
+    def choose(self, view: View, normals: Array) -> Ints:
+        """The best arm, or any."""
+        return self._drawn(view, normals, expected(view))
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """Its part of the exploration, and the rest for the best arm."""
+        return self._shares(view, draws, expected(view))
+
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """Both, of the same scores."""
+        scores = expected(view)
+        return self._drawn(view, normals, scores), self._shares(view, draws, scores)
+
+    def _drawn(self, view: View, normals: Array, scores: Array) -> Ints:
+        xp = normals.__array_namespace__()
+        coin, place = uniforms(normals)
+        arm, anyone = best(scores), _any(view, scores, place)
+        found: Ints = xp.where(coin < self._share(view, normals), anyone.astype(arm.dtype), arm)
+        return found
+
+    def _shares(self, view: View, draws: Array, scores: Array) -> Array:
+        xp, share = draws.__array_namespace__(), self._share(view, draws)[..., None]
+        open_ = xp.ones_like(scores) if view.arms is None else view.arms.astype(scores.dtype)
+        found: Array = share * open_ / open_.sum(-1)[..., None] + (1 - share) * alone(scores, draws)
+        return found
+
+    def _share(self, view: View, like: Array) -> Array:
+        """The probability of exploring: (...,)."""
+        xp = like.__array_namespace__()
+        if self.decay == 0:
+            return xp.asarray(self.epsilon, dtype=like.dtype)
+        return self.epsilon / rounds_so_far(view, like) ** self.decay
+
+
+def _any(view: View, scores: Array, place: Array) -> Array:
+    """The arm at this place, from 0 to 1, among those that may be chosen: (...,)."""
+    xp = scores.__array_namespace__()
+    arms = scores.shape[-1]
+    if view.arms is None:
+        return xp.minimum(xp.floor(place * arms), arms - 1)
+    before = xp.cumulative_sum(view.arms.astype(scores.dtype), axis=-1)
+    number = before[..., -1]
+    rank = xp.minimum(xp.floor(place * number), number - 1)
+    found: Array = xp.argmax(before > rank[..., None], -1)
+    return found
+
+
+def check_probability(field: str, value: object) -> float:
+    """A number from zero to one.
+
+    >>> from unfog.agents.choose.greedy import check_probability
+    >>> check_probability("share", 0.1)
+    0.1
+    """
+    allowed = "a number, at least 0 and at most 1"
+    try:
+        share = validation.not_negative(field, value)
+    except InputError:
+        raise InputError(field, repr(value), allowed) from None
+    if share > 1:
+        raise InputError(field, repr(value), allowed)
+    return share

@@ -5,10 +5,9 @@ from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 from unfog import validation
-from unfog.agents.choose.greedy import expected
-from unfog.agents.choose.largest import TIE, best
+from unfog.agents.base import Chooser, View
+from unfog.agents.choose.greedy import TIE, best, expected
 from unfog.agents.choose.ucb import check_level, moments
-from unfog.agents.parts import Chooser, View
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import uniforms

@@ -2,15 +2,10 @@
 
 from unfog.agents.denoise.adaptive import Adaptive
 from unfog.agents.denoise.drift import Drift
-from unfog.agents.denoise.empirical import Empirical
-from unfog.agents.denoise.exact import Exact
-from unfog.agents.denoise.identity import Identity
+from unfog.agents.denoise.exact import Exact, PlugIn
 from unfog.agents.denoise.incomplete import Incomplete
-from unfog.agents.denoise.known_bias import KnownBias
-from unfog.agents.denoise.known_bias_atoms import KnownBiasAtoms
-from unfog.agents.denoise.mixture import Mixture
-from unfog.agents.denoise.plugin import PlugIn
-from unfog.agents.denoise.prior_only import PriorOnly
+from unfog.agents.denoise.mixture import Empirical, Mixture
+from unfog.agents.denoise.reference import Identity, KnownBias, KnownBiasAtoms, PriorOnly
 from unfog.agents.denoise.robust import Robust
 from unfog.agents.denoise.temporal import Temporal
 from unfog.agents.denoise.temporal_bank import TemporalBank

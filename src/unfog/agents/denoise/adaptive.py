@@ -1,26 +1,65 @@
-"""Denoise without knowing the trouble."""
+"""Denoise without knowing the trouble.
+
+What may be the matter with a channel, and the filters that suppose it (maths/kalman.py).
+"""
 
 from dataclasses import dataclass
+from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unfog import validation
-from unfog.agents.denoise import empirical
+from unfog.agents.base import Denoiser, Expects, KnowsBias, Privilege, Weighs
+from unfog.agents.denoise import mixture
 from unfog.agents.denoise.bias import FromEither, spread
-from unfog.agents.denoise.hypotheses import Hypothesis, family
-from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege, Weighs
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import kalman
 from unfog.maths.arrays import Array, settled
-from unfog.maths.kalman import Beliefs, Family, Reading
+from unfog.maths.kalman import Beliefs, Family, Reading, kept
 from unfog.maths.mixture import moments
 from unfog.validation import InputError
 
+NODES = 6  # Gaussians that stand for heavy tails
+REACH = log(0.35), log(60.0)  # the logarithms of their sizes
+
+
+class Hypothesis(NamedTuple):
+    """What may be the matter with a channel, or with contexts."""
+
+    size: float = 1.0  # of the noise, by which its covariance is multiplied
+    step: float = 0.0  # of the bias, in shares of its prior covariance a round
+    tails: float | None = None  # degrees of freedom, where they are heavy
+    sample: bool = False  # contexts are those of the told sample, not Gaussian
+
+
+def family(group: list[Hypothesis], known: Knowledge, pairs: bool) -> Family:
+    """Hypotheses with equally many factors; with `pairs` no context hides the bias."""
+    xp, dim = known.noise_cov.__array_namespace__(), known.context_mean.shape[0]
+    told = (np.asarray(x) for x in zip(*map(_noise, group), strict=True))
+    factors, chances = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in told)
+    hidden = xp.trace(xp.linalg.solve(known.noise_cov, known.context_cov)) / dim * (not pairs)
+    keep = xp.ones_like(factors[:, 0])
+    if factors.shape[1] > 1:
+        keep = xp.stack([kept(f, p, hidden, dim) for f, p in zip(factors, chances, strict=True)])
+    walk = xp.asarray([h.step for h in group], dtype=known.noise_cov.dtype)
+    return Family(factors, xp.log(chances), keep, walk[:, None, None] * known.bias_cov)
+
+
+def _noise(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
+    """The factors of the noise's covariance, and their probabilities."""
+    if hypothesis.tails is None:
+        return [hypothesis.size], [1.0]
+    nu, logs = hypothesis.tails, np.linspace(*REACH, NODES)
+    # A precision w ~ Gamma(nu/2, nu/2) has this density of ln w, up to a constant; the factor is 1 / w.
+    heights = np.exp(-0.5 * nu * (logs + np.exp(-logs)))
+    return (hypothesis.size * np.exp(logs)).tolist(), (heights / heights.sum()).tolist()
+
+
 MOST = 15  # sizes, and steps
 TAILS = 3.0, 10.0  # degrees of freedom: a few Gaussians stand for no heavier and no lighter ones
-SAMPLE = empirical.Empirical()  # who believes in the sample
+SAMPLE = mixture.Empirical()  # who believes in the sample
 
 
 class Parameters(NamedTuple):
@@ -33,7 +72,7 @@ class Parameters(NamedTuple):
     families: tuple[Family, ...]
     prior: Array  # (H,)  probabilities
     sizes: Array  # (H,)  the variance of the noise, in that told; without the last where there is a sample
-    sample: empirical.Parameters | None  # where one is told: the last hypothesis
+    sample: mixture.EmpiricalParameters | None  # where one is told: the last hypothesis
 
 
 class State(NamedTuple):
@@ -62,12 +101,12 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
         n_t: the noise of round t;   step, size: numbers that hypotheses differ in
 
     Hypotheses are all pairs of a few sizes of the noise and a few steps of the bias, and heavy tails with
-    some of these steps. Each has its own belief about the bias (maths/kalman.py, with x = gamma and the context
-    for what hides it). Given chat_t the weights are those of Bayes' rule, this measurement included, and c_t
-    has the mean and the covariance of the mixture: expected features of the second degree at most are exact.
-    That the noise is not as told, be it of another size or with heavy tails, has the probability `distrust`
-    to begin with, and that the bias walks, by itself, `unrest`. With the rate `switch` a round it is all open
-    again, since troubles begin in the middle of a stream.
+    some of these steps. Each has its own belief about the bias (maths/kalman.py, with x = gamma and the
+    context for what hides it). Given chat_t the weights are those of Bayes' rule, this measurement included,
+    and c_t has the mean and the covariance of the mixture: expected features of the second degree at most are
+    exact. That the noise is not as told, be it of another size or with heavy tails, has the probability
+    `distrust` to begin with, and that the bias walks, by itself, `unrest`. With the rate `switch` a round it
+    is all open again, since troubles begin in the middle of a stream.
 
     Who is told a sample of contexts has one hypothesis more: the channel is as told, and contexts are those
     of the sample (denoise/empirical.py) instead of Gaussian; not where pairs are shown.
@@ -257,7 +296,7 @@ def _seen(parameters: Parameters, state: State, noisy: Array, centre: Array, hid
     readings = [kalman.read(*one, parameters.noise_cov, hidden, value, there) for one in each]
     densities, sampled = [reading.density for reading in readings], None
     if parameters.sample is not None:
-        *sampled, density = empirical.sighted(parameters.sample, state.sample, noisy, there)
+        *sampled, density = mixture.sighted(parameters.sample, state.sample, noisy, there)
         densities.append(density[..., None])
     return Seen(readings, sampled, kalman.weighed(state.weights, xp.concat(densities, axis=-1)))
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import validation
+from unfog.agents.base import Denoiser, Expects, KnowsBias, Privilege
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import spread
-from unfog.agents.parts import Denoiser, Expects, KnowsBias, Privilege
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec

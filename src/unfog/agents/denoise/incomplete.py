@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from unfog.agents.base import Corrects, Denoiser, Expects, Foresees, KnowsBias, Privilege, is_news
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither, spread
-from unfog.agents.parts import Corrects, Denoiser, Expects, Foresees, KnowsBias, Privilege, is_news
 from unfog.channel.knowledge import Knowledge, masked_inverse
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, matvec, settled
@@ -123,7 +123,7 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
     def correct(
         self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
     ) -> tuple[State, Context]:
-        """Replace a round's term, and say what its context is now; see `Corrects` in agents/parts.py."""
+        """Replace a round's term, and say what its context is now; see `Corrects` in agents/base.py."""
         (old, _), (new, known) = term_of(parameters, noisy, before), term_of(parameters, noisy, after)
         # The change is added in one go, so that where there is none the state keeps its bits.
         state = state.plus(new.less(old))

@@ -1,17 +1,105 @@
-"""Denoise where the law of contexts is a mixture of Gaussians."""
+"""Denoise with contexts as they are.
 
+The belief about the bias where contexts are not Gaussian: one Gaussian, kept by its moments.
+
+With gamma ~ N(g, S) from rounds before t, and contexts that are a mixture, the posterior of gamma given
+chat_t is a mixture too, one Gaussian for each component that the context may have come from. Its mean and
+covariance are exact, for one round; after each round the one Gaussian with these moments stands for it
+(assumed-density filtering, as in denoise/robust.py). In one dimension, contexts skewed by 1.8, its mean is
+off by 0.13 posterior deviations after five rounds and by 0.08 after 60, in the root mean square, and its
+variance by 16 % and by 7 %. With true contexts revealed chat_t - c_t = gamma + n_t shows the bias whatever
+the law of contexts, and the update is the plain Gaussian one, exact for ever:
+
+    g <- g + K (chat_t - c_t - g),    S <- (I - K) S,    K = S (S + Sigma_n)^-1.
+
+Denoise where the law of contexts is a mixture of Gaussians.
+"""
+
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from unfog.agents.denoise.filtered import Channel, Filtered, State, symmetric
-from unfog.agents.parts import Privilege
+from unfog import validation
+from unfog.agents.base import Denoiser, Expects, KnowsBias, Parameters, Privilege
+from unfog.agents.denoise import bias
+from unfog.agents.denoise.bias import FromEither, spread
+from unfog.channel import deconvolution
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import mixture
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, matvec
+from unfog.maths.gaussian import inverted
+from unfog.maths.mixture import Points
 
 
-class Parameters(NamedTuple):
+class Channel(NamedTuple):
+    """What a noisy context is made of, by its moments."""
+
+    mean: Array  # (d,)    of contexts
+    noisy_cov: Array  # (d, d)  of contexts and noise together
+    noise_cov: Array  # (d, d)  Sigma_n
+    bias_cov: Array  # (d, d)  Sigma_gamma
+
+
+class State(NamedTuple):
+    """The belief about the bias."""
+
+    mean: Array  # (..., d)
+    cov: Array  # (..., d, d)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filtered(FromEither, Denoiser, Expects, KnowsBias):
+    """What such denoisers share; their parameters have a `channel`. The setting `pairs` is as for `exact`."""
+
+    squares = 2
+
+    @abstractmethod
+    def seen(self, parameters: Any, state: State, noisy: Array) -> tuple[Context, State]:
+        """The moments of the context, and of the bias, given a noisy context (..., d)."""
+
+    def start(self, parameters: Parameters) -> State:
+        """The prior."""
+        channel: Channel = parameters.channel
+        xp = channel.mean.__array_namespace__()
+        return State(xp.zeros_like(channel.mean), channel.bias_cov)
+
+    def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
+        """Mean and covariance of this round's context."""
+        return self.seen(parameters, state, noisy)[0]
+
+    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """The mean of contexts and g; the diagonal of their covariance + Sigma_n + S."""
+        channel: Channel = parameters.channel
+        return bias.expected(channel.mean, channel.noisy_cov, state.mean, state.cov)
+
+    def update(self, parameters: Parameters, state: State, noisy: Array, context: Any) -> State:
+        """The Gaussian with the moments of the bias after this round."""
+        if not self.pairs:
+            return self.seen(parameters, state, noisy)[1]
+        channel: Channel = parameters.channel
+        gain = gain_of(state.cov, state.cov + channel.noise_cov)
+        mean = state.mean + matvec(gain, noisy - context - state.mean)
+        return State(mean, symmetric(state.cov - gain @ state.cov))
+
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """The Gaussian that is kept."""
+        return spread(state.mean, state.cov)
+
+
+def gain_of(part: Array, whole: Array) -> Array:
+    """What share a part has in the whole, part whole^-1: covariances (..., d, d)."""
+    xp = whole.__array_namespace__()
+    gain: Array = xp.linalg.solve(whole, part).mT
+    return gain
+
+
+def symmetric(matrix: Array) -> Array:
+    """Freed of what rounding leaves between both halves."""
+    return 0.5 * (matrix + matrix.mT)
+
+
+class MixtureParameters(NamedTuple):
     """The channel, and the law of contexts."""
 
     channel: Channel
@@ -53,18 +141,124 @@ class Mixture(Filtered):
     cost = 2.0  # with five components
     needs_knowledge = ("mixture",)
 
-    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> MixtureParameters:
         """The law as told."""
         if known.mixture is None:
             raise ValueError(f"{self.name} must be told a mixture of Gaussians")
         mean, cov = mixture.moments(*known.mixture)
         channel = Channel(mean, cov + known.noise_cov, known.noise_cov, known.bias_cov)
-        return Parameters(channel, known.mixture)
+        return MixtureParameters(channel, known.mixture)
 
-    def seen(self, parameters: Parameters, state: State, noisy: Array) -> tuple[Context, State]:
+    def seen(self, parameters: MixtureParameters, state: State, noisy: Array) -> tuple[Context, State]:
         """The moments of context and bias, the components summed out."""
         (channel, law), (bias, cov) = parameters, state
         found = mixture.posterior(law, channel.noise_cov + cov, noisy - bias)
         mean, spread = mixture.quantity(law, found)
         moved, left = mixture.shared(cov, found)
         return Context(mean, symmetric(spread)), State(bias + moved, symmetric(left))
+
+
+MOST_ATOMS = 100_000
+
+
+class EmpiricalParameters(NamedTuple):
+    """The channel, and the law of contexts."""
+
+    channel: Channel
+    points: Points
+    kernel: Array  # (d, d)  H
+
+
+@dataclass(frozen=True, kw_only=True)
+class Empirical(Filtered):
+    """Denoise with contexts as they are: the posterior over a sample of past true contexts, the bias unknown.
+
+    The told sample, with a little smoothing, is the law of contexts: c is N(u_i, H) with probability p_i
+    (channel/deconvolution.py says how u, p and H are made of it; H = 0 are the very atoms). With gamma ~ N(g,
+    S) from rounds before t, chat_t given i is Gaussian, and
+
+        w_i = P(i | chat_t), in proportion to p_i N(chat_t; u_i + g, V),   V = Sigma_n + S + H
+        m = sum w_i u_i,   C = sum w_i (u_i - m)(u_i - m)'
+        E[c_t] = m + J (chat_t - m - g),   Cov(c_t) = (I - J) C (I - J)' + H - J H,   J = H V^-1
+        E[gamma] = g + F (chat_t - m - g),   Cov(gamma) = S - F S + F C F',   F = S V^-1
+        i: one of the sample;   p_i, u_i: its weight and place
+        H: the covariance by which each is smoothed;   I: the identity
+
+    These are the moments of mixtures, exact for one round; denoise/filtered.py says what is kept of the
+    second. Since all atoms have the same H, both need no more of the atoms than m and C, which is two
+    products with one table (maths/mixture.py), however many there are.
+
+    A belief here is a mean and a covariance: all that matters to features linear or quadratic in the context,
+    as far as their expectations go. Other maps, those by quadrature, take it for a Gaussian of these moments.
+
+    Settings
+    --------
+    How many `atoms` it keeps at most, and how much of the rule's `bandwidth` they have.
+
+    The rule is that of channel/deconvolution.py; `pairs` is as for `exact`.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Empirical(), unfog.learn.Scaled(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, told_contexts=200)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [4.6, 8.0]
+    """
+
+    atoms: int = 1000
+    bandwidth: float = 0.5
+
+    name: ClassVar[str] = "empirical"
+    note: ClassVar[str] = "knows contexts by a sample of past ones, and follows the bias"
+    cost = 3.0  # with a thousand atoms
+    needs_knowledge = ("sample",)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        validation.count("atoms", self.atoms, 1, MOST_ATOMS)
+        validation.not_negative("bandwidth", self.bandwidth)
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> EmpiricalParameters:
+        """The smoothed sample."""
+        if known.sample is None:
+            raise ValueError(f"{self.name} must be told a sample of contexts")
+        law = deconvolution.smoothed(known.sample, self.atoms, self.bandwidth)
+        channel = Channel(law.mean, law.cov + known.noise_cov, known.noise_cov, known.bias_cov)
+        return EmpiricalParameters(channel, mixture.points(law.atoms, law.weights), law.kernel)
+
+    def seen(self, parameters: EmpiricalParameters, state: State, noisy: Array) -> tuple[Context, State]:
+        """The moments of context and bias, the posterior over atoms summed out."""
+        return sighted(parameters, state, noisy)[:2]
+
+
+def sighted(
+    parameters: EmpiricalParameters, state: State, noisy: Array, there: Array | None = None
+) -> tuple[Context, State, Array]:
+    """The moments of context and bias given a noisy context, and its log density less that of d ln(2 pi) / 2.
+
+    `there` is 1 where a coordinate was measured and 0 elsewhere; None: all were.
+    """
+    (channel, points, kernel), (bias, cov) = parameters, state
+    xp, whole = noisy.__array_namespace__(), channel.noise_cov + cov + kernel
+    eye = xp.eye(noisy.shape[-1], dtype=noisy.dtype)
+    value = noisy - bias
+    if there is not None:
+        both = there[..., :, None] * there[..., None, :]
+        whole = both * whole + (1 - there)[..., None] * eye
+        value = xp.where(there > 0, value, points.centre)
+    precision, size = inverted(whole)
+    precision = precision if there is None else both * precision
+    weights, total = mixture.weighed(points, precision, value)
+    mean, spread = mixture.points_moments(points, weights)
+    away, smooth, gain = value - mean, kernel @ precision, cov @ precision
+    rest = eye - smooth
+    context = rest @ spread @ rest.mT + kernel - smooth @ kernel
+    after = cov - gain @ cov + gain @ spread @ gain.mT
+    return (
+        Context(mean + matvec(smooth, away), symmetric(context)),
+        State(bias + matvec(gain, away), symmetric(after)),
+        total - 0.5 * size,
+    )

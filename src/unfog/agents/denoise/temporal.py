@@ -6,12 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.agents.denoise import clockwork, recent, truths
-from unfog.agents.denoise.bias import spread
-from unfog.agents.denoise.clockwork import Clockwork
-from unfog.agents.denoise.recent import Kept, Marked
-from unfog.agents.denoise.truths import NEVER, State, is_last, when
-from unfog.agents.parts import (
+from unfog.agents.base import (
     Appraises,
     Corrects,
     Denoiser,
@@ -23,6 +18,9 @@ from unfog.agents.parts import (
     Timed,
     is_news,
 )
+from unfog.agents.denoise import temporal_filter
+from unfog.agents.denoise.bias import spread
+from unfog.agents.denoise.temporal_filter import NEVER, Clockwork, Kept, Marked, State, is_last, when
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
@@ -109,14 +107,14 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Clockwork:
         """The parts and how they move."""
-        return clockwork.clockwork(known)
+        return temporal_filter.clockwork(known)
 
     def start(self, parameters: Clockwork) -> State:
         """Before the first reading, with an empty window."""
-        xp, first = parameters.mean.__array_namespace__(), clockwork.started(parameters)
+        xp, first = parameters.mean.__array_namespace__(), temporal_filter.started(parameters)
         zero = xp.zeros((), dtype=parameters.mean.dtype)
         nothing = Marked(*(xp.zeros_like(parameters.mean),) * 2)
-        before = clockwork.moved(parameters, first, zero)
+        before = temporal_filter.moved_on(parameters, first, zero)
         empty = Kept(zero + NEVER, zero, before, parameters.white, nothing, nothing)
         window = (empty,) * (self.window if self.pairs else 0)
         return State(first, zero, zero + NEVER, window, zero)
@@ -134,23 +132,23 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
         """The belief moved to the time of a reading; unless that is told, one unit after the last."""
         xp = parameters.mean.__array_namespace__()
         number, at = when(moment, state)
-        length = recent.since(parameters, state.number, state.at, at)
+        length = temporal_filter.since(parameters, state.number, state.at, at)
         if xp is np:
             _check(parameters, state, at, length)
         noise = parameters.white if moment.noise is None else _noise_root(moment.noise, parameters.mean)
-        return Ready(state, clockwork.moved(parameters, state.belief, length), at, number, noise)
+        return Ready(state, temporal_filter.moved_on(parameters, state.belief, length), at, number, noise)
 
     def predict(self, parameters: Clockwork, state: State | Ready, noisy: Array) -> Context:
         """The posterior of this moment's context: noisy (..., d), not a number where it was lost."""
-        ready, shown = self._ready(parameters, state), recent.mark(noisy)
-        context, reading = clockwork.read(parameters, ready.belief, ready.at)
+        ready, shown = self._ready(parameters, state), temporal_filter.mark(noisy)
+        context, reading = temporal_filter.seen_at(parameters, ready.belief, ready.at)
         seen = context.told(reading, ready.noise, shown.values - parameters.mean, shown.lost())
         return Context(parameters.mean + seen.mean, seen.cov())
 
     def expected(self, parameters: Clockwork, state: State | Ready) -> tuple[Array, Array]:
         """Of the belief at its time."""
         ready = self._ready(parameters, state)
-        _, reading = clockwork.read(parameters, ready.belief, ready.at)
+        _, reading = temporal_filter.seen_at(parameters, ready.belief, ready.at)
         return parameters.mean + reading.mean, (reading.root**2).sum(-1) + (ready.noise**2).sum(-1)
 
     def update(
@@ -158,23 +156,28 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
     ) -> State:
         """The belief after a reading and, where it is shown at once, its true context."""
         xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
-        marks = recent.mark(noisy), recent.mark(xp.full_like(noisy, np.nan) if context is None else context)
+        marks = (
+            temporal_filter.mark(noisy),
+            temporal_filter.mark(xp.full_like(noisy, np.nan) if context is None else context),
+        )
         batch = np.broadcast_shapes(noisy.shape[:-1], ready.belief.mean.shape[:-1])
         mean = xp.broadcast_to(ready.belief.mean, (*batch, ready.belief.mean.shape[-1]))
         kept = Kept(ready.number, ready.at, ready.belief._replace(mean=mean), ready.noise, *marks)
-        filtered = recent.read if context is None else recent.after
+        filtered = temporal_filter.after_reading if context is None else temporal_filter.after
         belief, window = filtered(parameters, kept.belief, kept), ready.state.window
-        return State(belief, ready.at, ready.number, recent.with_one(window, kept), ready.state.stale)
+        return State(
+            belief, ready.at, ready.number, temporal_filter.with_one(window, kept), ready.state.stale
+        )
 
     def bias(self, parameters: Clockwork, state: State) -> tuple[Array, Array]:
         """At the last reading."""
-        found = clockwork.bias(parameters, state.belief)
+        found = temporal_filter.bias(parameters, state.belief)
         return spread(found.mean, found.cov())
 
     def correct(
         self, parameters: Clockwork, state: State, noisy: Array, before: Array, after: Array
     ) -> tuple[State, Context]:
-        """Take in the true context of the last reading; see `Corrects` in agents/parts.py."""
+        """Take in the true context of the last reading; see `Corrects` in agents/base.py."""
         return self.reopen(parameters, state, noisy, before, after, Moment(state.number, state.at))
 
     def reopen(
@@ -188,11 +191,11 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
     ) -> tuple[State, Context]:
         """Take in the true context of any reading."""
         number, at = when(moment, state)
-        marks = recent.mark(noisy), recent.mark(after)
+        marks = temporal_filter.mark(noisy), temporal_filter.mark(after)
         kept = Kept(number, at, state.belief, parameters.white, *marks)
         if after.__array_namespace__() is not np or is_last(state, number, before, after):
-            return truths.at_once(parameters, state, kept, recent.mark(before))
-        return truths.late(parameters, state, kept, is_news(before, after))
+            return temporal_filter.at_once(parameters, state, kept, temporal_filter.mark(before))
+        return temporal_filter.late(parameters, state, kept, is_news(before, after))
 
     def smoothed(self, parameters: Clockwork, state: State, moment: Moment, known: Array) -> Context:
         """With all readings and true contexts since then."""
@@ -201,8 +204,8 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
         first = next((i for i, here in enumerate(asked) if here.any()), None)
         if first is None:
             raise InputError("round", float(number.max()), "one of the last that are kept in the window")
-        again = recent.replayed(parameters, state.window[first:], asked[first:])
-        return truths.exact(parameters, again.context, recent.mark(known))
+        again = temporal_filter.replayed(parameters, state.window[first:], asked[first:])
+        return temporal_filter.exact(parameters, again.context, temporal_filter.mark(known))
 
     def value_of_reveal(self, parameters: Clockwork, state: State) -> Array:
         """Of the last reading's: (...,), summed over coordinates, each in its own variance."""
@@ -210,13 +213,13 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
         everything = Marked(parameters.mean, xp.ones_like(parameters.mean))
         last = Kept(state.number, state.at, state.belief, parameters.white, everything, everything)
         left = self._left(parameters, state.belief, state.at)
-        return left - self._left(parameters, recent.known(parameters, state.belief, last), state.at)
+        return left - self._left(parameters, temporal_filter.known(parameters, state.belief, last), state.at)
 
     def _left(self, clock: Clockwork, belief: Belief, at: Array) -> Array:
         """How uncertain a context will be after its reading, some time ahead."""
         xp = at.__array_namespace__()
-        soon = clockwork.moved(clock, belief, xp.asarray(self.ahead, dtype=at.dtype))
-        context, reading = clockwork.read(clock, soon, at + self.ahead)
+        soon = temporal_filter.moved_on(clock, belief, xp.asarray(self.ahead, dtype=at.dtype))
+        context, reading = temporal_filter.seen_at(clock, soon, at + self.ahead)
         seen = context.told(reading, clock.white, xp.zeros_like(context.mean))
         found: Array = ((seen.root / clock.scale[:, None]) ** 2).sum((-2, -1))
         return found

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import validation
+from unfog.agents.base import Corrects, Denoiser, Expects, KnowsBias, Privilege
 from unfog.agents.denoise import incomplete
 from unfog.agents.denoise.bias import FromEither, spread
-from unfog.agents.parts import Corrects, Denoiser, Expects, KnowsBias, Privilege
 from unfog.channel.knowledge import Knowledge
 from unfog.channel.noise import Fit, Sums, bias, fit
 from unfog.features import Context

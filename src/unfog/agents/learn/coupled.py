@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from unfog import validation
-from unfog.agents.evidence import Evidence
+from unfog.agents.base import Evidence, Grows, Hindsight
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.learn.lifted import FromNoisy
-from unfog.agents.parts import Grows, Hindsight
+from unfog.agents.learn.hindsight import FromNoisy
 from unfog.channel.knowledge import Knowledge, as_told, posterior_mean
 from unfog.features import Context, FeatureMap
 from unfog.features.base import Liftable, Sloped

@@ -1,17 +1,200 @@
-"""A Gaussian learner that can take back."""
+"""theta in information form: a Gaussian that is a sum of one term for every round, which can be replaced.
+
+A round that says value = row'theta + N(0, variance) adds row row' / variance to the precision and row value /
+variance to the natural mean b; the belief is N(precision^-1 b, precision^-1). A prior of independent blocks
+is kept in blocks: a row lies within one of them.
+
+Digits: sums carry their rounding errors along (Knuth's two-sum), so a term is taken back to its last bit even
+if it dwarfed all others: what is left is as exact as if it had never been there. Compiled programs may merge
+a product with the sum it goes into and round the two differently; there a plain sum's error stays, 1e-16 of
+the largest term ever taken back.
+
+The root of the covariance is kept beside the sums, since to factorise the precision in every round, O(m^3),
+takes several times as long as all the rest. A term goes in by Potter's formula (maths/gaussian.py) and comes
+out by the same with the other sign: with f = root' row and s = variance +- f'f,
+
+    root <- root -+ (root f) f' / (s + sqrt(variance s)).
+
+To take out loses digits where the term was most of what is known of its row, s << variance, and may fail for
+good where rounding leaves s negative. So the new term goes in first, and where s is less than `LEAST` of the
+variance still the root is made anew from the sums. What limits it then is the precision itself: with its
+diagonal scaled to one, its eigenvalues may not spread over more than about 1e15, or it cannot be factorised
+(NumPy says so, JAX yields no numbers).
+
+A Gaussian learner that can take back.
+"""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from unfog import validation
-from unfog.agents.evidence import Evidence
-from unfog.agents.learn import information
+from unfog.agents.base import Evidence, Grows, Learner, TakesBack, Term
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.learn.information import State
-from unfog.agents.parts import Grows, Learner, TakesBack, Term
 from unfog.channel.knowledge import Knowledge
-from unfog.maths.arrays import Array
-from unfog.maths.gaussian import Belief
+from unfog.maths import gaussian
+from unfog.maths.arrays import Array, Bools, matvec
+from unfog.maths.gaussian import Belief, Blocks, Gaussian
+from unfog.maths.linalg import inverse_root
+from unfog.maths.trees import changed, if_any
+
+LEAST = 0.5  # of the variance: one digit in base two is lost at most
+
+
+class Sum(NamedTuple):
+    """A sum whose rounding errors are not lost."""
+
+    total: Array
+    rest: Array
+
+    def plus(self, x: Array) -> "Sum":
+        """With one more term: `rest` takes what the rounding of `total` leaves out."""
+        total = self.total + x
+        part = total - self.total
+        return Sum(total, self.rest + ((self.total - (total - part)) + (x - part)))
+
+    @property
+    def value(self) -> Array:
+        """What the terms add up to."""
+        return self.total + self.rest
+
+
+class State(NamedTuple):
+    """The belief about theta in information form."""
+
+    precision: Sum  # (..., m, m), or (..., B, k, k)
+    natural_mean: Sum  # (..., m), or (..., B, k)  precision times mean
+    root: Array  # as precision: root root' is its inverse
+
+
+def start(known: Knowledge) -> State:
+    """The prior."""
+    xp = known.prior_cov.__array_namespace__()
+    precision = xp.linalg.inv(known.prior_cov)
+    natural_mean = matvec(precision, _cut(known.prior_cov, known.prior_mean))
+    sums = [Sum(x, xp.zeros_like(x)) for x in (precision, natural_mean)]
+    return State(sums[0], sums[1], inverse_root(precision))
+
+
+def grown(prior_cov: Array, state: State, fresh: State) -> State:
+    """With the prior of what is new at the end of theta, of a fresh state of the longer one."""
+    if prior_cov.ndim == 3:
+        precision = _longer(state.precision, fresh.precision, -3)
+        natural_mean = _longer(state.natural_mean, fresh.natural_mean, -2)
+        return State(precision, natural_mean, gaussian.longer(state.root, fresh.root, -3))
+    precision = Sum(*map(gaussian.larger, state.precision, fresh.precision))
+    natural_mean = _longer(state.natural_mean, fresh.natural_mean, -1)
+    return State(precision, natural_mean, gaussian.larger(state.root, fresh.root))
+
+
+def _longer(old: Sum, fresh: Sum, axis: int) -> Sum:
+    """With the end of a longer sum."""
+    return Sum(*(gaussian.longer(x, y, axis) for x, y in zip(old, fresh, strict=True)))
+
+
+def belief(prior_cov: Array, state: State) -> Belief:
+    """The posterior."""
+    root = state.root
+    mean = matvec(root, matvec(root.mT, state.natural_mean.value))
+    return Gaussian(mean, root) if prior_cov.ndim == 2 else Blocks(mean, root)
+
+
+def measured(term: Term, reward: Array) -> Array:
+    """What a term has for its value: the reward, unless it says so."""
+    return reward if isinstance(term.value, tuple) else term.value
+
+
+def replaced(prior_cov: Array, state: State, old: Term | None, new: Term, reward: Array) -> State:
+    """With one round's term replaced by another, or with one more."""
+    if old is None:
+        return _with(prior_cov, state, new, measured(new, reward))
+    batch = new.row.shape[:-1]
+    was, now = (_wide(measured(term, reward), batch) for term in (old, new))
+    state, old, new = _spread(prior_cov, batch, state), _over(batch, old), _over(batch, new)
+    news = (old.row != new.row).any(-1) | (old.variance != new.variance) | (was != now)
+    return changed(news, partial(_replaced, prior_cov), state, old, new, was, now)
+
+
+def whitened(prior_cov: Array, state: State, vector: Array) -> Array:
+    """With the root, root' vector, (..., m): a product of two rows' is the covariance of their scores."""
+    half = matvec(state.root.mT, _cut(prior_cov, vector))
+    return half.reshape(*half.shape[: half.ndim - prior_cov.ndim + 1], vector.shape[-1])
+
+
+def whitened_mean(prior_cov: Array, state: State) -> Array:
+    """With the root, root' b, (..., m): its product with a row's is the mean of the row's score."""
+    half = matvec(state.root.mT, state.natural_mean.value)
+    return half.reshape(*half.shape[: half.ndim - prior_cov.ndim + 1], -1)
+
+
+def _with(prior_cov: Array, state: State, term: Term, value: Array) -> State:
+    """With one more term."""
+    root, _ = _turned(prior_cov, state.root, term, 1)
+    return State(*_summed(prior_cov, state, term, value, 1), root)
+
+
+def _replaced(prior_cov: Array, state: State, old: Term, new: Term, was: Array, now: Array) -> State:
+    """With one term in place of another: sums are free to lose the old one first, the root is not."""
+    fewer = State(*_summed(prior_cov, state, old, was, -1), state.root)
+    precision, natural_mean = _summed(prior_cov, fewer, new, now, 1)
+    more, _ = _turned(prior_cov, state.root, new, 1)
+    root, left = _turned(prior_cov, more, old, -1)
+    return State(precision, natural_mean, _sound(left < LEAST, root, precision.value))
+
+
+def _sound(lost: Bools, root: Array, precision: Array) -> Array:
+    """The root, made anew where its digits were lost: seldom, after the first rounds."""
+    return if_any(lost, lambda: changed(lost, lambda _, whole: inverse_root(whole), root, precision), root)
+
+
+def _summed(prior_cov: Array, state: State, term: Term, value: Array, sign: int) -> tuple[Sum, Sum]:
+    """The sums with a term more, or with one less."""
+    xp = term.row.__array_namespace__()
+    row = _cut(prior_cov, term.row) / xp.sqrt(_each(prior_cov, term.variance))
+    scaled = _each(prior_cov, term.variance**-0.5 * value)
+    precision = (sign * row)[..., :, None] * row[..., None, :]
+    return state.precision.plus(precision), state.natural_mean.plus(sign * row * scaled)
+
+
+def _turned(prior_cov: Array, root: Array, term: Term, sign: int) -> tuple[Array, Array]:
+    """The root with a term more, or with one less, and s / variance: below `LEAST` it is not the root."""
+    xp, axes = root.__array_namespace__(), tuple(range(1 - prior_cov.ndim, 0))
+    row, variance = _cut(prior_cov, term.row), xp.asarray(term.variance)
+    half = matvec(root.mT, row)
+    left = 1 + sign * (half**2).sum(axes) / variance
+    safe = xp.maximum(left, LEAST / 2)
+    scaled = half / _each(prior_cov, sign * variance * (safe + xp.sqrt(safe)))
+    return root - matvec(root, half)[..., :, None] * scaled[..., None, :], left
+
+
+def _each(prior_cov: Array, values: Array) -> Array:
+    """A number for every trial, (...,), to go with vectors: (..., 1), or in blocks (..., 1, 1)."""
+    xp = prior_cov.__array_namespace__()
+    values = xp.asarray(values)
+    return values.reshape(*values.shape, *(1,) * (prior_cov.ndim - 1))
+
+
+def _over(batch: tuple[int, ...], term: Term) -> Term:
+    """With the axes of trials, also where the variance is shared by all of them."""
+    return Term(_wide(term.row, (*batch, term.row.shape[-1])), _wide(term.variance, batch))
+
+
+def _spread(prior_cov: Array, batch: tuple[int, ...], state: State) -> State:
+    """Likewise, before anything told trials apart."""
+    shape = (*batch, *prior_cov.shape)
+    precision = Sum(*(_wide(x, shape) for x in state.precision))
+    natural_mean = Sum(*(_wide(x, shape[:-1]) for x in state.natural_mean))
+    return State(precision, natural_mean, _wide(state.root, shape))
+
+
+def _wide(x: Array, shape: tuple[int, ...]) -> Array:
+    """With this shape, which mostly it has."""
+    return x if x.shape == shape else x.__array_namespace__().broadcast_to(x, shape)
+
+
+def _cut(prior_cov: Array, flat: Array) -> Array:
+    """A vector as the prior has it: (..., m) as it is, or in blocks (..., B, k)."""
+    return flat.reshape(*flat.shape[:-1], *prior_cov.shape[:-1])
 
 
 class Parameters(NamedTuple):
@@ -66,15 +249,15 @@ class Revisable(Grows, Learner, TakesBack):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior."""
-        return information.start(known)
+        return start(known)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """With the prior of what is new."""
-        return information.grown(old.prior_cov, state, self.start(new, None))
+        return grown(old.prior_cov, state, self.start(new, None))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """The posterior."""
-        return information.belief(parameters.prior_cov, state)
+        return belief(parameters.prior_cov, state)
 
     def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
         """As told."""
@@ -94,4 +277,4 @@ class Revisable(Grows, Learner, TakesBack):
         self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
         """The belief with one round's term replaced by another, or with one more."""
-        return information.replaced(parameters.prior_cov, state, old, new, reward)
+        return replaced(parameters.prior_cov, state, old, new, reward)

@@ -5,9 +5,8 @@ from math import log, log1p
 from typing import Any, NamedTuple
 
 from unfog import validation
-from unfog.agents.evidence import Evidence
+from unfog.agents.base import Evidence, Grows, Learner
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.agents.parts import Grows, Learner
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, pick, take

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import Catalogue
 from unfog.lab.prepare import prepare
 from unfog.lab.rivals import runs, timing, tuning

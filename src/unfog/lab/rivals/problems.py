@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Privilege
 from unfog.agents.catalogue import Catalogue
-from unfog.agents.parts import Privilege
 from unfog.lab.spec import Spec, build_problem, catalog
 from unfog.simulate import plan
 from unfog.validation import InputError

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import Catalogue, named
-from unfog.agents.rivals.rows import RIVALS
 from unfog.features.link import KINDS
 from unfog.lab.rivals import folder as folders
 from unfog.lab.rivals import tuning

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.maths.arrays import Array, Ints
 from unfog.simulate.draws import Nature, emitted, truth_draws
 from unfog.simulate.player import Player

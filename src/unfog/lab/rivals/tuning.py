@@ -9,8 +9,8 @@ long are tuned on fewer trials, and the slowest on a quarter of the rounds.
 
 from collections.abc import Mapping, Sequence
 
+from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import EVERY
-from unfog.agents.rivals.rows import RIVALS
 from unfog.lab.rivals.problems import OURS
 from unfog.maths.arrays import Array
 

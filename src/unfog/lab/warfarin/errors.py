@@ -20,7 +20,7 @@ import numpy as np
 from unfog.lab.warfarin.record import COORDINATES
 from unfog.maths.arrays import Array, Bools
 from unfog.validation import not_negative
-from unfog.worlds.revealing import check_share
+from unfog.worlds.measurement import check_share
 
 MEANS = {"height": 1.0, "weight": -1.0}
 SPREADS = {"height": 3.0, "weight": 4.0}

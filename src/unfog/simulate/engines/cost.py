@@ -11,7 +11,7 @@ separates the engines.
 
 from typing import NamedTuple
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.simulate.job import Job
 
 STEPS_A_CALL = 4  # a step of a learner takes as long to call as a fourth of a round without

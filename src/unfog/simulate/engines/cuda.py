@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise.bias import Tally
@@ -25,7 +25,7 @@ from unfog.simulate.engines.jax_program import Program
 from unfog.simulate.job import Job, Part, Tick
 from unfog.theory import regret
 from unfog.validation import InputError
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 BATCH = 2**17  # trials side by side
 COST = Cost(BATCH, 3.0, call=1e-5, each=1e-10, root=1e-12, arm=4e-13, past=0.0, share=1.0)

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
+from unfog.agents.base import Privilege
 from unfog.agents.choose import RandUcb
-from unfog.agents.choose.largest import TIE
+from unfog.agents.choose.greedy import TIE
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.learn import Scaled
-from unfog.agents.parts import Privilege
 from unfog.channel.knowledge import as_told
 from unfog.maths.arrays import Array
-from unfog.worlds.gaussian import GaussianProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 THREADS = 256, 128  # of a block, the larger first: it is faster where there is room for its actions
 

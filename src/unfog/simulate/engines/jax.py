@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
-from unfog.agents.parts import Privilege
+from unfog.agents.agent import Agent
+from unfog.agents.base import Privilege
 from unfog.channel.knowledge import as_told
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import RoundDraws

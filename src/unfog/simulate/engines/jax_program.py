@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from unfog.agents import round as rounds
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.channel.knowledge import Shrinkage
 from unfog.maths.arrays import Array, Flow, Ints, offer
 from unfog.simulate.draws import emitted, reveal_uniforms

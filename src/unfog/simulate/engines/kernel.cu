@@ -20,7 +20,7 @@
 #define WORLD (2 * D + 1)
 #define CHOICE (RANDUCB ? 2 : M)
 #define ROW (D + 3 * D * D)  // of the schedule
-// Of arms that are equal but for rounding the first is taken: agents/choose/largest.py. Scores are without what
+// Of arms that are equal but for rounding the first is taken: agents/choose/greedy.py. Scores are without what
 // all arms share, and are looked at once: of arms in a chain of near ties it may be another one.
 #define ABOVE(score, top) ((score) > (top) + TIE * ((top) < 0 ? -(top) : (top)))
 // Triangular loops have constant bounds and a condition: what is unrolled stays in registers. Three loops in

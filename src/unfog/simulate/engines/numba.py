@@ -9,7 +9,7 @@ trial is played by itself, so that batches of any size, in any number of process
 import numpy as np
 
 from unfog import validation
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.choose import RandUcb
 from unfog.channel.knowledge import Knowledge, as_told
 from unfog.features.quadratic import Quadratic

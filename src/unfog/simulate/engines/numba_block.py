@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.evidence import Evidence
-from unfog.agents.parts import Denoiser
+from unfog.agents.base import Denoiser, Evidence
 from unfog.agents.round import Decision, Denoised
 from unfog.features import Context
 from unfog.maths.arrays import Array

@@ -15,7 +15,7 @@ from typing import Any
 from numba.core.caching import IndexDataCacheFile
 from numba.core.serialize import dumps
 
-from unfog.agents.choose.largest import TIE
+from unfog.agents.choose.greedy import TIE
 
 SEAL = 32  # bytes
 SUFFIX = ".nbk"

@@ -4,7 +4,7 @@ What a round does is what agents/round.py has it do, for the parts that `numba_s
 
     choose    learn/conjugate.py, hetero.py or scaled.py `belief`; choose/thompson.py or rand_ucb.py
     pay       the true score of the arm and noise; the oracle's best score less the arm's is the regret
-    learn     the reward within reach (agents/surprise.py), then Potter's rank-one update (maths/gaussian.py)
+    learn     the reward within reach (agents/round.py), then Potter's rank-one update (maths/gaussian.py)
 
 Features are quadratic (features/quadratic.py). A trial sits down at a `Desk` with all its things. Sizes are
 constants of the compiled program (`Plan`), so that loops over arms, and over columns of a root, become

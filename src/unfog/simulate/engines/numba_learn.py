@@ -1,4 +1,4 @@
-"""Pieces of the kernel: rewards within reach (agents/surprise.py), Potter's update (maths/gaussian.py)."""
+"""Pieces of the kernel: rewards within reach (agents/round.py), Potter's update (maths/gaussian.py)."""
 
 from math import log, log1p, sqrt
 

@@ -1,6 +1,6 @@
 """Pieces of the kernel: the scores of all arms, how far they spread, and what an arm's context hides."""
 
-from unfog.agents.choose.largest import TIE
+from unfog.agents.choose.greedy import TIE
 from unfog.maths.arrays import Array
 from unfog.simulate.engines.numba_desk import LANES, Desk
 from unfog.simulate.engines.numba_jit import inlined
@@ -92,7 +92,7 @@ def largest(values: Array, lanes: Array, number: int) -> int:
 
 @inlined
 def tied(most: float) -> float:
-    """The least that counts as equal to the largest: agents/choose/largest.py."""
+    """The least that counts as equal to the largest: agents/choose/greedy.py."""
     return (1 - TIE) * most if most > 0 else (1 + TIE) * most
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.learn import Conjugate, Hetero, Scaled
 from unfog.features.link import Identity

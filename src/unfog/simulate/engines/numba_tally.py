@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.agents.denoise import Exact, PlugIn
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.round import Setup
@@ -92,7 +92,7 @@ def _value(dim: int, affine: Affine, t: int, k: int, noisy: Array, other: Array)
 
 @inlined
 def _within(away: float, expected: float, reach: float) -> float:
-    """What is too far from what was expected, brought within reach: agents/surprise.py."""
+    """What is too far from what was expected, brought within reach: agents/round.py."""
     return min(max(away, expected - reach), expected + reach)
 
 

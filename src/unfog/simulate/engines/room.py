@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
-from unfog.agents.assemble import Agent
+from unfog.agents.agent import Agent
 from unfog.simulate.job import Job
 from unfog.worlds.problem import Problem
 

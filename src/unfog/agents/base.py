@@ -1,0 +1,660 @@
+"""The contracts of the three parts of an agent, and the abilities a part may have besides.
+
+A part is a value: an instance of a frozen dataclass that inherits its contract, so that it can be compared,
+hashed, kept and sent elsewhere; its settings are its fields, its name and a note stand on it. It holds no
+state: `setup` does once what depends on the problem alone, `start` gives the first state, the rest is called
+in a round (agents/round.py). Parameters and states are (nested) tuples of arrays, so that either kind of
+engine can carry them.
+
+What a part can do beyond its contract is an ability: a protocol of its own that it inherits too. Who needs
+an ability of another part names it (`needs`, `needs_features`), and so does a chooser that goes with one kind
+of learner (`needs_learner`). All of that is looked at once, when an agent is put together and when it meets a
+problem: agents/agent.py.
+
+What a learner is shown of a round: the arm, and what was believed when it was chosen.
+
+A reward hangs on phi(a, c), of which the agent knows the law alone. Learners ask for as much of it as they
+use, and it is worked out when they ask: the expected features x, their covariance, what not knowing the
+context adds to a reward's variance, E[theta'Cov(phi)theta], or the slope of that, Cov(phi)E[theta].
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+
+from unfog.channel.knowledge import Knowledge, Shrinkage
+from unfog.features import Context, Design, FeatureMap
+from unfog.features.base import Liftable
+from unfog.maths.arrays import Array, Bools, Ints
+from unfog.maths.gaussian import Belief
+from unfog.validation import InputError
+
+
+class Evidence(NamedTuple):
+    """A round as a learner sees it; where the true context is known, the design is that of this context.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents.base import Evidence
+    >>> from unfog.features import Context
+    >>> from unfog.maths.gaussian import Gaussian
+    >>> features = unfog.features.product(np.array([[1.0], [-1.0]]))
+    >>> design = features.design(Context(np.array([2.0]), np.array([[0.5]])))
+    >>> seen = Evidence(features, design, Gaussian(np.array([0.5]), np.eye(1)), arm=np.array(1))
+    >>> seen.row().tolist(), seen.covariance().tolist()
+    ([-2.0], [[0.5]])
+    """
+
+    features: FeatureMap
+    design: Design
+    belief: Belief  # about theta
+    arm: Ints  # (...,)
+    unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
+    hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
+    chosen: Array | None = None  # (..., m)  `row`, likewise
+    context: Context | None = None  # what was believed of it, for learners that ask how far it shifts
+    told: Array | None = None  # (...,)  of the choice, what the learner `hears` (agents/base.py)
+
+    def row(self) -> Array:
+        """The expected features of the arm, (..., m)."""
+        return self.design.row(self.arm) if self.chosen is None else self.chosen
+
+    def covariance(self) -> Array:
+        """Cov(phi), (..., m, m)."""
+        return self.design.covariance(self.arm)
+
+    def context_variance(self) -> Array:
+        """E[theta'Cov(phi)theta]: what not knowing the context adds to the variance of a reward, (...,)."""
+        if self.hidden is not None:
+            return self.hidden
+        fitting: Any = self.belief  # a belief in blocks comes with a design in blocks
+        return self.design.context_variance(fitting, self.arm)
+
+    def expected_reward(self, noise: Array) -> tuple[Array, Array]:
+        """Mean and variance of a reward, (...,) each; `noise` is its variance given theta."""
+        row = self.row()
+        xp = row.__array_namespace__()
+        return xp.vecdot(row, self.belief.centre), noise + self.belief.variance(row)
+
+    def weighed(self) -> "Evidence":
+        """With its row and its `context_variance` worked out, for those who ask more than once."""
+        return self._replace(hidden=self.context_variance(), chosen=self.row())
+
+    def known_to_be(self, design: Design) -> "Evidence":
+        """With what is known of the context by now."""
+        return self._replace(design=design, hidden=None, chosen=None, context=None)
+
+    def context_slope(self) -> Array:
+        """Cov(phi)E[theta], half the slope of theta'Cov(phi)theta at the mean, (..., m)."""
+        return self.design.context_slope(self.belief.centre, self.arm)
+
+    def lifted_row(self) -> Array:
+        """The row that waits for the bias, (..., q): features/base.py."""
+        if self.unbiased is None:
+            raise ValueError("a lifted row needs a denoiser that rewinds")
+        return cast(Liftable, self.features).lift(self.unbiased, self.arm)
+
+    def shift(self) -> tuple[Context, Array]:
+        """What was believed of the context, and of how far the bias has moved its mean, (..., d)."""
+        if self.unbiased is None or self.context is None:
+            raise ValueError("a shift needs a denoiser that rewinds")
+        return self.context, self.unbiased - self.context.mean
+
+
+class Known(Evidence):
+    """A round whose context is known for certain: no variance comes of it."""
+
+    def context_variance(self) -> Array:
+        """None."""
+        xp = self.arm.__array_namespace__()
+        nothing: Array = xp.zeros(self.arm.shape, dtype=self.belief.root.dtype)
+        return nothing
+
+
+Parameters: TypeAlias = Any
+State: TypeAlias = Any
+
+
+class Privilege(NamedTuple):
+    """The truth that an oracle is shown: the only way by which truth reaches an agent.
+
+    >>> import numpy as np
+    >>> from unfog.agents.base import Privilege
+    >>> Privilege(bias=np.array([-1.0])).bias.tolist()
+    [-1.0]
+    """
+
+    bias: Array  # (..., d) gamma*
+
+
+class Part(Protocol):
+    """What all parts have."""
+
+    name: ClassVar[str]
+    note: ClassVar[str]  # what it does, in a line
+
+    @property
+    def cost(self) -> float:
+        """By how much a round takes longer for it, in rounds of the simplest parts: an estimate."""
+        return 0.0
+
+    @property
+    def interpreted(self) -> str:
+        """Why no compiled engine can play it, in words; empty where any can."""
+        return ""
+
+
+@runtime_checkable
+class Denoiser(Part, Protocol):
+    """From a noisy context, and what came before it, to a belief about the true one.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents.base import Denoiser
+    >>> one = unfog.denoise.Exact()
+    >>> isinstance(one, Denoiser), one.name, one.sees_context
+    (True, 'exact', False)
+    >>> parameters = one.setup(unfog.GaussianProblem(dim=2, actions=5).knowledge(), None)
+    >>> one.predict(parameters, one.start(parameters), np.array([2.0, 0.0])).mean.shape
+    (2,)
+    """
+
+    @property
+    def sees_context(self) -> bool:
+        """Whether it is to be shown true contexts, after their rewards."""
+        return False
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether it is shown what was lost of a noisy context as not a number; others read mu_c there."""
+        return False
+
+    @property
+    def settled(self) -> bool:
+        """Whether its beliefs have one covariance from the first round to the last, where nothing is lost."""
+        return False
+
+    @property
+    def needs_knowledge(self) -> tuple[str, ...]:
+        """What it must be told of contexts beyond their moments: fields of `Knowledge` that may be None."""
+        return ()
+
+    @property
+    def squares(self) -> int:
+        """Matrices (d, d) that every trial has to itself, believed or remembered; 0: all share theirs."""
+        return 0
+
+    @abstractmethod
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """Everything that depends on the problem alone; a privilege is for those that are `Privileged`."""
+
+    def start(self, parameters: Parameters) -> State:
+        """What is remembered before the first round: nothing, unless told."""
+        return ()
+
+    @abstractmethod
+    def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
+        """The belief about this round's context: noisy (..., d)."""
+
+    def update(self, parameters: Parameters, state: State, noisy: Array, context: Any) -> State:
+        """What is remembered after a noisy context and, for those that see it, its true one, else None."""
+        return state
+
+
+@runtime_checkable
+class Learner(Part, Protocol):
+    """From what rounds show of theta, and their rewards, to a belief about theta.
+
+    >>> import unfog
+    >>> from unfog.agents.base import Learner
+    >>> one = unfog.learn.Conjugate()
+    >>> isinstance(one, Learner), one.name, one.rewards
+    (True, 'conjugate', 'gaussian')
+    >>> known = unfog.GaussianProblem(dim=2, actions=5).knowledge()
+    >>> one.belief(one.setup(known), one.start(known, None)).mean.tolist() == known.prior_mean.tolist()
+    True
+    """
+
+    rewards: ClassVar[str]  # those it is for: one of `unfog.features.link.KINDS`
+    needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
+    needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
+    dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
+    own_belief: ClassVar[bool] = False  # whether it is for choosers alone whose `needs_learner` has it
+    hears: ClassVar[str] = ""  # what it must be told of each choice, in a word: by a chooser that `Tells` it
+
+    @property
+    def averages_context(self) -> bool:
+        """Whether the context is averaged out of its likelihood, where that is not the score's mean alone."""
+        return False
+
+    @property
+    def squares(self) -> int:
+        """Matrices of the size of theta's covariance that it keeps for every trial."""
+        return 1
+
+    def misses(self, denoiser: Denoiser) -> str:
+        """What it needs beside it and this denoiser is not, in words; nothing where they go together."""
+        return _lacking(denoiser, (*self.needs, Rewinds) if isinstance(self, LooksBack) else self.needs)
+
+    def check(self, known: Knowledge, features: FeatureMap) -> None:
+        """Complain, with InputError, of a problem that it is not for."""
+        for ability in self.needs_features:
+            if not isinstance(features, ability):
+                what = f"{self.name!r} with the features {type(features).__name__}"
+                raise InputError("learner", what, f"with it {_first(ability)}")
+
+    def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array | None:
+        """The variance of a reward given theta, (...,); None where rewards have bounds of their own.
+
+        `hidden` is what not knowing the context adds, as the belief has it.
+        """
+        return None
+
+    @abstractmethod
+    def setup(self, known: Knowledge) -> Parameters:
+        """Everything that depends on the problem alone; InputError where its settings are not for it."""
+
+    @abstractmethod
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """The state before the first round; with room for so many, or growing, where past rounds are kept."""
+
+    @abstractmethod
+    def belief(self, parameters: Parameters, state: State) -> Belief:
+        """The current belief about theta; a sampler's is certain of its current sample."""
+
+    @abstractmethod
+    def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
+        """The state after a reward (...,), which was paid for what the evidence is about."""
+
+
+def _lacking(part: Part, needs: tuple[type, ...]) -> str:
+    """The first of these abilities that a part has not, in words; nothing where it has all."""
+    return next((_first(ability) for ability in needs if not isinstance(part, ability)), "")
+
+
+def _first(ability: type) -> str:
+    """The first sentence on an ability, and its name; a part by its name alone."""
+    if Learner in ability.__mro__:
+        return f"the learner {vars(ability)['name']!r}"
+    text = (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
+    return f"{text[0].lower()}{text[1:]} ({ability.__name__})"
+
+
+def _no_noise(arm: Ints) -> None:
+    """Rewards have bounds of their own."""
+
+
+class View(NamedTuple):
+    """What is believed before an arm is chosen.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents.base import View
+    >>> from unfog.features import Context
+    >>> from unfog.maths.gaussian import Gaussian
+    >>> context = Context(np.array([2.0]), np.zeros((1, 1)))
+    >>> design = unfog.features.product(np.array([[1.0], [-1.0]])).design(context)
+    >>> view = View(context, design, Gaussian(np.array([0.5]), np.eye(1)))
+    >>> view = view._replace(arms=np.array([False, True]))
+    >>> view.among(np.array([3.0, 1.0])).tolist()  # the first arm may not be chosen
+    [-inf, 1.0]
+    """
+
+    context: Context
+    design: Design
+    belief: Belief
+    time: Ints | None = None  # the number of the round, from 0
+    arms: Array | None = None  # (..., K)  true where an arm may be chosen, one at least; None: all of them
+    noise: Callable[[Ints], Array | None] = _no_noise  # variance of an arm's reward given theta, (...,)
+    features: FeatureMap | None = None  # that the design comes of, for those who ask what else it might be
+    reach: Array | None = (
+        None  # (..., d)  how far the context's mean may be off, where the denoiser `Bounds` it
+    )
+
+    def among(self, values: Array) -> Array:
+        """Values of every arm (..., K), with those that may not be chosen below all others."""
+        if self.arms is None:
+            return values
+        xp = values.__array_namespace__()
+        return xp.where(self.arms, values, -xp.inf)
+
+
+@runtime_checkable
+class Chooser(Part, Protocol):
+    """From expected features and the belief about theta to an arm that may be chosen.
+
+    >>> import unfog
+    >>> from unfog.agents.base import Chooser
+    >>> one = unfog.choose.Thompson()
+    >>> isinstance(one, Chooser), one.name, one.propensity
+    (True, 'thompson', 'estimated')
+    """
+
+    needs_learner: ClassVar[tuple[type, ...]] = ()  # kinds of learner: the one beside it must be of each
+    draws_theta: ClassVar[bool] = True  # else its arm is the same for any root of the belief's covariance
+
+    def misses(self, learner: Learner) -> str:
+        """What it needs beside it and this learner is not, in words; nothing where they go together."""
+        return _lacking(learner, self.needs_learner)
+
+    @property
+    def propensity(self) -> Literal["exact", "estimated"]:
+        """How `probabilities` knows what it says: exactly, or from the draws it is given."""
+        return "estimated"
+
+    @abstractmethod
+    def normals(self, known: Knowledge) -> int:
+        """How many standard normals one choice takes: w."""
+
+    @abstractmethod
+    def choose(self, view: View, normals: Array) -> Ints:
+        """The arm (...,) for standard normals (..., w)."""
+
+    def probabilities(self, view: View, draws: Array) -> Array:
+        """With which probability each arm is chosen, (..., K); from draws (n, ..., w), unless known."""
+        xp = draws.__array_namespace__()
+        arms = xp.arange(view.design.scores(view.belief.centre).shape[-1])
+        taken = [self.choose(view, normals)[..., None] == arms for normals in draws]
+        found: Array = xp.stack(taken).astype(draws.dtype).mean(0)
+        return found
+
+    def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
+        """What `choose` and `probabilities` say, at once: who works something out for both does it once."""
+        return self.choose(view, normals), self.probabilities(view, draws)
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """A chooser that tells the learner how the arm was chosen."""
+
+    tells: ClassVar[str] = ""  # what, in the word of a learner that `hears` it: "probability", "stage"
+
+    @abstractmethod
+    def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
+        """What `choose` says, and a number (...,) that the learner finds in `Evidence.told`."""
+
+
+@runtime_checkable
+class Privileged(Protocol):
+    """A denoiser that is told the bias."""
+
+    @abstractmethod
+    def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
+        """The parameters with the bias of this round (..., d), where it is not the same in all rounds."""
+
+
+@runtime_checkable
+class Expects(Protocol):
+    """A denoiser that says what the next noisy context will be like."""
+
+    @abstractmethod
+    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Mean and variance of each of its coordinates: (..., d) each."""
+
+
+@runtime_checkable
+class Bounds(Protocol):
+    """A denoiser that says how far off the mean of a context may be."""
+
+    @abstractmethod
+    def reach(self, parameters: Parameters, state: State, noisy: Array) -> Array:
+        """The half axes of an ellipsoid around what `predict` says, (..., d); zero where it is certain."""
+
+
+@runtime_checkable
+class Foresees(Protocol):
+    """A denoiser that can say more of the next noisy context than `Expects` does, for those who ask for it.
+
+    What `expected` says is asked for in every round, and must be cheap.
+    """
+
+    @abstractmethod
+    def foreseen(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Mean and variance of each of its coordinates, by all that is known: (..., d) each."""
+
+
+@runtime_checkable
+class Readies(Protocol):
+    """A denoiser with work that all it is asked before a reading is taken in has in common."""
+
+    @abstractmethod
+    def ready(self, parameters: Parameters, state: State) -> State:
+        """The state with that work done, for `expected` and `predict` alone."""
+
+
+@runtime_checkable
+class KnowsBias(Protocol):
+    """A denoiser that says what it believes of the channel's bias."""
+
+    @abstractmethod
+    def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+        """Mean (..., d) and covariance (..., d, d) of the bias of the round to come.
+
+        To denoisers of time, the bias as of the last reading: what it will be hangs on when the next comes.
+        """
+
+
+@runtime_checkable
+class Weighs(Protocol):
+    """A denoiser that weighs hypotheses about the channel against each other."""
+
+    @abstractmethod
+    def labels(self, parameters: Parameters) -> tuple[dict[str, float], ...]:
+        """What each hypothesis says, by name, in the order of their weights."""
+
+    @abstractmethod
+    def weights(self, parameters: Parameters, state: State) -> Array:
+        """How probable each one is, (..., n)."""
+
+
+class Hindsight(NamedTuple):
+    """What all measurements, this round's included, say of the bias and so of every context up to now.
+
+    Given them, the context of a round with measurement chat is N(mu_c + B (chat - mu_c - g), M^-1 + B S B').
+    """
+
+    shrinkage: Shrinkage  # mu_c, B, M^-1
+    mean: Array  # (..., d)  g
+    cov: Array  # (..., d, d)  S
+    number: Array | None = None  # (..., d)  readings of each coordinate up to now, where they are counted
+
+
+@runtime_checkable
+class Rewinds(Protocol):
+    """A denoiser that can say what past contexts were, with what is known of the bias by now."""
+
+    @abstractmethod
+    def hindsight(self, parameters: Parameters, state: State, noisy: Array) -> Hindsight:
+        """With this round's measurement taken in."""
+
+    @abstractmethod
+    def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
+        """The mean of the context, were the bias zero: mu_c + B (chat - mu_c)."""
+
+
+@runtime_checkable
+class Counts(Rewinds, Protocol):
+    """A denoiser that averages readings, and counts them in its hindsight."""
+
+    @abstractmethod
+    def readings(self, parameters: Parameters, state: State, noisy: Array) -> Array:
+        """How many there were of each coordinate, this one included, (..., d): `Hindsight.number`."""
+
+
+@runtime_checkable
+class LooksBack(Protocol):
+    """A learner that denoises past rounds anew before a decision, by lifted rows or by slopes.
+
+    See features/base.py and features/base.py.
+    """
+
+    @abstractmethod
+    def look_back(
+        self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
+    ) -> tuple[Belief, Context]:
+        """The belief about theta, and about this round's context, with all past rounds denoised anew."""
+
+
+class Moment(NamedTuple):
+    """When a reading was taken, and how."""
+
+    number: Any = None  # (...,)  of the round, from 0; None: the next
+    at: Array | None = None  # (...,)  its time; None: the number, or one unit after the last
+    noise: Array | None = None  # (..., d, d)  noise covariance of this reading alone; None: as told
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A denoiser to which it matters when a reading was taken, and how noisy that one was."""
+
+    @abstractmethod
+    def stamp(self, state: State, moment: Moment) -> Moment:
+        """The moment of the next reading, with nothing left open."""
+
+    @abstractmethod
+    def before(self, parameters: Parameters, state: State, moment: Moment) -> State:
+        """The state just before a reading, for `predict`, `expected` and `update` of that reading alone."""
+
+    @abstractmethod
+    def reopen(
+        self,
+        parameters: Parameters,
+        state: State,
+        noisy: Array,
+        before: Array,
+        after: Array,
+        moment: Moment,
+    ) -> tuple[State, Context]:
+        """As `correct` of `Corrects`, for the reading that was taken at this moment."""
+
+    @abstractmethod
+    def at_once(self, state: State) -> State:
+        """The first state where no true context will come later than its reward: with nothing kept for it."""
+
+
+@runtime_checkable
+class Smooths(Protocol):
+    """A denoiser that says what a past context was, with all that is known by now."""
+
+    @property
+    @abstractmethod
+    def lag(self) -> int:
+        """How many rounds later a round is worth learning from again; 0: never."""
+
+    @property
+    @abstractmethod
+    def window(self) -> int:
+        """How many readings are kept."""
+
+    @abstractmethod
+    def smoothed(self, parameters: Parameters, state: State, moment: Moment, known: Array) -> Context:
+        """The context of the reading taken at this moment, (..., d), of which so much is known for certain.
+
+        Not a number marks what is not. InputError where nothing is kept of that reading any more.
+        """
+
+
+@runtime_checkable
+class Appraises(Protocol):
+    """A denoiser that says what it would be worth to know the true context of the last reading."""
+
+    @abstractmethod
+    def value_of_reveal(self, parameters: Parameters, state: State) -> Array:
+        """By how much that would make contexts to come more certain, (...,): in variances of a context."""
+
+
+@runtime_checkable
+class Corrects(Protocol):
+    """A denoiser for true contexts that come late, in any order, or in part."""
+
+    @abstractmethod
+    def correct(
+        self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
+    ) -> tuple[State, Context]:
+        """Replace what a round with this measurement said of the bias, and say what its context is now.
+
+        `before` and `after` are its true context as far as it was, and is, known: not a number elsewhere.
+        Where that is no news (`is_news`) there is nothing to replace, and no one asks for the context: it may
+        come back then as it was known without its measurement.
+        """
+
+
+def is_news(before: Array, after: Array) -> Bools:
+    """Where something else is known of a true context than was before: (..., d) each -> (...,)."""
+    xp = after.__array_namespace__()
+    found: Bools = ((before != after) & ~(xp.isnan(before) & xp.isnan(after))).any(-1)
+    return found
+
+
+class Term(NamedTuple):
+    """What one round says of theta: value = row'theta + N(0, variance)."""
+
+    row: Array  # (..., m)
+    variance: Array  # (...,)
+    value: Array | tuple[()] = ()  # (...,)  where a learner makes one up for the reward; else the reward
+
+
+@runtime_checkable
+class TakesBack(Protocol):
+    """A learner that can replace what a past round said of theta."""
+
+    @abstractmethod
+    def belief(self, parameters: Parameters, state: State) -> Belief:
+        """As every learner's."""
+
+    @abstractmethod
+    def term(self, parameters: Parameters, evidence: Evidence) -> Term:
+        """What the round says of theta, with what is believed now; that does not matter if c is known."""
+
+    def fit(self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array) -> Term:
+        """The new term as it is to go in for the old one: as it is, unless it hangs on what others say."""
+        return new
+
+    @abstractmethod
+    def replace(
+        self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
+    ) -> State:
+        """The state with one round's term replaced by another, or with a new one: both as `fit` had them."""
+
+
+@runtime_checkable
+class Grows(Protocol):
+    """A learner whose theta may become longer: arms can be added."""
+
+    @abstractmethod
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """The state as if theta had been that long from the start, and no round had told of its new end.
+
+        `new` is `old` with a longer prior, the new end of which is independent of the rest: agents/grow.py.
+        """
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A learner that keeps past rounds: compiled programs give it room for all of them."""
+
+    @abstractmethod
+    def room(self, known: Knowledge, rounds: int) -> int:
+        """Numbers that it keeps for a trial of so many rounds."""
+
+
+@runtime_checkable
+class Chain(Keeps, Protocol):
+    """A learner that takes steps before every decision, where its belief has no closed form."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """How many steps a round takes."""
+
+    @abstractmethod
+    def normals(self, known: Knowledge, seen: int) -> int:
+        """How many standard normals a step takes with so many rounds remembered."""
+
+    @abstractmethod
+    def step(self, parameters: Parameters, state: State, normals: Array) -> State:
+        """One step: normals (..., n)."""
+
+    @abstractmethod
+    def work(self, known: Knowledge) -> int:
+        """Multiplications of a step for each round remembered, or what takes as long: an estimate."""

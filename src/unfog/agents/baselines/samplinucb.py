@@ -1,0 +1,375 @@
+"""Ridge regression on profiles of arms that become known better.
+
+Averages of all readings so far.
+
+SampLinUCB, a rival for arms whose profiles must be learnt.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from unfog import validation
+from unfog.agents.agent import Agent
+from unfog.agents.base import Counts, Denoiser, Evidence, Hindsight, LooksBack, Privilege, View
+from unfog.agents.baselines.base import EitherKind, Optimism, Rival, Sizes, sizes
+from unfog.agents.choose.ucb import moments
+from unfog.channel.knowledge import Knowledge, Shrinkage
+from unfog.features import Context, FeatureMap
+from unfog.features.linear import Own
+from unfog.maths.arrays import Array, Ints, diagonal_matrix, matvec
+from unfog.maths.gaussian import Belief, Blocks, Gaussian, certain
+
+
+class Tally(NamedTuple):
+    """Of each coordinate: how often it was read, and the moments of what was."""
+
+    number: Array  # (..., d)
+    mean: Array  # (..., d)  zero before the first
+    spread: Array  # (..., d)  sum of squared deviations from the mean
+
+    def plus(self, noisy: Array) -> "Tally":
+        """With one more reading (..., d), not a number where a coordinate was lost."""
+        xp = noisy.__array_namespace__()
+        lost = xp.isnan(noisy)
+        number = self.number + (~lost).astype(noisy.dtype)
+        away = xp.where(lost, 0.0, noisy - self.mean)
+        mean = self.mean + away / xp.maximum(number, 1.0)
+        return Tally(number, mean, self.spread + away * xp.where(lost, 0.0, noisy - mean))
+
+    def context(self) -> Context:
+        """The moments, as a belief."""
+        xp = self.number.__array_namespace__()
+        return Context(self.mean, diagonal_matrix(self.spread / xp.maximum(self.number, 1.0)))
+
+
+def none_yet(like: Array) -> Tally:
+    """Before the first reading, for coordinates as many as here: (d,)."""
+    xp = like.__array_namespace__()
+    return Tally(*[xp.zeros_like(like)] * 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averages(Denoiser, Counts):
+    """Averages of all readings so far: for those who take the context, or the profile of an arm, for
+    constant.
+
+    Mean and variance of every coordinate over the readings that have it, by the update of B. P. Welford,
+    *Note on a method for calculating corrected sums of squares and products*. At them the expected features
+    of a map without powers beyond squares, and without products of coordinates, are the averages of phi(a,
+    chat) over rounds, for every arm. Other maps get the expectation under a Gaussian with these moments.
+
+    It has no settings. Its hindsight says of every round the same, whatever was read in it.
+    """
+
+    name = "averages"
+    note = "averages all readings: the context is constant to it"
+    takes_gaps = True
+    squares = 1
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Context:
+        """The law of contexts, for when nothing was read."""
+        return Context(known.context_mean, known.context_cov)
+
+    def start(self, parameters: Context) -> Tally:
+        """Nothing read yet."""
+        return none_yet(parameters.mean)
+
+    def predict(self, parameters: Context, state: Tally, noisy: Array) -> Context:
+        """The moments of all readings, this one included; the law of contexts for coordinates without any."""
+        xp, tally = noisy.__array_namespace__(), state.plus(noisy)
+        mean, cov = tally.context()
+        never = tally.number == 0
+        both = never[..., :, None] & never[..., None, :]
+        return Context(xp.where(never, parameters.mean, mean), xp.where(both, parameters.cov, cov))
+
+    def update(self, parameters: Context, state: Tally, noisy: Array, context: None) -> Tally:
+        """With one more reading."""
+        return state.plus(noisy)
+
+    def hindsight(self, parameters: Context, state: Tally, noisy: Array) -> Hindsight:
+        """The moments of all readings for every round, and how many there were of each coordinate."""
+        found, xp = self.predict(parameters, state, noisy), noisy.__array_namespace__()
+        none, nothing = xp.zeros_like(parameters.mean), xp.zeros_like(parameters.cov)
+        number = self.readings(parameters, state, noisy)
+        return Hindsight(Shrinkage(found.mean, nothing, found.cov), none, nothing, number)
+
+    def readings(self, parameters: Context, state: Tally, noisy: Array) -> Array:
+        """How many there were of each coordinate, this one included."""
+        return state.plus(noisy).number
+
+    def unbiased(self, parameters: Context, noisy: Array) -> Array:
+        """The reading as it is: a learner may want to average it by itself."""
+        return noisy
+
+
+UNSEEN = 1e30  # the reach of an arm that must be played, and with a minus of one that must not
+
+
+class Reaching(NamedTuple):
+    """A belief about theta, and what not knowing an arm's profile adds to the bound of its score."""
+
+    theta: Belief  # N(beta, alpha^2 V^-1)
+    reach: Array  # (..., K)  rho_i (|beta| + alpha / sqrt(l))
+
+    @property
+    def mean(self) -> Array:
+        """Of theta."""
+        return self.theta.mean
+
+    @property
+    def root(self) -> Array:
+        """Of its covariance."""
+        return self.theta.root
+
+    @property
+    def centre(self) -> Array:
+        """The mean as one vector."""
+        return self.theta.centre
+
+    def variance(self, row: Array) -> Array:
+        """Of row'theta."""
+        return self.theta.variance(row)
+
+    def sample(self, normals: Array) -> Array:
+        """A draw of theta."""
+        return self.theta.sample(normals)
+
+
+@runtime_checkable
+class Reaches(Protocol):
+    """A learner that says how far off the profile of an arm may be: its belief is `Reaching`."""
+
+    @abstractmethod
+    def rho(self, number: Array, time: Array, dim: int) -> Array:
+        """How far a profile of `dim` numbers may be from the mean of so many samples: (..., K)."""
+
+
+class Told(NamedTuple):
+    """What does not change."""
+
+    sizes: Sizes
+    zero: Array  # (m,) or (B, k)  as theta is laid out
+
+
+class State(NamedTuple):
+    """Of each arm, what it was paid; and of samples that came with rewards."""
+
+    plays: Array  # (..., K)  N_i
+    paid: Array  # (..., K)  s_i
+    seen: Array  # (...,)  rewards
+    tally: Tally | tuple[()]  # with `chosen`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profiles(EitherKind, LooksBack, Reaches):
+    """Ridge regression on profiles of arms that become known better: what SampLinUCB learns.
+
+    For the formulas see rivals/samplinucb.py. Plays and rewards are added up for each arm, and theta is
+    fitted to them at every decision, with the averages of samples as they are then. A prior in blocks is kept
+    in blocks.
+
+    Settings
+    --------
+    `ridge` is l, `length` L; `chosen`: samples of the arm that is played are seen alone.
+    """
+
+    ridge: float = 1.0
+    delta: float = 0.05
+    length: float = 1.0
+    chosen: bool = False
+
+    name = "profiles"
+    note = "ridge regression on averaged features, of past plays too"
+    needs = (Counts,)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        validation.positive("ridge", self.ridge)
+        validation.share("delta", self.delta)
+        validation.positive("length", self.length)
+        validation.flag("chosen", self.chosen)
+
+    def setup(self, known: Knowledge) -> Told:
+        """R and S."""
+        return Told(sizes(known), np.zeros(known.prior_cov.shape[:-1]))
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """Nothing yet: how many arms there are is for the map to say."""
+        tally = none_yet(known.context_mean) if self.chosen else ()
+        return State(np.zeros(1), np.zeros(1), np.zeros(()), tally)
+
+    def belief(self, parameters: Told, state: State) -> Belief:
+        """Rewards are no belief until profiles are given; they stand for one where it is asked for."""
+        return certain(state.paid)
+
+    def look_back(
+        self, parameters: Told, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
+    ) -> tuple[Belief, Context]:
+        """All past plays, with the profiles of today."""
+        context, count = self._profiles(state, hindsight, noisy)
+        context = _plain(features, context)
+        number, told = samples(features, count), parameters.sizes
+        weight = number / (number * told.noise**2 + (self.length * told.norm) ** 2)
+        rows = features_of_all(features, context)
+        mean, inverse, volume = _fitted(parameters.zero, rows, state.plays, state.paid, weight, self.ridge)
+        xp = volume.__array_namespace__()
+        alpha = xp.sqrt(volume - 2 * log(self.delta)) + sqrt(self.ridge) * told.norm
+        far = xp.linalg.vector_norm(mean.reshape(*alpha.shape, -1), axis=-1) + alpha / sqrt(self.ridge)
+        reach = self.rho(number, state.seen + 1, rows.shape[-1]) * far[..., None]
+        reach = xp.where(number > 0, reach, UNSEEN if self.chosen else -UNSEEN)
+        root = inverse.mT * alpha.reshape(*alpha.shape, *[1] * (inverse.ndim - alpha.ndim))
+        theta: Any = (Blocks if parameters.zero.ndim == 2 else Gaussian)(mean, root)
+        found: Any = Reaching(theta, reach)
+        return found, context
+
+    def update(self, parameters: Told, state: State, evidence: Evidence, reward: Array) -> State:
+        """With one more play; and its sample, where it comes with the reward."""
+        xp, tally = reward.__array_namespace__(), state.tally
+        place = (xp.arange(evidence.features.arms) == evidence.arm[..., None]).astype(reward.dtype)
+        if isinstance(tally, Tally) and evidence.unbiased is not None:
+            tally = tally.plus(_own(evidence.features, evidence.unbiased, place))
+        paid = state.paid + place * reward[..., None]
+        return State(state.plays + place, paid, state.seen + xp.ones((), dtype=reward.dtype), tally)
+
+    def _profiles(self, state: State, hindsight: Hindsight, noisy: Array) -> tuple[Context, Array]:
+        """The moments of readings, and how many of each coordinate: (..., d)."""
+        if isinstance(state.tally, Tally):
+            xp = noisy.__array_namespace__()
+            tally = Tally(*(xp.broadcast_to(one, noisy.shape) for one in state.tally))
+            return tally.context(), tally.number
+        if hindsight.number is None:
+            raise ValueError("profiles are averages of readings that are counted")
+        return Context(hindsight.shrinkage.mean, hindsight.shrinkage.cov), hindsight.number
+
+    def rho(self, number: Array, time: Array, dim: int) -> Array:
+        """How far a profile may be from the mean of so many samples: (..., K)."""
+        xp = number.__array_namespace__()
+        bits = xp.log(2 * dim * time**2 / self.delta)[..., None]
+        far = self.length * xp.sqrt(2 * dim / xp.maximum(number, 1.0) * bits)
+        found: Array = xp.minimum(far, xp.asarray(2 * self.length, dtype=number.dtype))
+        return found
+
+
+def samples(features: FeatureMap, count: Array) -> Array:
+    """How often all coordinates that an arm's features hang on were read: (..., d) -> (..., K)."""
+    xp = count.__array_namespace__()
+    if isinstance(features, Own):
+        own: Array = count.reshape(*count.shape[:-1], features.arms, features.size).min(-1)
+        return own
+    return xp.broadcast_to(count.min(-1)[..., None], (*count.shape[:-1], features.arms))
+
+
+def features_of_all(features: FeatureMap, context: Context) -> Array:
+    """psi(a) of every arm, (..., K, m)."""
+    mean, cov = context
+    xp = mean.__array_namespace__()
+    if isinstance(features, Own):
+        return features.design(context).rows()
+    shape, wide = mean.shape[:-1], mean[..., None, :]
+    wide = xp.broadcast_to(wide, (*shape, features.arms, mean.shape[-1]))
+    arms: Ints = xp.broadcast_to(xp.arange(features.arms), (*shape, features.arms))
+    return features.over_rounds().design(Context(wide, cov[..., None, :, :])).row(arms)
+
+
+def _plain(features: FeatureMap, context: Context) -> Context:
+    """The context without its covariance where features do not hang on that, and coordinates are many."""
+    if not isinstance(features, Own):
+        return context
+    xp, dim = context.mean.__array_namespace__(), context.mean.shape[-1]
+    return Context(context.mean, xp.zeros((dim, dim), dtype=context.mean.dtype))
+
+
+def _own(features: FeatureMap, noisy: Array, place: Array) -> Array:
+    """The reading, with all lost that only other arms' features hang on."""
+    if not isinstance(features, Own):
+        return noisy
+    xp = noisy.__array_namespace__()
+    return xp.where(xp.repeat(place, features.size, axis=-1) > 0, noisy, xp.nan)
+
+
+def _fitted(
+    zero: Array, rows: Array, plays: Array, paid: Array, weight: Array, ridge: float
+) -> tuple[Array, Array, Array]:
+    """The mean, the inverse of V's factor, and ln(det V / det l I), which is (...,)."""
+    xp = rows.__array_namespace__()
+    if zero.ndim == 2:
+        rows = xp.moveaxis(rows.reshape(*rows.shape[:-1], *zero.shape), -2, -3)
+        plays, paid, weight = plays[..., None, :], paid[..., None, :], weight[..., None, :]
+    eye = xp.eye(zero.shape[-1], dtype=rows.dtype)
+    factor = xp.linalg.cholesky(ridge * eye + (rows * (plays * weight)[..., None]).mT @ rows)
+    inverse = xp.linalg.inv(factor)
+    mean = matvec(inverse.mT @ inverse, matvec(rows.mT, paid * weight))
+    volume = (2 * xp.log(xp.linalg.diagonal(factor)) - log(ridge)).sum(-1)
+    return mean, inverse, volume.sum(-1) if zero.ndim == 2 else volume
+
+
+PAPER = "Lamprier, Gisselbrecht and Gallinari, Profile-Based Bandit with Unknown Profiles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach(Optimism):
+    """SampLinUCB: arms have constant profiles, of which noisy samples are seen.
+
+    S. Lamprier, T. Gisselbrecht and P. Gallinari, *Profile-Based Bandit with Unknown Profiles*. Arm i pays
+    mu_i'beta and noise. With x_i the mean of the n_i samples of mu_i up to this round, N_i plays and the sum
+    s_i of their rewards, all past plays are learnt from again with the x_i of today:
+
+        R_i^2 = R^2 + L^2 S^2 / n_i,    V = l I + sum_i N_i x_i x_i' / R_i^2,
+        beta = V^-1 sum_i s_i x_i / R_i^2
+        alpha = sqrt(2 ln(det V^.5 det(l I)^-.5 / delta)) + sqrt(l) S
+        rho_i = min(L sqrt((2 d / n_i) ln(2 d t^2 / delta)), 2 L)
+        argmax_i x_i'beta + rho_i |beta| + alpha (|x_i|_{V^-1} + rho_i / sqrt(l))
+
+    It must be told R, S and L, a bound on the length of samples, here `length`. A sample of arm i is phi(i,
+    chat_t): their mean is the expected features at the moments of all readings (rivals/averages.py). With
+    `own` features an arm has coordinates of its own, and n_i is how often all of them were read; with other
+    maps all arms share the readings. The three deliveries of the paper: samples of all arms; of each with
+    some probability, where coordinates get lost; of the arm that is played alone, after it was (`chosen`).
+
+    Known for certain is the setting. The formulas are from memory (medium), that each weight is 1 / R_i^2 and
+    not 1 / R_i too: it is what makes alpha right. So are l = 1, delta = 0.05 and L = 1 (low), and that an arm
+    without samples is not played, or with `chosen` first of all (medium).
+
+    Settings
+    --------
+    How much is added of optimism about theta, and of that about profiles; 1 as published.
+    """
+
+    name = "reach"
+    note = "the largest bound over theta and the profile"
+    needs_learner = (Reaches,)
+
+    def bounds(self, view: View) -> Array:
+        """The upper bound of the score of every arm that may be chosen: (..., K)."""
+        belief: Any = view.belief  # `Reaching`
+        mean, variance = moments(view)
+        xp, reach = mean.__array_namespace__(), belief.reach
+        value = mean + self.alpha * (xp.sqrt(variance) + reach)
+        return view.among(xp.where(xp.abs(reach) < UNSEEN, value, reach))
+
+
+SAMPLINUCB = [
+    Rival(
+        Agent(
+            "samplinucb",
+            Averages(),
+            Profiles(),
+            Reach(),
+            binary=Profiles(zero_one=True),
+            summary="averages samples of profiles that are constant; optimistic about them and theta",
+            reference=PAPER,
+        ),
+        told="the noise of rewards, how long theta is, and how long samples of profiles are at most",
+        sees="noisy contexts, taken for samples of one that is constant",
+        regret="regret_true_context",
+        home="rival-samplinucb",
+        tuned="alpha",
+        grid=(0.01, 0.03, 0.1, 0.3, 0.6, 1.0),
+        sure="medium",
+    )
+]

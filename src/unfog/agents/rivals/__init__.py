@@ -1,1 +1,0 @@
-"""The published systems that unfog is compared with: rows of three parts like our own agents."""

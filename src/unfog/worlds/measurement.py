@@ -1,0 +1,373 @@
+"""What a channel may do besides adding a bias and Gaussian noise, and what can be known of a context then.
+
+    actual noise   the noise has another covariance than agents are told
+    tails          it is Student's t, with so many degrees of freedom and that covariance as its scale
+    missing        every coordinate of chat is lost with this probability, and reads mu_c
+    drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
+    trouble from   the other noise and the walk begin in this round; before it the channel is as told
+
+Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
+may be lost and drift be added all the same. Which true contexts are shown is for worlds/measurement.py.
+
+Regret is measured against one who knows the channel as it is, gamma_t included, though not what was lost.
+Under heavy tails this belief is not Gaussian; its mean and covariance are exact, and so is all that hangs on
+them alone: expected features of the second degree at most, rewards with Gaussian noise.
+
+Which true contexts a world shows to agents that want them, and how late.
+
+    revealed      the share of the rounds whose context is shown, `late` rounds after the reward
+    reveal        "random": each round by itself with that probability; "every": at equal distances, the
+                  rounds t = 0, 1, ... in which floor((t + 1) revealed) grows; "asked": those asked for
+    reveal_share  of a context that is shown, every coordinate by itself is, with this probability
+
+A round has 1 + d uniform numbers of its own, from a stream that nothing else is drawn from: a context is
+shown where the first is below `revealed`, a coordinate where its own is below `reveal_share`. So what is
+shown goes with nothing else that happens, is the same for all agents, and is nested: what is shown at random
+at one share is shown at every larger one, in runs that have everything else in common.
+
+What agents are told of the law of contexts beyond its mean and covariance.
+
+`told_contexts` true contexts of the past: so many of a sample that the world has (users, hours of a
+calibration), without repetition, or else drawn from its law. Without it agents are told the whole sample,
+where there is one. And a mixture of Gaussians, fitted to `told_noisy` noisy contexts that were read through
+one bias, which is no trial's, and moved to the told mean of contexts (channel/deconvolution.py).
+
+Both are the same in every trial and for every seed: they are part of the problem. Oracles and yardsticks know
+all contexts there are, whatever agents are told.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unfog import validation
+from unfog.channel import knowledge
+from unfog.channel.deconvolution import deconvolve
+from unfog.channel.knowledge import Knowledge, Shrinkage
+from unfog.features import Context
+from unfog.maths import student
+from unfog.maths.arrays import Array, Ints, matvec
+from unfog.maths.gaussian import from_moments
+from unfog.maths.mixture import Mixture
+from unfog.maths.random import generator
+from unfog.validation import InputError, Numbers
+from unfog.worlds.contexts import Contexts, Rows
+from unfog.worlds.problem import Draws, Emission, Truth
+
+MOST_LATE = 10_000
+WAYS = ("random", "every", "asked")
+ROUNDING = 1e-9  # (t + 1) revealed is a whole number where it is one to so many digits
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RevealFields:
+    """What is shown of true contexts: fields that every world has."""
+
+    revealed: float = 1.0
+    reveal: str = "random"
+    reveal_share: float = 1.0
+    late: int = 0
+
+    @property
+    def asked(self) -> bool:
+        """Whether true contexts are shown where an agent asks for them, and not otherwise."""
+        return self.reveal == "asked"
+
+    @property
+    def chosen(self) -> bool:
+        """Whether it is decided round by round what is shown."""
+        return self.asked or self.revealed < 1 or self.reveal_share < 1
+
+    @property
+    def partial(self) -> bool:
+        """Whether some of true contexts is never shown, or only later than their rewards."""
+        return self.late > 0 or self.chosen
+
+    def shown(self, uniforms: Array, number: Ints) -> Array | None:
+        """1 where it is shown, 0 where not, of a context (...,) or of its coordinates (..., d); None: all.
+
+        Uniforms (..., 1 + d) of the rounds of these numbers. Nothing is shown that would have to be asked
+        for: who asks puts what was asked for in its place.
+        """
+        if not self.chosen:
+            return None
+        xp, first = uniforms.__array_namespace__(), uniforms[..., 0]
+        if self.asked:
+            return xp.zeros_like(first)
+        random = self.reveal == "random"
+        whole: Any = first < self.revealed if random else _grows(self.revealed, number, first)
+        if self.reveal_share == 1:
+            return whole.astype(first.dtype)
+        found: Array = (whole[..., None] & (uniforms[..., 1:] < self.reveal_share)).astype(first.dtype)
+        return found
+
+
+def _grows(share: float, number: Ints, like: Array) -> Array:
+    """Where floor((t + 1) share) is more than floor(t share), in the shape of another array."""
+    xp = like.__array_namespace__()
+    before, after = (xp.floor(xp.asarray(number + one) * share + ROUNDING) for one in (0, 1))
+    found: Array = xp.broadcast_to(after > before, like.shape)
+    return found
+
+
+def check_revealing(fields: RevealFields) -> None:
+    """Refuse what cannot be shown."""
+    check_share("revealed", fields.revealed, 1.0)
+    check_share("reveal_share", fields.reveal_share, 1.0)
+    validation.one_of("reveal", fields.reveal, WAYS)
+    validation.count("late", fields.late, 0, MOST_LATE)
+
+
+def check_share(field: str, share: object, most: float) -> None:
+    """Refuse what is no number from 0 to so much."""
+    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not number or not 0 <= share <= most:  # type: ignore[operator]
+        raise InputError(field, validation.shown(share), f"a number from 0 to {most:g}")
+
+
+MOST_WALK = 10**6
+MOST_TAILS = 1000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChannelFields(RevealFields):
+    """What agents are not told of the channel: the fields that every world has."""
+
+    actual_noise_cov: Numbers = 0.0
+    tails: int = 0
+    missing: float = 0.0
+    drift_cov: Numbers = 0.0
+    drift_rounds: int = 1000
+    trouble_from: int = 0
+
+
+class Channel(NamedTuple):
+    """A channel with everything made that can be made once."""
+
+    known: Knowledge  # as agents are told
+    noise_cov: Array  # (d, d)  as it is
+    noise_root: Array  # (d, d)
+    told_root: Array  # (d, d)  of the noise as agents are told of it
+    bias_root: Array  # (d, d)
+    drift_root: Array | None  # (d, d)
+    errors: Array | None  # (n, d)  of a record, in place of the bias and the noise
+    measured: Array | None  # (n, d)  0 where the record lacks a reading, 1 elsewhere; None: it lacks none
+    shrinkage: Shrinkage  # with this noise, Gaussian
+    heavy: student.Noise | None  # where it is not
+    plain: bool  # nothing out of the ordinary
+    tails: int  # 0: Gaussian
+    missing: float
+    drift_rounds: int
+    trouble_from: int
+    together: int = 1  # how many coordinates next to each other get lost together
+
+    def normals(self) -> int:
+        """Standard normals of a round: d for the noise, used or not, and what is out of the ordinary."""
+        dim = self.noise_root.shape[0]
+        return dim + self.tails + dim * (self.missing > 0)
+
+    def cells(self) -> int:
+        """Numbers that a measurement keeps in memory for a moment, beyond a few for each coordinate."""
+        square = self.noise_root.size
+        grid = 0 if self.heavy is None else 3 * len(self.heavy.logs) + 4 * square
+        return self.tails + grid + 6 * square * (self.missing > 0)
+
+    def draws(self) -> dict[str, Draws]:
+        """Normals for gamma*, and for its steps where it drifts."""
+        dim = self.noise_root.shape[0]
+        walk = {"walk": Draws("normal", (self.drift_rounds, dim))}
+        return {"bias": Draws("normal", (dim,)), **({} if self.drift_root is None else walk)}
+
+    def bias(self, draws: Mapping[str, Array]) -> tuple[Array, Array | None]:
+        """gamma* of a trial, zero where errors are recorded; and of every round, where steps are given."""
+        xp = draws["bias"].__array_namespace__()
+        bias = matvec(xp.asarray(self.bias_root), draws["bias"])
+        bias = bias if self.errors is None else xp.zeros_like(bias)
+        if "walk" not in draws:
+            return bias, None
+        moved = matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :])
+        return bias, xp.cumulative_sum(xp.concat([bias[..., None, :], moved], axis=-2), axis=-2)
+
+    def of_units(self, bias: Array, draws: Array) -> Array:
+        """The biases of all units (..., units, d): the first one's, and others' from draws."""
+        xp = draws.__array_namespace__()
+        others = matvec(xp.asarray(self.bias_root), draws)
+        return xp.concat([bias[..., None, :], others], axis=-2)
+
+
+def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None) -> Channel:
+    """The channel that these fields describe, checked.
+
+    >>> import unfog
+    >>> from unfog.worlds.measurement import channel
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, missing=0.1)
+    >>> channel(problem, problem.knowledge()).missing
+    0.1
+    """
+    check_channel(fields)
+    actual = _given("actual_noise_cov", fields.actual_noise_cov, known)
+    drift = _given("drift_cov", fields.drift_cov, known)
+    for field, odd in (("tails", fields.tails), ("actual_noise_cov", actual is not None)):
+        if odd and errors is not None:
+            raise InputError(field, getattr(fields, field), "0 where errors come from the data")
+    noise = known.noise_cov if actual is None else actual
+    return Channel(
+        known=known,
+        noise_cov=noise,
+        noise_root=from_moments(noise[0], noise).root,
+        told_root=from_moments(noise[0], known.noise_cov).root,
+        bias_root=from_moments(noise[0], known.bias_cov).root,
+        drift_root=None if drift is None else from_moments(drift[0], drift).root,
+        errors=None if errors is None else np.where(np.isnan(errors), 0.0, errors),
+        measured=None if errors is None or not np.isnan(errors).any() else 1.0 - np.isnan(errors),
+        shrinkage=knowledge.shrinkage(known.context_mean, known.context_cov, noise),
+        heavy=student.noise(noise, fields.tails) if fields.tails else None,
+        plain=actual is None and drift is None and not fields.tails and not fields.missing,
+        tails=int(fields.tails),
+        missing=float(fields.missing),
+        drift_rounds=int(fields.drift_rounds),
+        trouble_from=int(fields.trouble_from),
+    )
+
+
+def check_channel(fields: ChannelFields) -> None:
+    """Refuse what needs no knowledge to be refused."""
+    if validation.count("tails", fields.tails, 0, MOST_TAILS) in (1, 2):
+        raise InputError("tails", fields.tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
+    check_revealing(fields)
+    check_share("missing", fields.missing, 0.99)
+    if fields.tails and fields.trouble_from:
+        raise InputError("trouble_from", fields.trouble_from, "0 where noise has heavy tails")
+    if fields.tails and fields.missing:
+        raise InputError("missing", fields.missing, "0 where noise has heavy tails")
+    validation.count("drift_rounds", fields.drift_rounds, most=MOST_WALK)
+    validation.count("trouble_from", fields.trouble_from, 0, MOST_WALK)
+
+
+def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
+    """A covariance, or None where it is the number 0: nothing out of the ordinary."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return None
+    try:
+        return validation.covariance(field, value, known.context_mean.shape[0])
+    except InputError as error:
+        meaning = "the bias to stay" if field == "drift_cov" else "what agents are told"
+        raise InputError(field, error.value, f"0 for {meaning}, or {error.allowed}") from None
+
+
+def emit(
+    channel: Channel, context: Array, truth: Truth, normals: Array, number: Ints | None, row: Ints | None
+) -> Emission:
+    """A measurement of the context with the channel's own normals (..., n), in the round of this number."""
+    xp = normals.__array_namespace__()
+    dim, tails = context.shape[-1], channel.tails
+    bias = truth.bias
+    if truth.path is not None and number is not None:  # after the last step it stays where it is
+        bias = truth.path[:, xp.clip(number - channel.trouble_from, 0, truth.path.shape[1] - 1)]
+    extra = normals[..., dim:]
+    if channel.errors is None:
+        noise = matvec(
+            _by_now(channel, channel.noise_root, channel.told_root, number, xp), normals[..., :dim]
+        )
+    else:
+        noise = xp.asarray(channel.errors)[row]
+    if tails:
+        noise = noise / xp.sqrt((extra[..., :tails] ** 2).mean(-1))[..., None]
+    noisy = context + bias + noise
+    mask = None if channel.measured is None else xp.asarray(channel.measured, dtype=noisy.dtype)[row]
+    if channel.missing:
+        lots = extra[..., tails : tails + dim]
+        lots = xp.repeat(lots[..., :: channel.together], channel.together, axis=-1)
+        kept = (lots >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
+        mask = kept if mask is None else mask * kept
+    if mask is not None:
+        noisy = xp.where(mask > 0, noisy, xp.asarray(channel.known.context_mean))
+    return Emission(context, noisy, None if channel.drift_root is None else bias, mask)
+
+
+def _by_now(channel: Channel, actual: Array, told: Array, number: Ints | None, xp: Any) -> Array:
+    """Of two (d, d) what holds in a round of this number: as told until the trouble begins."""
+    actual, told = xp.asarray(actual), xp.asarray(told)
+    if number is None or channel.trouble_from == 0:
+        return actual
+    found: Array = xp.where((xp.asarray(number) >= channel.trouble_from)[..., None, None], actual, told)
+    return found
+
+
+def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None = None) -> Context | None:
+    """What one believes of the context who knows the channel and its bias; None where agents are told all."""
+    if channel.plain and emission.bias is None:
+        return None
+    noisy, mask, bias = emission.noisy, emission.mask, bias if emission.bias is None else emission.bias
+    xp = noisy.__array_namespace__()
+    known = channel.known
+    mean, cov = map(xp.asarray, (known.context_mean, known.context_cov))
+    noise = _by_now(channel, channel.noise_cov, known.noise_cov, number, xp)
+    if channel.heavy is not None:
+        heavy = student.Noise(*map(xp.asarray, channel.heavy))
+        moved, left = student.moments(student.mixture(heavy, cov, noisy - mean - bias), cov)
+        return Context(mean + moved, left)
+    if mask is None and channel.trouble_from == 0:
+        shrunk = Shrinkage(*map(xp.asarray, channel.shrinkage))
+    elif mask is None:
+        shrunk = knowledge.shrinkage(mean, cov, noise)
+    else:
+        shrunk = knowledge.masked_shrinkage(mean, cov, noise, mask)
+    return Context(knowledge.posterior_mean(shrunk, noisy, bias), shrunk.cov)
+
+
+MOST_TOLD = 100_000
+COMPONENTS = 5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ToldFields:
+    """What agents are told of contexts besides their moments: fields that every world has."""
+
+    told_contexts: int = 0
+    told_noisy: int = 0
+
+
+def check_told(fields: ToldFields) -> None:
+    """Refuse what needs no world to be refused."""
+    validation.count("told_contexts", fields.told_contexts, 0, MOST_TOLD)
+    least, noisy = COMPONENTS * 10, fields.told_noisy
+    if validation.count("told_noisy", noisy, 0, MOST_TOLD) and noisy < least:
+        raise InputError("told_noisy", noisy, f"0, or a whole number from {least} to {MOST_TOLD}")
+
+
+def told(fields: ToldFields, known: Knowledge, contexts: Contexts, channel: Channel) -> Knowledge:
+    """What agents know, with what these fields add to it."""
+    check_told(fields)
+    if fields.told_contexts:
+        known = known._replace(sample=_sample(fields.told_contexts, known.sample, contexts))
+    if fields.told_noisy:
+        known = known._replace(mixture=_mixture(fields.told_noisy, known, contexts, channel))
+    return known
+
+
+def _sample(number: int, given: Array | None, contexts: Contexts) -> Array:
+    """Some of the contexts given, or new ones."""
+    source = generator(0, 0, "told contexts")
+    if given is None:
+        return contexts.draw(source.standard_normal((number, contexts.normals)), None)
+    if number > len(given):
+        raise InputError("told_contexts", number, f"0 for all, or at most the {len(given)} that there are")
+    return given[source.permutation(len(given))[:number]]
+
+
+def _mixture(number: int, known: Knowledge, contexts: Contexts, channel: Channel) -> Mixture:
+    """Fitted to noisy contexts: their noise is the one there is, the fit takes it for the one told."""
+    if isinstance(contexts, Rows):
+        raise InputError("told_noisy", number, "0 where contexts come from a record")
+    least = COMPONENTS * (len(known.context_mean) + 1)
+    if number < least:
+        raise InputError("told_noisy", number, f"0, or at least {least} for contexts of this dimension")
+    source = generator(0, 0, "told noisy contexts")
+    true = contexts.draw(source.standard_normal((number, contexts.normals)), None)
+    bias = channel.bias_root @ source.standard_normal(true.shape[1])
+    noisy = true + bias + source.standard_normal(true.shape) @ channel.noise_root.T
+    return deconvolve(noisy, known.noise_cov, components=COMPONENTS, mean=known.context_mean)
