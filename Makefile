@@ -70,10 +70,10 @@ pytest: setup
 KERNELS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python tests/kernels.py
 
 kernels: setup  ## quick tests of the numeric rooms as on other processors, one after another
-	@$(KERNELS) tests/agents tests/maths tests/simulate tests/live tests/lab
+	@$(KERNELS) tests/agents tests/maths tests/simulation tests/live tests/lab
 
 kernel: setup  ## those of agents, maths and simulation as on one of them
-	@$(KERNELS) --only haswell-no-avx512 tests/agents tests/maths tests/simulate
+	@$(KERNELS) --only haswell-no-avx512 tests/agents tests/maths tests/simulation
 
 bench: $(VENV)/lab.stamp  ## rounds a second of every agent, against a plain loop; learners and agents against Algorithm 1
 	@$(BIN)/python benchmarks/rounds.py

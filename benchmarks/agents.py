@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 
 from unfog.lab.movielens import MovieLens
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 

@@ -31,7 +31,7 @@ from unfog.lab.share_figure import Estimate, Panel
 from unfog.lab.track import Track, track
 from unfog.lab.track_figure import Stretch
 from unfog.maths.arrays import Array, Ints
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 
 SEED = 20_261_116
 ROUNDS = 1000

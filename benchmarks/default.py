@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import unfog
 from benchmarks.plain import run_trial
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.synthetic import GaussianProblem
 
 ENGINES = ("plain", "numpy", "numba", "jax")
@@ -46,7 +46,7 @@ def work(given: argparse.Namespace) -> Callable[[], object]:
     if given.engine == "plain":
         sizes = {"dim": given.dim, "arms": given.arms}
         return lambda: [run_trial(given.rounds, seed, **sizes) for seed in range(given.trials)]
-    import_module(f"unfog.simulate.engines.{given.engine}")  # importing JAX is not compiling
+    import_module(f"unfog.simulation.engines.{given.engine}")  # importing JAX is not compiling
     problem = GaussianProblem(dim=given.dim, actions=given.arms)
     return lambda: simulate(
         problem,

@@ -30,11 +30,10 @@ from benchmarks.compare import OUT
 from benchmarks.evaluation_noise import noise
 from benchmarks.logs import ACTIONS, World, best, logs, policy, truth, with_one
 from benchmarks.peers.run import ROOT, machine
+from unfog.evaluation.context import Scene
 from unfog.evaluation.evaluate import evaluated
 from unfog.evaluation.log import Log
-from unfog.evaluation.scene import Scene
-from unfog.evaluation.sensor import READ, sensor
-from unfog.evaluation.simex import CURVES
+from unfog.evaluation.sensor import CURVES, READ, sensor
 from unfog.maths.arrays import Array
 
 RESULTS = ROOT / "benchmarks" / "results" / "evaluation.json"

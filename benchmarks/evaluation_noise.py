@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.logs import D, K, World, best, logs, with_one
+from unfog.evaluation.context import Scene
 from unfog.evaluation.evaluate import evaluated
 from unfog.evaluation.log import Log
-from unfog.evaluation.scene import Scene
 from unfog.maths.arrays import Array
 
 WORLD = World(shared=True, revealed=1.0, away=0.0)

@@ -28,10 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.peers.run import ROOT, machine
-from unfog.simulate import plan
-from unfog.simulate.execute.named import executor
-from unfog.simulate.job import Job, Part, Tick
-from unfog.simulate.tasks import Piece, Task
+from unfog.simulation import plan
+from unfog.simulation.executors import executor
+from unfog.simulation.job import Job, Part, Piece, Task, Tick
 from unfog.worlds.synthetic import GaussianProblem
 
 NAMES = ("processes", "dask", "ray")

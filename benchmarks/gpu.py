@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from unfog.agents.catalogue import playable
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.synthetic import GaussianProblem
 
 PROBLEM = GaussianProblem()

@@ -36,7 +36,7 @@ import numpy as np
 
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.synthetic import GaussianProblem
 
 SEED = 20_261_116

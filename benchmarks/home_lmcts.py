@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 
 from unfog.lab.spec import build_problem, load
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 
 HOMES = "rival-lmcts", "rival-lmcts-logistic"
 MARKS = 200, 500, 1000

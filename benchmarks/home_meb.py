@@ -35,8 +35,8 @@ from unfog.agents.catalogue import named
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import RoundDraws
-from unfog.simulate.draws import Nature, truth_draws
-from unfog.simulate.player import offered
+from unfog.simulation.job import Nature, truth_draws
+from unfog.simulation.player import offered
 from unfog.theory.regret import estimate
 from unfog.worlds.problem import Problem
 

@@ -29,9 +29,9 @@ import numpy as np
 from unfog.agents.baselines import RIVALS
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
-from unfog.simulate.player import played
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
+from unfog.simulation.player import played
 from unfog.worlds.synthetic import GaussianProblem
 
 SEED = 20_261_116

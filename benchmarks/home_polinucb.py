@@ -29,8 +29,8 @@ import numpy as np
 
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.worlds.synthetic import PostServingProblem
 
 SEED = 20_261_116

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.theory.regret import estimate
 from unfog.worlds.problem import Problem
 

@@ -23,7 +23,7 @@ import numpy as np
 
 import unfog
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 
 SEED = 20_261_116
 UNITS = 20

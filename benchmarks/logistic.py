@@ -11,9 +11,9 @@ from importlib.metadata import version
 
 import numpy as np
 
-from unfog.simulate import simulate
-from unfog.simulate.engines.numpy import BLOCK
-from unfog.simulate.execute.processes import cores
+from unfog.simulation import simulate
+from unfog.simulation.engines.numpy import BLOCK_ROUNDS
+from unfog.simulation.executors.local import cores
 from unfog.worlds.synthetic import LogisticProblem
 
 LEARNERS = {"lmc": 1024, "pg": 512, "laplace": 1024, "online": 100_096}  # the rounds each is timed over
@@ -40,8 +40,8 @@ def over_time(learner: str, rounds: int) -> tuple[float, float]:
         points=1,
         tick=lambda _: stamps.append(time.perf_counter()),
     )
-    each = np.diff(stamps) / BLOCK / TRIALS * 1e6
-    early = min(1000, rounds // 2) // BLOCK
+    each = np.diff(stamps) / BLOCK_ROUNDS / TRIALS * 1e6
+    early = min(1000, rounds // 2) // BLOCK_ROUNDS
     window = max(1, len(each) // 200)  # a block alone is at the mercy of whatever else the machine does
     return float(np.median(each[early : early + window])), float(np.median(each[-window:]))
 

@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.default import ratio
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.synthetic import GaussianProblem
 
 SEED = 161_803

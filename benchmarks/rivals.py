@@ -33,7 +33,7 @@ from unfog.lab.rivals import folder, suite, tuning
 from unfog.lab.rivals.problems import PLACES
 from unfog.lab.rivals.table import from_plain, plain
 from unfog.lab.run import Progress, quiet
-from unfog.simulate.execute.processes import cores
+from unfog.simulation.executors.local import cores
 
 FOUND = RESULTS / "rivals.json"
 QUICK: dict[str, Any] = {"rounds": 20, "trials": 3}

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from unfog.agents.catalogue import playable
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.synthetic import GaussianProblem
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -24,7 +24,7 @@ from benchmarks.wording import RESULTS
 from unfog.lab.until import checkpoints
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import quotient
-from unfog.simulate.tasks import SOON
+from unfog.simulation.job import SOON
 
 ROUNDS, TRIALS, SEED = 50, 6000, 0
 SAMPLES, MOST = 4000, 4000

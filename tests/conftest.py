@@ -16,7 +16,7 @@ from hypothesis import settings
 from tests.problems import random_knowledge
 from tests.services import postgres, postgres_database
 from unfog.channel.knowledge import Knowledge
-from unfog.simulate.engines import jax as jax_engine
+from unfog.simulation.engines import jax as jax_engine
 
 __all__ = ["postgres", "postgres_database"]  # fixtures for all
 

@@ -1,6 +1,8 @@
 """The tests that stand beside what has changed since the last commit, and those of the maths (`make check`).
 
-tests/ has the tree of src/unfog/: a module's tests are in the file of its name, or else in its folder's.
+tests/ has the tree of src/unfog/: the tests of `room/module.py` are in `room/test_module.py`, and in files
+whose names go on from there (`room/test_module_part.py`). A module without such a file has its folder's
+tests.
 """
 
 import subprocess
@@ -20,21 +22,23 @@ def changed() -> list[str]:
     return [line for done in said for line in done.stdout.splitlines()]
 
 
-def beside(path: str) -> str | None:
-    """The tests of a file; None where it has none, or is gone."""
+def beside(path: str) -> list[str]:
+    """The tests of a file: none where it has none, or is gone."""
     parts = PurePosixPath(path).parts
     if parts[0] == "tests":
-        return path if parts[-1].startswith("test_") and (ROOT / path).exists() else None
+        return [path] if parts[-1].startswith("test_") and (ROOT / path).exists() else []
     if parts[:2] != ("src", "unfog") or not path.endswith(".py"):
-        return None
-    places = [PurePosixPath("tests", *parts[2:-1], f"test_{parts[-1]}")]
-    places += [PurePosixPath("tests", *parts[2:end]) for end in range(len(parts) - 1, 2, -1)]
-    return next((str(place) for place in places if (ROOT / place).exists()), None)
+        return []
+    folder, stem = ROOT.joinpath("tests", *parts[2:-1]), PurePosixPath(path).stem
+    own = [folder / f"test_{stem}.py", *sorted(folder.glob(f"test_{stem}_*.py"))]
+    found = [file for file in own if file.exists()]
+    above = [ROOT.joinpath("tests", *parts[2:end]) for end in range(len(parts) - 1, 2, -1)]
+    return [str(one.relative_to(ROOT)) for one in found or [one for one in above if one.exists()][:1]]
 
 
 def main() -> None:
     """All of them, each once."""
-    found = [*ALWAYS, *filter(None, map(beside, changed()))]
+    found = [*ALWAYS, *(test for path in changed() for test in beside(path))]
     print(*dict.fromkeys(found))
 
 

@@ -10,8 +10,7 @@ import pytest
 
 import unfog
 from unfog.adapters.wrap import WAYS
-from unfog.simulate import engines
-from unfog.simulate.execute import named
+from unfog.simulation import engines, executors
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -54,9 +53,9 @@ def test_every_engine_is_found_by_its_name(name: str) -> None:
 
 def test_every_executor_is_found_by_its_name() -> None:
     """Those of clusters are imported in a function: `test_imports_of_ours_are_of_what_is_there` sees them."""
-    assert {*named.NAMES} == {"serial", "processes", *named.CLUSTERS}
-    for name in named.CLUSTERS:
-        assert lacking(f"{named.__name__.rpartition('.')[0]}.{name}", name.capitalize()) == ""
+    assert {*executors.NAMES} == {"serial", "processes", *executors.CLUSTERS}
+    for name in executors.CLUSTERS:
+        assert lacking(f"{executors.__name__.rpartition('.')[0]}.{name}", name.capitalize()) == ""
 
 
 def test_every_command_is_imported() -> None:

@@ -50,7 +50,7 @@ def lines(*rooms: str, ending: str = "py") -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("room", ["agents", "simulate"])
+@pytest.mark.parametrize("room", ["agents", "simulation"])
 def test_nothing_is_asked_whether_it_has_an_attribute(room: str) -> None:
     """An ability is declared, and checked once, when an agent is put together."""
     found = lines(room)

@@ -24,15 +24,15 @@ Exact(pairs=False)
 >>> build(np.ones((4, 2))).size  # four actions, contexts of two numbers
 6
 """,
-    "unfog.simulate.MOST_SEED": """The largest `seed`.
+    "unfog.simulation.MOST_SEED": """The largest `seed`.
 
->>> from unfog.simulate import MOST_SEED
+>>> from unfog.simulation import MOST_SEED
 >>> MOST_SEED == 2**64 - 1
 True
 """,
-    "unfog.simulate.MOST_TRIALS": """The most `trials` of a run.
+    "unfog.simulation.MOST_TRIALS": """The most `trials` of a run.
 
->>> from unfog.simulate import MOST_TRIALS
+>>> from unfog.simulation import MOST_TRIALS
 >>> MOST_TRIALS
 100000000
 """,

@@ -17,7 +17,7 @@ from unfog.adapters.coba import CobaEnvironment, CobaLearner, CobaLog, CobaRegre
 from unfog.adapters.gymnasium import Env
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 
 ROUNDED = 1e-5  # coba keeps so many digits
 

@@ -22,8 +22,8 @@ from unfog.adapters.gymnasium import Env
 from unfog.agents.denoise import Identity
 from unfog.agents.learn import Conjugate
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.draws import Nature, emitted, truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import Nature, emitted, truth_draws
 from unfog.worlds.problem import Problem
 
 ROUNDS = 140  # more than a block of the engine

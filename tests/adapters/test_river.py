@@ -14,7 +14,7 @@ from tests.adapters.test_agent import fixed, readings
 from unfog.adapters.agent import Decider
 from unfog.adapters.gymnasium import Env
 from unfog.adapters.river import RiverPolicy, evaluate
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 
 NAMES = ["x", "y", "z"]
 

@@ -43,7 +43,7 @@ from unfog.features import FeatureMap
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 

@@ -16,7 +16,7 @@ from unfog.agents.catalogue import AGENTS, Catalogue, named, spelled_out, with_o
 from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn
 from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Smoothing
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 

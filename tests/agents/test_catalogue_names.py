@@ -35,7 +35,7 @@ from unfog.agents.learn import (
 )
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import parse
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 

@@ -16,7 +16,7 @@ from tests.cli.bad.logs import table
 from tests.cli.bad.specs import HEAD, PLAIN, WHOLE
 from unfog._io import writing
 from unfog.cli import main
-from unfog.simulate.execute import WorkerDiedError
+from unfog.simulation.executors import WorkerDiedError
 
 CASES, SEED = 100, 20
 Capture = pytest.CaptureFixture[str]

@@ -20,7 +20,7 @@ from unfog.features.registry import BUILT_IN
 from unfog.lab.datasets import DATASETS
 from unfog.lab.spec import KINDS as PROBLEMS
 from unfog.lab.spec import SUITES, catalog
-from unfog.simulate import engines
+from unfog.simulation import engines
 from unfog.version import __version__
 
 DENOISERS = [vars(denoise)[name].name for name in denoise.__all__]

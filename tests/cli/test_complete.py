@@ -12,9 +12,9 @@ from unfog.cli import complete
 from unfog.evaluation.policies import FIXED
 from unfog.lab.datasets import DATASETS
 from unfog.lab.spec import SUITES, catalog
-from unfog.simulate import engines
-from unfog.simulate.execute.named import NAMES
-from unfog.simulate.job import PRECISIONS
+from unfog.simulation import engines
+from unfog.simulation.executors import NAMES
+from unfog.simulation.job import PRECISIONS
 
 ASK = "import sys; from unfog.cli import main; main(sys.argv[1:])"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import unfog as library
-from tests.evaluation.read import logs
+from tests.evaluation.readers import logs
 from tests.walks import ARMS, CHANNEL, Walks, walks
 from unfog.cli import main
 from unfog.cli.evaluate_log import probability_of, reading

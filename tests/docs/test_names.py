@@ -39,9 +39,9 @@ def test_pages_are_looked_at() -> None:
     every = set.union(*found.values())
     assert len(every) > 80
     for name in (
-        "unfog.simulate.simulate",
+        "unfog.simulation.simulate",
         "unfog.theory.bounds.theorem_1",
-        "unfog.simulate.execute.dask.Dask",
+        "unfog.simulation.executors.dask.Dask",
     ):
         assert name in every
 

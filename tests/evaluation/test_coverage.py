@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World, drawn
+from unfog.evaluation.context import Scene
 from unfog.evaluation.evaluate import evaluated
 from unfog.evaluation.log import Log
-from unfog.evaluation.scene import Scene
 from unfog.maths.arrays import Array
 
 WORLD = World(d=2, arms=3)

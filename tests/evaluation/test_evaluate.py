@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World
-from unfog.evaluation.case import Case
-from unfog.evaluation.estimators import ESTIMATORS
+from unfog.evaluation.context import Scene
+from unfog.evaluation.estimators import ESTIMATORS, Case
 from unfog.evaluation.evaluate import evaluated
 from unfog.evaluation.intervals import adaptive, value
 from unfog.evaluation.log import Log
-from unfog.evaluation.scene import Scene
 from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)

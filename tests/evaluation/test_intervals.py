@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unfog.evaluation.case import Scores
+from unfog.evaluation.estimators import Scores
 from unfog.evaluation.intervals import Value, adaptive, value
 from unfog.maths.arrays import Array
 

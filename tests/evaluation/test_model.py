@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World
-from unfog.evaluation import folds
-from unfog.evaluation.contexts import believed
-from unfog.evaluation.model import PASSES, RIDGE, Data, fit
-from unfog.evaluation.predicted import predicted
-from unfog.evaluation.scene import Scene
+from unfog.evaluation import model as models
+from unfog.evaluation.beliefs import believed
+from unfog.evaluation.context import Scene
+from unfog.evaluation.model import PASSES, RIDGE, Data, fit, predicted
 from unfog.maths.arrays import Array, Ints
 
 
@@ -66,8 +65,8 @@ def test_rounds_that_know_less_weigh_less_as_their_variance_says() -> None:
     assert before.min() < 0.9 < before.max()
 
 
-@pytest.mark.parametrize("kind", [folds.across, folds.forward])
-def test_models_of_sums_by_blocks_are_models_of_rounds(kind: Callable[[int], Iterator[folds.Fold]]) -> None:
+@pytest.mark.parametrize("kind", [models.across, models.forward])
+def test_models_of_sums_by_blocks_are_models_of_rounds(kind: Callable[[int], Iterator[models.Fold]]) -> None:
     world = World(d=3, arms=4)
     data = Scene(world.log(213, 4), world.channel).data
     cut = list(kind(data.rounds))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World
-from unfog.evaluation.policies import policies
-from unfog.evaluation.scene import Scene
-from unfog.evaluation.taught import silent
+from unfog.evaluation.context import Scene
+from unfog.evaluation.policies import policies, silent
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 

@@ -5,12 +5,21 @@ import pytest
 
 from tests.evaluation.logs import World, channel
 from unfog.channel.channel import Channel
-from unfog.evaluation.curve import FEWER, curve, models
+from unfog.evaluation.context import Scene
 from unfog.evaluation.model import fit
-from unfog.evaluation.scene import Scene
-from unfog.evaluation.sensor import LEVELS, READ, _scores, ladder, own_noise, sensor
-from unfog.evaluation.simex import stretches
-from unfog.evaluation.taught import silent
+from unfog.evaluation.policies import silent
+from unfog.evaluation.sensor import (
+    FEWER,
+    LEVELS,
+    READ,
+    _scores,
+    curve,
+    ladder,
+    models,
+    own_noise,
+    sensor,
+    stretches,
+)
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 

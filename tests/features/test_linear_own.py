@@ -24,7 +24,7 @@ from unfog.features import Context, own
 from unfog.features.linear import Own
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, from_moments
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds import GaussianProblem
 

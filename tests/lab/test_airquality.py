@@ -13,7 +13,7 @@ from unfog.lab import spec
 from unfog.lab.airquality import ANALYSERS, HOURS, SENSORS, AirQuality, read
 from unfog.lab.datasets import DATASETS
 from unfog.lab.prepare import _agents, prepare
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.record import Record, calibrated
 

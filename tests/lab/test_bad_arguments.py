@@ -12,7 +12,7 @@ from unfog.lab import kept
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import load, parse
 from unfog.lab.target import made_folder, run_folder
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 
 

@@ -15,9 +15,8 @@ from unfog.lab import blocks, store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import keep
 from unfog.lab.spec import parse
-from unfog.simulate.engines import numpy as numpy_engine
-from unfog.simulate.job import Part
-from unfog.simulate.tasks import Piece
+from unfog.simulation.engines import numpy as numpy_engine
+from unfog.simulation.job import Part, Piece
 
 RUN = "0" * 64
 
@@ -214,7 +213,7 @@ def test_blocks_come_in_the_order_of_their_trials(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not of their names, where 10 is before 2: moments are pooled in this order, and what is early waits."""
-    monkeypatch.setattr("unfog.simulate.tasks.AIM", 0.0)  # a task for each piece
+    monkeypatch.setattr("unfog.simulation.job.AIM", 0.0)  # a task for each piece
     plan = planned(trials=24)
     stopped(plan, tmp_path / "run", 14)
     with store.claimed(plan, tmp_path / "run", tmp_path) as partial:

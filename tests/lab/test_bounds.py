@@ -16,7 +16,7 @@ from unfog.lab.bounds_report import PANELS, summary, table
 from unfog.lab.run import run
 from unfog.lab.spec import Spec, build_problem, load, parse
 from unfog.maths.random import RoundDraws
-from unfog.simulate.draws import truth_draws
+from unfog.simulation.job import truth_draws
 from unfog.theory.bounds import Bound, at_random, escape, exponent, lemma_1, slope, theorem_1, theorem_2
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem

@@ -18,7 +18,7 @@ from unfog.lab.rivals import folder as suites
 from unfog.lab.rivals import match, suite, timing
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulation.engines import numpy as numpy_engine
 from unfog.validation import InputError
 
 FILES = ("curves.nc", "run.json", "spec.toml")

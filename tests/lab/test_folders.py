@@ -18,8 +18,8 @@ from unfog.lab import store
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
-from unfog.simulate.engines import numpy as numpy_engine
-from unfog.simulate.execute import WorkerDiedError, processes
+from unfog.simulation.engines import numpy as numpy_engine
+from unfog.simulation.executors import WorkerDiedError, local
 from unfog.validation import InputError
 
 FILES = ("curves.nc", "run.json", "spec.toml")
@@ -184,7 +184,7 @@ def test_a_worker_that_is_killed_takes_nothing_finished_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
-    monkeypatch.setattr(processes, "RETRIES", 0)  # the first death ends it
+    monkeypatch.setattr(local, "RETRIES", 0)  # the first death ends it
     run = {"rounds": 800, "trials": 24, "agents": ["alg1", "naive"]}
     spec = parse({"problem": {"kind": "gaussian", "dim": 2, "actions": 4}, "run": run}, "small")
     keep(prepare(spec), tmp_path / "whole")

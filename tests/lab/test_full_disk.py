@@ -19,7 +19,7 @@ from unfog.lab.prepare import Plan
 from unfog.lab.rivals import folder as suites
 from unfog.lab.rivals import match, suite, timing
 from unfog.lab.run import keep, open_run
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulation.engines import numpy as numpy_engine
 from unfog.validation import InputError
 
 CALLS = ("fsync", "replace", "rename", "mkdir")

@@ -7,7 +7,7 @@ import pytest
 from tests.imported import imported
 from unfog.lab import identity
 from unfog.lab.spec import KINDS
-from unfog.simulate import engines
+from unfog.simulation import engines
 
 # Imported by a run, and yet unable to change a number of it.
 NOT_HASHED = {
@@ -22,8 +22,8 @@ PLAYED = f"""
 from importlib import import_module
 
 import unfog.lab.until
-import unfog.simulate.plan
-from unfog.simulate import engines
+import unfog.simulation.plan
+from unfog.simulation import engines
 
 for name in engines.NAMES:
     engines.engine(name)

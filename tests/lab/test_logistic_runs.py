@@ -15,7 +15,7 @@ from unfog.lab.prepare import prepare
 from unfog.lab.report import summary
 from unfog.lab.run import keep
 from unfog.lab.spec import Spec, describe, parse
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulation.engines import numpy as numpy_engine
 from unfog.theory.regret import names
 from unfog.validation import InputError
 from unfog.worlds.synthetic import LogisticProblem

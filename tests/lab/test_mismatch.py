@@ -22,8 +22,8 @@ from unfog.lab.mismatch import Mismatch, grid_of, measure, play, summary, until
 from unfog.lab.nuts import BATCHES, moments
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import covariance
-from unfog.simulate import plan
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulation import plan
+from unfog.simulation.engines import numpy as numpy_engine
 from unfog.theory.mismatch import Rounds, divergence, posterior, sampling
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem

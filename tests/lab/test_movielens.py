@@ -23,8 +23,8 @@ from unfog.lab.ratings import STAND_IN
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, catalog, describe, load, parse
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulation import simulate
+from unfog.simulation.engines import numpy as numpy_engine
 from unfog.theory.regret import estimate
 from unfog.validation import InputError
 from unfog.worlds.movielens import CONTEXTS, RatingsProblem

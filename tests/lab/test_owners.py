@@ -9,7 +9,7 @@ from unfog._io import digest
 from unfog.lab.identity import manifest
 from unfog.lab.owners import owners, stated
 from unfog.lab.prepare import Plan
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulation.engines import numpy as numpy_engine
 
 
 @pytest.fixture(name="plan")

@@ -15,9 +15,9 @@ from unfog.lab.nuts import Comparison, Moments, Reference, Target
 from unfog.lab.posterior import Check, Data, check, learner_named, play, walks
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import covariance
-from unfog.simulate import plan
-from unfog.simulate.engines import numpy as numpy_engine
-from unfog.simulate.player import played
+from unfog.simulation import plan
+from unfog.simulation.engines import numpy as numpy_engine
+from unfog.simulation.player import played
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 

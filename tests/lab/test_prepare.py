@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog import simulate
+from unfog import simulation
 from unfog.cli import main
 from unfog.lab import bounds, store
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse
-from unfog.simulate import engines
+from unfog.simulation import engines
 from unfog.validation import InputError, covariance
 from unfog.worlds.synthetic import GaussianProblem
 
@@ -55,8 +55,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, attribute, outer)
 
     watch("problem", GaussianProblem, "__post_init__")
-    watch("plan", simulate, "plan")
-    watch("named", sys.modules["unfog.simulate.plan"], "named")
+    watch("plan", simulation, "plan")
+    watch("named", sys.modules["unfog.simulation.plan"], "named")
     watch("engine", engines, "choose")
     return seen
 

@@ -21,8 +21,8 @@ from unfog.lab import spec as spec_module
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
-from unfog.simulate import grid
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulation.engines import numpy as numpy_engine
+from unfog.simulation.plan import CURVES, MOST_CELLS, stored_rounds
 from unfog.theory.regret import names
 from unfog.validation import InputError
 
@@ -113,7 +113,7 @@ def test_a_killed_process_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     code = (
         "from pathlib import Path\nfrom unfog.lab.run import keep\nfrom unfog.lab.spec import load\n"
         "from unfog.lab.prepare import prepare\n"
-        "from unfog.simulate.engines import numpy as engine\nengine.BATCH_TRIALS = (1, 2)\n"
+        "from unfog.simulation.engines import numpy as engine\nengine.BATCH_TRIALS = (1, 2)\n"
         "keep(prepare(load('fig1-gaussian', {'rounds': 300, 'trials': 40})), Path('killed'))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
@@ -218,7 +218,7 @@ def test_a_sweep_shares_the_storage() -> None:
     )
     jobs = prepare(spec).work.jobs
     assert len(jobs) == 4
-    assert len(jobs[0].grid) * 3000 * 5 * 4 * grid.CURVES <= grid.MOST_CELLS
+    assert len(jobs[0].grid) * 3000 * 5 * 4 * CURVES <= MOST_CELLS
 
 
 def test_losses_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
@@ -367,10 +367,10 @@ def test_a_run_says_the_versions_that_made_its_world(tmp_path: Path, monkeypatch
 
 
 def test_long_horizons_store_thinned_curves() -> None:
-    stored = grid.stored_rounds(10_000, 10_000, agents=5)
+    stored = stored_rounds(10_000, 10_000, agents=5)
     assert stored[-1] == 10_000
     assert 50 <= len(stored) <= 10_000
-    assert 5 * 10_000 * len(stored) * grid.CURVES * 8 <= 2**31 // 4
+    assert 5 * 10_000 * len(stored) * CURVES * 8 <= 2**31 // 4
     thin, full = unfog.run(small(points=7)), unfog.run(small())
     assert thin["round"].values.tolist() == [8, 16, 20, 24, 30, 32, 40]
     np.testing.assert_array_equal(thin["regret"].values, full["regret"].sel(round=thin["round"]).values)

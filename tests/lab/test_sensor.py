@@ -7,9 +7,8 @@ import pytest
 
 import unfog
 from tests.walks import CHANNEL, COLUMNS, walks, worth_of_truth
-from unfog.evaluation.scene import Scene
-from unfog.evaluation.sensor import Sensor, ladder, sensor
-from unfog.evaluation.simex import Jackknifed
+from unfog.evaluation.context import Scene
+from unfog.evaluation.sensor import Jackknifed, Sensor, ladder, sensor
 from unfog.lab.evaluate import read_log
 from unfog.lab.sensor import curve_of, named
 from unfog.validation import InputError

@@ -10,7 +10,7 @@ import unfog
 from unfog.features import MapBuilder
 from unfog.lab.prepare import _completed
 from unfog.lab.spec import DEFAULTS, SHARED, Spec, build_problem, describe, parse, to_toml
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 
 SINES: MapBuilder = unfog.features.quadrature(lambda action, context: np.sin(action * context), 2)

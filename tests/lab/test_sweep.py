@@ -17,8 +17,8 @@ from unfog.lab.movielens import MovieLens
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import DEFAULTS, Spec, load, parse, to_toml
-from unfog.simulate import Gathering
-from unfog.simulate.engines import numpy as numpy_engine
+from unfog.simulation import Gathering
+from unfog.simulation.engines import numpy as numpy_engine
 from unfog.validation import InputError
 from unfog.worlds.movielens import Ratings
 

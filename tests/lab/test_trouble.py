@@ -11,8 +11,8 @@ from unfog.agents.catalogue import Catalogue
 from unfog.agents.denoise import Adaptive
 from unfog.lab import trouble_figure
 from unfog.maths.random import RoundDraws
-from unfog.simulate.draws import truth_draws
-from unfog.simulate.player import Player
+from unfog.simulation.job import truth_draws
+from unfog.simulation.player import Player
 from unfog.validation import InputError
 
 ODD: Any = {"dim": 2, "actions": 4, "noise_cov": 0.3, "bias_cov": 1.0, "actual_noise_cov": 1.5}

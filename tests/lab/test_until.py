@@ -15,7 +15,7 @@ from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
 from unfog.lab.until import Look, checkpoints, reference
 from unfog.maths.statistics import Quotient, quotient
-from unfog.simulate import Gathering
+from unfog.simulation import Gathering
 from unfog.validation import InputError
 
 AGENTS = ["alg1", "naive", "oracle"]
@@ -71,7 +71,7 @@ def test_the_trials_are_those_of_a_run_of_so_many(whole: Path) -> None:
 
 def test_means_over_trials_are_of_those_found_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the budget leaves few rounds of single trials, moments are kept; pieces beyond may be there."""
-    monkeypatch.setattr("unfog.simulate.grid.MOST_CELLS", 8 * 2000 * 3 * 4)
+    monkeypatch.setattr("unfog.simulation.plan.MOST_CELLS", 8 * 2000 * 3 * 4)
     work = prepare(small()).work
     gathered = Gathering(work)
     for task, parts in work.results(work.pieces[:4], lambda _: None):

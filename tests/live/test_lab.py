@@ -9,7 +9,7 @@ import pytest
 import unfog
 from unfog.agents.catalogue import Catalogue, named
 from unfog.live.postgres.shared import Shared
-from unfog.simulate.player import played, to_reveal
+from unfog.simulation.player import played, to_reveal
 from unfog.worlds.problem import Problem
 
 SKEW = [[1.0, 0.3, -0.2], [0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]]

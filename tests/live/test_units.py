@@ -10,9 +10,9 @@ import unfog
 from unfog.agents.catalogue import Catalogue, named
 from unfog.live.problem import Problem
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.draws import Nature, emitted, truth_draws
-from unfog.simulate.player import played
+from unfog.simulation import simulate
+from unfog.simulation.job import Nature, emitted, truth_draws
+from unfog.simulation.player import played
 from unfog.validation import InputError
 
 ROUNDS, UNITS = 400, 20

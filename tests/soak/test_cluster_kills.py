@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.simulate.execute import clusters
+from tests.simulation.executors import clusters
 
 KILLS = {"worker": 100, "driver": 100, "head": 100}
 LONGEST = 4.0  # seconds between kills

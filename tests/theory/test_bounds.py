@@ -13,7 +13,7 @@ from tests.theory.test_information import excess
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import matrix
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound, _distances, _spread_sum
 from unfog.theory.conditions import Case, linear_case

@@ -10,7 +10,7 @@ from tests.problems import given, inverse, random_knowledge
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import matrix
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.theory import bounds, information
 from unfog.theory.conditions import Case, linear_case
 from unfog.worlds.synthetic import GaussianProblem

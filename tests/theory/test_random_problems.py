@@ -9,7 +9,7 @@ from tests.problems import spd
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import Matrix, matrix
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case, linear_case

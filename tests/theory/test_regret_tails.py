@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unfog.maths.arrays import Array
-from unfog.simulate.grid import quarters
+from unfog.simulation.plan import quarters
 from unfog.theory import regret
 
 T = 400

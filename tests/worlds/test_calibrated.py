@@ -10,7 +10,7 @@ from tests.channel.studies import BIAS, D, Sensor, heavy
 from tests.problems import within
 from unfog.channel.channel import as_it_is, channel
 from unfog.lab.spec import build_problem, describe
-from unfog.simulate.draws import truth_draws
+from unfog.simulation.job import truth_draws
 from unfog.worlds.calibrated import Calibrated
 from unfog.worlds.synthetic import Synthetic
 

@@ -17,8 +17,8 @@ from unfog.features.quadrature import quadrature
 from unfog.lab.spec import build_problem, describe
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.composed import Composed
 from unfog.worlds.problem import Emission, Truth

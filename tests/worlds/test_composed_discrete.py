@@ -9,9 +9,9 @@ from scipy.stats import multivariate_normal, multivariate_t
 from tests.problems import random_problem, spd
 from unfog.agents.catalogue import AGENTS
 from unfog.maths.arrays import Array
-from unfog.simulate import Curves, simulate
-from unfog.simulate.draws import truth_draws
-from unfog.simulate.player import played
+from unfog.simulation import Curves, simulate
+from unfog.simulation.job import truth_draws
+from unfog.simulation.player import played
 from unfog.theory.regret import names
 from unfog.validation import InputError
 from unfog.worlds.movielens import Ratings, RatingsProblem

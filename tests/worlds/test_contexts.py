@@ -7,8 +7,8 @@ import pytest
 
 from tests.problems import within
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
 from unfog.worlds.synthetic import GaussianProblem
@@ -118,7 +118,7 @@ def test_being_told_of_units_pays_and_changes_nothing_else() -> None:
 def test_each_unit_is_learnt_as_if_it_were_alone() -> None:
     """In a world without rewards to learn from, what is believed of a unit is what its own readings say."""
     from unfog.agents.catalogue import Catalogue
-    from unfog.simulate.player import Player
+    from unfog.simulation.player import Player
 
     world = problem(units=2, unit_order="turn")
     truth, agent = truth_of(world, 3), Catalogue()["alg1-exact"]

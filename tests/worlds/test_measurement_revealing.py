@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from unfog.maths.arrays import Array
-from unfog.simulate.draws import Nature, emitted, truth_draws
-from unfog.simulate.player import to_reveal
+from unfog.simulation.job import Nature, emitted, truth_draws
+from unfog.simulation.player import to_reveal
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import GaussianProblem

@@ -7,7 +7,7 @@ import pytest
 
 from tests.worlds.test_composed_discrete import MADE, world
 from unfog.lab.spec import KINDS
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 

@@ -14,7 +14,7 @@ from unfog.channel.knowledge import as_told
 from unfog.features.linear import matrix
 from unfog.features.per_arm import PerArm
 from unfog.maths.arrays import Array
-from unfog.simulate import Curves, simulate
+from unfog.simulation import Curves, simulate
 from unfog.theory.regret import best_context, names
 from unfog.validation import InputError
 from unfog.worlds.movielens import CONTEXTS, Ratings, RatingsProblem

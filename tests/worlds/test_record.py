@@ -9,8 +9,8 @@ import pytest
 from tests.problems import covariance_error, spd, within
 from unfog.channel.calibration import calibrate
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
 from unfog.worlds.record import Record, Recorded

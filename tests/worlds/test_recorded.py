@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from unfog import testing
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.record import RecordedProblem, times
 

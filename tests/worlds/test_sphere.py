@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.problems import covariance_error, within
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 

@@ -8,8 +8,8 @@ import pytest
 from tests.problems import spd
 from unfog import testing
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
 from unfog.worlds.temporal import Course, TemporalProblem

@@ -24,7 +24,7 @@ from unfog.features import FeatureMap
 from unfog.live.mind import PROPENSITY_DRAWS, Mind, Seen
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulate import MOST_SEED, MOST_TRIALS
+from unfog.simulation import MOST_SEED, MOST_TRIALS
 from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 

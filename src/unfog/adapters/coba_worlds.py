@@ -25,7 +25,7 @@ with explained("unfog.adapters.coba"):
     from coba.evaluators import SequentialCB
     from coba.primitives import Environment, LoggedInteraction, SimulatedInteraction
 
-LOG = "a log, as unfog.evaluation.read.read gives"
+LOG = "a log, as unfog.evaluation.readers.read gives"
 MARKS = (
     "True: lost coordinates are nan, for our agents; or False: they read the mean, for coba's own learners"
 )

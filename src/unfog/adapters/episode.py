@@ -15,11 +15,10 @@ import numpy as np
 from unfog import validation
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.simulate import MOST_SEED, MOST_TRIALS
-from unfog.simulate.draws import Nature, truth_draws
-from unfog.simulate.engines.numpy import BLOCK, make_block
-from unfog.simulate.job import Job
-from unfog.simulate.player import to_reveal
+from unfog.simulation import MOST_SEED, MOST_TRIALS
+from unfog.simulation.engines.numpy import BLOCK_ROUNDS, make_block
+from unfog.simulation.job import Job, Nature, truth_draws
+from unfog.simulation.player import to_reveal
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.record import Recorded
@@ -64,19 +63,19 @@ class Episode:
         self._truth = problem.truth(draws)
         self.features: FeatureMap = self._truth.features  # a batch of one trial
         self.actions = _vectors(problem, draws.get("actions"))
-        self._job = Job(problem, (), np.asarray([BLOCK]), np.asarray([], int), seed, decompose=False)
+        self._job = Job(problem, (), np.asarray([BLOCK_ROUNDS]), np.asarray([], int), seed, decompose=False)
         self._nature = Nature(problem, seed, [trial])
         self._late = deque[Shown]()
         self._make()
 
     def _make(self) -> None:
-        numbers = self.number + np.arange(BLOCK)
-        self._block = make_block(self._job, self._truth, *self._nature.next(BLOCK), numbers)
+        numbers = self.number + np.arange(BLOCK_ROUNDS)
+        self._block = make_block(self._job, self._truth, *self._nature.next(BLOCK_ROUNDS), numbers)
         self._losses: Array | None = None  # (K, BLOCK)  of every arm, where they are asked for
 
     @property
     def _place(self) -> int:
-        return self.number % BLOCK
+        return self.number % BLOCK_ROUNDS
 
     def _emission(self) -> Emission:
         """That of the round at hand, (1, ...)."""
@@ -95,7 +94,7 @@ class Episode:
     def pay(self, arm: int) -> Paid:
         """Take an arm; the next round is at hand then."""
         t, best = self._place, self._block.tables.paper.best[0, self._place]
-        regret = best - self._block.tables.paper.values(np.full((1, BLOCK), arm))[0, t]
+        regret = best - self._block.tables.paper.values(np.full((1, BLOCK_ROUNDS), arm))[0, t]
         reward = self._rewards(np.asarray([[arm]]))[0]
         self._late.append(Shown(self.number, to_reveal(self._emission())[0]))
         shown = self._late.popleft() if len(self._late) > self.problem.late else None
@@ -110,7 +109,7 @@ class Episode:
         """What each arm would be paid in the round at hand, and its regret: (K,) each."""
         arms, paper = np.arange(self.problem.arms()), self._block.tables.paper
         if self._losses is None:
-            worth = [paper.values(np.full((1, BLOCK), arm))[0] for arm in arms]
+            worth = [paper.values(np.full((1, BLOCK_ROUNDS), arm))[0] for arm in arms]
             self._losses = paper.best[0] - np.stack(worth)
         return self._rewards(arms[None]), self._losses[:, self._place]
 

@@ -28,7 +28,7 @@ from unfog._extras import explained
 from unfog.adapters.episode import Episode, Reading, refuse
 from unfog.lab.spec import build_problem, parse
 from unfog.maths.arrays import Array
-from unfog.simulate import MOST_SEED
+from unfog.simulation import MOST_SEED
 from unfog.validation import LARGEST, InputError
 from unfog.worlds.problem import Problem
 

@@ -11,7 +11,7 @@ Reproducible Off-Policy Evaluation*.
 from typing import Any
 
 from unfog.evaluation.log import Log
-from unfog.evaluation.read import to_obp as _to_obp
+from unfog.evaluation.readers import to_obp as _to_obp
 from unfog.lab.evaluate import read_log
 
 

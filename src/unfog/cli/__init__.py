@@ -83,7 +83,7 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
 
 def _gave_in(error: Exception) -> bool:
     """Whether it was the machine: a full disk, too little memory, a dead worker. What is finished is kept."""
-    from unfog.simulate.execute import WorkerDiedError
+    from unfog.simulation.executors import WorkerDiedError
 
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)

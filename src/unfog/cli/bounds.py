@@ -39,8 +39,8 @@ def command(
     from unfog.lab.bounds_figure import figure
     from unfog.lab.spec import load
     from unfog.lab.target import made_folder
-    from unfog.simulate.execute import MOST_WORKERS
-    from unfog.simulate.execute.processes import cores
+    from unfog.simulation.executors import MOST_WORKERS
+    from unfog.simulation.executors.local import cores
     from unfog.validation import count
 
     count("mismatch", mismatch, 0, 10**6)

@@ -51,14 +51,14 @@ def engines(incomplete: str) -> list[str]:
 
 def precisions(incomplete: str) -> list[str]:
     """Of numbers in a compiled engine."""
-    from unfog.simulate.job import PRECISIONS
+    from unfog.simulation.job import PRECISIONS
 
     return _beginning(incomplete, PRECISIONS)
 
 
 def executors(incomplete: str) -> list[str]:
     """Where rounds can be played; of a cluster what its address begins with."""
-    from unfog.simulate.execute.named import CLUSTERS, NAMES
+    from unfog.simulation.executors import CLUSTERS, NAMES
 
     return _beginning(incomplete, [*NAMES, *(f"{name}://" for name in CLUSTERS)])
 

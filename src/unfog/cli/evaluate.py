@@ -13,7 +13,7 @@ from unfog.cli.evaluate_log import listed, probability_of, reading, told_channel
 
 if TYPE_CHECKING:
     from unfog.evaluation.log import Log
-    from unfog.evaluation.taught import Tick
+    from unfog.evaluation.policies import Tick
 
 EXAMPLE = (
     "Examples: unfog evaluate walks.unfog --policies logger,unfog,naive   |"

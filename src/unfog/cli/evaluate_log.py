@@ -28,8 +28,8 @@ def probability_of(text: str | None) -> dict[str, Any]:
 def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """How to read the log: columns of a table; of dsjson, which of its numbers are the context."""
     from unfog import _io
-    from unfog.evaluation.read import TABLES
-    from unfog.evaluation.read.columns import Columns, from_toml
+    from unfog.evaluation.readers import TABLES
+    from unfog.evaluation.readers.table import Columns, from_toml
     from unfog.validation import InputError
 
     named = {name: value for name, value in fields.items() if value is not None}

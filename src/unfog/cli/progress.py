@@ -7,9 +7,9 @@ import typer
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.spec import Spec
 from unfog.lab.watch import bar, watching
-from unfog.simulate.engines import AS_TOLD
-from unfog.simulate.execute.named import executor
-from unfog.simulate.execute.processes import cores
+from unfog.simulation.engines import AS_TOLD
+from unfog.simulation.executors import executor
+from unfog.simulation.executors.local import cores
 
 __all__ = ["above", "bar", "planned", "watching"]
 

@@ -168,7 +168,7 @@ def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bo
     """Rivals on problems, each problem a run folder of its own; the table of ratios in the end."""
     from unfog.cli.progress import bar
     from unfog.lab.rivals import suite
-    from unfog.simulate.execute.processes import cores
+    from unfog.simulation.executors.local import cores
 
     asked, processes = suite.asked(**told), cores() if workers is None else workers
     target = suite.claim(asked, out, processes)

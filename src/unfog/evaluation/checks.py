@@ -19,6 +19,22 @@ p < 0.001 in 2 of 1,000, and most in none; without it 87 % of those with 20 arms
 10 % had.
 
 The martingale is that of Peter Hall and Chris Heyde, "Martingale Limit Theory and Its Application" (1980).
+
+Do readings vary as the channel says? If not, no curve of it can be followed to less noise.
+
+The variance of a coordinate's readings, within a unit, must be that of contexts and noise together. By how
+much a variance varies by chance hangs on the tails: (m4 - s^4) / n.
+
+Does it hang on the arm, or on what was paid, which true contexts became known?
+
+The model of rewards may use a true context in the very round it belongs to: the arm was drawn from the noisy
+context, and given that has nothing to do with the true one. That is so only if *whether* the true context is
+known has nothing to do with the arm or the reward either. Where patients are looked at again because they did
+badly, a known context says how they did, and doubly robust estimates are off.
+
+Arms drawn in rounds whose truth is known must come up as often as their probabilities say (checks.py). What
+was paid beyond what the reading explains must be alike, in mean and in size, where the truth is known and
+where it is not. A false alarm costs little: the model then goes by readings alone.
 """
 
 from itertools import pairwise
@@ -26,11 +42,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unfog.channel.channel import Channel
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array, Bools, Ints
 
 EDGES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
-LEAST = 5.0  # variance of a count below which a normal law is no match for it
+LEAST_VARIANCE = 5.0  # variance of a count below which a normal law is no match for it
 SAFE = 0.001  # below this chance a misfit is said: a check that cries often is not heard
 FLAT = 1e-9  # an eigenvalue of a correlation below this is none
 ROUNDED = 3e-3  # by which share sums may be off, since loggers write few digits
@@ -95,7 +112,7 @@ def by_weight(log: Log) -> Fit:
     cov = np.cov(surplus, rowvar=False) * n if n > 1 else np.zeros((k, k))
     cov = cov + np.diag(UNSEEN * weight.max() ** 2 + (ROUNDED * expected) ** 2)
     # Of an arm that is drawn only where that is all but certain, w (w - 1) says how much is left to chance.
-    there = np.bincount(log.arm, weight * (weight - 1), minlength=k) >= LEAST
+    there = np.bincount(log.arm, weight * (weight - 1), minlength=k) >= LEAST_VARIANCE
     names = [f"arm {name!r}" for name in log.arms]
     told = f"the mean of 1 / p is {weight.mean():.4g}, of arms offered {expected.sum() / n:.4g}"
     return _judged("by_weight", surplus.sum(axis=0), cov, expected, names, told, there)
@@ -106,7 +123,7 @@ def _held(check: str, drawn: Ints, law: Array, names: list[str]) -> Fit:
     expected = law.sum(axis=0)
     gap = np.bincount(drawn, minlength=law.shape[1]) - expected
     cov = np.diag(expected) - law.T @ law
-    return _judged(check, gap, cov, expected, names, f"{len(drawn)} rounds", np.diag(cov) >= LEAST)
+    return _judged(check, gap, cov, expected, names, f"{len(drawn)} rounds", np.diag(cov) >= LEAST_VARIANCE)
 
 
 def _judged(
@@ -161,3 +178,56 @@ def _sentence(fit: Fit, told: str) -> str:
         f"The logged probabilities do not fit the arms drawn ({found}). Most so {where}.{cause} Values that "
         "are weighed by them (IPS, SNIPS, doubly robust) are not to be trusted."
     )
+
+
+LARGE = 0.1  # a misfit of less would change little
+FAR_READINGS = 4.0  # standard errors
+
+
+def misfits(channel: Channel, log: Log) -> list[str]:
+    """A sentence for each coordinate whose readings vary otherwise."""
+    told = np.diag(channel.context_cov + channel.noise_cov)
+    said = []
+    for place, name in enumerate(log.coordinates):
+        found, error = _variance(log.noisy[:, place], log)
+        if abs(found / told[place] - 1) > LARGE and abs(found - told[place]) > FAR_READINGS * error:
+            said.append(
+                f"Careful: readings of {name} have a variance of {found:.3g}; by the channel it should be"
+                f" {told[place]:.3g}, contexts and noise together. What is said of less noise hangs on it."
+            )
+    return said
+
+
+def _variance(values: Array, log: Log) -> tuple[float, float]:
+    """Within units, and its standard error."""
+    there = ~np.isnan(values)
+    unit = np.zeros(log.rounds, np.intp) if log.unit is None else log.unit
+    numbers = np.bincount(unit[there])
+    left = int((numbers > 0).sum())
+    if there.sum() <= left:
+        return np.nan, np.nan
+    means = np.bincount(unit[there], values[there]) / np.maximum(numbers, 1)
+    squares = (values[there] - means[unit[there]]) ** 2
+    found = float(squares.sum()) / (len(squares) - left)
+    return found, float(np.sqrt(squares.var() / len(squares)))
+
+
+LEAST_ROUNDS = 30  # rounds of either kind
+FAR_TRUTHS = 3.5  # standard errors: chance alone gives one in 2,000
+
+
+def suspicion(log: Log, surprise: Array) -> str:
+    """What speaks against using true contexts, empty where nothing does; `surprise` (n,) is by readings."""
+    known = np.zeros(log.rounds, bool) if log.true is None else ~np.isnan(log.true).all(axis=1)
+    if min(known.sum(), (~known).sum()) < LEAST_ROUNDS:
+        return ""
+    there = log.rows(np.flatnonzero(known))
+    arms = by_weight(there) if log.probabilities is None else by_arm(there)
+    if not arms.fits:
+        return "Which true contexts are known hangs on the arm that was drawn."
+    for values in (surprise, surprise**2):
+        one, other = values[known], values[~known]
+        error = np.sqrt(one.var() / len(one) + other.var() / len(other))
+        if abs(one.mean() - other.mean()) > FAR_TRUTHS * error:
+            return "Which true contexts are known hangs on what was paid."
+    return ""

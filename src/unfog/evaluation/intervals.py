@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.evaluation.case import Scores
+from unfog.evaluation.estimators import Scores
 from unfog.maths.arrays import Array
 
 STRETCHES = 100  # of time, within which a logger is taken not to change

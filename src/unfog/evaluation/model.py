@@ -9,19 +9,87 @@ lost) says more of theta than one whose context is a guess, which is what the we
 rounds know equally much there are none. S is diagonal, the mean square of each feature where it is not zero,
 so that units do not matter. Rewards are counted from their mean where arms have an intercept, so that the
 ridge draws an arm that was seldom drawn to that mean.
+
+What rounds come to in least squares: sums over them, so that blocks of rounds are looked at once.
+
+Models of all blocks but one, or of all blocks up to one, are made of the same sums, added.
+
+Which rounds a model of rewards is fitted on, and which it then speaks of: never the same ones.
+
+    across    blocks of time; each is predicted by a model of all the others. For loggers that do not learn.
+    forward   each block is predicted by a model of the blocks before it, the first by none. What a learning
+              logger did in later rounds hangs on the rewards of earlier ones, so that a model which has seen
+              later rounds has seen something of this one's reward, too.
+
+Both go through the rounds in the order of time, and speak of each once.
+
+What a model of rewards says of every round that it has not seen, and how sure that is.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import reduce
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.evaluation.contexts import Believed
-from unfog.evaluation.sums import Sums
+from unfog.evaluation.beliefs import Believed
 from unfog.features import FeatureMap
 from unfog.features.per_arm import PerArm
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Gaussian
+
+
+class Sums(NamedTuple):
+    """Over rounds with features x, reward r and weight w."""
+
+    rounds: int
+    weight: float  # w
+    reward: float  # w r
+    squares: float  # w r^2
+    rows: Array  # (m,)  w x
+    paid: Array  # (m,)  w x r
+    gram: Array  # (m, m)  w x x'
+    there: Array  # (m,)  w where x is not zero
+
+    @classmethod
+    def of(cls, rows: Array, reward: Array, weight: Array) -> "Sums":
+        """Of rows (n, m), rewards and weights (n,)."""
+        weighed, paid = rows * weight[:, None], weight * reward
+        there = weight @ (rows != 0)
+        return cls(
+            len(rows),
+            float(weight.sum()),
+            float(paid.sum()),
+            float(paid @ reward),
+            weighed.sum(axis=0),
+            rows.T @ paid,
+            rows.T @ weighed,
+            there,
+        )
+
+    @classmethod
+    def none(cls, size: int) -> "Sums":
+        """Of no rounds, for so many features."""
+        nothing = np.zeros(size)
+        return cls(0, 0.0, 0.0, 0.0, nothing, nothing, np.zeros((size, size)), nothing)
+
+    def plus(self, other: "Sums") -> "Sums":
+        """Of both."""
+        mine: tuple[Any, ...] = self
+        return Sums(*(one + its for one, its in zip(mine, other, strict=True)))
+
+    def less(self, other: "Sums") -> "Sums":
+        """Of these without the others, which are among them."""
+        mine: tuple[Any, ...] = self
+        return Sums(*(one - its for one, its in zip(mine, other, strict=True)))
+
+    @property
+    def size(self) -> Array:
+        """The mean square of each feature where it is not zero, (m,); 1 for one that always is."""
+        some = self.there > 0
+        return np.where(some, np.diag(self.gram) / np.where(some, self.there, 1.0), 1.0)
+
 
 ROWS = 100_000  # at once
 RIDGE = 1.0  # models of few rounds speak of later ones, so it is not too small
@@ -123,3 +191,127 @@ def solved(data: Data, sums: Sums) -> Model:
     left = float(squares - 2 * theta @ paid + theta @ sums.gram @ theta)  # of w e^2, whose mean is s^2
     variance = max(left / sums.rounds, np.finfo(float).tiny)
     return Model(theta, data.middle + offset, precision, variance)
+
+
+BLOCKS = 5
+STEPS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # where blocks begin
+FIRST = 100  # rounds of the first block, if that is no more than a quarter: a model of few does more harm
+
+
+class Fold(NamedTuple):
+    """Rounds to learn from, and rounds to speak of."""
+
+    train: Ints  # in the order of time
+    test: Ints
+
+    def learns(self, block: Ints) -> bool:
+        """Whether it learns from the rounds that another fold speaks of: from all of them, or from none."""
+        place = int(np.searchsorted(self.train, block[0]))
+        return place < len(self.train) and bool(self.train[place] == block[0])
+
+
+def across(rounds: int) -> Iterator[Fold]:
+    """As many rounds in each block, or one more."""
+    places = np.arange(rounds)
+    for test in np.array_split(places, min(BLOCKS, rounds)):
+        yield Fold(np.concat([places[: test[0]], places[test[-1] + 1 :]]), test)
+
+
+def forward(rounds: int) -> Iterator[Fold]:
+    """Shorter blocks first: a model of few rounds is soon replaced by one of more."""
+    places, least = np.arange(rounds), min(FIRST, rounds // 4)
+    ends = [end for end in (round(share * rounds) for share in STEPS) if end >= least]
+    for start, end in pairwise([0, *ends]):
+        if end > start:
+            yield Fold(places[:start], places[start:end])
+
+
+FEW = 5  # rounds whose mean is taken for that of rewards; those before do not count
+
+
+class Predicted(NamedTuple):
+    """Of all rounds, each from a model of others."""
+
+    rewards: Array  # (n, K)
+    data: Data
+    folds: list[Fold]
+    models: list[Model]
+
+    def of(self, policy: Array) -> Array:
+        """What a policy (n, K) is paid by the model: (n,)."""
+        return np.vecdot(policy, self.rewards)
+
+    @property
+    def counts(self) -> Array:
+        """Zero for the first few rounds, of which nothing can be said from the past, one for others: (n,)."""
+        found = np.ones(len(self.rewards))
+        if not len(self.folds[0].train):
+            found[: min(FEW, len(found) - 1)] = 0.0
+        return found
+
+    def asked(self, contexts: Believed) -> Array:
+        """What the same models say of other beliefs about the contexts: (n, K)."""
+        data = self.data._replace(contexts=contexts)
+        pairs = zip(self.folds, self.models, strict=True)
+        return np.concat([model.predict(data, fold.test) for fold, model in pairs])
+
+    def wobble(self, policy: Array, corrected: Array | None = None) -> Array:
+        """By how much each round moves the sum of scores through the models that are fitted on it: (n,).
+
+        Scores are sum over arms of pi q, less q of the arm that was drawn times `corrected` (n,). A model is
+        least squares, so round t with residual e moves that by u'x_t w_t e, u = (sum w x x' + ridge S)^-1 g,
+        where g is what the sum of scores has of each feature.
+        """
+        found = np.zeros(len(policy))
+        for fold, model in zip(self.folds, self.models, strict=True):
+            if len(fold.train):
+                rows = rows_of(self.data, fold.train)
+                residual = self.data.reward[fold.train] - model.offset - rows @ model.theta
+                reach = np.linalg.solve(model.precision, self._features(policy, corrected, fold))
+                found[fold.train] += (rows @ reach) * model.weights(self.data, fold.train) * residual
+        return found
+
+    def _features(self, policy: Array, corrected: Array | None, fold: Fold) -> Array:
+        """What the sum of scores over a fold has of each feature: (m,)."""
+        data, total = self.data, np.zeros(self.data.features.size)
+        for part in in_parts(fold.test):
+            design = data.features.design(data.contexts.rows(part))
+            for arm in range(policy.shape[1]):
+                total += policy[part, arm] @ design.row(np.full(len(part), arm))
+            if corrected is not None:
+                total -= corrected[part] @ design.row(data.arm[part])
+        return total
+
+
+def predicted(data: Data, folds: list[Fold]) -> Predicted:
+    """Fold by fold."""
+    alike = data.contexts.alike
+    models = _by_blocks(data, folds) if alike else [fit(data, fold.train) for fold in folds]
+    parts = [
+        model.predict(data, fold.test) if len(fold.train) else _mean_so_far(data, fold)
+        for fold, model in zip(folds, models, strict=True)
+    ]
+    return Predicted(np.concat(parts), data, folds, models)
+
+
+def _mean_so_far(data: Data, fold: Fold) -> Array:
+    """For the first rounds, before there is a model: the mean of rewards before each, whatever the arm."""
+    before = np.cumsum(data.reward[fold.test]) - data.reward[fold.test]
+    mean = before / np.maximum(np.arange(len(fold.test)), 1)
+    return np.repeat(mean[:, None], data.features.arms, axis=1)
+
+
+def _by_blocks(data: Data, folds: list[Fold]) -> list[Model]:
+    """Where rounds are weighed alike: each round is looked at once, and blocks are added."""
+    sums = [summed(data, fold.test) for fold in folds]
+    return [
+        solved(
+            data,
+            reduce(
+                Sums.plus,
+                [one for one, other in zip(sums, folds, strict=True) if fold.learns(other.test)],
+                Sums.none(data.features.size),
+            ),
+        )
+        for fold in folds
+    ]

@@ -11,6 +11,29 @@
 
 Arms of a rule are names, or whole numbers: places from 0, unless arms are called by whole numbers themselves.
 uniform, fitted and agents choose from the arms that there were in a round.
+
+An agent of the catalogue that is to learn from a log: what it is told, and one round of it.
+
+A log has no prior for theta, so rewards are taught in deviations from their mean, for which the prior N(0, I)
+and a variance of 1 are of the right size; rewards of 0 or 1 stay as they are. Where no channel is known an
+agent takes readings for the truth. Each unit has a channel state of its own. The round is that of
+agents/round.py.
+
+An agent that is taught by a whole log.
+
+It sees every round in order: it says with which probabilities it would have taken each arm, is then told the
+arm that was drawn and what it was paid, and goes on. These probabilities hang on the past alone, so that
+every estimator can weigh them; but for the units of rewards, and of readings without a channel, which are
+those of the whole log (evaluation/policies.py). What is valued is the agent as the log teaches it: its own
+choices would have taught it other things, which is what replay.py is for.
+
+A learning agent replayed on a log: only rounds count that come out as if it had played them itself.
+
+It chooses, and a round counts if the logger drew that arm, and then with probability c / p, c the smallest
+probability in the log: so each of its arms counts as often, and c of all rounds do. What it learns, it learns
+from its own choices; the mean of the rewards that count is what it would have earned in as many rounds (L.
+Li, W. Chu, J. Langford and X. Wang, *Unbiased Offline Evaluation of Contextual-bandit-based News Article
+Recommendation Algorithms*, for loggers that draw evenly).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,17 +41,164 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.agents.catalogue import EVERY, row_of
+from unfog.agents import round as rounds
+from unfog.agents.agent import Agent, refuse_misfit
+from unfog.agents.base import State
+from unfog.agents.catalogue import EVERY, Catalogue, named, row_of, without_channel
 from unfog.agents.choose.greedy import best
-from unfog.evaluation.contexts import believed
+from unfog.agents.round import Considered, Memory, Offer, Setup
+from unfog.channel.channel import Channel
+from unfog.channel.knowledge import Knowledge
+from unfog.evaluation.beliefs import believed, mean_reading
+from unfog.evaluation.context import Scene
+from unfog.evaluation.intervals import Value
 from unfog.evaluation.log import Log
-from unfog.evaluation.model import Data
-from unfog.evaluation.predicted import predicted
-from unfog.evaluation.pupil import Pupil, pupil
-from unfog.evaluation.scene import Scene
-from unfog.evaluation.taught import Tick, taught
-from unfog.maths.arrays import Array
+from unfog.evaluation.model import Data, predicted
+from unfog.features.registry import prior
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.random import generator
 from unfog.validation import REFERENCE, InputError, nearest, numbers
+
+DRAWS = 200  # of an arm, where its probability is not known exactly
+
+
+class Pupil(NamedTuple):
+    """An agent, what it is told, and the log in its units."""
+
+    agent: Agent
+    known: Knowledge
+    setup: Setup
+    fresh: Memory  # before the first round
+    noisy: Array  # (n, d)
+    true: Array | None  # (n, d)  where it takes true contexts in
+    reward: Array  # (n,)
+    scene: Scene
+
+    def normals(self) -> "Normals":
+        """Its random numbers, from the first round on."""
+        draws = 1 if self.agent.chooser.propensity == "exact" else DRAWS
+        return Normals(self.scene.seed, (draws, 1, self.agent.chooser.normals(self.known)))
+
+    def consider(self, memory: Memory, number: int, time: int) -> Considered:
+        """Denoise a round of the log, the agent's round number `time`, and look at every arm."""
+        noisy, log = self.noisy[[number]], self.scene.log
+        mask = (~np.isnan(noisy)).astype(float)
+        at = log.time[[number]] if self.agent.timed is not None and log.time is not None else None
+        arms: Any = None if log.offered is None else log.offered[[number]]
+        offer = Offer(noisy, None if mask.all() else mask, time=np.asarray(time), at=at, arms=arms)
+        return rounds.consider(self.agent, self.setup, memory, self.scene.features, offer)
+
+    def learn(self, memory: Memory, considered: Considered, number: int) -> Memory:
+        """What a round says: its reading, its reward, its true context as far as that is known."""
+        agent, setup, arm = self.agent, self.setup, self.scene.log.arm[[number]]
+        decision = rounds.taken(agent, setup, self.scene.features, considered, arm)
+        memory = rounds.observed(agent, setup, memory, decision)
+        memory, decision = rounds.reward(agent, setup, memory, decision, self.reward[[number]])
+        if self.true is not None and not np.isnan(self.true[number]).all():
+            memory, _ = rounds.reveal(agent, setup, memory, decision, self.true[[number]])
+        return memory
+
+
+class Normals:
+    """Standard normals of one round after the other."""
+
+    def __init__(self, seed: int, shape: tuple[int, ...]) -> None:
+        """`shape`: draws of an arm, one trial, normals of a choice."""
+        self._stream, self._shape = generator(seed, 0, "agent"), shape
+
+    def next(self) -> Array:
+        """Of the next round."""
+        return self._stream.standard_normal(self._shape)
+
+
+class Life:
+    """What a pupil remembers: of theta, and of each unit's channel."""
+
+    def __init__(self, pupil: Pupil) -> None:
+        """Nothing yet."""
+        self.pupil, self._memory = pupil, pupil.fresh
+        self._channels: dict[int, State] = {}
+        unit = pupil.scene.log.unit
+        self._whose = np.zeros(pupil.scene.log.rounds, np.intp) if unit is None else unit
+
+    def memory(self, number: int) -> Memory:
+        """In a round of the log: with the channel of its unit."""
+        channel = self._channels.get(int(self._whose[number]), self.pupil.fresh.denoiser)
+        return self._memory._replace(denoiser=channel)
+
+    def learn(self, considered: Considered, number: int) -> None:
+        """Go on by a round."""
+        self._memory = self.pupil.learn(self.memory(number), considered, number)
+        self._channels[int(self._whose[number])] = self._memory.denoiser
+
+
+def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
+    """The agent of this name, if it can learn here."""
+    log, kind = scene.log, _kind(scene.log.reward)
+    (agent,) = named([name], field, Catalogue(kind))
+    if agent.privileged is not None:
+        raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
+    if agent.chain is not None:
+        raise InputError(field, f"{name!r} takes steps between rounds", "agents that do not, such as unfog")
+    if scene.channel is None:
+        agent = without_channel(field, agent)
+    channel = _as_read(log) if scene.channel is None else scene.channel
+    units = scene.units(channel)
+    mean, cov = prior(scene.features, 0.0, 1.0)
+    known = channel.told(units, prior_mean=mean, prior_cov=cov, reward_var=np.asarray(1.0))
+    if agent.awaits_context and not log.known().all():
+        raise InputError(field, f"{name!r} needs the true context of every round", "agents that do not")
+    world = {"partial": False, "has_bias": False, "logged": True}
+    try:
+        refuse_misfit(agent, known, scene.features, rewards=kind, **world)
+        setup, memory = rounds.begin(agent, known)
+    except InputError as error:
+        raise _renamed(field, error) from None
+    true = None if log.true is None or not agent.sees_context else units.inside(log.true)
+    return Pupil(agent, known, setup, memory, units.read(log.noisy), true, _taught(log.reward, kind), scene)
+
+
+def _renamed(field: str, error: InputError) -> InputError:
+    """The same complaint in the caller's words; one of a setting still names the setting."""
+    if error.field != "agents":
+        return InputError.prefixed(field, error)
+    return error.renamed(field)
+
+
+def _as_read(log: Log) -> Channel:
+    """Readings in deviations from their mean; the rest is never looked at."""
+    one, mean = np.eye(len(log.coordinates)), mean_reading(log)
+    spread = np.where(np.isnan(log.noisy), 0.0, (log.noisy - mean) ** 2).mean(axis=0)
+    return Channel(mean, np.diag(np.where(spread > 0, spread, 1.0)), one, one, np.zeros_like(mean))
+
+
+def _kind(reward: Array) -> str:
+    return "bernoulli" if np.isin(reward, (0.0, 1.0)).all() else "gaussian"
+
+
+def _taught(reward: Array, kind: str) -> Array:
+    spread = float(reward.std())
+    return reward if kind == "bernoulli" else (reward - reward.mean()) / (spread if spread > 0 else 1.0)
+
+
+Tick = Callable[[int], None]
+
+
+def silent(_: int) -> None:
+    """Nobody is told of progress."""
+
+
+def taught(one: Pupil, tick: Tick = silent) -> Array:
+    """With which probability it would have taken each arm in every round: (n, K)."""
+    log, normals, life = one.scene.log, one.normals(), Life(one)
+    found = np.empty((log.rounds, len(log.arms)))
+    for number in range(log.rounds):
+        considered = one.consider(life.memory(number), number, number)
+        found[number] = one.agent.chooser.probabilities(considered.view, normals.next())[0]
+        life.learn(considered, number)
+        tick(1)
+    return found
+
 
 ALWAYS = "always:"
 RULE = "a function of noisy contexts (n, d), or a table: probabilities (n, K) that sum to 1, or arms (n,)"
@@ -172,3 +342,35 @@ def _refuse_table(field: str, table: Array) -> None:
         row = int(bad.argmax())
         shown = ", ".join(f"{x:g}" for x in table[row][:8])
         raise InputError(f"{field}, row {row + 1}", shown, "probabilities from 0 to 1 that sum to 1")
+
+
+class Replayed(NamedTuple):
+    """The rounds that count."""
+
+    accepted: Ints  # (rounds,)  which
+
+    def value(self, reward: Array) -> Value:
+        """The mean of their rewards."""
+        paid, moved = reward[self.accepted], np.zeros(len(reward))
+        if len(paid) < 2:
+            return Value(np.nan, np.nan, moved)
+        mean = float(paid.mean())
+        moved[self.accepted] = (paid - mean) / len(paid)
+        return Value(mean, float(np.sqrt((moved**2).sum())), moved)
+
+
+def replayed(one: Pupil, tick: Tick = silent) -> Replayed:
+    """Round by round."""
+    log, normals, life = one.scene.log, one.normals(), Life(one)
+    chances = log.probability if log.probabilities is None else log.probabilities[log.probabilities > 0]
+    least, accepted = float(chances.min()), list[int]()
+    uniforms = generator(one.scene.seed, 0, "replay").random(log.rounds)
+    for number in range(log.rounds):
+        tick(1)
+        if uniforms[number] * log.probability[number] >= least:
+            continue
+        considered = one.consider(life.memory(number), number, len(accepted))
+        if int(one.agent.chooser.choose(considered.view, normals.next()[0])[0]) == log.arm[number]:
+            accepted.append(number)
+            life.learn(considered, number)
+    return Replayed(np.array(accepted, np.intp))

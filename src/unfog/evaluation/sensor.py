@@ -9,33 +9,140 @@ The ladder: readings taken for the truth, denoised, a perfect sensor; and in rou
 known denoised ones again, and the policy that sees the truth. Such rounds may differ from others, so that
 these two rungs go with each other. A policy of the truth is as valid as any other: the arm was drawn from the
 noisy context, and given that has nothing to do with the true one.
+
+Simulation and extrapolation: values at more noise, read off at less (J. R. Cook and L. A. Stefanski,
+*Simulation-Extrapolation Estimation in Parametric Measurement Error Models*).
+
+Values V(l) are known at l = 0, the noise that there is, and at l > 0, where l times its covariance was added.
+A curve through them is read off at l = -1, no noise. Every curve here is linear in its coefficients, so that
+what is read off is a sum c(l) V(l). Its error is found by leaving out one stretch of time after the other
+(the jackknife), which sees also how values at different l hang together.
+
+Curves: polynomials, or `model`: V = a + b f(l), where f is what the fitted model of rewards says the value is
+at each l (evaluation/sensor.py). If the model is right, b is 1 and nothing is left to be guessed. It is
+fitted anew without each stretch, too, so that the error knows how uncertain its shape is.
+
+What the model of rewards says that a policy earns at every level of noise: the shape of the curve.
+
+At a level the policy takes the arm that the model likes best, for contexts denoised with the noise of that
+level; contexts are Gaussian, as the channel has them. All levels, and all models, are asked about the same
+draws, so that they differ by what they say and not by chance.
+
+The curve is as uncertain as the model. Models of all rounds but one stretch of time say by how much.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from unfog.agents.choose.greedy import best
 from unfog.channel.channel import Channel
-from unfog.evaluation.case import Case
-from unfog.evaluation.contexts import Believed, seen
-from unfog.evaluation.curve import FEWER, SAMPLE, curve, models, root
-from unfog.evaluation.estimators.doubly_robust import DoublyRobust
-from unfog.evaluation.policies import liked, noisy_model
-from unfog.evaluation.scene import Scene
-from unfog.evaluation.simex import (
-    CURVES,
-    Jackknifed,
-    coefficients,
-    jackknife,
-    jackknifed,
-    left_out,
-    slope,
-    stretches,
-)
-from unfog.evaluation.taught import Tick, silent
-from unfog.maths.arrays import Array
+from unfog.channel.knowledge import shrinkage
+from unfog.evaluation.beliefs import Believed, seen
+from unfog.evaluation.context import Scene
+from unfog.evaluation.estimators import Case, DoublyRobust
+from unfog.evaluation.model import Data, Model, Sums, fit, rows_of, solved
+from unfog.evaluation.policies import Tick, liked, noisy_model, silent
+from unfog.features import Context
+from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import generator
 from unfog.validation import InputError
+
+DEGREES = {"linear": 1, "quadratic": 2, "cubic": 3}
+CURVES = ("model", *DEGREES)
+STRETCHES = 50  # of time, one of which is left out after the other
+
+
+def coefficients(curve: str, levels: Array, at: float, model: Array, model_at: float) -> Array:
+    """The weights c(l) of values at `levels` (L,) in what the curve says at another level.
+
+    `model` (L,) and `model_at` are f at these levels and there.
+    """
+    if curve == "model":
+        rows, wanted = _line(model), np.array([1.0, model_at])
+    else:
+        powers = np.arange(DEGREES[curve] + 1)
+        rows, wanted = levels[:, None] ** powers, np.asarray(at**powers, dtype=float)
+    return np.linalg.lstsq(rows.T, wanted)[0]
+
+
+def slope(model: Array) -> Array:
+    """The weights of values in b of the curve `model`, which is 1 if the model is right."""
+    return np.linalg.lstsq(_line(model).T, np.array([0.0, 1.0]))[0]
+
+
+def _line(model: Array) -> Array:
+    return np.stack([np.ones_like(model), model], axis=1)
+
+
+class Jackknifed(NamedTuple):
+    """An estimate, and its error."""
+
+    mean: float
+    se: float
+
+
+def stretches(rounds: int) -> list[Ints]:
+    """The rounds that are left out together."""
+    return np.array_split(np.arange(rounds), min(STRETCHES, rounds))
+
+
+def left_out(scores: Array) -> Array:
+    """Means of scores (..., n) over all rounds but those of each stretch: (stretches, ...)."""
+    n, total = scores.shape[-1], scores.sum(axis=-1)
+    parts = stretches(n)
+    return np.stack([(total - scores[..., part].sum(axis=-1)) / max(n - len(part), 1) for part in parts])
+
+
+def jackknifed(mean: float, left: Array) -> Jackknifed:
+    """From estimates (stretches,) without each of them."""
+    if len(left) < 2:
+        return Jackknifed(float(mean), np.nan)
+    return Jackknifed(float(mean), float(np.sqrt((len(left) - 1) * ((left - left.mean()) ** 2).mean())))
+
+
+def jackknife(scores: Array) -> Jackknifed:
+    """The mean of scores (n,)."""
+    return jackknifed(float(scores.mean()), left_out(scores))
+
+
+SAMPLE, FEWER = 200_000, 20_000  # contexts, for the model of all rounds and for each of the others
+
+
+def curve(scene: Scene, channel: Channel, noises: Sequence[Array], model: Model, sample: int) -> Array:
+    """Of a model, for noise covariances (d, d) each: (levels,)."""
+    units, features = scene.units(channel), scene.features
+    mean, cov = units.inside(channel.context_mean), units.noise(channel.context_cov)
+    normals = generator(scene.seed, 0, "sensor model").standard_normal((sample, 2, len(cov)))
+    true = mean + normals[:, 0] @ np.linalg.cholesky(cov).T
+    paid, found = features.at(true).scores(model.theta), []
+    for noise in (units.noise(one) for one in noises):
+        noisy, shrunk = true + normals[:, 1] @ root(noise).T, shrinkage(mean, cov, noise)
+        context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
+        arm = best(features.design(context).scores(model.theta))
+        found.append(float(np.take_along_axis(paid, arm[:, None], axis=1).mean()))
+    return model.offset + np.array(found)
+
+
+def root(cov: Array) -> Array:
+    """A square root of a covariance that may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def models(data: Data, stretches: Sequence[Ints]) -> tuple[Model, list[Model]]:
+    """Of all rounds, and of all but each stretch; rounds keep the weights that they have in the first."""
+    every = fit(data, np.arange(data.rounds))
+    sums = []
+    for places in stretches:
+        weights = every.weights(data, places)
+        sums.append(Sums.of(rows_of(data, places), data.reward[places] - data.middle, weights))
+    total = Sums.none(data.features.size)
+    for one in sums:
+        total = total.plus(one)
+    return every, [solved(data, total.less(one)) for one in sums]
+
 
 LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 AS_IT_IS = (LEVELS == 0).astype(float)

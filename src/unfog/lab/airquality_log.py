@@ -19,13 +19,13 @@ import numpy as np
 
 from unfog import validation
 from unfog.channel.channel import Channel
+from unfog.evaluation.context import Scene
 from unfog.evaluation.log import Log
 from unfog.evaluation.policies import liked
-from unfog.evaluation.scene import Scene
 from unfog.lab.airquality import AirQuality
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulate.plan import MOST_SEED
+from unfog.simulation.plan import MOST_SEED
 from unfog.validation import InputError
 from unfog.worlds.record import LEVEL, calibrated
 

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from unfog.simulate.job import MOMENTS, Job, Part
-from unfog.simulate.tasks import Piece, Task
+from unfog.simulation.job import MOMENTS, Job, Part, Piece, Task
 
 DIGEST = hashlib.sha256().hexdigest()  # how long one is
 FLOATS = ("<f4", "<f8")

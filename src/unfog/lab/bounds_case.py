@@ -14,7 +14,7 @@ from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import Spec
 from unfog.maths.arrays import Array
 from unfog.maths.random import RoundDraws
-from unfog.simulate.draws import truth_draws
+from unfog.simulation.job import truth_draws
 from unfog.theory.bounds import Bound, at_random, lemma_1, mismatch_sum, theorem_1, theorem_2
 from unfog.theory.conditions import Case, Condition, linear_case
 from unfog.theory.information import VERSIONS

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from unfog.lab.prepare import Plan
-from unfog.simulate.tasks import Piece
+from unfog.simulation.job import Piece
 
 
 class Progress(Protocol):

@@ -17,7 +17,7 @@ import xarray as xr
 from unfog._io import DamagedError
 from unfog.lab import sweep as sweeps
 from unfog.maths.arrays import Array, Ints
-from unfog.simulate import Curves
+from unfog.simulation import Curves
 
 OWN = ("agent", "trial", "round", "curve")  # dimensions that are not those of a sweep
 

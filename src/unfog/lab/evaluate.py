@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unfog import live
+from unfog.evaluation.context import Scene
 from unfog.evaluation.evaluate import DEFAULT_POLICIES, evaluated
 from unfog.evaluation.log import Log
-from unfog.evaluation.read import Columns, read
-from unfog.evaluation.scene import Scene
-from unfog.evaluation.taught import Tick, silent
+from unfog.evaluation.policies import Tick, silent
+from unfog.evaluation.readers import Columns, read
 from unfog.live.errors import Held
-from unfog.simulate.plan import MOST_SEED
+from unfog.simulation.plan import MOST_SEED
 from unfog.validation import InputError, count
 
 if TYPE_CHECKING:

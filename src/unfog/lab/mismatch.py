@@ -18,10 +18,10 @@ from unfog.features import FeatureMap, Linear
 from unfog.lab.run import Progress, quiet
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import generator
-from unfog.simulate import MOST_SEED
-from unfog.simulate.draws import truth_draws
-from unfog.simulate.execute.processes import cores
-from unfog.simulate.player import played
+from unfog.simulation import MOST_SEED
+from unfog.simulation.executors.local import cores
+from unfog.simulation.job import truth_draws
+from unfog.simulation.player import played
 from unfog.theory import mismatch
 from unfog.theory.mismatch import Divergence, Rounds
 from unfog.validation import InputError, count

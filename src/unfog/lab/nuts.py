@@ -22,7 +22,7 @@ from blackjax.adaptation.base import get_filter_adapt_info_fn
 from blackjax.diagnostics import effective_sample_size, potential_scale_reduction
 
 from unfog.maths.arrays import Array
-from unfog.simulate.engines.jax import keep_compiled_programs
+from unfog.simulation.engines.jax import keep_compiled_programs
 
 ACCEPTED = 0.9  # wanted rate of acceptance: short and safe steps
 WARMUP = 500

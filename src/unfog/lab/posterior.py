@@ -23,10 +23,10 @@ from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
 from unfog.maths.arrays import Array
 from unfog.maths.random import RoundDraws, generator
-from unfog.simulate import MOST_SEED
-from unfog.simulate.draws import StepDraws
-from unfog.simulate.execute.processes import cores
-from unfog.simulate.player import played
+from unfog.simulation import MOST_SEED
+from unfog.simulation.executors.local import cores
+from unfog.simulation.job import StepDraws
+from unfog.simulation.player import played
 from unfog.validation import InputError, count, nearest, one_of
 from unfog.worlds.problem import Problem
 

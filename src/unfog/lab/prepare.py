@@ -7,13 +7,13 @@ folder, takes the plan and asks nothing again.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from unfog import simulate
+from unfog import simulation
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
 from unfog.lab.until import checkpoints, reference
-from unfog.simulate.execute import MOST_WORKERS, Executor
+from unfog.simulation.executors import MOST_WORKERS, Executor
 from unfog.validation import count
 from unfog.worlds.problem import Problem
 
@@ -25,7 +25,7 @@ class Plan(NamedTuple):
 
     spec: Spec  # completed: defaults, engine, precision, and what a world found out for itself
     labels: tuple[str, ...]  # of each job: what is appended to the agents' names
-    work: simulate.Plan
+    work: simulation.Plan
 
     @property
     def problems(self) -> list[Problem]:
@@ -62,7 +62,7 @@ def prepare(
     built = [first, *(build_problem(fields, swept) for _, fields in settings[1:])]
     searches = spec.run.until is not None
     against = reference(names, spec.run.against) if searches else None
-    work = simulate.plan(
+    work = simulation.plan(
         built,
         [rows.get(name, name) for name in names],
         **spec.run.model_dump(exclude={"agents", "until", "against"}),

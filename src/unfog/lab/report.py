@@ -11,7 +11,7 @@ from unfog.lab import report_table, until_said
 from unfog.lab import sweep as sweeps
 from unfog.lab.dataset import Flat, flat
 from unfog.maths.arrays import Array, Ints
-from unfog.simulate.grid import quarters
+from unfog.simulation.plan import quarters
 from unfog.theory import regret as spread
 from unfog.theory.regret import BAYES, PLAIN, REALISED, SPLIT, estimate
 

@@ -20,11 +20,9 @@ from unfog.lab.search import Say, Search
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, with_until
 from unfog.lab.target import run_folder
 from unfog.lab.until import Look
-from unfog.simulate import MOST_SEED, Gathering
-from unfog.simulate.execute import MOST_WORKERS
-from unfog.simulate.execute.named import executor
-from unfog.simulate.job import Job
-from unfog.simulate.tasks import Piece
+from unfog.simulation import MOST_SEED, Gathering
+from unfog.simulation.executors import MOST_WORKERS, executor
+from unfog.simulation.job import Job, Piece
 from unfog.validation import InputError, count, offering
 from unfog.version import __version__
 from unfog.worlds.problem import Problem

@@ -7,8 +7,8 @@ from typing import TypeAlias
 from unfog.lab import until_said
 from unfog.lab.prepare import Plan
 from unfog.lab.until import Look, look
-from unfog.simulate import Gathering
-from unfog.simulate.tasks import Piece
+from unfog.simulation import Gathering
+from unfog.simulation.job import Piece
 
 Say: TypeAlias = Callable[[str], None]
 """Told a line."""

@@ -12,13 +12,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unfog import validation
+from unfog.evaluation.checks import misfits
+from unfog.evaluation.context import ENOUGH, Scene
 from unfog.evaluation.log import Log
-from unfog.evaluation.read import Columns
-from unfog.evaluation.readings import misfits
-from unfog.evaluation.scene import ENOUGH, Scene
-from unfog.evaluation.sensor import DRAWS, LEAST, LEVELS, READ, Rung, Sensor, ladder, own_noise, sensor
-from unfog.evaluation.simex import CURVES, STRETCHES, Jackknifed
-from unfog.evaluation.taught import Tick, silent
+from unfog.evaluation.policies import Tick, silent
+from unfog.evaluation.readers import Columns
+from unfog.evaluation.sensor import (
+    CURVES,
+    DRAWS,
+    LEAST,
+    LEVELS,
+    READ,
+    STRETCHES,
+    Jackknifed,
+    Rung,
+    Sensor,
+    ladder,
+    own_noise,
+    sensor,
+)
 from unfog.lab.evaluate import read_log, set_scene
 from unfog.maths.arrays import Array
 from unfog.validation import InputError

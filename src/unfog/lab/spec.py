@@ -34,9 +34,9 @@ from unfog.lab.recorded import RecordedFile
 from unfog.lab.spec_error import explained
 from unfog.lab.spec_file import read
 from unfog.lab.until import BUDGET, FEWEST, check
-from unfog.simulate import MOST_SEED, MOST_TRIALS, engines
-from unfog.simulate.grid import MOST_POINTS
-from unfog.simulate.job import precision_of
+from unfog.simulation import MOST_SEED, MOST_TRIALS, engines
+from unfog.simulation.job import precision_of
+from unfog.simulation.plan import MOST_POINTS
 from unfog.validation import LONGEST_LOOKED_UP, InputError, count, nearest, shown
 from unfog.worlds.composed import Composed
 from unfog.worlds.contexts import UnitFields

@@ -41,8 +41,7 @@ from unfog.lab.owners import owners, stated
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import to_toml
 from unfog.lab.target import UNFINISHED
-from unfog.simulate.job import Job, Part
-from unfog.simulate.tasks import Piece, Task
+from unfog.simulation.job import Job, Part, Piece, Task
 from unfog.validation import InputError
 
 __all__ = ["BeingWrittenError", "Partial", "claimed", "fingerprint", "manifest", "read", "seconds"]

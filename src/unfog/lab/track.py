@@ -10,8 +10,8 @@ import numpy as np
 from unfog import validation
 from unfog.agents.catalogue import Catalogue, named
 from unfog.maths.arrays import Array, Bools
-from unfog.simulate import MOST_SEED
-from unfog.simulate.player import played
+from unfog.simulation import MOST_SEED
+from unfog.simulation.player import played
 from unfog.worlds.problem import Problem
 
 MOST_CELLS = 10**8  # coordinates of rounds of trials that are kept

@@ -10,10 +10,9 @@ from unfog.agents.agent import Agent
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.denoise import Adaptive
 from unfog.maths.arrays import Array
-from unfog.simulate import MOST_SEED
-from unfog.simulate.draws import Nature, emitted, truth_draws
-from unfog.simulate.job import refuse
-from unfog.simulate.player import Player
+from unfog.simulation import MOST_SEED
+from unfog.simulation.job import Nature, emitted, refuse, truth_draws
+from unfog.simulation.player import Player
 from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 

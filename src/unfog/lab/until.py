@@ -14,7 +14,7 @@ from math import ceil
 from typing import NamedTuple
 
 from unfog.maths.statistics import Quotient, quotient
-from unfog.simulate import MOST_TRIALS, Gathering
+from unfog.simulation import MOST_TRIALS, Gathering
 from unfog.validation import InputError, count, nearest, positive
 
 FEWEST = 100  # trials: of fewer, the standard error is itself too uncertain

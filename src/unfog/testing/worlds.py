@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.testing.common import TRIALS, ContractError, require, same
 from unfog.worlds.problem import Emission, Problem, Truth
 

@@ -13,7 +13,7 @@ from unfog.agents.base import Chain
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.synthetic import LogisticProblem
 

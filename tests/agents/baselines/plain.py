@@ -11,8 +11,8 @@ import numpy as np
 from unfog.agents.agent import Agent
 from unfog.maths.arrays import Array
 from unfog.maths.random import RoundDraws
-from unfog.simulate.draws import truth_draws
-from unfog.simulate.player import played
+from unfog.simulation.job import truth_draws
+from unfog.simulation.player import played
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.synthetic import GaussianProblem
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import unfog.simulate
+import unfog.simulation
 from tests.agents.baselines.plain import compare, tied, world
 from tests.problems import spd
 from unfog.agents.agent import Agent
@@ -15,8 +15,8 @@ from unfog.agents.baselines.clbbf import Imputed, Imputing, Law, Lifting, Parame
 from unfog.agents.catalogue import named
 from unfog.agents.learn import Joint
 from unfog.maths.arrays import Array
-from unfog.simulate.draws import truth_draws
-from unfog.simulate.player import played
+from unfog.simulation.job import truth_draws
+from unfog.simulation.player import played
 from unfog.validation import InputError
 from unfog.worlds import GaussianProblem, LogisticProblem
 from unfog.worlds.problem import Emission, Problem
@@ -237,6 +237,6 @@ def test_what_does_not_go_together_is_refused() -> None:
 def test_both_engines(name: str, problem: Problem) -> None:
     pytest.importorskip("jax")
     told: dict[str, Any] = {"rounds": 40, "trials": 3}
-    plain = unfog.simulate.simulate(problem, [name], **told)
-    compiled = unfog.simulate.simulate(problem, [name], **told, engine="jax", draws="numpy")
+    plain = unfog.simulation.simulate(problem, [name], **told)
+    compiled = unfog.simulation.simulate(problem, [name], **told, engine="jax", draws="numpy")
     np.testing.assert_allclose(compiled.values["regret"], plain.values["regret"], rtol=1e-6)

@@ -13,8 +13,8 @@ from unfog.agents.catalogue import Catalogue, named
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem

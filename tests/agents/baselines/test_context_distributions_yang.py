@@ -7,7 +7,7 @@ from tests.agents.baselines.plain import compare, tied, world
 from tests.agents.baselines.test_context_distributions_kirschner_krause import Law, phi
 from unfog.agents.catalogue import Catalogue
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import GaussianProblem
 

@@ -11,7 +11,7 @@ from unfog.agents.baselines import RIVALS, ROWS
 from unfog.agents.baselines.base import Rival
 from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, Catalogue, named
 from unfog.features.link import KINDS
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.testing.common import problem
 from unfog.validation import InputError
 

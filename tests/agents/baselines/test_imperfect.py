@@ -17,8 +17,8 @@ from unfog.agents.denoise import Identity
 from unfog.features import Context, product
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import certain
-from unfog.simulate import simulate
-from unfog.simulate.draws import truth_draws
+from unfog.simulation import simulate
+from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem

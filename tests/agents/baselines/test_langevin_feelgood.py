@@ -11,7 +11,7 @@ from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.baselines import RIVALS
 from unfog.agents.baselines.langevin import FeelGood, Langevin
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 

@@ -12,7 +12,7 @@ from tests.problems import covariance_error, inverse, random_knowledge
 from unfog.agents.baselines import RIVALS
 from unfog.agents.baselines.langevin import Langevin, Underdamped
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 
 AGENT = RIVALS["ulmcts"].agent

@@ -17,7 +17,7 @@ from unfog.agents.baselines.linear_ucb import StagedRidge, Stages, stages
 from unfog.agents.catalogue import Catalogue, named
 from unfog.agents.choose import Thompson
 from unfog.maths.arrays import Array, Ints
-from unfog.simulate.player import Player
+from unfog.simulation.player import Player
 from unfog.testing.common import normals, truth
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission

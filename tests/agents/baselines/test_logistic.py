@@ -16,7 +16,7 @@ from unfog.agents.baselines.logistic import Sequential
 from unfog.agents.learn import Conjugate
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 

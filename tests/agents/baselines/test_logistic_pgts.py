@@ -11,7 +11,7 @@ from unfog.agents.learn import PG
 from unfog.maths import logistic
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 

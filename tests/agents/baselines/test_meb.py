@@ -18,8 +18,8 @@ from unfog.features import Context, FeatureMap, quadratic
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, from_moments
 from unfog.maths.random import RoundDraws
-from unfog.simulate import simulate
-from unfog.simulate.player import played
+from unfog.simulation import simulate
+from unfog.simulation.player import played
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem, Synthetic

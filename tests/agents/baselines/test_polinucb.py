@@ -19,7 +19,7 @@ from unfog.features.per_arm import PerArm
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Blocks, Gaussian
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem

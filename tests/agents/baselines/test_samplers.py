@@ -10,7 +10,7 @@ from tests.agents.baselines.plain import world
 from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import Catalogue, named
 from unfog.lab.spec import catalog
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 
 NAMES = ["lmcts", "feelgood", "ulmcts", "pgts", "laplacets"]
 MATRICES = np.random.default_rng(5).normal(0.3, 1.0, (4, 2, 3))

@@ -17,8 +17,8 @@ from unfog.agents.denoise import Exact
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
-from unfog.simulate import simulate
-from unfog.simulate.player import played
+from unfog.simulation import simulate
+from unfog.simulation.player import played
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem

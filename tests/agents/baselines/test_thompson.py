@@ -10,7 +10,7 @@ from unfog.agents.baselines import RIVALS
 from unfog.agents.baselines.thompson import Centred
 from unfog.agents.catalogue import named
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 

@@ -14,9 +14,8 @@ from unfog.agents.choose.greedy import TIE, alone, best
 from unfog.agents.choose.ucb import envelope, leads
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.gaussian import Gaussian
-from unfog.simulate.engines.numba_choose import _largest_bound
-from unfog.simulate.engines.numba_desk import CONJUGATE, RAND_UCB, desk, plan
-from unfog.simulate.engines.numba_scores import first_best
+from unfog.simulation.engines.numba.arrays import CONJUGATE, RAND_UCB, desk, plan
+from unfog.simulation.engines.numba.kernel import _largest_bound, first_best
 
 SIZES = [300.0, 1.0, 1e-3, 1e-200, -1e-3, -300.0]
 

@@ -15,7 +15,7 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 

@@ -9,7 +9,7 @@ from unfog.agents.base import Privilege
 from unfog.agents.catalogue import AGENTS, Catalogue, playable
 from unfog.agents.denoise import KnownBiasAtoms
 from unfog.channel.knowledge import BEYOND, Knowledge
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem

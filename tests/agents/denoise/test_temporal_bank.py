@@ -12,7 +12,7 @@ from unfog.agents.denoise import Temporal, TemporalBank
 from unfog.agents.denoise.temporal_bank import Factors
 from unfog.channel.dynamics import Moving, Tempo
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.testing import check_denoiser
 from unfog.validation import InputError
 

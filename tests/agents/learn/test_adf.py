@@ -23,7 +23,7 @@ from unfog.agents.learn.adf import _mode
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import LogisticProblem
 

@@ -20,7 +20,7 @@ from unfog.features import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Belief, Blocks
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import LogisticProblem
 from unfog.worlds.temporal import TemporalProblem

@@ -20,7 +20,7 @@ from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.gaussian import Blocks
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 
 D = 3
 EXACT = replace(AGENTS["alg1-exact"], name="mine", learner=Hetero())

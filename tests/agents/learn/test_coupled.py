@@ -23,7 +23,7 @@ from unfog.features.linear import product
 from unfog.features.quadrature import quadrature
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.testing import check_learner
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem

@@ -27,7 +27,7 @@ from unfog.features.quadrature import quadrature
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Blocks
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 

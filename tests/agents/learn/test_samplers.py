@@ -10,7 +10,7 @@ from tests.problems import (
     inverse,
 )
 from unfog.agents.learn import LMC
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import LogisticProblem
 

@@ -17,7 +17,7 @@ from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 

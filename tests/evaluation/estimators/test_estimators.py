@@ -7,15 +7,11 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World
-from unfog.evaluation.case import Case
-from unfog.evaluation.estimators import ESTIMATORS
-from unfog.evaluation.estimators.clipped import Clipped
-from unfog.evaluation.estimators.switch import Switch
-from unfog.evaluation.estimators.threshold import chosen
+from unfog.evaluation.context import Scene
+from unfog.evaluation.estimators import ESTIMATORS, Case, Clipped, Switch, chosen
 from unfog.evaluation.intervals import value
 from unfog.evaluation.log import Log
-from unfog.evaluation.predicted import Predicted
-from unfog.evaluation.scene import Scene
+from unfog.evaluation.model import Predicted
 from unfog.maths.arrays import Array
 
 WORLD = World(d=2, arms=3)

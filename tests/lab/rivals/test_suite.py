@@ -14,7 +14,7 @@ from unfog.lab.rivals import folder, match, run, runs, suite, timing, tuning
 from unfog.lab.rivals.problems import PACES, PLACES, build
 from unfog.lab.rivals.table import Comparison, plain, ratio
 from unfog.lab.run import Progress, keep
-from unfog.simulate import simulate
+from unfog.simulation import simulate
 from unfog.validation import InputError
 
 FEW: dict[str, Any] = {"rounds": 20, "trials": 5}

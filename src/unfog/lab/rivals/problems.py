@@ -23,7 +23,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
 from unfog.agents.catalogue import Catalogue
 from unfog.lab.spec import Spec, build_problem, catalog
-from unfog.simulate import plan
+from unfog.simulation import plan
 from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 

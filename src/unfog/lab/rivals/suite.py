@@ -14,8 +14,8 @@ from unfog.lab.rivals.problems import OURS, PAPER, PLACES, Place, build
 from unfog.lab.rivals.table import Comparison, Outcome
 from unfog.lab.spec import checked, with_run
 from unfog.lab.target import run_folder
-from unfog.simulate import MOST_SEED, engines, plan
-from unfog.simulate.execute import MOST_WORKERS
+from unfog.simulation import MOST_SEED, engines, plan
+from unfog.simulation.executors import MOST_WORKERS
 from unfog.validation import InputError, count, flag, one_of, shown
 from unfog.worlds.problem import Problem
 

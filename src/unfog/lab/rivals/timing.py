@@ -6,8 +6,8 @@ import numpy as np
 
 from unfog.agents.agent import Agent
 from unfog.maths.arrays import Array, Ints
-from unfog.simulate.draws import Nature, emitted, truth_draws
-from unfog.simulate.player import Player
+from unfog.simulation.job import Nature, emitted, truth_draws
+from unfog.simulation.player import Player
 from unfog.worlds.problem import Problem
 
 TRIALS = 100

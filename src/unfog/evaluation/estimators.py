@@ -1,0 +1,230 @@
+"""One policy on one log: what an estimator looks at, and what it answers.
+
+The weight of a round is w = pi(a) / p(a): with which probability the policy takes the arm that was drawn,
+over that with which the logger drew it. An estimate is a ratio of sums over rounds,
+
+    V = sum h num / sum h den,
+
+with weights h of time (evaluation/intervals.py), and den = 1 but for self-normalised estimators.
+
+Where to cut weights off: least estimated squared error.
+
+Cutting weights at tau buys less variance with a bias. Of the bias an unbiased estimate is at hand: the mean
+difference to what is not cut. Less the variance of that estimate, its square is that of the bias, so
+
+    error(tau) = Var(scores) / n + max(0, mean(difference)^2 - Var(difference) / n)
+
+is to be smallest (Y.-X. Wang, A. Agarwal and M. Dudik, *Optimal and Adaptive Off-policy Evaluation in
+Contextual Bandits*, choose their threshold so, with a bound in place of the bias).
+
+Clipped inverse propensity: the mean of min(w, tau) r (E. L. Ionides, *Truncated Importance Sampling*).
+
+What weights lose above tau is a bias: downwards where rewards are positive.
+
+The direct method: what a model of rewards says that the policy earns.
+
+Little variance, and all the bias of its model. Rewards hang on true contexts, so the model is fitted, and
+asked, through the denoiser (evaluation/model.py): one that is fitted on true contexts and fed with noisy ones
+says far too much, since a policy seems to know what it guesses.
+
+Doubly robust: what the model says, and w times what it was off by (M. Dudik, J. Langford and L. Li,
+*Doubly Robust Policy Evaluation and Learning*).
+
+    num = sum over arms of pi q + w (r - q(a))
+
+Right where probabilities are, however bad the model is; the better the model, the less variance. Where models
+know the past alone, the first few rounds have none and do not count: they would vary with rewards' size.
+
+Inverse propensity: the mean of w r (D. G. Horvitz and D. J. Thompson, *A Generalization of
+Sampling Without Replacement From a Finite Universe*).
+
+Right for any policy of what the logger saw, noise or no noise, if every arm that the policy may take could
+have been drawn. Its price is variance: a few rounds of large weight may decide.
+
+Self-normalised inverse propensity: sum of w r over sum of w (A. Swaminathan and T. Joachims, *The
+Self-Normalized Estimator for Counterfactual Learning*).
+
+Weights that happen to be large or small together no longer matter, and a constant added to all rewards moves
+the value by that constant. Its bias is of the order 1 / n.
+
+Switch: doubly robust where weights are small, the model alone where they are large (Y.-X. Wang, A. Agarwal
+and M. Dudik, *Optimal and Adaptive Off-policy Evaluation in Contextual Bandits*).
+
+The estimators of policies whose probabilities are known in every round, by name: one file each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from unfog.evaluation.model import Predicted
+from unfog.maths.arrays import Array, Ints, pick
+
+SHARES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)  # of rounds whose weights are not cut
+
+
+def chosen(weight: Array, scores: Callable[[float], Array]) -> float:
+    """The threshold, of quantiles of weights; the largest cuts nothing."""
+    whole, n = scores(np.inf), len(weight)
+
+    def error(threshold: float) -> float:
+        cut = scores(threshold)
+        off = whole - cut
+        return float(cut.var() / n + max(0.0, off.mean() ** 2 - off.var() / n))
+
+    return float(min(np.unique(np.quantile(weight, SHARES))[::-1], key=error))
+
+
+class Case:
+    """What is known of the rounds, and of the policy in them."""
+
+    def __init__(
+        self,
+        policy: Array,
+        arm: Ints,
+        reward: Array,
+        probability: Array,
+        predicted: Callable[[], Predicted],
+    ) -> None:
+        """`policy` (n, K): with which probability it takes each arm; the model is fitted when asked for."""
+        self.policy, self.arm, self.reward, self._predicted = policy, arm, reward, predicted
+        self.weight: Array = pick(policy, arm) / probability  # (n,)
+
+    @cached_property
+    def predicted(self) -> Predicted:
+        """What a model of rewards says, that has not seen these rewards."""
+        return self._predicted()
+
+    @cached_property
+    def baseline(self) -> Array:
+        """What the model says that the policy earns in each round: sum over arms of pi q, (n,)."""
+        return self.predicted.of(self.policy)
+
+    @cached_property
+    def surprise(self) -> Array:
+        """By how much each reward was other than the model said, (n,)."""
+        return self.reward - pick(self.predicted.rewards, self.arm)
+
+
+class Scores(NamedTuple):
+    """An estimate, round by round."""
+
+    numerator: Array  # (n,)
+    denominator: Array | None = None  # (n,)  None: ones
+    wobble: Array | None = None  # (n,)  what its model would be off by for each round, in the sum of scores
+    note: str = ""  # what was chosen on the way, for people
+
+
+class Estimator(Protocol):
+    """How the value of a policy is estimated."""
+
+    @property
+    def name(self) -> str:
+        """As it is asked for."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What it does, and what it needs, in a line."""
+        ...
+
+    def scores(self, case: Case) -> Scores:
+        """Round by round."""
+        ...
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Its setting: where weights are cut; None: where the squared error is estimated to be least."""
+
+    at: float | None = None
+    name = "clipped"
+    note = "inverse propensity with weights cut at a threshold: less variance, and a bias"
+
+    def scores(self, case: Case) -> Scores:
+        """min(w, tau) r."""
+
+        def cut(threshold: float) -> Array:
+            return np.minimum(case.weight, threshold) * case.reward
+
+        at = chosen(case.weight, cut) if self.at is None else self.at
+        return Scores(cut(at), note=f"weights cut at {at:.3g}")
+
+
+@dataclass(frozen=True)
+class Direct:
+    """No settings."""
+
+    name = "dm"
+    note = "direct method: the model's own word; little variance, the model's bias, which no interval shows"
+
+    def scores(self, case: Case) -> Scores:
+        """Sum over arms of pi q; its error is that of the model, too."""
+        return Scores(case.baseline, wobble=case.predicted.wobble(case.policy))
+
+
+@dataclass(frozen=True)
+class DoublyRobust:
+    """No settings."""
+
+    name = "dr"
+    note = "doubly robust: the model, corrected by weighed residuals; right as ips, less variance"
+
+    def scores(self, case: Case) -> Scores:
+        """The model and its weighed surprises."""
+        score, counts = case.baseline + case.weight * case.surprise, case.predicted.counts
+        return Scores(score) if counts.all() else Scores(counts * score, counts)
+
+
+@dataclass(frozen=True)
+class Ips:
+    """No settings."""
+
+    name = "ips"
+    note = "inverse propensity: rewards weighed by pi / p; no model, much variance"
+
+    def scores(self, case: Case) -> Scores:
+        """Of each round w r."""
+        return Scores(case.weight * case.reward)
+
+
+@dataclass(frozen=True)
+class Snips:
+    """No settings."""
+
+    name = "snips"
+    note = "self-normalised: the weighted mean of rewards; less variance, a bias of order 1/n"
+
+    def scores(self, case: Case) -> Scores:
+        """Of each round w r, over w."""
+        return Scores(case.weight * case.reward, case.weight)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Its setting: from which weight on the model is trusted; None: where the squared error is least."""
+
+    at: float | None = None
+    name = "switch"
+    note = "doubly robust up to a weight, the model beyond it: less variance, and some of the model's bias"
+
+    def scores(self, case: Case) -> Scores:
+        """Without the correction where w > tau."""
+
+        def kept(threshold: float) -> Array:
+            return np.where(case.weight <= threshold, case.weight, 0.0)
+
+        def cut(threshold: float) -> Array:
+            return case.baseline + kept(threshold) * case.surprise
+
+        at = chosen(case.weight, cut) if self.at is None else self.at
+        wobble = case.predicted.wobble(case.policy, kept(at))
+        return Scores(cut(at), wobble=wobble, note=f"the model alone where weights are above {at:.3g}")
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    one.name: one for one in (DoublyRobust(), Snips(), Ips(), Clipped(), Switch(), Direct())
+}

@@ -1,0 +1,125 @@
+"""The feedback dictionary of Open Bandit Pipeline (obp), in and out, without obp.
+
+Its fields are n_rounds, n_actions, action, position, reward, pscore, context and action_context; from version
+0.5 on also pi_b, the probabilities of all arms, (n, K, 1). Slates have positions: they are refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from unfog.evaluation import log as logs
+from unfog.evaluation.log import Log, counted, first
+from unfog.evaluation.readers.table import even
+from unfog.maths.arrays import Array
+from unfog.validation import InputError, count, shown
+
+MARKS = frozenset({"n_rounds", "n_actions", "action", "reward"})
+
+
+def read(
+    feedback: Mapping[str, Any],
+    arms: Sequence[str] | None,
+    coordinates: Sequence[str] | None,
+    probability: float | None,
+) -> Log:
+    """The log of a dictionary; arms are called by their numbers, coordinates x0, x1, …, unless told."""
+    number = count("n_actions", feedback["n_actions"])
+    arms = [str(i) for i in range(number)] if arms is None else list(arms)
+    if len(arms) != number:
+        raise InputError("arms", ", ".join(arms), f"{number} names: n_actions")
+    action = _action(feedback["action"])
+    context = _array("context", feedback.get("context"))
+    _refuse_slates(feedback, len(action))
+    _refuse_lengths(feedback, len(action))
+    if context.ndim != 2:
+        allowed = f"({len(action)}, d): a row for each round, a column for each coordinate"
+        raise InputError("context", f"the shape {context.shape}", allowed)
+    named = [f"x{j}" for j in range(context.shape[-1])] if coordinates is None else coordinates
+    every = even(probability, len(action), len(arms)) if probability is not None else _every(feedback)
+    log = Log(
+        tuple(named),
+        tuple(arms),
+        context,
+        action.astype(np.intp),
+        _array("reward", feedback["reward"]),
+        _probability(feedback, probability, len(action)),
+        every,
+        source="feedback of obp",
+    )
+    return logs.check_log(log, counted(log.rounds), {"probability": "pscore"})
+
+
+def _array(name: str, value: Any) -> Array:
+    """Numbers; those of contexts, rewards and scores that are none are found with their row later."""
+    try:
+        found = np.asarray(value)
+    except ValueError:
+        raise InputError(name, f"{shown(value)} is ragged", "an array of numbers") from None
+    if found.dtype.kind not in "iuf":
+        raise InputError(name, f"of type {found.dtype}", "an array of numbers")
+    return found.astype(np.float64)
+
+
+def _action(value: Any) -> Array:
+    """The arms that were drawn, by number."""
+    found = _array("action", value)
+    if found.ndim != 1:
+        raise InputError("action", f"the shape {found.shape}", "a number for each round")
+    at = first(found != np.round(found))
+    if at is not None:
+        raise InputError(f"row {at + 1}, action", f"{found[at]:g}", "a whole number: which arm was drawn")
+    return found
+
+
+def _refuse_slates(feedback: Mapping[str, Any], rounds: int) -> None:
+    position = feedback.get("position")
+    if position is None:
+        return
+    allowed = "None or 0: slates of several positions are not read"
+    if np.shape(position) not in ((), (rounds,)):
+        raise InputError("position", f"the shape {np.shape(position)}", f"{allowed}; one for each round")
+    every = np.broadcast_to(np.asarray(position), (rounds,))
+    at = first(every != 0)
+    if at is not None:
+        raise InputError(f"row {at + 1}, position", f"{every[at]}", allowed)
+
+
+def _refuse_lengths(feedback: Mapping[str, Any], rounds: int) -> None:
+    for name in ("reward", "pscore", "context", "pi_b"):
+        value = feedback.get(name)
+        rows = rounds if value is None else len(value) if np.ndim(value) else 1
+        if rows != rounds:
+            raise InputError(name, f"{rows} rows", f"{rounds}, as many as action has")
+    if feedback["n_rounds"] != rounds:
+        raise InputError("n_rounds", feedback["n_rounds"], f"{rounds}, as many as action has")
+
+
+def _probability(feedback: Mapping[str, Any], probability: float | None, rounds: int) -> Array:
+    if feedback.get("pscore") is not None:
+        return _array("pscore", feedback["pscore"])
+    if probability is None:
+        raise InputError("pscore", "nothing", logs.WITHOUT)
+    return np.full(rounds, probability)
+
+
+def _every(feedback: Mapping[str, Any]) -> Array | None:
+    found = feedback.get("pi_b")
+    return None if found is None else _array("pi_b", found).reshape(len(found), -1)
+
+
+def to_obp(log: Log) -> dict[str, Any]:
+    """The dictionary of a log; what it has no field for (times, units, true contexts) is left behind."""
+    every = {} if log.probabilities is None else {"pi_b": log.probabilities[:, :, None]}
+    return {
+        "n_rounds": log.rounds,
+        "n_actions": len(log.arms),
+        "context": log.noisy,
+        "action_context": np.eye(len(log.arms), dtype=int),
+        "action": log.arm,
+        "position": None,
+        "reward": log.reward,
+        "pscore": log.probability,
+        **every,
+    }

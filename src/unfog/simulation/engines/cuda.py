@@ -1,0 +1,505 @@
+"""The engine of one GPU kernel: for Gaussian problems with quadratic features, many times the compiled scan.
+
+JAX makes the truth of every trial, where and as its own engine does; kernel.cu plays the rounds. It serves
+denoisers with gains that all trials share, `Conjugate` and `Scaled`, `Thompson` and `RandUcb`.
+
+The source of the GPU kernel for one problem and one agent: their numbers, in front of kernel.cu.
+
+The kernel is told of a denoiser by numbers that `gains` reads off the denoiser itself, by showing it unit
+vectors, so that no formula of an agent is written a second time.
+
+Compile and launch one CUDA kernel, by the driver and NVRTC alone, which come with JAX for GPUs.
+
+Arrays are JAX's own: its context is the device's primary one, which a kernel of ours shares, so that a
+pointer is all there is to hand over. Compiled kernels are kept beside JAX's (`XDG_CACHE_HOME/unfog/cuda`).
+"""
+
+import ctypes
+import hashlib
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from unfog.agents.agent import Agent
+from unfog.agents.base import Privilege
+from unfog.agents.catalogue import AGENTS
+from unfog.agents.choose import RandUcb, Thompson
+from unfog.agents.choose.greedy import TIE
+from unfog.agents.denoise.bias import Tally
+from unfog.agents.learn import Conjugate, Scaled
+from unfog.channel.knowledge import Knowledge, as_told
+from unfog.maths.arrays import Array, Ints
+from unfog.simulation.engines import Cost
+from unfog.simulation.engines import jax as jax_engine
+from unfog.simulation.engines.jax import Program
+from unfog.simulation.job import Job, Part, Tick
+from unfog.theory import regret
+from unfog.validation import InputError
+from unfog.worlds.synthetic import GaussianProblem
+
+THREADS = 256, 128  # of a block, the larger first: it is faster where there is room for its actions
+
+_MATHS = ("SQRT", "RSQRT", "LOG", "LOG1P", "EXP", "MAX")
+_SINGLE = dict(zip(_MATHS, ("sqrtf", "rsqrtf", "logf", "log1pf", "expf", "fmaxf"), strict=True))
+_DOUBLE = dict(zip(_MATHS, ("sqrt", "rsqrt", "log", "log1p", "exp", "fmax"), strict=True))
+
+_ENTRY = """
+extern "C" __global__ void __launch_bounds__(THREADS)
+play(Arguments g, int n, int rounds, int first) {
+  extern __shared__ real shared[];
+  const int lane = threadIdx.x, trial = blockIdx.x * THREADS + lane;
+  if (trial >= n) return;
+  if (IN_SHARED)  // a thread reads what it wrote itself: nobody waits
+    for (int i = 0; i < ARMS * D; ++i) shared[i * THREADS + lane] = g.actions[(long long)i * n + trial];
+  one_trial(g, trial, n, rounds, first, shared, lane);
+}
+"""
+
+
+# In single precision an error of 4e-7 in a draw is below what the sums of a round leave.
+_SINCOS_SINGLE = """
+FN void SINCOS(real turns, real *s, real *c) {
+  __sincosf(6.2831853f * (turns - 0.5f), s, c);
+  *s = -*s, *c = -*c;
+}"""
+_SINCOS_DOUBLE = "#define SINCOS(turns, s, c) sincospi(2 * (turns), s, c)"
+
+
+class Block(NamedTuple):
+    """How many trials a block of threads plays, and the bytes of its shared memory: 0, or their actions'."""
+
+    threads: int
+    shared: int
+
+
+class Gains(NamedTuple):
+    """A denoiser as numbers: its belief is N(offset + on_noisy chat + on_total total, cov)."""
+
+    offset: Array  # (rounds, d)
+    cov: Array  # (rounds, d, d)
+    on_noisy: Array  # (rounds, d, d)
+    on_total: Array  # (rounds, d, d)
+
+
+def set_up(problem: GaussianProblem, agent: Agent) -> tuple[Any, Any]:
+    """The denoiser set up; a bias that it is told is taken off the measurement, so here it is told zero."""
+    privilege = None if agent.privileged is None else Privilege(np.zeros(problem.dim))
+    setup = agent.denoiser.setup(problem.knowledge(), privilege)
+    return setup, agent.denoiser.start(setup)
+
+
+def _probes(dim: int) -> tuple[Array, Array]:
+    """Two arguments, of which all are zero but one entry: (2d + 1, d) each."""
+    unit = np.eye(2 * dim + 1, 2 * dim, k=-1)
+    return unit[:, :dim], unit[:, dim:]
+
+
+def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
+    """What the denoiser does with a measurement and a total in every round."""
+    d = problem.dim
+    setup, first = set_up(problem, agent)
+    noisy, total = _probes(d)
+    every = np.arange(float(rounds)).reshape(rounds, 1)
+    belief = agent.denoiser.predict(setup, Tally(every, total) if isinstance(first, Tally) else first, noisy)
+    means = np.broadcast_to(belief.mean, (rounds, *noisy.shape))
+    cov = np.broadcast_to(belief.cov, (rounds, 1, d, d))[:, 0]
+    slopes = (means[:, 1:] - means[:, :1]).swapaxes(1, 2)
+    return Gains(means[:, 0], cov, slopes[:, :, :d], slopes[:, :, d:])
+
+
+def kernel_source(
+    problem: GaussianProblem, agent: Agent, decompose: bool, given: bool, precision: str, block: Block
+) -> str:
+    """The text to be compiled for a GPU."""
+    told, text = numbers(problem, agent, decompose, given), kernel()
+    sizes = f"#define THREADS {block.threads}\n#define IN_SHARED {int(block.shared > 0)}"
+    return "\n".join([_on_device(precision), sizes, told, text, _ENTRY])
+
+
+def block_size(problem: GaussianProblem, precision: str, most: int) -> Block:
+    """The largest block whose actions fit into so much shared memory; where none does, they stay outside."""
+    each = problem.arms() * problem.dim * np.dtype(precision).itemsize
+    fitting = [Block(threads, threads * each) for threads in THREADS if threads * each <= most]
+    return fitting[0] if fitting else Block(THREADS[-1], 0)
+
+
+def kernel() -> str:
+    """The text that all problems and agents share."""
+    return (resources.files("unfog.simulation.engines") / "kernel.cu").read_text("utf-8")
+
+
+def _on_device(precision: str) -> str:
+    """What numbers and functions are called there."""
+    single = precision == "float32"
+    names = _SINGLE if single else _DOUBLE
+    lines = [
+        f"typedef {'float' if single else 'double'} real;",
+        "#define FN static __device__ __forceinline__",
+    ]
+    lines += ["#define TABLE static __constant__ const real"]
+    lines += [f"#define ROUGH_LOG {'__logf' if single else 'log'}"]
+    lines += [_SINCOS_SINGLE if single else _SINCOS_DOUBLE]
+    return "\n".join(lines + [f"#define {name} {called}" for name, called in names.items()])
+
+
+def numbers(problem: GaussianProblem, agent: Agent, decompose: bool, given: bool) -> str:
+    """What is the same in every round and trial: sizes and switches, settings, and arrays."""
+    learner, chooser = agent.learner, agent.chooser
+    scaled, bounds = isinstance(learner, Scaled), isinstance(chooser, RandUcb)
+    switches = {
+        "D": problem.dim,
+        "ARMS": problem.arms(),
+        "SCALES": learner.scales if isinstance(learner, Scaled) else 1,
+        "SCALED": int(scaled),
+        "RANDUCB": int(bounds),
+        "GIVEN": int(given),
+        "SEES": int(agent.sees_context),
+        "PRIVILEGED": int(agent.privileged is not None),
+        "DECOMPOSE": int(decompose),
+        "LIMITED": int(agent.limit is not None),
+    }
+    settings = {"TIE": TIE, "REWARD_VAR": problem.reward_var, "LIMIT": agent.limit or 0.0}
+    settings |= {"TRUST": learner.trust if isinstance(learner, Scaled) else 0.0}
+    for field in ("level", "tail", "growth", "patience"):
+        settings[field.upper()] = vars(chooser)[field] if bounds else 1.0
+    lines = [f"#define {name} {value}" for name, value in switches.items()]
+    lines += [f"#define {name} ((real){float(value)!r})" for name, value in settings.items()]
+    return "\n".join(lines + [_table(name, values) for name, values in _arrays(problem, agent).items()])
+
+
+def _table(name: str, values: Array) -> str:
+    entries = ", ".join(repr(float(value)) for value in np.ravel(values))
+    return f"TABLE {name}[] = {{{entries}}};"
+
+
+def _arrays(problem: GaussianProblem, agent: Agent) -> dict[str, Array]:
+    """The world's moments, the oracle's belief centre + gain (chat - gamma*), and what is added to the total.
+
+    That is start + on_noisy chat + on_context c.
+    """
+    known, d = problem.knowledge(), problem.dim
+    shrinkage = as_told(known)
+    setup, first = set_up(problem, agent)
+    noisy, context = _probes(d)
+    added = np.zeros((2 * d + 1, d))
+    if isinstance(first, Tally):
+        seen = context if agent.sees_context else None
+        added = added + agent.denoiser.update(setup, first, noisy, seen).total
+    slopes = (added[1:] - added[0]).T
+    return {
+        "MEAN": known.context_mean,
+        "CONTEXT_ROOT": np.linalg.cholesky(known.context_cov),
+        "NOISE_ROOT": np.linalg.cholesky(known.noise_cov),
+        "GAIN": shrinkage.gain,
+        "CENTRE": shrinkage.mean - shrinkage.gain @ shrinkage.mean,
+        "LEFT": np.diagonal(shrinkage.cov),
+        "ON_NOISY": slopes[:, :d],
+        "ON_CONTEXT": slopes[:, d:],
+        "START": added[0],
+    }
+
+
+OPTIONS = ("--prec-div=false", "--prec-sqrt=false", "--std=c++17")
+CAPABILITY = (75, 76)  # attributes of a device: major, minor
+BLOCK_SHARED_MOST = 97  # likewise: bytes of shared memory that a block can have, if a function asks for them
+SHARED_MOST = 8  # attribute of a function: bytes of shared memory that a launch may ask for
+NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+
+
+class Kernel:
+    """A loaded kernel; the pointers go into one structure."""
+
+    def __init__(self, cubin: bytes, block: Block) -> None:
+        """Load it into the primary context."""
+        module, self._function, self._block = ctypes.c_void_p(), ctypes.c_void_p(), block
+        _enter()
+        _check(_driver().cuModuleLoadData(ctypes.byref(module), cubin), "cuModuleLoadData")
+        _check(_driver().cuModuleGetFunction(ctypes.byref(self._function), module, b"play"), "play")
+        _check(_driver().cuFuncSetAttribute(self._function, SHARED_MOST, block.shared), "cuFuncSetAttribute")
+
+    def __call__(self, pointers: Sequence[int], trials: int, rounds: int, first: int) -> None:
+        """Play, and wait for the end of it."""
+        _enter()
+        together = (ctypes.c_void_p * len(pointers))(*pointers)
+        counts = [ctypes.c_int(number) for number in (trials, rounds, first)]
+        told = (ctypes.c_void_p * 4)(*(ctypes.addressof(x) for x in (together, *counts)))
+        threads, shared = self._block
+        grid = (-(-trials // threads), 1, 1, threads, 1, 1)
+        launched = _driver().cuLaunchKernel(self._function, *grid, shared, None, told, None)
+        _check(launched, "cuLaunchKernel")
+        _check(_driver().cuCtxSynchronize(), "the kernel")
+
+
+@lru_cache(maxsize=64)
+def compiled(source: str, block: Block) -> Kernel:
+    """The kernel of a source, compiled for the device that is there, or kept from another time."""
+    target = f"sm_{_capability()}"
+    digest = hashlib.sha256("\n".join([source, target, *OPTIONS]).encode()).hexdigest()
+    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unfog" / "cuda" / digest
+    cubin = _read(kept)
+    if cubin is None:
+        cubin = _compile(source, target)
+        _write(kept, cubin)
+    return Kernel(cubin, block)
+
+
+def _read(path: Path) -> bytes | None:
+    """What is kept there, if it is whole: the hash of the rest stands in front."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content[32:] if hashlib.sha256(content[32:]).digest() == content[:32] else None
+
+
+def _write(path: Path, cubin: bytes) -> None:
+    """Keep it, where that can be done."""
+    temporary = path.with_suffix(f".{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(hashlib.sha256(cubin).digest() + cubin)
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+
+
+def _compile(source: str, target: str) -> bytes:
+    rtc, program = _nvrtc(), ctypes.c_void_p()
+    _check(
+        rtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None), "NVRTC"
+    )
+    options = [option.encode() for option in (f"--gpu-architecture={target}", *OPTIONS)]
+    failed = rtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    if failed:
+        log = _text(rtc, program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+        raise RuntimeError(f"the kernel does not compile: {log.decode(errors='replace')}")
+    return _text(rtc, program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
+
+
+def _text(rtc: Any, program: Any, size_of: str, get: str) -> bytes:
+    size = ctypes.c_size_t()
+    _check(rtc[size_of](program, ctypes.byref(size)), size_of)
+    text = ctypes.create_string_buffer(size.value)
+    _check(rtc[get](program, text), get)
+    return text.raw
+
+
+def _capability() -> str:
+    return "".join(str(_attribute(which)) for which in CAPABILITY)
+
+
+def most_shared() -> int:
+    """Bytes of shared memory that a block can have on the device that is there."""
+    return _attribute(BLOCK_SHARED_MOST)
+
+
+def _attribute(which: int) -> int:
+    device, found = ctypes.c_int(), ctypes.c_int()
+    _check(_driver().cuInit(0), "cuInit")
+    _check(_driver().cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
+    _check(_driver().cuDeviceGetAttribute(ctypes.byref(found), which, device), "cuDeviceGetAttribute")
+    return found.value
+
+
+@lru_cache(maxsize=1)
+def _primary() -> ctypes.c_void_p:
+    context = ctypes.c_void_p()
+    _check(_driver().cuInit(0), "cuInit")
+    _check(_driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), "cuDevicePrimaryCtxRetain")
+    return context
+
+
+def _enter() -> None:
+    """Into the context that JAX's arrays live in."""
+    _check(_driver().cuCtxSetCurrent(_primary()), "cuCtxSetCurrent")
+
+
+@lru_cache(maxsize=1)
+def _driver() -> Any:
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        raise InputError("engine", "cuda needs NVIDIA's driver", "numpy, numba, jax, auto") from None
+
+
+@lru_cache(maxsize=1)
+def _nvrtc() -> Any:
+    """The compiler: the system's, or the one among the packages that JAX needs on a GPU."""
+    for place in (*NAMES, *_packaged()):
+        try:
+            return ctypes.CDLL(place)
+        except OSError:
+            continue
+    allowed = "numpy, numba, jax, auto; it comes with JAX for GPUs: pip install 'jax[cuda13]'"
+    raise InputError("engine", "cuda needs NVIDIA's compiler NVRTC", allowed)
+
+
+def _packaged() -> list[str]:
+    spec = find_spec("nvidia")
+    folders = [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
+    return [str(file) for folder in folders for file in sorted(folder.glob("*/lib/libnvrtc.so.*"))]
+
+
+def _check(code: int, what: str) -> None:
+    if code:
+        raise RuntimeError(f"{what} failed on the GPU (error {code})")
+
+
+BATCH = 2**17  # trials side by side
+COST = Cost(BATCH, 3.0, call=1e-5, each=1e-10, root=1e-12, arm=4e-13, past=0.0, share=1.0)
+OTHERS = "numpy, numba, jax, auto"
+
+
+def refuse_what_it_cannot(job: Job) -> None:
+    """Only one GPU, the quadratic Gaussian problem, and denoisers of the catalogue.
+
+    Denoisers of one's own are refused even where they look right: that one is affine can be tested for the
+    catalogue alone.
+    """
+    if jax_engine.platform() != "gpu" and not on_host():
+        raise InputError("engine", "cuda needs a GPU", OTHERS)
+    if len(jax.devices()) > 1:
+        raise InputError("engine", f"cuda runs on one device, not {len(jax.devices())}", OTHERS)
+    if not isinstance(job.problem, GaussianProblem) or job.problem.features != "quadratic":
+        raise InputError("engine", "cuda serves Gaussian problems with quadratic features", OTHERS)
+    if not job.problem.plain:
+        raise InputError("engine", "cuda serves plain channels", OTHERS)
+    for agent in job.agents:
+        if not _serves(job.problem, agent):
+            raise InputError("engine", f"cuda cannot run {agent.name}", OTHERS)
+
+
+def _serves(problem: GaussianProblem, agent: Agent) -> bool:
+    """A denoiser with shared gains, two learners, of which one without a mixture, and two choosers."""
+    if not any(agent.denoiser == row.denoiser for row in AGENTS.values()):
+        return False
+    _, first = set_up(problem, agent)
+    learner = agent.learner
+    learns = type(learner) is Conjugate or (type(learner) is Scaled and not learner.mixed)
+    affine = first == () or isinstance(first, Tally)
+    return affine and learns and type(agent.chooser) in (Thompson, RandUcb)
+
+
+def on_host() -> bool:
+    """Whether the kernel runs without a GPU, as its tests do."""
+    return False
+
+
+class _Program:
+    """The kernel of one agent on one problem, and what it starts from."""
+
+    def __init__(self, problem: GaussianProblem, agent: Agent, decompose: bool, given: bool, precision: str):
+        """Compiled at once, or kept from another time."""
+        self.problem, self.agent, self.precision = problem, agent, precision
+        self.losses = len(regret.names(decompose))
+        block = block_size(problem, precision, most_shared())
+        source = kernel_source(problem, agent, decompose, given, precision, block)
+        self.kernel = compiled(source, block)
+        self.truth = Program(problem, agent, decompose, given, precision, trial_last=True).truth
+        self.begin = jax.jit(self._begin)
+
+    def _begin(self, draws: dict[str, Array]) -> tuple[list[Array], list[Array]]:
+        """The truth (actions, theta, bias) and all that rounds change, trial-last and in this precision."""
+        d, truth = self.problem.dim, self.truth(draws)
+        trials, features = truth.theta.shape[0], truth.features
+        table: Any = features
+        actions = jnp.moveaxis(table.table[..., d : 2 * d], 0, -1).reshape(-1, trials)
+        root, mean, rates, weights = _prior(self.agent, self.problem.knowledge())
+        lower = np.tril_indices(root.shape[-1])
+        lines = [root[:, lower[0], lower[1]].reshape(-1), mean.reshape(-1), rates, weights, np.zeros(d)]
+        lines += [np.zeros(self.losses)] * 2
+        state = [jnp.repeat(jnp.asarray(x, self.precision)[:, None], trials, 1) for x in lines]
+        return [x.astype(self.precision) for x in (actions, truth.theta.T, truth.bias.T)], state
+
+
+def _prior(agent: Agent, known: Knowledge) -> tuple[Array, Array, Array, Array]:
+    """Roots (scales, m, m), means, rates and logarithms of weights of what is believed before any reward."""
+    state: Any = agent.learner.start(known, None)
+    if isinstance(agent.learner, Scaled):
+        return state.beliefs.root, state.beliefs.mean, state.rates, state.weights
+    return state.root[None], state.mean, np.zeros(1), np.zeros(1)
+
+
+_program = lru_cache(maxsize=64)(_Program)
+
+
+def _play(job: Job, agent: Agent, draws: jax_engine.Randomness, tick: Tick) -> tuple[Array, Array]:
+    """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
+    problem: Any = job.problem
+    given, size = job.draws == "numpy", len(draws.ids)
+    program = _program(problem, agent, job.decompose, given, draws.dtype)
+    truth, state = program.begin(draws.truth)
+    table = [x.reshape(job.rounds, -1) for x in gains(problem, agent, job.rounds)]
+    schedule = np.concatenate(table, 1).astype(draws.dtype)
+    choices = draws.rounds("agent", agent.chooser.normals(problem.knowledge()))
+    stored, moments = [], []
+    for first in range(0, job.rounds, jax_engine.STRIDE):
+        last = min(first + jax_engine.STRIDE, job.rounds)
+        points = np.union1d(*(x[(x > first) & (x <= last)] for x in (job.grid, job.curve)))
+        totals = jnp.zeros((max(1, len(points)), program.losses, size), draws.dtype)
+        told = [x[first:last] if given else jnp.stack(x) for x in (draws.world, choices)]
+        slots = np.full(last - first, -1, np.int32)
+        slots[points - first - 1] = np.arange(len(points))
+        arrays = [*truth, *told, jnp.asarray(schedule[first:last]), jnp.asarray(slots), *state, totals]
+        # Arrays that the kernel changes are nobody else's: they come of `begin` and of the line above.
+        pointers = [jax.block_until_ready(x).unsafe_buffer_pointer() for x in arrays]
+        program.kernel(pointers, size, last - first, first)
+        at_grid, at_curve = (np.flatnonzero(np.isin(points, x)) for x in (job.grid, job.curve))
+        stored += [np.asarray(_at(totals, at_grid), np.float64)] if len(at_grid) else []
+        moments += [_moments(_at(totals, at_curve)[:, :, : len(draws.trials)])] if len(at_curve) else []
+        tick((last - first) * len(draws.trials))
+    return np.concatenate(stored), np.concatenate(moments) if moments else np.empty((0, program.losses, 2))
+
+
+def _at(totals: Any, places: Ints) -> Any:
+    """The totals at these places; no copy where they are all of them."""
+    return totals if len(places) == len(totals) else totals[places]
+
+
+def _moments(totals: Any) -> Array:
+    """Mean over trials and sum of squared deviations: (points, losses, trials) -> (points, losses, 2)."""
+    totals = totals.astype(jnp.float64)
+    return np.stack([totals.mean(-1), totals.var(-1) * totals.shape[-1]], -1)
+
+
+class Cuda(jax_engine.Jax):
+    """The engine."""
+
+    name = "cuda"
+
+    def refuse(self, job: Job) -> None:
+        """All but the problems and agents that the kernel knows."""
+        super().refuse(job)
+        refuse_what_it_cannot(job)
+
+    def settle(self, asked: str | None) -> str | None:
+        """Single unless told."""
+        return asked or "float32"
+
+    def seconds(self, job: Job, trials: int, workers: int = 1) -> float:  # noqa: ARG002
+        """Compiling takes seconds."""
+        return COST.seconds(job, trials)
+
+    def batch(self, job: Job, trials: int) -> int:  # noqa: ARG002
+        """Equal ones."""
+        return -(-trials // -(-trials // BATCH))
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        """Cumulative losses of these trials, as the other engines give them."""
+        jax_engine.keep_compiled_programs()
+        told = job._replace(precision=self.settle(job.precision))
+        with jax.enable_x64(True):
+            draws = jax_engine.Randomness(told, trials, job.batch)
+            played = [_play(told, agent, draws, tick) for agent in job.agents]
+        return jax_engine.part(job, played, len(trials))
+
+
+ENGINE = Cuda()

@@ -1,0 +1,1 @@
+"""The engine compiled by numba; importing the folder imports no numba."""

@@ -1,0 +1,592 @@
+"""Pieces of the kernel: the scores of all arms, how far they spread, and what an arm's context hides.
+
+Pieces of the kernel: choose/thompson.py and choose/rand_ucb.py, and the belief of learn/scaled.py.
+
+Pieces of the kernel: rewards within reach (agents/round.py), Potter's update (maths/gaussian.py).
+
+The kernel: a trial after the other, each through all rounds of a block, its belief in the nearest cache.
+
+What a round does is what agents/round.py has it do, for the parts that `numba_split` lets through:
+
+    choose    learn/conjugate.py, hetero.py or scaled.py `belief`; choose/thompson.py or rand_ucb.py
+    pay       the true score of the arm and noise; the oracle's best score less the arm's is the regret
+    learn     the reward within reach (agents/round.py), then Potter's rank-one update (maths/gaussian.py)
+
+Features are quadratic (features/quadratic.py). A trial sits down at a `Desk` with all its things. Sizes are
+constants of the compiled program (`Plan`), so that loops over arms, and over columns of a root, become
+vectors: that is most of the speed. There is one program for every size of problem and every pair of learner
+and chooser, and it is kept on disk (`numba_kept`).
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import exp, inf, log, log1p, sqrt
+from typing import Any
+
+from unfog.agents.choose.greedy import TIE
+from unfog.maths.arrays import Array
+from unfog.simulation.engines.numba.arrays import (
+    CONJUGATE,
+    HETERO,
+    LANES,
+    MIXED,
+    SCALED,
+    THOMPSON,
+    Believed,
+    Desk,
+    Plan,
+    Rules,
+    State,
+    Trace,
+    World,
+)
+from unfog.simulation.engines.numba.compile import compiled, inlined
+
+# Up to these d loops are unrolled whole; as stretches they would take up to a half longer.
+WHOLE_SUMS, WHOLE_COLUMNS = 5, 10
+
+
+@inlined
+def stretch(times: int, dim: int) -> int:
+    """How many steps of a loop over so many times d are unrolled, so that the loop around it is a vector's.
+
+    The compiler unrolls short loops alone; around others nothing would be vectors.
+    """
+    if times * dim <= 16:
+        return times * dim
+    if dim <= 16:
+        return dim
+    return 10 if dim % 10 == 0 else 5 if dim % 5 == 0 else 4 if dim % 4 == 0 else times
+
+
+@inlined
+def combine(dim: int, wide: int, weights: Array, rows: Array, out: Array) -> None:
+    """The sum of m rows, each with its weight."""
+    if dim <= WHOLE_SUMS:
+        for j in range(wide):
+            total = 0.0
+            for k in range(3 * dim):
+                total += weights[k] * rows[k * wide + j]
+            out[j] = total
+        return
+    step = stretch(3, dim)
+    for first in range(0, 3 * dim, step):
+        for j in range(wide):
+            total = out[j] if first else 0.0
+            for k in range(first, first + step):
+                total += weights[k] * rows[k * wide + j]
+            out[j] = total
+
+
+@inlined
+def lift_theta(w: Desk, dim: int, theta: Array) -> None:
+    """The weights of [a^2, a, 1] in the score of every arm, for this theta."""
+    shared = 0.0
+    for i in range(dim):
+        w.lifted[i] = theta[i]
+        w.lifted[dim + i] = theta[2 * dim + i] * w.context[i]
+        shared += w.square[i] * theta[dim + i]
+    w.lifted[2 * dim] = shared
+
+
+@inlined
+def score_arms(w: Desk, dim: int, across: int) -> None:
+    """The lifted weights times the table."""
+    for a in range(across):
+        total = w.lifted[2 * dim]
+        for i in range(2 * dim):
+            total += w.lifted[i] * w.table[i * across + a]
+        w.score[a] = total
+
+
+@inlined
+def maximum(values: Array, lanes: Array, number: int) -> float:
+    """The largest value: of every lane of a vector first, which is one instruction, then of the lanes."""
+    most, whole = values[0], number - number % LANES
+    if whole:
+        for k in range(LANES):
+            lanes[k] = values[k]
+        for first in range(LANES, whole, LANES):
+            for k in range(LANES):
+                value = values[first + k]
+                lanes[k] = value if value > lanes[k] else lanes[k]
+        for k in range(LANES):
+            most = lanes[k] if lanes[k] > most else most
+    for a in range(whole, number):
+        most = values[a] if values[a] > most else most
+    return most
+
+
+@inlined
+def largest(values: Array, lanes: Array, number: int) -> int:
+    """The first of the largest."""
+    most = maximum(values, lanes, number)
+    for a in range(number):
+        if values[a] == most:
+            return a
+    return 0
+
+
+@inlined
+def tied(most: float) -> float:
+    """The least that counts as equal to the largest: agents/choose/greedy.py."""
+    return (1 - TIE) * most if most > 0 else (1 + TIE) * most
+
+
+@inlined
+def first_best(values: Array, lanes: Array, number: int) -> int:
+    """The first of those that are the largest, or equal to it but for rounding."""
+    least = tied(maximum(values, lanes, number))
+    for a in range(number):
+        if values[a] >= least:
+            return a
+    return 0
+
+
+@inlined
+def take_arm(w: Desk, dim: int, across: int, arm: int) -> None:
+    """The arm's column of the table."""
+    for i in range(2 * dim + 1):
+        w.action[i] = w.table[i * across + arm]
+
+
+@inlined
+def spread_scores(w: Desk, dim: int, across: int, columns: int, wide: int, root: Array) -> None:
+    """The variance of every arm's score, by the columns of a root that is lifted to [a^2, a, 1]."""
+    for j in range(wide):
+        shared = 0.0
+        for i in range(dim):
+            w.spread[i * wide + j] = root[i * wide + j]
+            w.spread[(dim + i) * wide + j] = w.context[i] * root[(2 * dim + i) * wide + j]
+            shared += w.square[i] * root[(dim + i) * wide + j]
+        w.spread[2 * dim * wide + j] = shared
+    for a in range(across):
+        w.variance[a] = 0.0
+    if dim <= WHOLE_COLUMNS:
+        _add_threes(w, dim, across, columns, wide)
+    else:
+        _add_columns(w, dim, across, columns, wide)
+
+
+@inlined
+def _add_threes(w: Desk, dim: int, across: int, columns: int, wide: int) -> None:
+    """Three columns at a time, each whole."""
+    last = 2 * dim * wide
+    for j in range(0, columns, 3):
+        for a in range(across):
+            one, two, three = w.spread[last + j], w.spread[last + j + 1], w.spread[last + j + 2]
+            for i in range(2 * dim):
+                entry, place = w.table[i * across + a], i * wide + j
+                one += w.spread[place] * entry
+                two += w.spread[place + 1] * entry
+                three += w.spread[place + 2] * entry
+            w.variance[a] += one * one + two * two + three * three
+
+
+@inlined
+def _add_columns(w: Desk, dim: int, across: int, columns: int, wide: int) -> None:
+    """Long columns, a stretch of each at a time."""
+    last, step = 2 * dim * wide, stretch(2, dim)
+    for j in range(columns):
+        for first in range(0, 2 * dim, step):
+            for a in range(across):
+                total = w.bound[a] if first else w.spread[last + j]
+                for i in range(first, first + step):
+                    total += w.spread[i * wide + j] * w.table[i * across + a]
+                w.bound[a] = total
+        for a in range(across):
+            w.variance[a] += w.bound[a] * w.bound[a]
+
+
+@inlined
+def hidden_variance(w: Desk, dim: int, wide: int, root: Array, factor: float) -> float:
+    """E[theta'Cov(phi(arm, c))theta], theta ~ N(centre, factor root root'): features/quadratic.py.
+
+    With slopes s(theta) = a theta_3 + 2 v theta_2 it is E[s'C s + 2 theta_2'(C * C)theta_2]; for the centre,
+    and for every column of the root in place of theta.
+    """
+    total = 0.0
+    if dim <= WHOLE_SUMS:
+        for j in range(wide):
+            total += _hidden_by(w, dim, wide, root, j)
+    else:
+        total = _hidden_by_all(w, dim, wide, root)
+    return _hidden_by(w, dim, 1, w.centre, 0) + factor * total
+
+
+@inlined
+def _hidden_by(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
+    """By one column. C is symmetric, so that what is below its diagonal counts twice."""
+    total, second, third = 0.0, dim * wide, 2 * dim * wide
+    for i in range(dim):
+        share, bent = w.cov[i * dim + i], root[second + i * wide + j]
+        slope = w.action[dim + i] * root[third + i * wide + j] + 2 * w.context[i] * bent
+        line, bend = share * slope, share * share * bent
+        for k in range(i):
+            share, other = 2 * w.cov[i * dim + k], root[second + k * wide + j]
+            line += share * (w.action[dim + k] * root[third + k * wide + j] + 2 * w.context[k] * other)
+            bend += 0.5 * share * share * other
+        total += slope * line + 2 * bend * bent
+    return total
+
+
+@inlined
+def _hidden_by_all(w: Desk, dim: int, wide: int, root: Array) -> float:
+    """By all columns side by side, a stretch of C's rows at a time; slopes lie where roots are lifted."""
+    total, second, third, step = 0.0, dim * wide, 2 * dim * wide, stretch(1, dim)
+    for i in range(dim):
+        for j in range(wide):
+            bent = root[second + i * wide + j]
+            w.spread[i * wide + j] = w.action[dim + i] * root[third + i * wide + j] + 2 * w.context[i] * bent
+    for i in range(dim):
+        for first in range(0, dim, step):
+            for j in range(wide):
+                line, bend = 0.0, 0.0
+                for k in range(first, first + step):
+                    share = w.cov[i * dim + k]
+                    line += share * w.spread[k * wide + j]
+                    bend += share * share * root[second + k * wide + j]
+                total += line * w.spread[i * wide + j] + 2 * bend * root[second + i * wide + j]
+    return total
+
+
+@inlined
+def mix_scales(w: Desk, dim: int, long: int, scales: int, wide: int, shape: float) -> float:
+    """The moments of the belief at all scales, learn/scaled.py `_mixed`; the mean of their noise."""
+    most, total, noise = maximum(w.weights, w.lanes, scales), 0.0, 0.0
+    for s in range(scales):
+        total += exp(w.weights[s] - most)
+    for k in range(long):
+        w.centre[k] = 0.0
+    for s in range(scales):
+        share = exp(w.weights[s] - most) / total
+        noise += share * w.rates[s] / shape
+        for k in range(long):
+            w.centre[k] += share * w.mean[s, k]
+    for s in range(scales):
+        share = exp(w.weights[s] - most) / total
+        _put_beside(w, dim, long, wide, s, share, sqrt(share * w.rates[s] / shape))
+    return noise
+
+
+@inlined
+def _put_beside(w: Desk, dim: int, long: int, wide: int, scale: int, share: float, spread: float) -> None:
+    """One scale's columns of the mixture's root."""
+    size = 3 * dim
+    first = scale * (size + 1)
+    for k in range(size):
+        for j in range(size):
+            w.mixed[k * wide + first + j] = spread * w.root[scale, k * long + j]
+        w.mixed[k * wide + first + size] = sqrt(share) * (w.mean[scale, k] - w.centre[k])
+
+
+@inlined
+def _sample(w: Desk, dim: int, long: int, scale: int, spread: float) -> None:
+    """A draw of theta."""
+    combine(dim, long, w.normals, w.turned[scale], w.draw)
+    for k in range(long):
+        w.draw[k] = w.centre[k] + spread * w.draw[k]
+
+
+@inlined
+def _bound(w: Desk, arm: int, level: float, growth: float, neglect: float) -> float:
+    """An arm's score + level slope, slope^2 = v (1 + growth ln(1 + neglect v))."""
+    variance = w.variance[arm]
+    return w.score[arm] + level * sqrt(variance * (1 + growth * log1p(neglect * variance)))
+
+
+@inlined
+def _largest_bound(w: Desk, arms: int, across: int, level: float, growth: float, neglect: float) -> int:
+    """The arm with the largest bound.
+
+    With the largest v in the logarithm it is above every arm's, and one logarithm serves all: only arms for
+    which that is above the best found so far, or may be equal to it, are looked at.
+    """
+    stretch = 1 + growth * log1p(neglect * maximum(w.variance, w.lanes, arms))
+    for a in range(across):
+        w.bound[a] = w.score[a] + level * sqrt(w.variance[a] * stretch)
+    found = largest(w.bound, w.lanes, arms)
+    best = _bound(w, found, level, growth, neglect)
+    least = tied(best) - 2e-12 * abs(best)
+    near = 0
+    for a in range(arms):
+        near += w.bound[a] >= least
+    if near == 1:
+        return found
+    for a in range(arms):
+        if w.bound[a] >= least:
+            w.bound[a] = _bound(w, a, level, growth, neglect)
+            best = max(best, w.bound[a])
+    least = tied(best)
+    for a in range(arms):
+        if w.bound[a] >= least:
+            return a
+    return found
+
+
+@inlined
+def reward_noise(learner: int, told: float, noise: float, hidden: float) -> float:
+    """The variance of a reward given theta, where the context hides so much: learner.noise."""
+    return told + hidden if learner <= HETERO else noise * (1 + hidden / told)
+
+
+@inlined
+def drawn_arm(w: Desk, dim: int, long: int, arms: int, across: int, scale: int, factor: float) -> int:
+    """The best arm of one draw: choose/thompson.py."""
+    _sample(w, dim, long, scale, sqrt(factor))
+    lift_theta(w, dim, w.draw)
+    score_arms(w, dim, across)
+    return first_best(w.score, w.lanes, arms)
+
+
+@inlined
+def raised_arm(
+    w: Desk, learner: int, dim: int, arms: int, across: int, columns: int, wide: int, rules: Rules,
+    root: Array, factor: float, noise: float, time: int,
+) -> tuple[int, int, float]:  # fmt: skip
+    """The arm with the largest bound, choose/rand_ucb.py; the best expected one, and what it hides."""
+    lift_theta(w, dim, w.centre)
+    score_arms(w, dim, across)
+    spread_scores(w, dim, across, columns, wide, root)
+    level = rules.level * exp((w.normals[0] ** 2 + w.normals[1] ** 2) / (2 * rules.tail))
+    neglect, best, hidden = 0.0, -1, 0.0
+    if rules.growth > 0:
+        best = first_best(w.score, w.lanes, arms)
+        take_arm(w, dim, across, best)
+        hidden = 0.0 if rules.shown else hidden_variance(w, dim, wide, root, factor)
+        neglect = (
+            factor * (1 + time) * arms / (rules.patience * reward_noise(learner, rules.told, noise, hidden))
+        )
+    # The variances are in units of the factor.
+    arm = _largest_bound(w, arms, across, level * sqrt(factor), rules.growth, neglect)
+    return arm, best, hidden
+
+
+@inlined
+def dot(left: Array, right: Array, number: int) -> float:
+    """The sum of products."""
+    total = 0.0
+    for i in range(number):
+        total += left[i] * right[i]
+    return total
+
+
+@inlined
+def _condition(w: Desk, dim: int, long: int, scale: int, variance: float) -> None:
+    """Potter's update of one belief, by a value so far away; the total is the variance and half'half."""
+    root, turned, half, mean = w.root[scale], w.turned[scale], w.half[scale], w.mean[scale]
+    away, total = w.away[scale], w.total[scale]
+    slope = 1 / (total + sqrt(variance * total))
+    combine(dim, long, half, turned, w.gain)
+    for k in range(long):
+        mean[k] += w.gain[k] * (away / total)
+    _take_off(dim, long, slope, w.gain, half, root)
+    _take_off(dim, long, slope, half, w.gain, turned)
+
+
+@inlined
+def _take_off(dim: int, long: int, slope: float, down: Array, along: Array, rows: Array) -> None:
+    """A matrix less a multiple of an outer product."""
+    step = stretch(3, dim)
+    for first in range(0, 3 * dim, step):
+        for j in range(long):
+            value = slope * along[j]
+            for k in range(first, first + step):
+                rows[k * long + j] -= down[k] * value
+
+
+@inlined
+def learn_reward(
+    w: Desk, learner: int, dim: int, long: int, scales: int, told: float, shape: float, hidden: float,
+    value: float,
+) -> None:  # fmt: skip
+    """Every scale's belief after a reward, and the weights of the scales.
+
+    A step for all scales, then the next: no scale waits for another, and a processor looks ahead a little.
+    """
+    variance = told if learner == CONJUGATE else told + hidden if learner == HETERO else 1 + hidden / told
+    for s in range(scales):
+        combine(dim, long, w.row, w.root[s], w.half[s])
+    for s in range(scales):
+        w.away[s] = value - dot(w.row, w.mean[s], long)
+        w.total[s] = variance + dot(w.half[s], w.half[s], long)
+    if learner >= SCALED:
+        for s in range(scales):
+            rate, total = w.rates[s], w.total[s]
+            square = w.away[s] * w.away[s] / (2 * total)
+            w.weights[s] -= 0.5 * log(total * rate) + (shape + 0.5) * log1p(square / rate)
+            w.rates[s] = rate + square
+    for s in range(scales):
+        _condition(w, dim, long, s, variance)
+
+
+@inlined
+def within_reach(
+    w: Desk, dim: int, long: int, wide: int, root: Array, factor: float, noise: float, value: float,
+    limit: float,
+) -> float:  # fmt: skip
+    """The reward within reach of what was expected."""
+    expected = dot(w.row, w.centre, long)
+    combine(dim, wide, w.row, root, w.whole)
+    reach, away = limit * sqrt(noise + factor * dot(w.whole, w.whole, wide)), value - expected
+    if abs(away) > reach:
+        return expected + (reach if away > 0 else -reach)
+    return value
+
+
+@inlined
+def _true_score(w: Desk, dim: int, context: Array, i: int, t: int) -> float:
+    """phi(arm, c)'theta."""
+    total = 0.0
+    for k in range(dim):
+        at, action = context[i, t, k], w.action[dim + k]
+        bent = at * (at * w.theta[dim + k] + action * w.theta[2 * dim + k])
+        total += w.action[k] * w.theta[k] + bent
+    return total
+
+
+@inlined
+def _at(place: int, size: int) -> int:
+    """The place on an axis, of which one entry may serve all."""
+    return place if size > 1 else 0
+
+
+@inlined
+def _sit_down(
+    w: Desk, dim: int, long: int, arms: int, across: int, scales: int, world: World, state: State, i: int
+) -> None:  # fmt: skip
+    """A trial's things, put on the desk."""
+    actions = _at(i, world.table.shape[0])
+    for k in range(2 * dim + 1):
+        for a in range(arms):
+            w.table[k * across + a] = world.table[actions, a, k]
+    for k in range(3 * dim):
+        w.theta[k] = world.theta[i, k]
+    for s in range(scales):
+        w.rates[s], w.weights[s] = state.rates[i, s], state.weights[i, s]
+        for k in range(3 * dim):
+            w.mean[s, k] = state.mean[i, s, k]
+            for j in range(3 * dim):
+                w.root[s, k * long + j] = w.turned[s, j * long + k] = state.root[i, s, k, j]
+
+
+@inlined
+def _stand_up(w: Desk, dim: int, long: int, scales: int, state: State, i: int) -> None:
+    """What was learnt, taken off the desk."""
+    for s in range(scales):
+        state.rates[i, s], state.weights[i, s] = w.rates[s], w.weights[s]
+        for k in range(3 * dim):
+            state.mean[i, s, k] = w.mean[s, k]
+            for j in range(3 * dim):
+                state.root[i, s, k, j] = w.root[s, k * long + j]
+
+
+@inlined
+def _look(w: Desk, dim: int, believed: Believed, i: int, t: int) -> None:
+    """A round's context as it is believed to be, and the agent's draws."""
+    trial, time = _at(i, believed.cov.shape[0]), _at(t, believed.cov.shape[1])
+    for k in range(dim):
+        mean = believed.mean[i, t, k]
+        w.context[k] = mean
+        for j in range(dim):
+            w.cov[k * dim + j] = believed.cov[trial, time, k, j]
+        w.square[k] = mean * mean + w.cov[k * dim + k]
+    for k in range(believed.normals.shape[2]):
+        w.normals[k] = believed.normals[i, t, k]
+
+
+@inlined
+def _row(w: Desk, dim: int) -> None:
+    """psi(arm), the arm's column being there."""
+    for k in range(dim):
+        w.row[k] = w.action[k]
+        w.row[dim + k] = w.square[k]
+        w.row[2 * dim + k] = w.action[dim + k] * w.context[k]
+
+
+@inlined
+def _show(w: Desk, dim: int, shown: Array, i: int, t: int) -> None:
+    """The true context in place of what was believed of it."""
+    for k in range(dim):
+        context = shown[i, t, k]
+        w.context[k], w.square[k] = context, context * context
+
+
+@inlined
+def _regret(w: Desk, dim: int, arms: int, across: int, world: World, i: int, t: int, arm: int) -> float:
+    """The oracle's best score less the arm's."""
+    for k in range(dim):
+        w.context[k], w.square[k] = world.best[i, t, k], world.best_square[i, t, k]
+    lift_theta(w, dim, w.theta)
+    score_arms(w, dim, across)
+    return maximum(w.score, w.lanes, arms) - w.score[arm]
+
+
+@inlined
+def _round(
+    w: Desk, learner: int, chooser: int, dim: int, long: int, arms: int, across: int, scales: int,
+    columns: int, wide: int, rules: Rules, world: World, believed: Believed, trace: Trace, i: int, t: int,
+    time: int, shape: float,
+) -> None:  # fmt: skip
+    """One round of one trial: choose, pay, learn. Theta ~ N(centre, factor root root')."""
+    _look(w, dim, believed, i, t)
+    scale, factor = 0, 1.0
+    if learner == MIXED:
+        noise, root = mix_scales(w, dim, long, scales, wide, shape), w.mixed
+    else:
+        scale = largest(w.weights, w.lanes, scales)
+        noise, root = w.rates[scale] / shape, w.root[scale]
+        for k in range(long):
+            w.centre[k] = w.mean[scale, k]
+    if learner == SCALED:
+        factor = noise
+    best, hidden = -1, 0.0
+    if chooser == THOMPSON:
+        arm = drawn_arm(w, dim, long, arms, across, scale, factor)
+    else:
+        arm, best, hidden = raised_arm(
+            w, learner, dim, arms, across, columns, wide, rules, root, factor, noise, time
+        )  # fmt: skip
+    take_arm(w, dim, across, arm)
+    paid = world.noise[i, t] + world.counts[i, t] * _true_score(w, dim, world.context, i, t)
+    trace.arm[i, t], trace.paid[i, t] = arm, paid
+    if rules.shown:
+        hidden = 0.0
+        _show(w, dim, believed.shown, i, t)
+    elif arm != best and (learner > CONJUGATE or rules.limit < inf):
+        hidden = hidden_variance(w, dim, wide, root, factor)
+    _row(w, dim)
+    if rules.limit < inf:
+        spread = reward_noise(learner, rules.told, noise, hidden)
+        paid = within_reach(w, dim, long, wide, root, factor, spread, paid, rules.limit)
+    learn_reward(w, learner, dim, long, scales, rules.told, shape, hidden, paid)
+    trace.regret[i, t] = _regret(w, dim, arms, across, world, i, t, arm)
+
+
+@lru_cache
+def program(sizes: Plan) -> Callable[..., None]:
+    """The program for these sizes: so many rounds of every trial, of which the first has this number.
+
+    The state is moved on in place. Sizes are handed on one by one: single numbers are constants to the
+    compiler, a tuple of them is not.
+    """
+    learner, chooser, dim, long, arms, across, scales, columns, wide = sizes
+
+    def play(
+        w: Desk, rules: Rules, world: World, believed: Believed, state: State, trace: Trace, rounds: int,
+        first: int,
+    ) -> None:  # fmt: skip
+        for i in range(world.theta.shape[0]):
+            _sit_down(w, dim, long, arms, across, scales, world, state, i)
+            shape = state.shape[i]
+            for t in range(rounds):
+                _round(
+                    w, learner, chooser, dim, long, arms, across, scales, columns, wide, rules, world,
+                    believed, trace, i, t, first + t, shape,
+                )  # fmt: skip
+                shape += 0.5
+            state.shape[i] = shape
+            _stand_up(w, dim, long, scales, state, i)
+
+    found: Any = compiled(play)
+    return found

@@ -1,0 +1,321 @@
+"""The round loop in NumPy: a batch of trials side by side, one agent after the other on the same world.
+
+A block of rounds is made at once (contexts, measurements, the mean reward of every arm), each agent walks
+through it round by round, and its losses are read off its trace afterwards, again for the whole block. Blocks
+always have the same length, so the bits of a result do not depend on how trials were batched.
+
+Where the memory of a batch goes on the NumPy engine: a block of rounds is made at once, for all trials.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unfog import validation
+from unfog.channel.knowledge import as_told
+from unfog.features import Context
+from unfog.maths.arrays import Array, Ints, pick
+from unfog.simulation import engines
+from unfog.simulation.engines import ACTIONS, BLOCK, DIM, LOSSES, NUMBER, ROUND, Cost, Term
+from unfog.simulation.job import (
+    MOMENTS,
+    Job,
+    Nature,
+    Part,
+    Tick,
+    emitted,
+    refuse_nonsense,
+    regular,
+    truth_draws,
+)
+from unfog.simulation.player import Player
+from unfog.theory import regret
+from unfog.validation import LARGEST, InputError
+from unfog.worlds.problem import Emission, Problem, Truth
+
+PROCESS = 80e6  # bytes: NumPy and ourselves take 45 MB, with the lab and its libraries 130
+TABLES, PLAIN_TABLES = 3, 2  # scores of every arm that a block keeps: with the parts of regret, or without
+
+
+def terms(job: Job, block: int) -> list[Term]:
+    """Of blocks of so many rounds."""
+    return [
+        Term("the interpreter and its libraries", (), fixed=PROCESS),
+        *engines.world(job, copies=4),
+        *engines.truth(job.problem),
+        *_block(job, block),
+        *engines.beliefs(job, kept=1.0, made=3.5),
+        *_round(job, block),
+        *_contexts(job, block),
+        *_past(job),
+        Term("the curves of a batch", ("points", "agents"), engines.curves(job)),
+    ]
+
+
+def _block(job: Job, block: int) -> list[Term]:
+    """Scores, contexts, measurements and draws of a block, and what is needed to make them."""
+    problem, arms = job.problem, job.problem.arms()
+    dim = problem.knowledge().context_mean.shape[0]
+    kept = (TABLES if job.decompose else PLAIN_TABLES) * arms
+    drawn = 6 * dim + 2 * problem.round_normals()
+    return [
+        Term("the scores of a block of rounds", ("problem.actions",), block * NUMBER * kept),
+        Term("the contexts of a block of rounds", DIM, block * NUMBER * drawn),
+        Term(
+            "scores in the making",
+            ("problem.actions",),
+            block * NUMBER * (arms + problem.cells()),
+            when=BLOCK,
+        ),
+        Term("scores of an agent's own", ("problem.actions",), block * NUMBER * arms, when=LOSSES),
+    ]
+
+
+def _round(job: Job, block: int) -> list[Term]:
+    """What a choice takes: normals of a block, twice while they are laid out anew; the spread of scores."""
+    return [
+        Term("the draws of choices", ACTIONS, 2 * block * NUMBER * engines.drawn(job), when=ROUND),
+        Term("the spread of scores", ACTIONS, 1.5 * NUMBER * job.problem.table(), when=ROUND),
+        Term("weights of a sample", ("problem.told_contexts",), NUMBER * engines.weights(job), when=ROUND),
+    ]
+
+
+def _contexts(job: Job, block: int) -> list[Term]:
+    """The beliefs about the contexts of a block: listed, then stacked, and looked at once more.
+
+    Their covariances are one for all trials or, where trials differ in what they know, one for each.
+    """
+    known, problem = job.problem.knowledge(), job.problem
+    apart = problem.several > 1 or problem.partial
+    own = apart or any(one.denoiser.squares or one.looks_back is not None for one in job.agents)
+    square, dim = block * NUMBER * known.context_cov.size, known.context_mean.shape[0]
+    settled = all(one.denoiser.settled for one in job.agents)
+    each, fixed = (square, 0) if own else (0, 0 if settled else square)
+    what, listed = "the covariances of a block's contexts", min(1.0, job.rounds / block)
+    return [
+        Term(what, DIM, listed * each, listed * fixed, when=ROUND),
+        Term(what, DIM, (2 + listed) * each, (1 + listed) * fixed, when=LOSSES),
+        Term("the beliefs about a block's contexts", DIM, 4 * block * NUMBER * dim, when=LOSSES),
+    ]
+
+
+def _past(job: Job) -> list[Term]:
+    """Past rounds, for learners that keep them or wait for true contexts; a fourth of `room` stays."""
+    rooms, known = [engines.history(agent, job) for agent in job.agents], job.problem.knowledge()
+    waiting = any(agent.sees_context for agent in job.agents) * min(job.problem.late, job.rounds)
+    round_ = engines.theta(job) + known.context_cov.size
+    return [
+        Term("the rounds that learners keep", ("rounds", *ACTIONS), NUMBER * sum(rooms) / 4),
+        Term("steps of a learner", ("rounds", *ACTIONS), 0.75 * NUMBER * max(rooms), when=ROUND),
+        Term(
+            "rounds that wait for their context",
+            ("problem.late", *ACTIONS),
+            NUMBER * len(job.agents) * waiting * round_,
+        ),
+    ]
+
+
+BLOCK_ROUNDS = 128  # rounds
+BATCH_BYTES = 64_000_000
+BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
+SHARES = 8  # batches of a job, where they are of enough trials
+BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
+COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
+
+
+class Block(NamedTuple):
+    """A stretch of rounds, as nature made it: (trials, rounds, ...)."""
+
+    emission: Emission
+    normals: Array
+    tables: regret.Tables
+
+
+def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[Ints, Context]:
+    """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
+
+    Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
+    """
+    made: Any = [None if x is None else _by_round(x) for x in block.emission[:-1]]
+    draws, normals = _by_round(player.draws.next(BLOCK_ROUNDS)), _by_round(block.normals)
+    arms, beliefs = [], []
+    for t in range(rounds):
+        now: Any = [None if x is None else x[t] for x in made]
+        emission = Emission(*now)
+
+        def pay(arm: Ints, t: int = t) -> Array:
+            paid = problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
+            validation.check_reward("problem.reward", paid, problem.rewards.kind)
+            return paid
+
+        decision = player.round(emission, draws[t], pay)
+        player.reveal(decision, emission)
+        arms.append(decision.arm)
+        beliefs.append(decision.context)
+    refuse_nonsense(player.agent.name, bool((np.abs(player.belief().mean) <= LARGEST).all()))
+    last = BLOCK_ROUNDS - rounds
+    return np.stack(arms + arms[-1:] * last, 1), stacked(beliefs + beliefs[-1:] * last)
+
+
+def _by_round(values: Any) -> Any:
+    return np.ascontiguousarray(values.swapaxes(0, 1))
+
+
+def stacked(beliefs: Sequence[Context]) -> Context:
+    """Beliefs round by round to (trials, rounds, ...); covariances shared by all trials stay shared.
+
+    What was shared until trials were shown different contexts is not from the first of these rounds on.
+    """
+    first, mean = beliefs[0].cov, np.stack([belief.mean for belief in beliefs], -2)
+    if all(belief.cov is first for belief in beliefs):  # copies of one that all rounds share may be large
+        *batch, d, _ = first.shape
+        return Context(mean, np.broadcast_to(first[..., None, :, :], (*batch, len(beliefs), d, d)))
+    shape = np.broadcast_shapes(*{belief.cov.shape for belief in beliefs})
+    return Context(mean, np.stack([np.broadcast_to(belief.cov, shape) for belief in beliefs], -3))
+
+
+def make_emission(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Emission:
+    """What nature makes of these draws, checked."""
+    emission = emitted(job.problem, over_rounds(truth), normals, uniforms, numbers)
+    validation.check_finite("problem.context", emission.context)
+    validation.check_finite("problem.noisy", emission.noisy)
+    return emission
+
+
+def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Block:
+    """Everything of a block that does not depend on the agents."""
+    return tabled(job, truth, make_emission(job, truth, normals, uniforms, numbers), normals)
+
+
+def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
+    """With the worth of every arm."""
+    shrinkage = as_told(job.problem.knowledge())
+    wide = over_rounds(truth)
+    best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
+    tables = regret.tables(
+        job.problem.rewards,
+        wide.features,
+        wide.theta,
+        best,
+        emission.context,
+        emission.noisy,
+        job.decompose,
+        job.problem.posterior(wide, emission) if job.decompose and job.problem.discrete else None,
+    )
+    return Block(emission, normals, tables)
+
+
+def over_rounds(truth: Truth) -> Truth:
+    """With an axis for rounds after that for trials."""
+    first = None if truth.first is None else truth.first[:, None]
+    # What has an axis for rounds already, or is looked up by unit, stays as it is.
+    features = truth.features.over_rounds()
+    context = None if truth.context is None else truth.context[:, None]
+    wide = truth._replace(theta=truth.theta[:, None], bias=truth.bias[:, None], features=features)
+    return wide._replace(first=first, context=context)
+
+
+def losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
+    """What the arms of a block lost, (trials, rounds) by name."""
+    wide = over_rounds(truth)
+    own = wide.features.design(beliefs) if job.decompose else None
+    return regret.losses(job.problem.rewards, block.tables, arms, own, wide.theta)
+
+
+class Meter:
+    """Adds losses up and keeps the totals, and their moments over trials, at the wanted rounds."""
+
+    def __init__(self, job: Job, trials: int) -> None:
+        self._grid, self._curve = job.grid, job.curve
+        names, players = job.losses, len(job.agents)
+        self.values: Part = {name: np.empty((players, trials, len(job.grid))) for name in names}
+        self._totals = {name: np.zeros((players, trials)) for name in names}
+        if len(job.curve):
+            self.values |= {MOMENTS + name: np.empty((players, len(job.curve), 2)) for name in names}
+
+    def add(self, player: int, first: int, losses: dict[str, Array]) -> None:
+        """Take in the losses (trials, rounds) of one player from round `first` on."""
+        for name, loss in losses.items():
+            running = self._totals[name][player][:, None] + np.cumsum(loss, 1)
+            self._totals[name][player] = running[:, -1]
+            here, at = _within(self._grid, first, loss.shape[1])
+            self.values[name][player, :, here] = running[:, at]
+            here, at = _within(self._curve, first, loss.shape[1])
+            if len(at):
+                spread = np.var(running[:, at], axis=0) * len(running)
+                self.values[MOMENTS + name][player, here] = np.stack([running[:, at].mean(0), spread], -1)
+
+
+def _within(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
+    """Which of the wanted rounds fall into a block, and where in it."""
+    low, high = np.searchsorted(points, [first, first + rounds], side="right")
+    return slice(low, high), points[low:high] - first - 1
+
+
+def refuse_float32(job: Job, engine: str) -> None:
+    """For engines that compute in float64."""
+    if job.precision == "float32":
+        raise InputError("precision", job.precision, f"float64 on the {engine} engine")
+
+
+class Numpy:
+    """The engine. Batches of any size, in any number of processes, give the same bits."""
+
+    name = label = "numpy"
+    packages: tuple[str, ...] = ()
+    shares_work = True
+
+    def refuse(self, job: Job) -> None:
+        """It computes in float64."""
+        refuse_float32(job, self.name)
+
+    def settle(self, precision: str | None) -> str | None:
+        """As asked: there is one."""
+        return precision
+
+    def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
+        """Processes share the batches."""
+        return COST.seconds(job, trials, workers)
+
+    def batch(self, job: Job, trials: int) -> int:
+        """As many trials as fit in memory with ease, and leave enough batches for several workers."""
+        keeps_history = any(agent.keeps is not None for agent in job.agents)
+        least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
+        return max(
+            1, min(BATCH_BYTES // engines.for_each(self.terms(job)), most, max(least, -(-trials // SHARES)))
+        )
+
+    def terms(self, job: Job) -> list[Term]:
+        """Where its memory goes."""
+        return terms(job, BLOCK_ROUNDS)
+
+    def bytes(self, job: Job, trials: int) -> int:
+        """What is there at the peak."""
+        return engines.peak(self.terms(job), trials)
+
+    def device(self) -> int | None:
+        """It computes where its numbers are."""
+        return None
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        """Cumulative losses of these trials at the rounds of the job's grid."""
+        problem = job.problem
+        truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
+        nature = Nature(problem, job.seed, trials)
+        players = [Player(agent, problem, truth, job.seed, trials) for agent in job.agents]
+        meter = Meter(job, len(trials))
+        for first in range(0, job.rounds, BLOCK_ROUNDS):
+            rounds = min(BLOCK_ROUNDS, job.rounds - first)
+            block = make_block(job, truth, *nature.next(BLOCK_ROUNDS), first + np.arange(BLOCK_ROUNDS))
+            for index, player in enumerate(players):
+                # What comes of overflows is refused afterwards.
+                with np.errstate(over="ignore", invalid="ignore"), regular(player.agent.name):
+                    arms, beliefs = play(player, problem, block, rounds)
+                lost = losses(job, truth, block, arms, beliefs)
+                meter.add(index, first, {name: loss[:, :rounds] for name, loss in lost.items()})
+                tick(rounds * len(trials))
+        return meter.values
+
+
+ENGINE = Numpy()

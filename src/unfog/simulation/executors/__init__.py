@@ -1,0 +1,125 @@
+"""Executors: where tasks are played, and in which order.
+
+Executors by name: where to play, in a word.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from unfog.simulation.engines import Engine
+from unfog.simulation.job import Job, Part, Task, Tick
+from unfog.validation import InputError, count, nearest, shown
+
+IN_FLIGHT = 2  # tasks for each worker that are under way at a time: the next one waits where it is needed
+MOST_WORKERS = 10_000  # of a cluster; this machine starts no more than there are tasks
+RETRIES = 3  # times a task is played again whose worker died: more often, and it is the task that kills
+
+
+class WorkerDiedError(RuntimeError):
+    """A worker process is gone: killed, or out of memory. What was finished before is kept.
+
+    Where no worker ever started, the calling script most likely lacks `if __name__ == "__main__":`, and that
+    is bad input, an InputError.
+
+    >>> from unfog.simulation.executors import WorkerDiedError
+    >>> print(WorkerDiedError())
+    a worker process died, possibly for lack of memory
+    """
+
+    def __init__(self, what: str = "a worker process died, possibly for lack of memory") -> None:
+        """Say it in words; who knows the exit code may say more."""
+        super().__init__(what)
+
+
+class Executor(Protocol):
+    """A way to get tasks played by an engine. Any engine goes with any executor.
+
+    Tasks are taken from their iterator a few for each worker at a time, and results are handed on at once, so
+    that any number of them can pass through.
+
+    >>> from unfog.simulation.executors import Executor
+    >>> from unfog.simulation.executors.local import Processes
+    >>> one: Executor = Processes(2)
+    >>> one.workers, one.here
+    (2, 2)
+    """
+
+    @property
+    def workers(self) -> int:
+        """How many tasks are played at a time."""
+        ...
+
+    @property
+    def here(self) -> int:
+        """How many processes of this machine play them: their memory is this machine's."""
+        ...
+
+    def run(
+        self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
+    ) -> Iterator[tuple[Task, Sequence[Part]]]:
+        """Each task with what the engine gave for its pieces, as they finish."""
+        ...
+
+
+def enough(tasks: Iterable[Task], workers: int) -> tuple[int, Iterator[Task]]:
+    """How many workers, of so many, there is something to do for; and the tasks, the first of them taken."""
+    coming = iter(tasks)
+    first = list(itertools.islice(coming, workers))
+    return len(first), itertools.chain(first, coming)
+
+
+def played(engine: Engine, jobs: Sequence[Job], task: Task, tick: Tick) -> list[Part]:
+    """What a worker does with a task, wherever it is."""
+    return [engine.run(jobs[piece.setting], piece.trials, tick) for piece in task]
+
+
+NAMES = ("serial", "processes", "dask", "ray")
+CLUSTERS = {"dask": "a scheduler of Dask", "ray": "a cluster of Ray"}
+ALLOWED = "serial, processes, dask, dask://HOST:PORT, ray or ray://HOST:PORT"
+
+
+def executor(on: str | None, workers: int | None = None) -> Executor | None:
+    """The executor of this name, with so many workers; None leaves the choice to the plan.
+
+    `dask` and `ray` start worker processes on this machine, all cores unless told. With an address they go to
+    the cluster there, for as many workers as it has unless told; `ray` goes where RAY_ADDRESS says.
+    """
+    if on is None:
+        return None
+    from unfog.simulation.executors.cluster import MOST_PORT, endpoint
+    from unfog.simulation.executors.local import Processes, Serial, cores
+
+    name, _, address = on.partition("://") if isinstance(on, str) else ("", "", "")
+    workers = None if workers is None else count("workers", workers, most=MOST_WORKERS)
+    if on == "serial":
+        if workers is not None and workers > 1:
+            raise InputError("workers", workers, "1 on 'serial', which is this process alone")
+        return Serial()
+    if on == "processes":
+        return Processes(workers or cores())
+    if name not in ("dask", "ray") or (on != name and not address):
+        raise InputError("on", shown(on), ALLOWED, nearest(name, NAMES))
+    if address and endpoint(address) is None:
+        raise InputError("on", repr(on), f"{name}://HOST:PORT, PORT a number from 1 to {MOST_PORT}")
+    return _elsewhere(name, address, workers)
+
+
+def _elsewhere(name: str, address: str, workers: int | None) -> Executor:
+    """What it needs is imported now, where somebody answers; complaints call the address as it was told."""
+    if address:
+        from unfog.simulation.executors.cluster import refuse_silence
+
+        refuse_silence(f"{name}://{address}", CLUSTERS[name])
+    if name == "ray":
+        from unfog.simulation.executors.ray import Ray
+
+        return Ray(f"ray://{address}" if address else None, workers)
+    from unfog.simulation.executors.dask import Dask
+
+    try:
+        return Dask(f"tcp://{address}" if address else None, workers)
+    except InputError as error:
+        if error.field != "on":
+            raise
+        raise InputError("on", repr(f"dask://{address}"), error.allowed) from None

@@ -1,0 +1,253 @@
+"""A plan: what is asked for, checked, and settled to the last batch, before anything runs.
+
+On the NumPy engine how trials are cut changes no result: a trial's numbers depend on (seed, trial) alone, so
+batches of any size, played anywhere, give the same bits.
+
+Which rounds are stored: as many as fit, always with the last and with those that its last quarters need.
+
+Whether a trial's regret still grows is seen by comparing the last quarter of its rounds with the one before:
+the rounds at which these begin and end are stored for every trial, however coarse the rest.
+"""
+
+import secrets
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from unfog.agents.agent import Agent
+from unfog.agents.catalogue import Catalogue, named, with_own
+from unfog.features import FeatureMap
+from unfog.maths.arrays import Ints
+from unfog.simulation import engines, memory
+from unfog.simulation.engines import Engine
+from unfog.simulation.executors import MOST_WORKERS, Executor
+from unfog.simulation.executors.local import Processes, Serial
+from unfog.simulation.job import (
+    DRAWS,
+    SOON,
+    SOON_COMPILED,
+    Job,
+    Part,
+    Piece,
+    Task,
+    Tick,
+    bearable,
+    cut,
+    grouped,
+    precision_of,
+    refuse,
+)
+from unfog.validation import InputError, count, offering, one_of
+from unfog.worlds.problem import Problem
+
+MOST_POINTS = 1000
+MOST_CELLS = 32_000_000  # stored numbers in a run: 256 MB
+MOST_STORED = 2**28  # 2 GB, where points are asked for
+MOST_MOMENTS = MOST_CELLS // 4  # numbers that moments over trials take, 64 MB
+FINE_ENOUGH = 100  # points that make a curve
+CURVES = 8  # losses of an agent, at most
+
+
+def stored_rounds(rounds: int, trials: int, agents: int, points: int | None = None) -> Ints:
+    """Every round where that is affordable, otherwise evenly spaced ones and the ends of quarters.
+
+    They are as many as `points` at most. Who asks for one or two gets evenly spaced ones alone.
+    """
+    if points is None:
+        points = min(MOST_POINTS, max(3, MOST_CELLS // (CURVES * trials * agents)))
+    even, ends = _even(rounds, min(points, rounds)), np.asarray(quarters(rounds) or (), np.intp)
+    if points < len(ends):
+        return even
+    found = np.union1d(even, ends)
+    return found if len(found) <= points else np.union1d(_even(rounds, max(1, points - 2)), ends)
+
+
+def _even(rounds: int, points: int) -> Ints:
+    return np.unique(np.ceil(np.arange(1, points + 1) * (rounds / points) - 1e-9).astype(np.intp))
+
+
+def quarters(rounds: int) -> tuple[int, int, int] | None:
+    """The rounds after which the last two quarters begin and end, of equal length; none where that is 0."""
+    length = rounds // 4
+    return (rounds - 2 * length, rounds - length, rounds) if length else None
+
+
+def refuse_too_much(grid: Ints, trials: int, agents: int) -> None:
+    """No run stores more than two gigabytes, not even one that is told how many points to keep."""
+    each = CURVES * len(grid) * agents
+    if each * trials > MOST_STORED:
+        where = f"{trials} with {len(grid)} stored rounds of {agents} agents"
+        raise InputError("trials", where, f"at most {MOST_STORED // each}, or fewer points")
+
+
+def curve_rounds(rounds: int, grid: Ints, agents: int = 1) -> Ints:
+    """The rounds of the moments over trials: where single trials are stored too coarsely to draw a curve.
+
+    With very many agents, those of all settings counted, they are fewer, or none where that gains nothing.
+    """
+    points = min(MOST_POINTS, MOST_MOMENTS // (2 * CURVES * agents))
+    fine = len(grid) >= min(rounds, FINE_ENOUGH, points)
+    return grid[:0] if fine else stored_rounds(rounds, 1, 1, points)
+
+
+MOST_SEED = 2**64 - 1
+MOST_TRIALS = 10**8
+
+Ends: TypeAlias = Callable[[int, int], Sequence[int]]
+"""Told all trials and how many are a piece: numbers of trials to end with, in whole pieces, all at last."""
+
+
+class Plan(NamedTuple):
+    """All that is to be done, and who does it.
+
+    >>> import unfog
+    >>> from unfog.simulation import plan
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> work = plan([problem], ["unfog", "naive"], rounds=20, trials=200, seed=0)
+    >>> work.engine.name, work.trials, work.total
+    ('numpy', 200, 8000)
+    """
+
+    jobs: tuple[Job, ...]  # one a problem, alike in all else
+    batches: tuple[tuple[range, ...], ...]  # of the trials of each job, the same however many workers
+    engine: Engine
+    reason: str  # for this engine
+    executor: Executor
+    ends: tuple[int, ...]  # numbers of trials with which it may end, the last one with all
+
+    @property
+    def trials(self) -> int:
+        """Of every job."""
+        return self.ends[-1]
+
+    @property
+    def total(self) -> int:
+        """Agent-rounds, all trials counted."""
+        return sum(len(job.agents) * job.rounds * self.trials for job in self.jobs)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All that is to be played."""
+        return tuple(Piece(i, trials) for i, batches in enumerate(self.batches) for trials in batches)
+
+    def work_of(self, piece: Piece) -> int:
+        """The agent-rounds of a piece."""
+        job = self.jobs[piece.setting]
+        return len(job.agents) * job.rounds * len(piece.trials)
+
+    def seconds(self, piece: Piece) -> float:
+        """How long one process is estimated to take for a piece."""
+        return self.engine.seconds(self.jobs[piece.setting], len(piece.trials))
+
+    def results(self, pieces: Sequence[Piece], tick: Tick) -> Iterator[tuple[Task, Sequence[Part]]]:
+        """These pieces, as tasks that go where the executor has them played, in the order they finish."""
+        return self.in_stages([pieces], tick)
+
+    def in_stages(
+        self, stages: Iterable[Sequence[Piece]], tick: Tick
+    ) -> Generator[tuple[Task, Sequence[Part]], None, None]:
+        """Likewise, no task with pieces of two stages; nobody waits for a stage to end to begin the next."""
+        tasks = (task for some in stages for task in grouped(some, self.seconds, self.executor.workers))
+        for task, parts in self.executor.run(self.engine, self.jobs, tasks, tick):
+            for part in parts:
+                _refuse_overflow(part)
+            yield task, parts
+
+
+def plan(
+    problems: Sequence[Problem],
+    agents: Sequence[str | Agent],
+    *,
+    rounds: int,
+    trials: int,
+    seed: int | None,
+    points: int | None = None,
+    decompose: bool = True,
+    engine: str = "numpy",
+    precision: str | None = None,
+    draws: str = "device",
+    chunk: int | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    ends: Ends | None = None,
+    field: str = "agents",
+) -> Plan:
+    """Check everything, choose who plays, and cut the trials into batches; the problems share the storage.
+
+    What may end earlier, after as many trials as `ends` says, is cut into small pieces, alike for all
+    problems. `field` is what complaints about the names of agents call them. See `simulate` for the rest.
+
+    >>> import unfog
+    >>> from unfog.simulation import plan
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> work = plan([problem], ["unfog"], rounds=20, trials=200, seed=0, chunk=50)
+    >>> [piece.trials for piece in work.pieces]
+    [range(0, 50), range(50, 100), range(100, 150), range(150, 200)]
+    """
+    rounds, trials = count("rounds", rounds), count("trials", trials, most=MOST_TRIALS)
+    seed = secrets.randbelow(MOST_SEED) if seed is None else count("seed", seed, 0, MOST_SEED)
+    workers = count("workers", workers if executor is None else _checked(executor).workers, most=MOST_WORKERS)
+    points = None if points is None else count("points", points, most=MOST_POINTS)
+    chunk = None if chunk is None else min(count("chunk", chunk), trials)
+    rows = _rows(problems, agents, field)
+    grid = stored_rounds(rounds, trials, len(problems) * len(rows), points)
+    curve = curve_rounds(rounds, grid, len(problems) * len(rows)) if points is None else grid[:0]
+    refuse_too_much(grid, trials, len(problems) * len(rows))
+    wanted = engines.canonical(engine)
+    precision = None if precision is None else precision_of("precision", precision)
+    one_of("draws", draws, DRAWS)
+    jobs = [Job(problem, rows, grid, curve, seed, decompose, precision, draws) for problem in problems]
+    found, reason = engines.choose(jobs, trials, workers, wanted)
+    if executor is None:
+        executor = Processes(workers) if workers > 1 and found.shares_work else Serial()
+    sizes = [chunk or _size(found, job, trials) for job in jobs]
+    if ends is not None:
+        sizes = [min(SOON if found.shares_work else SOON_COMPILED, *sizes)] * len(jobs)
+    last = (trials,) if ends is None else tuple(ends(trials, sizes[0]))
+    memory.refuse(jobs, found, sizes, last, executor)
+    ready = [
+        job._replace(precision=found.settle(precision), batch=n) for job, n in zip(jobs, sizes, strict=True)
+    ]
+    return Plan(tuple(ready), tuple(cut(trials, n) for n in sizes), found, reason, executor, last)
+
+
+def _checked(executor: Executor) -> Executor:
+    offering("executor", executor, Executor, "Serial(), Processes(2), or one of your own")
+    return executor
+
+
+def _size(engine: Engine, job: Job, trials: int) -> int:
+    """How many trials are a piece."""
+    size = engine.batch(job, trials)
+    return bearable(size, engine.seconds(job, size)) if engine.shares_work else size
+
+
+def _rows(problems: Sequence[Problem], agents: Sequence[str | Agent], field: str) -> tuple[Agent, ...]:
+    """The agents, all of which can play all of the problems, whose rewards are of one kind."""
+    for problem in problems:
+        offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+    names, own = with_own(agents)
+    rows = named(
+        names, field, Catalogue(problems[0].rewards.kind, own, problems[0].knowledge().beyond_moments)
+    )
+    for problem in problems:
+        features = _features(problem)  # a world made of data may find here that there are none
+        for row in rows:
+            refuse(row, problem, features)
+    return tuple(rows)
+
+
+def _features(problem: Problem) -> FeatureMap:
+    """The map of a trial whose draws are all zero: good enough to see what kind it is."""
+    memory.refuse_truth(problem)
+    wanted = problem.truth_draws().items()
+    return problem.truth({name: np.zeros((1, *draws.shape)) for name, draws in wanted}).features
+
+
+def _refuse_overflow(part: Part) -> None:
+    """A loss that is no number is a result of nothing: the problem's numbers are too large, or phi's are."""
+    for name, values in part.items():
+        if not np.all(np.isfinite(values)):
+            allowed = "numbers and features that do not overflow"
+            raise InputError("problem", f"its {name} is not finite", allowed)

@@ -1,0 +1,74 @@
+"""Replay: how many rounds count, and that they are as if the agent had played them itself."""
+
+import numpy as np
+import pytest
+
+from tests.evaluation.logs import World
+from unfog.agents import round as rounds
+from unfog.evaluation.context import Scene
+from unfog.evaluation.policies import Life, Pupil, Replayed, pupil, replayed
+from unfog.maths.arrays import Array
+
+WORLD = World(d=2, arms=3)
+
+
+def test_a_share_of_rounds_counts_that_is_the_smallest_probability() -> None:
+    """Of 1,500 rounds a binomial number: within four standard deviations, wrong once in 15,000."""
+    log = WORLD.log(1500, 5)
+    assert log.probabilities is not None
+    found = replayed(pupil("naive", Scene(log)))
+    least = log.probabilities.min()
+    assert abs(len(found.accepted) - 1500 * least) < 4 * np.sqrt(1500 * least * (1 - least))
+    assert least < 0.15
+
+
+def test_rounds_that_count_have_the_law_of_contexts() -> None:
+    """Rounds with rarely drawn arms do not count more: contexts that count have the mean of all, within four
+    standard errors in each of two coordinates.
+    """
+    log = WORLD.log(3000, 6)
+    accepted = replayed(pupil("naive", Scene(log))).accepted
+    gap = log.noisy[accepted].mean(axis=0) - log.noisy.mean(axis=0)
+    assert (np.abs(gap) < 4 * log.noisy.std(axis=0) / np.sqrt(len(accepted))).all()
+    assert len(accepted) > 150
+
+
+def played(one: Pupil, paid: Array, number: int) -> float:
+    """The mean of what the agent earns in the first rounds, when it is paid for what it chooses."""
+    normals, life, earned = one.normals(), Life(one), 0.0
+    memory = life.memory(0)
+    for t in range(number):
+        considered = one.consider(memory, t, t)
+        arm = one.agent.chooser.choose(considered.view, normals.next()[0])
+        decision = rounds.taken(one.agent, one.setup, one.scene.features, considered, arm)
+        memory = rounds.observed(one.agent, one.setup, memory, decision)
+        memory, _ = rounds.reward(one.agent, one.setup, memory, decision, paid[[t], arm])
+        earned += float(paid[t, arm[0]])
+    return earned / number
+
+
+@pytest.mark.slow
+def test_a_replayed_agent_earns_what_it_earns_when_it_plays() -> None:
+    """Fifteen logs drawn evenly, each against the agent on contexts of its own; both in the agent's units of
+    rewards. Four standard errors of the difference: wrong about once in 1,000, since these are few.
+    """
+    gaps = []
+    for seed in range(15):
+        log, rng = WORLD.log(150, 100 + seed, uniform=True), np.random.default_rng([1, seed])
+        one = pupil("naive", Scene(log, WORLD.channel))
+        accepted = replayed(one).accepted
+        true, noisy = WORLD.contexts(150, rng)
+        paid = WORLD.scores(true) + 0.3 * rng.standard_normal((150, 3))
+        own = one._replace(noisy=one.scene.units(WORLD.channel).read(noisy))
+        simulated = played(own, (paid - log.reward.mean()) / log.reward.std(), len(accepted))
+        gaps.append(float(one.reward[accepted].mean()) - simulated)
+    assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(15)
+    assert np.std(gaps) < 0.4
+
+
+def test_its_value_is_the_mean_of_what_counts_with_its_error() -> None:
+    reward = np.array([1.0, 5.0, 2.0, 9.0, 3.0])
+    found = Replayed(np.array([0, 2, 4])).value(reward)
+    np.testing.assert_allclose(found.mean, 2.0)
+    np.testing.assert_allclose(found.se, np.std([1.0, 2.0, 3.0]) / np.sqrt(3))
+    assert np.isnan(Replayed(np.array([1])).value(reward).mean)

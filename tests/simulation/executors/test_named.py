@@ -1,0 +1,93 @@
+"""Executors by name; a cluster is only looked for when it is asked for."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from unfog.simulation.executors import executor
+from unfog.simulation.executors.local import Processes, Serial, cores
+from unfog.validation import InputError
+
+
+def test_names() -> None:
+    assert executor(None, 3) is None
+    assert executor("serial") == executor("serial", 1) == Serial()
+    assert executor("processes", 3) == Processes(3)
+    assert executor("processes") == Processes(cores())
+
+
+@pytest.mark.slow
+def test_names_of_clusters_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert repr(executor("dask", 3)) == "Dask(None, 3)"
+    assert repr(executor("ray", 3)) == "Ray('local', 3)"
+
+
+@pytest.mark.parametrize(
+    ("on", "told"),
+    [
+        ("daks", "on: 'daks' (did you mean 'dask'?); allowed: "),
+        ("Ray", "on: 'Ray' (did you mean 'ray'?); allowed: "),
+        ("spark://here:1", "ray or ray://HOST:PORT"),
+        ("dask://", "ray or ray://HOST:PORT"),
+        ("serial://here:1", "ray or ray://HOST:PORT"),
+        ("", "ray or ray://HOST:PORT"),
+        (7, "ray or ray://HOST:PORT"),
+    ],
+)
+def test_anything_else_is_refused_by_name(on: object, told: str) -> None:
+    with pytest.raises(InputError) as refused:
+        executor(on)  # type: ignore[arg-type]
+    assert str(refused.value).startswith("on: ")
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("on", ["dask://host:notaport", "ray://host:99999", "dask://host", "ray://:1"])
+def test_an_address_is_a_host_and_a_port(on: str) -> None:
+    told = rf"^on: '{on}'; allowed: {on[: on.index(':')]}://HOST:PORT, PORT a number from 1 to 65535$"
+    with pytest.raises(InputError, match=told):
+        executor(on)
+
+
+@pytest.mark.parametrize("name", ["dask", "ray"])
+def test_an_address_where_nobody_listens_is_refused_before_anything_is_imported(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, f"unfog.simulation.executors.{name}", None)
+    with socket.socket() as held:  # a port of its own that does not listen
+        held.bind(("127.0.0.1", 0))
+        on = f"{name}://127.0.0.1:{held.getsockname()[1]}"
+        with pytest.raises(InputError, match=rf"^on: '{on}'; allowed: .* that answers \(.*refused"):
+            executor(on)
+
+
+def test_one_process_alone_has_no_more_workers() -> None:
+    with pytest.raises(InputError, match=r"^workers: 8; allowed: 1 on 'serial', which is this process"):
+        executor("serial", 8)
+
+
+def test_workers_are_counted_before_anything_starts() -> None:
+    for on in ("processes", "dask", "ray"):
+        with pytest.raises(InputError, match=r"^workers: 0; "):
+            executor(on, 0)
+
+
+@pytest.mark.parametrize("module", ["distributed", "ray"])
+@pytest.mark.slow
+def test_without_the_extra_the_command_says_which(module: str) -> None:
+    on = {"distributed": "dask"}.get(module, module)
+    code = f"import sys; sys.modules[{module!r}] = None; from unfog.cli import main; main()"
+    command = [sys.executable, "-c", code, "run", "fig1-gaussian", "--on", on]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    ways = f"pip install 'unfog[{on}]', or in a clone pip install '.[{on}]'"
+    hint = f"unfog: {module} is not installed; it comes with the extra {on!r}: {ways}\n"
+    assert done.stderr == hint
+
+
+@pytest.mark.parametrize("on", ["processes", "dask", "ray", "dask://127.0.0.1:9"])
+def test_no_machine_has_so_many_workers(on: str) -> None:
+    with pytest.raises(InputError, match=r"^workers: 2000000; allowed: a whole number, .* at most 10000$"):
+        executor(on, 2_000_000)
