@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 import unfog
-from unfog.live.file import File
 from unfog.live.log import Log, Row
+from unfog.live.sqlite import File
 
 DIM, ARMS = 5, 40
 COORDINATES = list("abcde")

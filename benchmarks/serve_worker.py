@@ -21,16 +21,15 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from unfog.live import Store, snapshot
-from unfog.live.file import File
+from unfog.live.backend import Change, Row, Tail
 from unfog.live.log import Log
-from unfog.live.place import Change, Row, Tail
 from unfog.live.snapshot import content
+from unfog.live.sqlite import File
 from unfog.live.state import State
 from unfog.serve import server
-from unfog.serve.doors import Open
-from unfog.serve.service import Service
+from unfog.serve.auth import Open
+from unfog.serve.service import Service, Single
 from unfog.serve.settings import Settings
-from unfog.serve.shelf import Single
 
 pauses: list[float] = []
 

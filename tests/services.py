@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from unfog.live.postgres import layout
+from unfog.live.postgres import connection as connections
 
 
 def missing(what: str) -> None:
@@ -52,5 +52,5 @@ def postgres(postgres_database: str) -> str:
     """The address of a database in which unfog has no tables yet."""
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute("SET client_min_messages = warning")
-        connection.execute(f"DROP SCHEMA IF EXISTS {layout.SCHEMA} CASCADE")
+        connection.execute(f"DROP SCHEMA IF EXISTS {connections.SCHEMA} CASCADE")
     return postgres_database

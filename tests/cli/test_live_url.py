@@ -11,9 +11,9 @@ import pytest
 
 from tests.cli.test_live import TERMS, Capture, _elsewhere, answer, refusal, unfog
 from tests.serve.running import Running, running
-from unfog.serve import keys
-from unfog.serve.doors import Keyed
-from unfog.serve.rings import ring_of
+from unfog.serve import auth
+from unfog.serve.auth import Keyed
+from unfog.serve.key_storage import ring_of
 
 __all__ = ["_elsewhere"]
 
@@ -137,7 +137,7 @@ def test_the_key_comes_from_a_file_or_the_environment(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "keyed.unfog")
-    key, secret = keys.made(["admin"], [], "", 0.0)
+    key, secret = auth.made(["admin"], [], "", 0.0)
     ring_of(path).add(key)
     monkeypatch.delenv("UNFOG_KEY", raising=False)
     with running(Path(path), doors=Keyed(ring_of(path))) as found:
@@ -151,7 +151,7 @@ def test_the_key_comes_from_a_file_or_the_environment(
 
 
 def test_what_is_no_address_is_refused(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unfog.serve.wire.FIRST", 0.0001)
+    monkeypatch.setattr("unfog.serve.http_client.FIRST", 0.0001)
     said = "url: walks.unfog; allowed: the address of a service, such as http://127.0.0.1:8000"
     assert refusal(capsys, "show", "--url", "walks.unfog") == said
     assert "does not answer: Connection refused" in refusal(capsys, "show", "http://127.0.0.1:1", code=1)

@@ -12,7 +12,7 @@ from tests.live.ground import opened, problem
 from unfog.evaluation.log import Log
 from unfog.evaluation.readers import Columns, read, to_obp
 from unfog.evaluation.readers import table as tables
-from unfog.live import spreadsheet
+from unfog.live import decision_table
 from unfog.validation import InputError
 
 ARMS = "wait, send, 10, call"
@@ -398,7 +398,7 @@ def test_a_table_of_live_decisions_says_what_has_no_reward(tmp_path: Path) -> No
         for i, one in enumerate([*made[:3], other]):
             live.reward(one.id, 0.5 + i)
         live.void(made[3].id)
-        rows = list(spreadsheet.as_table(live.events(), ["x", "y"]))
+        rows = list(decision_table.as_table(live.events(), ["x", "y"]))
         found = read(live)
     table = dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
     read_again = read(logs.written(tmp_path / "log.csv", table), arms=found.arms)

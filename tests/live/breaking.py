@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from unfog.live.postgres.connecting import plain
+from unfog.live.postgres.connection import plain
 
 
 class Server:

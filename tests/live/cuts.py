@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tests.live.rows import copied
 from unfog.live.errors import StoreError
-from unfog.live.file import File
 from unfog.live.log import Log, Row
+from unfog.live.sqlite import File
 
 
 def opened(path: Path) -> list[Row] | None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import unfog
-from unfog.live import Store, remembered
+from unfog.live import Store
+from unfog.live import store as stores
 from unfog.live.problem import Problem
 from unfog.validation import InputError
 
@@ -83,7 +84,7 @@ def work(store: Store, number: int, thread: int) -> None:
 
 
 def main(path: Path, number: int) -> None:
-    remembered.SNAPSHOT_EVERY = 60
+    stores.SNAPSHOT_EVERY = 60
     ticks = itertools.count(1e5 * number)
     store = opened(path, lambda: next(ticks))
     for thread in range(8):

@@ -7,8 +7,7 @@ import numpy as np
 
 import unfog
 from unfog.live import Problem, Store
-from unfog.live.replay import folded
-from unfog.live.snapshot import digest
+from unfog.live.snapshot import digest, folded
 from unfog.maths.arrays import Array
 
 CHANNEL = {

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.live.ground import ARMS, CHANNEL, COORDINATES
 from unfog.live.errors import Elsewhere, StoreError, Unknown
-from unfog.live.postgres.shared import Shared
+from unfog.live.postgres.ownership import Shared
 
 NAME = "walks"
 

@@ -5,12 +5,11 @@ from typing import Protocol
 
 import psycopg
 
-from unfog.live.file import File
 from unfog.live.log import Log, Row
-from unfog.live.postgres.connecting import Connect, plain
-from unfog.live.postgres.owners import Owners
-from unfog.live.postgres.place import PostgresPlace
-from unfog.live.postgres.pool import Pool
+from unfog.live.postgres.backend import PostgresPlace
+from unfog.live.postgres.connection import Connect, Pool, plain
+from unfog.live.postgres.ownership import Owners
+from unfog.live.sqlite import File
 
 
 class Ground(Protocol):

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from unfog.live.file import File
 from unfog.live.log import Log, Row
+from unfog.live.sqlite import File
 
 WRITER = Path(__file__).with_name("writer.py")
 TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'

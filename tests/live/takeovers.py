@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from tests.live.owning import NAME
-from unfog.live.postgres.shared import Shared
+from unfog.live.postgres.ownership import Shared
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = 6

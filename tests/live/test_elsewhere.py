@@ -11,7 +11,7 @@ import pytest
 from tests import kernels
 from tests.live import elsewhere
 from tests.live.ground import opened, problem
-from unfog.live import replay, snapshot
+from unfog.live import snapshot
 from unfog.live.errors import Differs
 
 
@@ -48,7 +48,7 @@ def test_a_decision_may_differ_by_rounding_alone(tmp_path: Path) -> None:
         scale = dict(zip(made.terms.context, made.units.scale, strict=True))
 
         def check(part: str, value: Any) -> None:
-            replay._compare(made, row, now | {part: value}, now)
+            snapshot._compare(made, row, now | {part: value}, now)
 
         shares = now["shares"]
         assert len(shares) > 1

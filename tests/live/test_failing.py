@@ -15,8 +15,8 @@ from tests.live.faults import Disk
 from tests.live.power import shim
 from tests.live.rows import WRITER, contents, made, put
 from unfog.live.errors import StoreError
-from unfog.live.file import File
 from unfog.live.log import Log, Row
+from unfog.live.sqlite import File
 
 
 def commit(log: Log) -> None:

@@ -13,9 +13,9 @@ import pytest
 from tests.live.faults import Disk
 from tests.live.ground import COORDINATES, Hand, opened, problem
 from tests.live.remembering import Clinic, mean, same, weight
-from unfog.live import Problem, StoreError, Unknown, history, joined, ring
-from unfog.live.file import File
+from unfog.live import Problem, StoreError, Unknown, history
 from unfog.live.log import Log, Row
+from unfog.live.sqlite import File
 from unfog.validation import InputError
 
 TERMS: list[dict[str, Any]] = [
@@ -113,7 +113,7 @@ def check_shadows(clinic: Clinic, found: dict[str, Any], mine: list[dict[str, An
 @pytest.mark.parametrize("place", range(len(TERMS)))
 def test_everything_that_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int) -> None:
     """At every look, by one who reads on and by one who reads it all; and after a unit was erased."""
-    monkeypatch.setattr(ring, "CHUNK", 13)
+    monkeypatch.setattr(history, "CHUNK", 13)
     clinic = Clinic(tmp_path, place, **TERMS[place])
     with clinic.store:
         for _ in range(3):
@@ -149,8 +149,8 @@ def test_another_store_shows_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [1, 20, 50])
 def test_of_a_long_log_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Also by who looks again after much has happened; what is said of older decisions is passed over."""
-    monkeypatch.setattr(ring, "MOST", most)
-    monkeypatch.setattr(ring, "CHUNK", 7)
+    monkeypatch.setattr(history, "MOST", most)
+    monkeypatch.setattr(history, "CHUNK", 7)
     clinic = Clinic(tmp_path, 8, **TERMS[0])
     with clinic.store:
         for calls in (10, 20, 30, 200, 10, 10):
@@ -167,7 +167,7 @@ def test_of_a_long_log_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
 def test_who_comes_back_late_does_not_read_what_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ring, "MOST", 10)
+    monkeypatch.setattr(history, "MOST", 10)
     read, rows = Log.read, list[int]()
 
     def counted(log: Log, name: str | None = None, after: int = 0, upto: int | None = None) -> Iterator[Row]:
@@ -197,7 +197,7 @@ def test_a_caller_sees_nothing_that_came_after_it_asked(tmp_path: Path) -> None:
         first, last = p.history()["points"]["arm"]
         assert last == 3
         with store.ring("p").filled(around, upto) as kept:
-            assert kept.data[joined.ARM].tolist() == [first]
+            assert kept.data[history.ARM].tolist() == [first]
 
 
 def test_a_reward_that_waits_goes_with_its_decision(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_points_are_those_of_the_whole(tmp_path: Path) -> None:
     assert len(places) == 20
     assert found["points"]["sd"]["y"] == [whole["points"]["sd"]["y"][place] for place in places]
     assert found["rewards"] == whole["rewards"]
-    for points in (0, -1, 1.5, True, ring.MOST + 1):
+    for points in (0, -1, 1.5, True, history.MOST + 1):
         with pytest.raises(InputError, match="points"):
             clinic.live.history(points=points)  # type: ignore[arg-type]
 
@@ -300,7 +300,7 @@ def test_after_a_commit_that_failed_it_is_made_anew(tmp_path: Path, monkeypatch:
     with clinic.store:
         clinic.play(40)
         before = clinic.live.history()
-        clinic.store.ring("p")._columns.kept[joined.REWARD] = 7.0  # as of rows that were not kept
+        clinic.store.ring("p")._columns.kept[history.REWARD] = 7.0  # as of rows that were not kept
         disk.fail(range(1, 3))
         with pytest.raises(StoreError):
             clinic.live.decide([1.0, 2.0])
@@ -311,7 +311,7 @@ def test_after_a_commit_that_failed_it_is_made_anew(tmp_path: Path, monkeypatch:
 
 
 def test_threads_may_look_while_others_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ring, "CHUNK", 5)
+    monkeypatch.setattr(history, "CHUNK", 5)
     errors = list[BaseException]()
 
     def looks(p: Problem) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import unfog
 from unfog.agents.catalogue import Catalogue, named
-from unfog.live.postgres.shared import Shared
+from unfog.live.postgres.ownership import Shared
 from unfog.simulation.player import played, to_reveal
 from unfog.worlds.problem import Problem
 

@@ -9,8 +9,7 @@ from tests.live.places import Database, Files, Ground, contents
 from tests.live.rows import made, put
 from unfog.live import log as module
 from unfog.live.errors import Conflict, Stale, StoreError
-from unfog.live.log import Log, Row
-from unfog.live.recent import SIZE
+from unfog.live.log import SIZE, Log, Row
 from unfog.validation import InputError
 
 

@@ -16,14 +16,12 @@ from tests.live.ground import COORDINATES, Hand, problem
 from tests.live.places import Database, contents, log_at, owned
 from tests.live.rows import made, put
 from unfog import live
-from unfog.live.clock import passing
 from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
-from unfog.live.postgres import connecting, layout, owners, pool, shared, table
-from unfog.live.postgres.owners import Owner, Owners
-from unfog.live.postgres.place import PostgresPlace
-from unfog.live.postgres.shared import Shared
-from unfog.live.store import Store
+from unfog.live.postgres import backend, connection, ownership
+from unfog.live.postgres.backend import PostgresPlace
+from unfog.live.postgres.ownership import Owner, Owners, Shared
+from unfog.live.store import Store, passing
 from unfog.validation import InputError
 
 
@@ -162,10 +160,10 @@ def test_a_commit_of_a_connection_that_broke_does_not_come_later(postgres: str) 
     log = log_at(postgres, "walks", owned(postgres, "walks"))
     put(log, 2)
     assert isinstance(log.place, PostgresPlace)
-    old, mine = connecting.connected(postgres), log.place.mine
+    old, mine = connection.connected(postgres), log.place.mine
     log.place.close_connection()
     rows = list(log.read())
-    assert not table.append(old, mine, made(log))
+    assert not backend.append(old, mine, made(log))
     assert list(log.read()) == rows
     put(log)
     old.close()
@@ -197,7 +195,7 @@ def test_one_of_many_claims_it(postgres: str) -> None:
 
 def test_a_lease_is_renewed_given_back_and_taken_over(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(owners, "passing", lambda: now[0])
+    monkeypatch.setattr(ownership, "passing", lambda: now[0])
     a, b = Owners(postgres, "http://a"), Owners(postgres, "http://b")
     assert a.lookup("walks") is None
     assert (a.claim("walks"), a.claim("walks"), b.claim("walks")) == (1, None, None)
@@ -228,9 +226,9 @@ def test_an_owner_that_stops_within_a_transaction_holds_nobody_up(postgres: str)
     log = log_at(postgres, "walks", owned(postgres, "walks"))
     put(log, 2)
     assert isinstance(log.place, PostgresPlace)
-    stopped = connecting.connected(postgres)
+    stopped = connection.connected(postgres)
     stopped.execute("BEGIN")
-    assert table.lock(stopped, log.place.mine)
+    assert backend.lock(stopped, log.place.mine)
     other = Owners(postgres)
     assert other.claim("walks") == 2
     other.close()
@@ -276,11 +274,11 @@ def test_an_owner_that_could_not_renew_does_not_answer(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is taken over meanwhile, and when it is back it drops what it has and says who serves it."""
-    monkeypatch.setattr(shared, "EVERY", 3600.0)  # nothing happens by itself
+    monkeypatch.setattr(ownership, "EVERY", 3600.0)  # nothing happens by itself
     with Shared(postgres, "http://a") as a, Shared(postgres, "http://b") as b:
         walks = problem(a.place("p"))
         walks.decide([0.5, -1.0])
-        monkeypatch.setattr(owners, "passing", lambda: time.monotonic() + 1e9)
+        monkeypatch.setattr(ownership, "passing", lambda: time.monotonic() + 1e9)
         for use in (a.store, a.place):
             with pytest.raises(
                 StoreError, match=r"^the lease on 'p' may be over: the database could not be"
@@ -306,11 +304,11 @@ def test_an_owner_that_could_not_renew_does_not_answer(
 
 
 def test_a_database_that_does_not_answer_is_told_of(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "EVERY", 3600.0)
+    monkeypatch.setattr(ownership, "EVERY", 3600.0)
     with Shared(postgres, "http://a") as a:
         assert a.trouble == ""
         now = passing()
-        monkeypatch.setattr(shared, "passing", lambda: now + 20)
+        monkeypatch.setattr(ownership, "passing", lambda: now + 20)
         assert a.trouble == "the database has not answered for 20 seconds"
         a._renew()  # though nothing is owned
         assert a.trouble == ""
@@ -320,7 +318,7 @@ def test_a_database_that_does_not_answer_is_told_of(postgres: str, monkeypatch: 
 def test_an_owner_that_finds_out_by_itself_drops_the_store(
     postgres: str, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
-    monkeypatch.setattr(shared, "EVERY", 3600.0)
+    monkeypatch.setattr(ownership, "EVERY", 3600.0)
     with Shared(postgres, "http://a") as a, Shared(postgres, "http://b") as b:
         walks = problem(a.place("p"))
         asked(postgres, "UPDATE owner SET lease_until = now() - interval '1 second'")
@@ -339,8 +337,8 @@ def test_an_owner_that_finds_out_by_itself_drops_the_store(
 
 
 def test_snapshots_are_made_for_whoever_takes_over(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "EVERY", 3600.0)
-    monkeypatch.setattr(shared, "TAIL", 5)
+    monkeypatch.setattr(ownership, "EVERY", 3600.0)
+    monkeypatch.setattr(ownership, "TAIL", 5)
     with Shared(postgres, "http://a") as a:
         walks = problem(a.place("p"))
         found = []
@@ -350,13 +348,13 @@ def test_snapshots_are_made_for_whoever_takes_over(postgres: str, monkeypatch: p
             a._tend()
             kept = a.store("p").log.snapshot("p")
             found.append(kept and kept[0])
-            monkeypatch.setattr(shared, "SAVED", 0.0)
+            monkeypatch.setattr(ownership, "SAVED", 0.0)
     assert found == [None, 7, 13]
 
 
 @pytest.mark.slow
 def test_problems_that_nobody_serves_are_taken_over(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "EVERY", 0.05)
+    monkeypatch.setattr(ownership, "EVERY", 0.05)
     with Shared(postgres, "http://b") as b:
         log_at(postgres, "never made", owned(postgres, "never made")).close()
         with Shared(postgres, "http://a") as a:
@@ -365,7 +363,7 @@ def test_problems_that_nobody_serves_are_taken_over(postgres: str, monkeypatch: 
         while not b.stores() and time.monotonic() < until:
             time.sleep(0.02)
         assert [store.names() for store in b.stores()] == [["p"]]
-        monkeypatch.setattr(shared, "EMPTY", -1.0)
+        monkeypatch.setattr(ownership, "EMPTY", -1.0)
         b.place("another")
         while (owner := b.owners.lookup("another")) and owner.alive and time.monotonic() < until:
             time.sleep(0.02)
@@ -397,7 +395,7 @@ def test_the_same_in_a_file_and_in_postgres(
 ) -> None:
     """Arms, beliefs, exports, replays and snapshots; and logs travel both ways."""
     monkeypatch.setattr(
-        "unfog.live.terms.secrets.token_hex", lambda size: "5a" * size
+        "unfog.live.config.secrets.token_hex", lambda size: "5a" * size
     )  # ids of decisions have it
     clock = Hand()
     with live.open(tmp_path / "file.unfog", clock=clock) as file:
@@ -448,7 +446,7 @@ def test_settings_of_the_connection(postgres: str, monkeypatch: pytest.MonkeyPat
         with pytest.raises(InputError, match=r"^dsn: .*allowed: an address such as postgresql") as error:
             Shared(dsn)  # type: ignore[arg-type]
         assert "secret" not in str(error.value)
-    assert connecting.where("postgresql://ann:secret@host:99/walks") == "postgresql://host:99/walks"
+    assert connection.where("postgresql://ann:secret@host:99/walks") == "postgresql://host:99/walks"
     with pytest.raises(
         StoreError, match=r"^postgresql://127.0.0.1:1/x cannot be asked: PostgreSQL says: "
     ) as e:
@@ -459,7 +457,7 @@ def test_settings_of_the_connection(postgres: str, monkeypatch: pytest.MonkeyPat
 def test_a_database_of_another_version_is_refused(postgres: str) -> None:
     owned(postgres, "walks")
     asked(postgres, "UPDATE layout SET version = version + 1")
-    said = rf"tables of version {layout.VERSION + 1} of unfog; allowed: version {layout.VERSION}"
+    said = rf"tables of version {connection.VERSION + 1} of unfog; allowed: version {connection.VERSION}"
     with pytest.raises(StoreError, match=said):
         Shared(postgres)
 
@@ -490,7 +488,7 @@ def test_few_connections_for_many_problems(postgres: str) -> None:
         ((count,),) = asked(
             postgres, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         )
-        assert count <= pool.SIZE + 3  # two of the owners' and this one
+        assert count <= connection.SIZE + 3  # two of the owners' and this one
         assert asked(postgres, "SELECT DISTINCT count(*) FROM event GROUP BY problem") == [(4,)]
         assert len(a.stores()) == 20
 
@@ -550,7 +548,7 @@ def test_a_forked_child_leaves_the_connection_to_its_parent(postgres: str) -> No
 def test_a_mistake_in_one_problem_does_not_end_the_care_of_others(
     postgres: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(shared, "EVERY", 0.02)
+    monkeypatch.setattr(ownership, "EVERY", 0.02)
     with Shared(postgres, "http://a") as a:
         for name in ("one", "two"):
             problem(a.place(name), name)

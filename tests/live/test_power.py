@@ -17,8 +17,8 @@ from tests.live.faults import Disk
 from tests.live.power import Record, images, restored, traced
 from tests.live.rows import made
 from unfog.live.errors import StoreError
-from unfog.live.file import File
 from unfog.live.log import Log
+from unfog.live.sqlite import File
 
 
 def lost(folder: Path, done: list[Record]) -> tuple[int, int]:

@@ -15,9 +15,9 @@ import unfog
 from tests.live.faults import Disk
 from tests.live.played import VECTORS, Player, copied, terms
 from unfog import _codec
-from unfog.live import replay, snapshot
+from unfog.live import snapshot
 from unfog.live.errors import StoreError
-from unfog.live.file import File
+from unfog.live.sqlite import File
 
 ROWS = [name for name, row in unfog.AGENTS.items() if row.privileged is None]
 BINARY = ["alg1", "alg1-pg", "alg1-laplace", "unfog", "unfog-delayed", "late", "temporal"]
@@ -142,10 +142,10 @@ def newest(path: Path) -> bytes:
 
 def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
     """What is remembered of the problem by another start, and how many events it had to read for that."""
-    counts: list[int] = []
+    fold, counts = snapshot.folded, list[int]()
 
     def counting(*given: Any) -> Any:
-        state, found = replay.folded(*given)
+        state, found = fold(*given)
         counts.append(found.events)
         return state, found
 

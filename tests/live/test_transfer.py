@@ -16,10 +16,10 @@ import pytest
 from tests.live.faults import Disk
 from tests.live.ground import Hand, opened, problem
 from tests.live.played import NAMES, VECTORS, Player, terms
-from unfog.live import spreadsheet, transfer
+from unfog.live import decision_table, transfer
 from unfog.live.errors import Conflict, StoreError, Unknown
-from unfog.live.file import File
 from unfog.live.problem import Problem
+from unfog.live.sqlite import File
 from unfog.live.store import Store
 from unfog.validation import InputError
 
@@ -368,7 +368,7 @@ def test_a_problem_that_there_is_not_has_no_log(tmp_path: Path) -> None:
 
 def tabled(store: Store, name: str) -> str:
     out = io.StringIO()
-    csv.writer(out).writerows(spreadsheet.as_table(store.events(name), NAMES))
+    csv.writer(out).writerows(decision_table.as_table(store.events(name), NAMES))
     return out.getvalue()
 
 
@@ -388,7 +388,7 @@ def test_a_table_out_and_in(tmp_path: Path) -> None:
         table, old = tabled(store, "walks"), walks.events()
     with other(tmp_path) as store:
         copy = store.problem("copy", **given | {"seed": 99})
-        assert spreadsheet.from_table(copy, io.StringIO(table)) == 12
+        assert decision_table.from_table(copy, io.StringIO(table)) == 12
         new = copy.events()
         rows = [*csv.DictReader(io.StringIO(tabled(store, "copy")))]
     columns = ["unit", "arm", "probability", "reward", "context.steps", "context.sleep", "true.sleep"]
@@ -420,9 +420,9 @@ def test_a_table_that_cannot_be_read_changes_nothing(
         walks = store.problem("walks", **terms("unfog"))
         before = walks.fingerprint(), store.log.last
         with pytest.raises(InputError, match=rf"^{field}: "):
-            spreadsheet.from_table(walks, io.StringIO(change(table)))
+            decision_table.from_table(walks, io.StringIO(change(table)))
         assert (walks.fingerprint(), store.log.last) == before
-        assert spreadsheet.from_table(walks, io.StringIO(table)) == 2
+        assert decision_table.from_table(walks, io.StringIO(table)) == 2
 
 
 def test_arms_with_vectors_come_in(tmp_path: Path) -> None:
@@ -439,7 +439,7 @@ def untaken(problem: Problem, table: str, match: str) -> None:
     """A table that is refused and changes nothing."""
     before = problem.fingerprint(), problem.store.log.last
     with pytest.raises(InputError, match=match):
-        spreadsheet.from_table(problem, io.StringIO(table))
+        decision_table.from_table(problem, io.StringIO(table))
     assert (problem.fingerprint(), problem.store.log.last) == before
 
 
@@ -495,14 +495,14 @@ def test_a_table_that_comes_again_changes_nothing(tmp_path: Path, more: dict[str
     later = first.replace("wait,,", "wait,0.25,2")
     with other(tmp_path) as store:
         walks = store.problem("walks", **terms("late", **more))
-        assert spreadsheet.from_table(walks, io.StringIO(first)) == 2
+        assert decision_table.from_table(walks, io.StringIO(first)) == 2
         before = walks.fingerprint(), store.log.last
-        assert spreadsheet.from_table(walks, io.StringIO(first)) == 2
+        assert decision_table.from_table(walks, io.StringIO(first)) == 2
         assert (walks.fingerprint(), store.log.last) == before
-        spreadsheet.from_table(walks, io.StringIO(later))
+        decision_table.from_table(walks, io.StringIO(later))
         assert [event["kind"] for event in walks.events()][-2:] == ["reward", "reveal"]
         assert store.log.last == before[1] + 2
-        spreadsheet.from_table(walks, io.StringIO(later))
+        decision_table.from_table(walks, io.StringIO(later))
         assert store.log.last == before[1] + 2
         untaken(walks, tabled(store, "walks"), r"^row 2, decision: 0-.*of the same problem")
 
@@ -518,7 +518,7 @@ def test_erased_decisions_stay_out(tmp_path: Path) -> None:
     assert [row["outcome"] for row in csv.DictReader(io.StringIO(table))] == ["erased", "learnt"] * 2
     with other(tmp_path) as store:
         copy = store.problem("copy", **terms("unfog"))
-        assert spreadsheet.from_table(copy, io.StringIO(table)) == 2
+        assert decision_table.from_table(copy, io.StringIO(table)) == 2
         made = [event for event in copy.events() if event["kind"] == "decide"]
         assert [event["unit"] for event in made] == ["bob", "cy"]
 
@@ -530,7 +530,7 @@ def test_a_reward_that_was_never_learnt_is_not_in_the_table(tmp_path: Path) -> N
         made = live.decide([1.0, 2.0])
         live.reward(made.id, 5.0)
         live.void(made.id)
-        head, row = spreadsheet.as_table(live.events(), live.terms.context)
+        head, row = decision_table.as_table(live.events(), live.terms.context)
         found = dict(zip(head, row, strict=True))
         assert (found["outcome"], found["reward"]) == ("void", None)
 

@@ -19,8 +19,8 @@ import threading
 from pathlib import Path
 
 from unfog.live.errors import StoreError
-from unfog.live.file import File
 from unfog.live.log import Log, Row
+from unfog.live.sqlite import File
 
 TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
 

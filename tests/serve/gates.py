@@ -8,8 +8,8 @@ from typing import Any
 from tests.live.faults import Disk
 from tests.serve.running import Running
 from unfog.live import Store
-from unfog.live.file import File
 from unfog.live.log import Log
+from unfog.live.sqlite import File
 
 
 class Gate:

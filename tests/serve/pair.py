@@ -19,10 +19,9 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.serve.process import free_port
 from tests.serve.running import TERMS
 from unfog.live.errors import StoreError
-from unfog.serve import keys
-from unfog.serve.client import Client
-from unfog.serve.keytable import KeyTable
-from unfog.serve.remote import Remote
+from unfog.serve import auth
+from unfog.serve.client import Client, Remote
+from unfog.serve.key_storage import KeyTable
 
 RUN = [sys.executable, "-c", "from unfog.cli import main; main()"]
 CLIENTS = 6
@@ -38,7 +37,7 @@ def url_of(dsn: str) -> str:
 
 def key_of(dsn: str, *scopes: str, problems: tuple[str, ...] = ()) -> str:
     """A new key of a database."""
-    made, text = keys.made(scopes, problems, "", time.time())
+    made, text = auth.made(scopes, problems, "", time.time())
     KeyTable(dsn).add(made)
     return text
 

@@ -12,11 +12,10 @@ import uvicorn
 
 import unfog
 from unfog.live import Store
-from unfog.serve.doors import Doors, Open
+from unfog.serve.auth import Doors, Open
 from unfog.serve.server import config
-from unfog.serve.service import Service
+from unfog.serve.service import Service, Single
 from unfog.serve.settings import Settings
-from unfog.serve.shelf import Single
 
 TERMS: dict[str, Any] = {
     "context": ["steps", "sleep"],

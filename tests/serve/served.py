@@ -8,15 +8,13 @@ import sys
 import time
 
 import unfog
-from unfog.live import remembered
+from unfog.live import store as stores
+from unfog.live.backend import Change
 from unfog.live.log import Log
-from unfog.live.place import Change
-from unfog.serve.binding import bound
-from unfog.serve.doors import Open
-from unfog.serve.server import run
-from unfog.serve.service import Service
+from unfog.serve.auth import Open
+from unfog.serve.server import bound, run
+from unfog.serve.service import Service, Single
 from unfog.serve.settings import Settings
-from unfog.serve.shelf import Single
 
 
 def slow(log: Log, delay: float) -> None:
@@ -31,7 +29,7 @@ def slow(log: Log, delay: float) -> None:
 
 
 def main(path: str, port: int, delay: float, every: int) -> None:
-    remembered.SNAPSHOT_EVERY = every
+    stores.SNAPSHOT_EVERY = every
     store = unfog.live.open(path)
     slow(store.log, delay)
     run(Service(Single(store), Settings(), Open()), bound("127.0.0.1", port), lambda: None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.serve.running import Running, running
-from unfog.serve import connections, exchange
+from unfog.serve import responses, server
 from unfog.serve.settings import Settings
 
 POST = b"POST /v1/problems/walks/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -88,14 +88,14 @@ def test_deep_nesting_is_refused(service: Running) -> None:
 
 
 def test_a_slow_body_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "PATIENCE", 0.3)
+    monkeypatch.setattr(responses, "PATIENCE", 0.3)
     said = answered(service, POST + b"Content-Length: 20\r\n\r\n{")
     assert (status(said), b"did not come within 0.3 seconds" in said) == (408, True)
 
 
 def test_a_slow_head_is_given_up(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after a request that was answered, and where nothing is sent at all."""
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
     for first in (b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /heal"):
         with connected(service) as found:
             found.sendall(first)
@@ -119,7 +119,7 @@ def test_a_large_head_is_refused(service: Running) -> None:
 
 def test_one_connection_too_many_is_told_so(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     service.http.get("/healthz")  # this one stays
-    monkeypatch.setattr(connections, "MOST", 3)
+    monkeypatch.setattr(server, "MOST", 3)
     others = [connected(service) for _ in range(2)]
     try:
         for one in others:

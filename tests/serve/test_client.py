@@ -17,10 +17,10 @@ from tests.live.ground import Hand
 from tests.serve.running import TERMS, Running, running
 from unfog._extras import EXTRA_OF
 from unfog.live import Conflict, Gone, Problem, Store, StoreError, Unknown
-from unfog.serve import Client, Refused, keys
-from unfog.serve.doors import Keyed
-from unfog.serve.remote import Remote
-from unfog.serve.rings import ring_of
+from unfog.serve import Client, Refused, auth
+from unfog.serve.auth import Keyed
+from unfog.serve.client import Remote
+from unfog.serve.key_storage import ring_of
 from unfog.serve.settings import Settings
 from unfog.validation import InputError
 
@@ -244,7 +244,7 @@ def test_who_is_no_service_of_ours(service: Running) -> None:
 
 def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "keyed.unfog"
-    (admin, chief), (decider, told) = (keys.made([scope], [], "", 0.0) for scope in ("admin", "decide"))
+    (admin, chief), (decider, told) = (auth.made([scope], [], "", 0.0) for scope in ("admin", "decide"))
     for key in (admin, decider):
         ring_of(str(path)).add(key)
     monkeypatch.delenv("UNFOG_KEY", raising=False)
@@ -271,8 +271,8 @@ def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.Monke
     [
         'import unfog; unfog.serve.Client("http://127.0.0.1:1", retries=0); unfog.serve.Refused',
         "import unfog.serve.client",
-        "import unfog.serve.wire",
-        "import unfog.serve.refusals",
+        "import unfog.serve.http_client",
+        "import unfog.serve.errors",
         "import unfog.live.errors",
         "import unfog.validation",
     ],

@@ -15,7 +15,7 @@ import pytest
 from tests.serve.flaky import FAULTS, flaky
 from tests.serve.running import TERMS, Running, running
 from unfog.live import StoreError
-from unfog.serve import Client, wire
+from unfog.serve import Client, http_client
 
 SUMMED = TERMS | {"learn": "after_wait", "combine": "sum"}
 
@@ -45,7 +45,7 @@ class Dice:
 @pytest.mark.slow
 def test_nothing_is_lost_and_nothing_doubled(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rewards of a decision are summed here, so that one that counted twice would show."""
-    monkeypatch.setattr(wire, "FIRST", 0.0001)
+    monkeypatch.setattr(http_client, "FIRST", 0.0001)
     Client(service.url).problem("walks", **SUMMED)
     dice = Dice(0.5)
 
@@ -110,7 +110,7 @@ def test_what_is_not_safe_to_repeat_is_asked_once(service: Running) -> None:
 @pytest.mark.parametrize("fault", ["not now", "too fast", "request lost"])
 def test_it_gives_up_in_the_end(service: Running, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(wire, "sleep", waits.append)
+    monkeypatch.setattr(http_client, "sleep", waits.append)
     Client(service.url).problem("walks", **TERMS)
     with (
         flaky(service.url, lambda method, path: fault if method == "POST" else None) as line,
@@ -120,7 +120,7 @@ def test_it_gives_up_in_the_end(service: Running, fault: str, monkeypatch: pytes
         client.problem("walks").decide([0.0, 0.0])
     assert len(waits) == 4
     for attempt, wait in enumerate(waits):
-        assert 0.5 * wire.FIRST * 2**attempt <= wait <= 1.5 * wire.FIRST * 2**attempt
+        assert 0.5 * http_client.FIRST * 2**attempt <= wait <= 1.5 * http_client.FIRST * 2**attempt
     assert len(Client(service.url).problem("walks").events()) == 1
 
 
@@ -133,7 +133,7 @@ def test_it_is_asked_again_when_the_service_wants_it(
         waits.append(seconds)
         service.service.ready = True
 
-    monkeypatch.setattr(wire, "sleep", ready_again)
+    monkeypatch.setattr(http_client, "sleep", ready_again)
     with Client(service.url) as client:
         walks = client.problem("walks", **TERMS)
         service.service.ready = False

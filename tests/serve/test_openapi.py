@@ -8,11 +8,10 @@ import jsonschema_rs
 import pytest
 
 from tests.serve.running import running
-from unfog.serve import fixed
-from unfog.serve.examples import EXAMPLES, ID, LOG, NAME
-from unfog.serve.media import PROBLEM
+from unfog.serve import system_routes
+from unfog.serve.errors import PROBLEM
 from unfog.serve.openapi import document
-from unfog.serve.operations import OPERATIONS
+from unfog.serve.operations import EXAMPLES, ID, LOG, NAME, OPERATIONS
 from unfog.serve.schemas import ANSWERS
 from unfog.serve.settings import Settings
 
@@ -20,7 +19,9 @@ from unfog.serve.settings import Settings
 def test_every_operation_is_described_with_an_example_and_an_answer() -> None:
     assert {one.id for one in OPERATIONS} == set(EXAMPLES)
     described = {one["operationId"] for methods in document()["paths"].values() for one in methods.values()}
-    assert described == {one.id for one in OPERATIONS} | {one.__name__ for one in fixed.ADDRESSES.values()}
+    assert described == {one.id for one in OPERATIONS} | {
+        one.__name__ for one in system_routes.ADDRESSES.values()
+    }
     assert set(ANSWERS) == described - {"events", "metrics"}
 
 

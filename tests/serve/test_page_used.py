@@ -10,11 +10,11 @@ from selenium.webdriver.common.keys import Keys
 from tests.serve.browser import Page
 from tests.serve.clinic import DECISIONS
 from tests.serve.running import Running, running
-from unfog.serve import keys
-from unfog.serve.calls import Call
-from unfog.serve.doors import Keyed
-from unfog.serve.keyfile import KeyFile
+from unfog.serve import auth
+from unfog.serve.auth import Keyed
+from unfog.serve.key_storage import KeyFile
 from unfog.serve.operations import Operation
+from unfog.serve.responses import Call
 
 
 @pytest.mark.slow
@@ -110,7 +110,7 @@ def test_with_keys_it_asks_for_one_and_keeps_it_in_the_tab(tmp_path: Path, page:
     ring = KeyFile(tmp_path / "a.unfog")
     texts = {}
     for scope in ("admin", "read", "decide"):
-        key, texts[scope] = keys.made([scope], [], "", 0.0)
+        key, texts[scope] = auth.made([scope], [], "", 0.0)
         ring.add(key)
     with running(tmp_path / "a.unfog", doors=Keyed(ring)) as found:
         found.http.headers["Authorization"] = f"Bearer {texts['admin']}"

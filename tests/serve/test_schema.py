@@ -6,9 +6,8 @@ import pytest
 
 from tests.serve.running import TERMS, running
 from tests.serve.schemed import ask, operations
-from unfog.serve.doors import Keyed
-from unfog.serve.keyfile import KeyFile
-from unfog.serve.keys import made
+from unfog.serve.auth import Keyed, made
+from unfog.serve.key_storage import KeyFile
 
 CASES = 12
 

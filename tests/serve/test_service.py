@@ -8,11 +8,10 @@ import pytest
 import unfog
 from tests.serve.running import running
 from unfog.live import Store
-from unfog.live.looking import Looking
-from unfog.live.named import plain
-from unfog.serve.doors import Keyed
-from unfog.serve.keyfile import KeyFile
-from unfog.serve.keys import made
+from unfog.live.inspection import plain
+from unfog.live.problem import Looking
+from unfog.serve.auth import Keyed, made
+from unfog.serve.key_storage import KeyFile
 
 
 def test_a_decision_from_first_to_last(tmp_path: Path) -> None:

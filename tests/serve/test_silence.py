@@ -14,10 +14,9 @@ from tests.serve.running import TERMS, running
 from tests.serve.test_process import serving
 from unfog.live import Store
 from unfog.live.errors import Differs, StoreError
-from unfog.serve import wording
-from unfog.serve.examples import EXAMPLES
-from unfog.serve.mistakes import told
-from unfog.serve.operations import OPERATIONS
+from unfog.serve import errors
+from unfog.serve.errors import described
+from unfog.serve.operations import EXAMPLES, OPERATIONS
 
 MARK = "XYZZY"  # in all that is nobody's business
 BODIES: dict[str, Any] = {
@@ -121,11 +120,11 @@ def test_an_answer_that_is_cut_short_ends_the_connection_and_says_no_words(
 def test_a_store_that_fails_is_told_of_in_its_own_words() -> None:
     error = StoreError("walks.unfog: row 7 was not kept")
     error.__cause__ = OSError(28, "No space left on device", MARK)
-    said = told(error)
+    said = described(error)
     assert said.startswith("StoreError (walks.unfog: row 7 was not kept) at no place; from OSError (No space")
     assert MARK not in said
-    assert told(Differs(f"decision 1 has denoised = {MARK}")) == "Differs at no place"
-    assert told(ValueError(MARK)) == "ValueError at no place"
+    assert described(Differs(f"decision 1 has denoised = {MARK}")) == "Differs at no place"
+    assert described(ValueError(MARK)) == "ValueError at no place"
 
 
 def test_callers_are_told_files_without_folders_and_the_log_has_all(
@@ -175,4 +174,4 @@ def test_what_a_store_says_of_a_key_or_a_decision_does_not_name_it(tmp_path: Pat
     ],
 )
 def test_folders_go_and_nothing_else(words: str, said: str) -> None:
-    assert wording.told(words, [Path("/a/b c")]) == said
+    assert errors.without_folders(words, [Path("/a/b c")]) == said

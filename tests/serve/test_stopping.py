@@ -13,12 +13,11 @@ import pytest
 import unfog
 from tests.serve.running import Running
 from tests.serve.test_bounds import POST, connected, rest, status
-from unfog.live import against, replay
+from unfog.live import snapshot
 from unfog.serve import server
-from unfog.serve.doors import Open
-from unfog.serve.service import Service
+from unfog.serve.auth import Open
+from unfog.serve.service import Service, Single
 from unfog.serve.settings import Settings
-from unfog.serve.shelf import Single
 
 REPLAY = b"POST /v1/problems/walks/replay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
 
@@ -76,14 +75,14 @@ def test_who_has_sent_half_of_a_body_is_told_so_at_once(tmp_path: Path) -> None:
 def test_what_takes_too_long_is_given_up_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begun, go_on, read = threading.Event(), threading.Event(), replay.folded
+    begun, go_on, read = threading.Event(), threading.Event(), snapshot.folded
 
     def slow(*told: Any) -> Any:
         begun.set()
         assert go_on.wait(20)
         return read(*told)
 
-    monkeypatch.setattr(against, "folded", slow)
+    monkeypatch.setattr(snapshot, "folded", slow)
     monkeypatch.setattr(server, "PATIENCE", 1)
     with caplog.at_level(logging.WARNING), stopping(tmp_path / "a.unfog") as (found, thread):
         with connected(found) as asked:

@@ -5,9 +5,9 @@ import pytest
 
 import unfog
 from tests.channel.test_innovations import share
-from tests.live.test_tallies import anisotropic, watch
+from tests.live.test_monitoring_tallies import anisotropic, watch
 from tests.problems import spd
-from unfog.live import tallies
+from unfog.live import monitoring
 from unfog.validation import Numbers
 from unfog.worlds.synthetic import Synthetic
 
@@ -43,6 +43,6 @@ def test_noise_told_wrong_is_seen_within_300_rounds_and_noise_told_right_in_1000
 def test_intervals_of_rewards_and_sets_of_biases_cover_what_they_say(problem: Synthetic) -> None:
     """400 worlds of 300 rounds: standard errors of 0.1 % for rewards, and of 1.1 % for biases."""
     played = watch(problem, "unfog", 300, 400, 2)
-    covered = tallies.coverage(played.found)[tallies.LEVELS.index(0.9)]
+    covered = monitoring.coverage(played.found)[monitoring.LEVELS.index(0.9)]
     assert 0.88 <= covered <= 0.92
     assert 0.93 <= played.in_bias_set <= 0.97

@@ -9,8 +9,8 @@ from tests.live.cuts import cut, opened, tail
 from tests.live.kills import killed_again_and_again
 from tests.live.rows import contents, copied, killed_store, put
 from tests.live.test_damage import by_problem, damaged
-from unfog.live.file import File
 from unfog.live.log import Log
+from unfog.live.sqlite import File
 
 
 @pytest.mark.soak

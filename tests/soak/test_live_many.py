@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.test_clock import many
+from tests.live.test_store_clock import many
 
 
 @pytest.mark.soak

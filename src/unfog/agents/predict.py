@@ -1,7 +1,7 @@
 """What an agent says will come: the next reading, and the reward of a decision.
 
 Both are said before it comes, so that they can be held against what does: channel/innovations.py asks whether
-readings are as the channel says, live/tallies.py how many rewards fall into their intervals.
+readings are as the channel says, live/monitoring.py how many rewards fall into their intervals.
 
 The reward of an arm is phi'theta plus noise. With theta and the context independent, as the agent has them,
 its variance is that of the noise, of x'theta, x = E[phi], and E[theta'Cov(phi)theta], which is what the

@@ -74,7 +74,7 @@ def _complaint(error: Exception) -> tuple[str | None, int]:
     if isinstance(error, InputError):  # most often, and the others take longer to import
         return str(error), BAD_INPUT
     from unfog.live.errors import Held, StoreError
-    from unfog.serve.refusals import Refused
+    from unfog.serve.errors import Refused
 
     if isinstance(error, Held | Refused):
         return str(error), BAD_INPUT

@@ -90,7 +90,8 @@ def read_log(log: Any, **told: Any) -> Log:
 def _opened(path: Path) -> Iterator[live.Store]:
     """A store that is there: to open an empty file would make a store of it.
 
-    Nothing but SQLite may open the file, not even to look: this process could lose its lock (live/holder.py).
+    Nothing but SQLite may open the file, not even to look: this process could lose its lock
+    (live/sqlite_file.py).
     """
     if not path.stat().st_size and not path.with_name(f"{path.name}-wal").exists():
         raise InputError("log", f"{path.name} is empty", "a live store, as unfog.live.open makes it")

@@ -14,11 +14,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from unfog.live.answers import Decision, Receipt
 from unfog.live.errors import Conflict, Elsewhere, Gone, Held, StoreError, Unknown
-from unfog.live.file import File
 from unfog.live.log import Log
 from unfog.live.problem import Problem
+from unfog.live.requests import Decision, Receipt
+from unfog.live.sqlite import File
 from unfog.live.store import Store
 
 __all__ = [

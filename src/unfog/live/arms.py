@@ -15,8 +15,8 @@ import numpy as np
 
 from unfog import validation
 from unfog.features import FeatureMap
-from unfog.live.asking import Ask
-from unfog.live.made import Made
+from unfog.live.config import Made
+from unfog.live.requests import Ask
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 

@@ -1,4 +1,4 @@
-"""Whether the thing works, at a glance: six panels of what live/diagnostics.py says. No statistics here."""
+"""Whether the thing works, at a glance: six panels of what live/inspection.py says. No statistics here."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -3,24 +3,353 @@
     points    decisions, evenly thinned, the newest always among them
     worth     what denoising was worth where true contexts came: errors of noisy and denoised ones
     rewards   means in stretches of decisions, with intervals; `shares` of the arms in the same stretches
-    shadow    what other agents would have earned, by inverse propensity: live/joined.py; "" is the one obeyed
-    tracks    how beliefs went: live/tracks.py
+    shadow    what other agents would have earned, by inverse propensity: live/history.py; "" is the one
+    obeyed tracks    how beliefs went: live/monitoring.py
 
 A reward is what was learnt of it: several are combined as the terms say, and while they are waited for there
 is none. Everything is in the caller's units. None is what is not known.
+
+A decision as a row of numbers, and what an event says of one.
+
+What another agent would have earned is estimated by r q / p: r the reward of a decision, p and q the
+probabilities with which its arm was taken, and would have been by the other. The mean of that is what the
+other would have earned if p is above zero wherever q is. So a decision has no weight q / p where the other
+might have taken an arm that could not be taken: one arm was frozen, or without a floor the agent was sure.
+An arm that somebody else has forced has the probability that was told, or else no weight.
+
+The newest rows of a long table, by columns: arrays that grow, and let go of what is old.
+
+The newest decisions of a problem with what came of them, in memory: what a page shows of the past.
+
+A ring is made from the log when it is first asked for, and goes on from the last row that it has read. It
+costs deciding nothing. The log is read a little at a time, since commits wait meanwhile, and of a long log
+only the end. After an erasure, and after a commit that failed, it is made anew.
+
+Means with their 95 % intervals: of rewards, and of what another agent would have earned.
 """
 
-from collections.abc import Sequence
+import json
+import threading
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import nan, sqrt
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unfog.channel.channel import Units
-from unfog.live import estimates
-from unfog.live.joined import ARM, LOWEST, PROBABILITY, REWARD, TIME, UNIT
-from unfog.live.ring import Kept
-from unfog.live.tracks import Track
+from unfog.live.config import Terms
+from unfog.live.log import Log, Row
+from unfog.live.monitoring import Track
 from unfog.maths.arrays import Array, Ints
+
+TIME, UNIT, ARM, PROBABILITY, LOWEST, REWARD, FIRST = range(7)
+"""Columns: seconds, places of unit and arm, probability of the arm, the smallest one, what was learnt."""
+
+
+class Layout(NamedTuple):
+    """Where things stand in a row: after the first columns, of each coordinate and of each shadow."""
+
+    dim: int
+
+    def of(self, part: int) -> slice:
+        """The columns of the noisy (0), denoised (1) context, its deviation (2) and the truth (3)."""
+        start = FIRST + part * self.dim
+        return slice(start, start + self.dim)
+
+    @property
+    def width(self) -> int:
+        """Of a row without shadows."""
+        return FIRST + 4 * self.dim
+
+    def agrees(self, shadow: int) -> int:
+        """The column that says whether a shadow took the same arm; the next has its weight."""
+        return self.width + 2 * shadow
+
+
+class Around(NamedTuple):
+    """What is known of a problem that its decisions do not say."""
+
+    number: int  # of the next decision
+    coordinates: tuple[str, ...]
+    floor: float
+    places: Mapping[str, int]  # of arms
+    eras: Sequence[tuple[int, tuple[str, ...]]]  # arms that might be chosen, each from a decision on
+
+    def choice(self, body: Mapping[str, Any]) -> Collection[str]:
+        """The arms that might be chosen."""
+        return body.get("arms") or self.eras[bisect_right(self.eras, body["number"], key=_first) - 1][1]
+
+
+def _first(era: tuple[int, tuple[str, ...]]) -> int:
+    return era[0]
+
+
+def row(
+    around: Around, time: float, unit: int, body: Mapping[str, Any], shadows: Collection[str] = ()
+) -> list[float]:
+    """The row of a decision, with what these shadows did; of one that was erased there is nothing."""
+    names = around.coordinates
+    if body.get("erased"):
+        return [nan] * (FIRST + 4 * len(names) + 2 * len(shadows))
+    noisy, mean, sd, others = body["context"], body["denoised"], body["sd"], body.get("shadow", {})
+    chance = body["probability"]
+    return [
+        time,
+        unit,
+        around.places.get(body["arm"], -1),
+        nan if chance is None else chance,
+        _lowest(around, body),
+        nan,
+        *[nan if noisy[name] is None else noisy[name] for name in names],
+        *[mean[name] for name in names],
+        *[sd[name] for name in names],
+        *[nan] * len(names),
+        *[x for name in shadows for x in _shadow(around, body, others.get(name))],
+    ]
+
+
+def _shadow(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any] | None) -> tuple[float, float]:
+    return (nan, nan) if shadow is None else (agreement(body, shadow), weight(around, body, shadow))
+
+
+def _lowest(around: Around, body: Mapping[str, Any]) -> float:
+    """The smallest probability of an arm that might be chosen; not a number where somebody else chose."""
+    if "forced" in body:
+        return nan
+    shares, arms = body["shares"], len(around.choice(body))
+    floor = 0.0 if body.get("frozen") else around.floor
+    least = min(shares.values()) if len(shares) == arms else 0.0
+    return float(floor / arms + (1 - floor) * least)
+
+
+def agreement(body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
+    """Whether a shadow took the same arm, 0 or 1; not a number where the agent did not choose freely."""
+    free = "forced" not in body and not body.get("frozen")
+    return float(shadow["arm"] == body["arm"]) if free else nan
+
+
+def weight(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
+    """How much a decision counts for a shadow, q / p; not a number where it would mislead."""
+    chance, arm, shares = body["probability"], body["arm"], shadow["shares"]
+    choice = around.choice(body)
+    if not chance:
+        return nan
+    if "forced" not in body:
+        floor = 0.0 if body.get("frozen") else around.floor
+        might = shares if around.floor == 0 else choice
+        if not floor and any(body["shares"].get(name, 0.0) <= 0 for name in might):
+            return nan
+    if arm not in choice:
+        return 0.0
+    return float((around.floor / len(choice) + (1 - around.floor) * shares.get(arm, 0.0)) / chance)
+
+
+def number_of(decision: str) -> int:
+    """Of a decision, from its id."""
+    return int(decision.partition("-")[0])
+
+
+def reward(kind: str, body: Mapping[str, Any]) -> float | None:
+    """What an event makes the reward of its decision, not a number where it has none; None: nothing."""
+    if kind == "void":
+        return nan if body["outcome"] == "void" else None
+    if kind == "expire":
+        return body.get("value") if body["what"] == "reward" else None
+    return body["value"] if body["outcome"] in ("learnt", "waits") else None
+
+
+FIRST_ROOM = 1024  # rows
+
+
+class Columns:
+    """Rows of so many numbers. They are counted from the first there ever was; the newest `most` are kept."""
+
+    def __init__(self, width: int, most: int, first: int = 0) -> None:
+        """None yet; the next is the row of this number."""
+        self._data, self._most = np.empty((width, min(FIRST_ROOM, most))), most
+        self._first, self._size = first, 0
+
+    @property
+    def first(self) -> int:
+        """The number of the first row that is kept."""
+        return self.next - min(self._size, self._most)
+
+    @property
+    def next(self) -> int:
+        """The number of the row that comes next."""
+        return self._first + self._size
+
+    @property
+    def kept(self) -> Array:
+        """All that is kept, (width, n), to be read and written."""
+        return self._data[:, self.first - self._first : self._size]
+
+    def widen(self, more: int) -> None:
+        """So many columns more, of which nothing is known yet."""
+        self._data = np.concatenate((self._data, np.full((more, self._data.shape[1]), np.nan)))
+
+    def extend(self, rows: Sequence[Sequence[float]]) -> None:
+        """More rows."""
+        self._make_room(len(rows))
+        self._data[:, self._size : self._size + len(rows)] = np.array(rows).T
+        self._size += len(rows)
+
+    def _make_room(self, more: int) -> None:
+        """For so many rows; a quarter beyond what is kept, so that old ones are seldom let go of."""
+        if self._size + more <= self._data.shape[1]:
+            return
+        kept = self.kept
+        room = max(2 * kept.shape[1], kept.shape[1] + more)
+        data = np.empty((len(self._data), min(room, self._most + self._most // 4 + more)))
+        data[:, : kept.shape[1]] = kept
+        self._data, self._first, self._size = data, self.first, kept.shape[1]
+
+
+MOST = 200_000  # decisions
+CHUNK = 1000  # rows of the log that are read at a time
+LATER = ("reward", "reveal", "void", "expire")  # what may be said of a decision
+
+
+class Kept(NamedTuple):
+    """The decisions that are kept, n of them, oldest first."""
+
+    numbers: Ints  # (n,)
+    data: Array  # (columns, n): live/history.py
+    layout: Layout
+    units: list[str]
+    shadows: dict[str, int]  # the places of those that there are columns of
+
+
+class Ring:
+    """Of one problem. Threads may share it."""
+
+    def __init__(self, log: Log, name: str, terms: Terms) -> None:
+        """Nothing is read yet."""
+        self._log, self._name, self._terms = log, name, terms
+        self._layout, self._lock = Layout(len(terms.context)), threading.Lock()
+        self._epoch = -1  # of the log, when this was begun
+        self._begin(0)
+
+    def fill(self, around: Around, upto: int) -> None:
+        """Read the log up to this row; whoever was interrupted goes on from there."""
+        with self._lock:
+            self._fill(around, upto)
+
+    @contextmanager
+    def filled(self, around: Around, upto: int) -> Iterator[Kept]:
+        """What is kept then, without what was erased; others wait until it was looked at."""
+        with self._lock:
+            self._fill(around, upto)
+            # Somebody else may have read on meanwhile: what came later is not for this caller.
+            numbers = np.arange(self._columns.first, min(self._columns.next, around.number))
+            data = self._columns.kept[:, : len(numbers)]
+            there = ~np.isnan(data[TIME])
+            if not there.all():
+                data, numbers = data[:, there], numbers[there]
+            yield Kept(numbers, data, self._layout, list(self._units), self._shadows)
+
+    def _begin(self, number: int) -> None:
+        """With the decision of this number."""
+        self._units, self._shadows = dict[str, int](), dict[str, int]()
+        self._columns = Columns(self._layout.width, MOST, number)
+        self._mark = self._log.committed  # erasures up to here are done
+        self._after = 0
+        if number:
+            first = f"{number}-{self._terms.uid[:8]}"
+            rows = self._log.of(self._name, first)
+            self._after = next(row.seq for row in rows if row.kind == "decide") - 1
+
+    def _fill(self, around: Around, upto: int) -> None:
+        first = max(around.number - MOST, 0)
+        if self._epoch != self._log.epoch or self._columns.next < first:
+            self._epoch = self._log.epoch
+            self._begin(first)
+        while self._after < upto:
+            end = min(self._after + CHUNK, upto)
+            rows = list(self._log.read(self._name, self._after, end))
+            if any(row.kind == "erase" and row.seq > self._mark for row in rows):
+                self._begin(first)
+                continue
+            self._take(around, rows)
+            self._after = end
+
+    def _take(self, around: Around, rows: Sequence[Row]) -> None:
+        """Decisions first: what is said of one stands after it. Of rewards the last that is said holds."""
+        bodies = json.loads(f"[{','.join(row.body for row in rows)}]")  # at once, which is faster
+        events = list(zip(rows, bodies, strict=True))
+        self._decided(around, [(row.time, body) for row, body in events if row.kind == "decide"])
+        first, kept, paid = self._columns.first, self._columns.kept, dict[int, float]()
+        for row, body in events:
+            place = number_of(row.decision) - first if row.kind in LATER and row.decision else -1
+            if place < 0:
+                continue
+            if row.kind == "reveal":
+                self._revealed(kept[self._layout.of(3), place], body)
+            elif (value := reward(row.kind, body)) is not None:
+                paid[place] = value
+        kept[REWARD, list(paid)] = list(paid.values())
+
+    def _decided(self, around: Around, decided: Sequence[tuple[float, dict[str, Any]]]) -> None:
+        units, shadows = self._units, self._shadows
+        for name in dict.fromkeys(name for _, body in decided for name in body.get("shadow", ())):
+            if name not in shadows:
+                shadows[name] = len(shadows)
+                self._columns.widen(2)
+        found = []
+        for time, body in decided:
+            unit = units.setdefault(body.get("unit", ""), len(units))
+            found.append(row(around, time, unit, body, shadows))
+        if found:
+            self._columns.extend(found)
+
+    def _revealed(self, true: Array, body: dict[str, Any]) -> None:
+        """A true context, also one that came late: the first that is said of a coordinate holds."""
+        told = body.get("context", {})
+        for i, name in enumerate(self._terms.context):
+            if name in told and true[i] != true[i]:
+                true[i] = told[name]
+
+
+LEVEL = 0.95
+REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
+
+
+FIELDS = ("mean", "low", "high", "count")
+
+
+def mean(values: Array, *, binary: bool = False) -> dict[str, Any]:
+    """Of independent values, by the standard error; None is what is not known.
+
+    Where they are 0 or 1 it is E. B. Wilson's interval, which says something also where all came out alike.
+    """
+    count = len(values)
+    if not count:
+        return _said(None, None, None, 0)
+    found = float(values.mean())
+    if binary:
+        square = REACH**2 / count
+        centre = (found + square / 2) / (1 + square)
+        reach = REACH * sqrt((found * (1 - found) + square / 4) / count) / (1 + square)
+        return _said(found, max(centre - reach, 0.0), min(centre + reach, 1.0), count)
+    if count == 1:
+        return _said(found, None, None, 1)
+    reach = REACH * float(values.std(ddof=1)) / sqrt(count)
+    return _said(found, found - reach, found + reach, count)
+
+
+def _said(*values: float | None) -> dict[str, Any]:
+    return dict(zip(FIELDS, values, strict=True))
+
+
+def weighted(rewards: Array, weights: Array) -> dict[str, Any]:
+    """The mean of w r, by inverse propensity, and how many decisions its weights are worth."""
+    squares = float((weights**2).sum())
+    effective = float(weights.sum()) ** 2 / squares if squares else 0.0
+    return {**mean(weights * rewards), "effective": effective}
+
 
 MOST_STRETCHES, LEAST_STRETCH = 60, 10  # in which rewards and shares are shown, and decisions in one
 
@@ -127,8 +456,8 @@ def _stretches(asked: Asked, kept: Kept, places: Ints) -> tuple[dict[str, Any], 
     middles = np.array([part[len(part) // 2] for part in parts], dtype=np.intp)
     where = {"number": kept.numbers[middles].tolist(), "time": kept.data[TIME, middles].tolist()}
     paid = [kept.data[REWARD, part] for part in parts]
-    means = [estimates.mean(one[~np.isnan(one)], binary=asked.binary) for one in paid]
-    rewards = {name: [one[name] for one in means] for name in estimates.FIELDS}
+    means = [mean(one[~np.isnan(one)], binary=asked.binary) for one in paid]
+    rewards = {name: [one[name] for one in means] for name in FIELDS}
     counts = [_counts(kept.data[ARM, part], len(asked.arms)) / len(part) for part in parts]
     shares = {arm: [float(one[i]) for one in counts] for i, arm in enumerate(asked.arms)}
     return {**where, **rewards}, {**where, "arms": shares}
@@ -142,7 +471,7 @@ def _counts(arms: Array, number: int) -> Array:
 def _shadows(asked: Asked, kept: Kept, places: Ints) -> dict[str, Any]:
     """The agent that is obeyed, and what others would have done."""
     rewards = kept.data[REWARD, places]
-    own = estimates.mean(rewards[~np.isnan(rewards)], binary=asked.binary)
+    own = mean(rewards[~np.isnan(rewards)], binary=asked.binary)
     agrees = 1.0 if len(places) else None
     found = {"": {"agreement": agrees, **own, "effective": float(own["count"])}}
     for name in asked.shadows:
@@ -153,7 +482,7 @@ def _shadows(asked: Asked, kept: Kept, places: Ints) -> dict[str, Any]:
             same, weights = kept.data[column, places], kept.data[column + 1, places]
         same, judged = same[~np.isnan(same)], ~np.isnan(weights) & ~np.isnan(rewards)
         agreement = float(same.mean()) if len(same) else None
-        found[name] = {"agreement": agreement, **estimates.weighted(rewards[judged], weights[judged])}
+        found[name] = {"agreement": agreement, **weighted(rewards[judged], weights[judged])}
     return found
 
 

@@ -1,26 +1,275 @@
 """A live problem: decide, reward, reveal, void.
 
-Each request is checked here, at the door; what becomes of a report is judged by live/judging.py. A key that
+Each request is checked here, at the door; what becomes of a report is judged by live/pending.py. A key that
 was used before gives the answer it had the first time.
+
+One call on a store, from its request to its answer.
+
+A problem of a store, and how each of its verbs goes: live/store.py does it and writes it down.
+
+What changes a problem itself: arms come and go, one is frozen, shadows join and leave.
+
+A look at a problem: its log, what is believed, whether it works; what has expired is written down.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from unfog import validation
-from unfog.live import answers, asking, judging
-from unfog.live.answers import Decision, Receipt
+from unfog.live import history, inspection, pending, requests
 from unfog.live.arms import Arms
-from unfog.live.asking import Ask
-from unfog.live.changing import Changing
-from unfog.live.errors import Conflict
-from unfog.live.looking import Looking
-from unfog.live.state import State
-from unfog.live.turn import Event, Turn
-from unfog.validation import InputError, shown
+from unfog.live.config import Terms, fingerprint
+from unfog.live.errors import Conflict, Unknown
+from unfog.live.history import MOST, Around, Asked
+from unfog.live.inspection import Vitals, vitals
+from unfog.live.log import Row
+from unfog.live.requests import Ask, Decision, Receipt
+from unfog.live.state import OBEYED, State
+from unfog.validation import InputError, count, nearest, shown
 
 if TYPE_CHECKING:
-    pass
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from unfog.live.store import Store
+
+
+class Event(NamedTuple):
+    """What a verb did to the state, and has to be written down."""
+
+    decision: str | None
+    body: dict[str, Any]
+
+
+Work: TypeAlias = Callable[[State, float], Event | None]
+"""Changes the state at a time, and says what is to be written; None where it was all known already."""
+
+
+class Turn(NamedTuple):
+    """What is to be done."""
+
+    problem: str
+    kind: str
+    decision: str | None
+    key: str | None
+    request: Mapping[str, Any]
+    work: Work
+
+
+class Done(NamedTuple):
+    """What was."""
+
+    seq: int
+    decision: str | None
+    body: dict[str, Any]
+
+
+class Handle:
+    """The name of a problem, and the store that has it."""
+
+    def __init__(self, store: "Store", name: str, terms: Terms, note: str) -> None:
+        """As the store has it."""
+        self.store, self.name, self.terms, self.note = store, name, terms, note
+
+    def __repr__(self) -> str:
+        """Name, agent and what there is to know."""
+        said = f": {self.note}" if self.note else ""
+        return f"<live problem {self.name!r}, agent {self.terms.agent!r}{said}>"
+
+    def _act(
+        self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
+    ) -> Done:
+        key = None if key is None else validation.check_name("key", key)
+        return self.store.act(Turn(self.name, kind, decision, key, request, work))
+
+    def _report(
+        self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
+    ) -> Receipt:
+        done = self._act(kind, decision, key, request, work)
+        return requests.receipt(done.seq, done.body["outcome"])
+
+    def _rows(self, decision: str) -> Callable[[], Sequence[Row]]:
+        return lambda: self.store.log.of(self.name, decision)
+
+    def _applied(
+        self, state: State, kind: str, decision: str | None, body: dict[str, Any], now: float
+    ) -> Event:
+        state.apply(kind, decision, body, now)
+        return Event(decision, body)
+
+
+class Changing(Handle):
+    """Verbs that are about no decision."""
+
+    def add_arm(self, arm: str, vector: Any = None) -> Receipt:
+        """One more arm; with its numbers, where arms have any."""
+        told = {
+            validation.check_name("arm", arm): None
+            if vector is None
+            else validation.arm_vector("vector", vector)
+        }
+        return self._changed({"add": told})
+
+    def retire_arm(self, arm: str) -> Receipt:
+        """From now on an arm is not chosen; what was learnt of it is kept."""
+        return self._changed({"retire": [validation.check_name("arm", arm)]})
+
+    def restore_arm(self, arm: str) -> Receipt:
+        """An arm that was retired may be chosen again."""
+        return self._changed({"restore": [validation.check_name("arm", arm)]})
+
+    def change_arms(
+        self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
+    ) -> Receipt:
+        """Several such changes as one: all of them, or where one cannot be none."""
+        told: dict[str, Any] = {"add": validation.check_arms("add", add, {}) if add else {}}
+        for change, given in (("retire", retire), ("restore", restore)):
+            told[change] = validation.check_names(change, given) if given else []
+        if not any(told.values()):
+            raise InputError("arms", "nothing to do", "add, retire or restore")
+        return self._changed({change: given for change, given in told.items() if given})
+
+    def freeze(self, arm: str) -> Receipt:
+        """From now on one arm, whatever the context, until `thaw`."""
+        return self._frozen(validation.check_name("arm", arm))
+
+    def thaw(self) -> Receipt:
+        """The agent decides again."""
+        return self._frozen(None)
+
+    def shadow(self, agent: str) -> Receipt:
+        """One more agent that decides on the same stream from now on, without being obeyed."""
+        agent = validation.check_name("agent", agent)
+
+        def work(state: State, now: float) -> Event:
+            if agent in state.minds:
+                raise InputError("agent", repr(agent), "one that is not a shadow already")
+            self.store.made(self.name).agent_named("agent", agent, state.arms.features, new="agent")
+            own = fingerprint("agent", agent)
+            body = {"agent": agent, "outcome": "done"} | ({} if own is None else {"fingerprint": own})
+            return self._applied(state, "shadow", None, body, now)
+
+        return self._report("shadow", None, None, {"agent": agent}, work)
+
+    def unshadow(self, agent: str) -> Receipt:
+        """A shadow decides no more."""
+        agent = validation.check_name("agent", agent)
+
+        def work(state: State, now: float) -> Event:
+            shadows = [name for name in state.minds if name != OBEYED]
+            if agent not in shadows:
+                raise Unknown("agent", repr(agent), ", ".join(shadows) or "no shadow there is")
+            body = {"agent": agent, "leaves": True, "outcome": "done"}
+            return self._applied(state, "shadow", None, body, now)
+
+        return self._report("shadow", None, None, {"agent": agent, "leaves": True}, work)
+
+    def _changed(self, body: dict[str, Any]) -> Receipt:
+        def work(state: State, now: float) -> Event:
+            state.refuse_arms(body)
+            return self._applied(state, "arms", None, {**body, "outcome": "done"}, now)
+
+        return self._report("arms", None, None, body, work)
+
+    def _frozen(self, arm: str | None) -> Receipt:
+        def work(state: State, now: float) -> Event:
+            known = state.arms.available
+            if arm is not None and state.arms.vectors and arm not in known:
+                raise InputError("arm", repr(arm), ", ".join(known))
+            return self._applied(state, "freeze", None, {"arm": arm, "outcome": "done"}, now)
+
+        return self._report("freeze", None, None, {"arm": arm}, work)
+
+
+class Looking(Handle):
+    """Verbs that decide and learn nothing."""
+
+    def events(self, since: int = 0) -> list[dict[str, Any]]:
+        """The log after the event `since`: mappings with seq, kind, decision, time and more."""
+        return list(self.store.events(self.name, since))
+
+    def pending(self) -> list[str]:
+        """Decisions whose reward may still come, oldest first."""
+        with self.store.lock:
+            return [found.id for found in self.store.up_to_date(self.name).open.values() if not found.settled]
+
+    def about(self) -> dict[str, Any]:
+        """What there is to know of the problem itself, as JSON has it: arms, units, shadows, counts."""
+        with self.store.lock:
+            return inspection.about(self.store.up_to_date(self.name), self.name, self.store.now(self.name))
+
+    def vitals(self) -> Vitals:
+        """A few numbers for those who watch many problems."""
+        with self.store.lock:
+            return vitals(self.store.state(self.name), self.store.now(self.name))
+
+    def belief(self, unit: str | None = None) -> "xr.Dataset":
+        """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
+        with self.store.lock:
+            return inspection.belief(self.store.up_to_date(self.name), self._unit(unit))
+
+    def expected(
+        self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
+    ) -> "xr.Dataset":
+        """What each arm would be expected to earn in this context; nothing is decided or learnt."""
+        ask = requests.ask(self.store.made(self.name), context, unit, arms, at, noise)
+        with self.store.lock:
+            state = self.store.up_to_date(self.name)
+            state.arms.check(ask)
+            return inspection.expected(state, ask)
+
+    def diagnostics(self) -> "xr.Dataset":
+        """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+        with self.store.lock:
+            return inspection.diagnosed(self.store.up_to_date(self.name), self.store.now(self.name))
+
+    def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
+        """The past of all units or of one, as JSON can hold it: what a page shows. See live/history.py."""
+        points = count("points", points, 1, MOST)
+        with self.store.lock:
+            state, now = self.store.state(self.name), self.store.now(self.name)
+            unit = None if unit is None else self._unit(unit)
+            self.store.expire(self.name, state, now)
+            asked, around = self._asked(state, unit, points), self._around(state)
+            ring, upto, epoch = self.store.ring(self.name), self.store.log.last, self.store.log.epoch
+        self.store.log.commit(upto, epoch)
+        with ring.filled(around, upto) as kept:
+            return history.told(asked, kept)
+
+    def _asked(self, state: State, unit: str | None, points: int) -> Asked:
+        watch, terms = state.watch, self.terms
+        decisions: int | None = watch.tallies.counts.decisions
+        track = watch.tracks.whole(watch.readings)
+        if unit is not None:
+            decisions, track = watch.tracks.decisions(unit), watch.tracks.of(unit, state.mind.bias(unit))
+        shadows = [name for name in state.minds if name != OBEYED]
+        binary, units = terms.rewards == "bernoulli", state.made.units
+        whole = self.name, unit, points, terms.context, state.arms.order, shadows, binary
+        return Asked(*whole, decisions, track, units)
+
+    def _around(self, state: State) -> Around:
+        arms, terms = state.arms, self.terms
+        return Around(state.number, terms.context, terms.floor, arms.place, tuple(arms.eras))
+
+    def figure(self) -> "Figure":
+        """The same as a picture."""
+        from unfog.live.figure import figure
+
+        return figure(self.diagnostics(), self.name)
+
+    def _unit(self, unit: str | None) -> str:
+        """A unit that something was read of; unless named the only one, or no one's."""
+        known = list(self.store.state(self.name).mind.channels)
+        if unit is None:
+            return known[0] if len(known) == 1 else ""
+        if validation.check_name("unit", unit) not in known:
+            raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, known))
+        return unit
+
+    def fingerprint(self) -> str:
+        """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
+        with self.store.lock:
+            return self.store.digest(self.name)
 
 
 class Problem(Changing, Looking):
@@ -56,7 +305,7 @@ class Problem(Changing, Looking):
         agents that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that
         somebody else has chosen, with this `probability`. The same `key` gives the same answer again.
         """
-        ask = asking.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
+        ask = requests.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
 
         known: list[Arms] = []
 
@@ -70,7 +319,7 @@ class Problem(Changing, Looking):
         done = self._act("decide", None, key, ask.request, work)
         arms = known[0] if known else self._arms()
         chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
-        return answers.decision(done.decision or "", done.body, chances, shadows)
+        return requests.decision(done.decision or "", done.body, chances, shadows)
 
     def _arms(self) -> Arms:
         with self.store.lock:
@@ -81,20 +330,20 @@ class Problem(Changing, Looking):
 
         Where one is refused, so are all.
         """
-        wanted = asking.several("asked", asked)
+        wanted = requests.several("asked", asked)
         with self.store.together():
             asks = []
             for i, one in enumerate(wanted):
-                with asking.in_place(f"asked[{i}]"):
+                with requests.in_place(f"asked[{i}]"):
                     asks.append(self.refuse(**one))
-            asking.refuse_keys("asked", [one.get("key") for one in wanted], asks)
+            requests.refuse_keys("asked", [one.get("key") for one in wanted], asks)
             state = self.store.state(self.name)
             state.minds.refuse_together("asked", asks, state.number)
             return [self.decide(**one) for one in wanted]
 
     def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
         """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
-        ask = asking.ask(self.store.made(self.name), context, **asked)
+        ask = requests.ask(self.store.made(self.name), context, **asked)
         with self.store.lock:
             if key is not None:
                 turn = Turn(
@@ -111,7 +360,7 @@ class Problem(Changing, Looking):
         paid = self.terms.check_reward("value", value)
 
         def work(state: State, now: float) -> Event | None:
-            outcome = judging.reward(state, decision, paid, self._rows(decision))
+            outcome = pending.reward(state, decision, paid, self._rows(decision))
             body = {"value": paid, "outcome": outcome}
             return None if outcome is None else self._applied(state, "reward", decision, body, now)
 
@@ -135,19 +384,19 @@ class Problem(Changing, Looking):
             for decision, value in paid.items():
                 turn = Turn(self.name, "reward", decision, own.get(decision), {"value": value}, _nothing)
                 if self.store.known(turn) is None:
-                    judging.reward(state, decision, value, self._rows(decision))
+                    pending.reward(state, decision, value, self._rows(decision))
             return {one: self.reward(one, value, key=own.get(one)) for one, value in rewards.items()}
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
         decision = validation.check_name("decision", decision)
-        given = asking.context_of("context", context, self.terms.context, whole=False)
+        given = requests.context_of("context", context, self.terms.context, whole=False)
         told = {name: value for name, value in given.items() if value is not None}
         if not told:
             raise InputError("context", shown(context), "one coordinate at least")
 
         def work(state: State, now: float) -> Event | None:
-            body = judging.reveal(state, decision, told, now, self._rows(decision))
+            body = pending.reveal(state, decision, told, now, self._rows(decision))
             return None if body is None else self._applied(state, "reveal", decision, body, now)
 
         return self._report("reveal", decision, key, {"context": told}, work)
@@ -157,12 +406,12 @@ class Problem(Changing, Looking):
         decision = validation.check_name("decision", decision)
 
         def work(state: State, now: float) -> Event | None:
-            news = judging.void(state, decision, self._rows(decision))
+            news = pending.void(state, decision, self._rows(decision))
             return self._applied(state, "void", decision, {"outcome": "void"}, now) if news else None
 
         return self._report("void", decision, key, {}, work)
 
-    def _refuse(self, state: State, ask: asking.Ask) -> None:
+    def _refuse(self, state: State, ask: requests.Ask) -> None:
         """What cannot be decided now."""
         state.arms.check(ask)
         state.minds.refuse(ask, state.offer(ask))

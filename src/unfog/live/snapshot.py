@@ -2,27 +2,110 @@
 
 It is a cache. It fits where versions, code, terms, its own checksum and the processor's rounding are what
 they were; else, or whenever it cannot be read, it is passed over and the log is read from its beginning.
+
+The log, read from its beginning.
+
+What is remembered of a problem, held against its log, while others go on deciding.
+
+The lock is taken only to note what is remembered, and up to which row of the log it goes. Rows up to there
+are then folded without it. What comes meanwhile is neither in what was noted nor in what is folded.
+
+Rows up to there may still change: a unit may be erased, a commit may fail. Then what is remembered was
+dropped as well, which shows, and it is done again.
 """
 
+import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from unfog import _codec
-from unfog.live.log import Log
-from unfog.live.made import Made
-from unfog.live.reference import fingerprint as fingerprint_of
-from unfog.live.replay import folded
+from unfog.live.config import Made
+from unfog.live.config import fingerprint as fingerprint_of
+from unfog.live.errors import Differs, StoreError
+from unfog.live.log import Log, Row
+from unfog.live.requests import REQUEST, read
 from unfog.live.state import State
 from unfog.version import __version__
 
+if TYPE_CHECKING:
+    from unfog.live.store import Remembered
+
+ROUNDING = 1e-9
+
+
+class Replayed(NamedTuple):
+    """What a replay found."""
+
+    events: int
+    decisions: int  # among them
+    verified: int  # of which so many were made again, and came out as logged but for rounding
+    same: bool = True  # whether what is remembered equals what the log says, to the last bit
+
+
+def folded(made: Made, rows: Iterable[Row], state: State | None = None) -> tuple[State, Replayed]:
+    """What the events say."""
+    state = State(made) if state is None else state
+    events = decisions = 0
+    for row in rows:
+        if row.kind != "problem":
+            state.apply(row.kind, row.decision, json.loads(row.body), row.time)
+            decisions += row.kind == "decide"
+        events += 1
+    return state, Replayed(events, decisions, 0)
+
+
+def verified(made: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
+    """Likewise, with every decision after the event `since` made again."""
+    state, events, decisions, again = State(made), 0, 0, 0
+    for row in rows:
+        body = json.loads(row.body)
+        decisions += row.kind == "decide"
+        if row.kind == "decide" and row.seq > since:
+            state.close_past(row.time)
+            ask = read(made, {n: body[n] for n in REQUEST if n in body})
+            _compare(made, row, body, state.decide(ask, row.time))
+            again += 1
+        elif row.kind != "problem":
+            state.apply(row.kind, row.decision, body, row.time)
+        events += 1
+    return state, Replayed(events, decisions, again)
+
+
+def _compare(made: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse a decision that would come out otherwise today, by more than rounding."""
+    before, after = _in_standard_units(made, was), _in_standard_units(made, now)
+    for name in now:
+        if not _alike(before.get(name), after[name]):
+            what = f"decision {row.decision} (event {row.seq}) has {name} = {was.get(name)!r} in the log"
+            raise Differs(f"{what}, and would have {now[name]!r} if it were made again")
+
+
+def _in_standard_units(made: Made, body: dict[str, Any]) -> dict[str, Any]:
+    """A decision with all its numbers of the size of one, so that one tolerance fits them."""
+    scales, found = dict(zip(made.terms.context, made.units.scale.tolist(), strict=True)), body.copy()
+    for part, power in (("denoised", 1), ("sd", 2)):  # a variance may be zero but for rounding
+        if isinstance(body.get(part), dict):
+            found[part] = {name: (x / scales.get(name, 1.0)) ** power for name, x in body[part].items()}
+    return found
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values are equal; numbers may differ as they do between two processors."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= ROUNDING * max(1.0, abs(one), abs(other))
+    if isinstance(one, dict) and isinstance(other, dict):  # a share of zero is left out
+        return all(_alike(one.get(name, 0.0), other.get(name, 0.0)) for name in one | other)
+    return bool(one == other)
+
+
 HOME = Path(__file__).parents[1]
-ROOMS = ("agents", "features", "live", "maths", "model", "validation.py")
+ROOMS = ("agents", "channel", "features", "live", "maths", "_codec.py", "validation.py")
 
 
 def files() -> list[Path]:
@@ -116,3 +199,48 @@ def _filled(state: State, told: Mapping[str, Any]) -> State:
     state.number = told["number"]
     state.floor.bit_generator.state = told["floor"]
     return state
+
+
+TRIES = 3
+
+
+class Held(NamedTuple):
+    """What was remembered at a moment."""
+
+    state: State  # it goes on changing
+    told: dict[str, Any]  # all that it held, which does not
+    upto: int  # the last row that is in it
+    epoch: int  # of the log
+
+
+def replayed(store: "Remembered", name: str, verify: bool) -> Replayed:
+    """What a replay of one problem finds; what is remembered is put right where the log says otherwise."""
+    for _ in range(TRIES):
+        held = store.held(name)
+        try:
+            state, found = _replayed(store, name, held, verify)
+        except StoreError:
+            if store.holds(name, held) or store.log.closed:
+                raise
+            continue  # it was read while it changed
+        if _codec.digest(held.told) == digest(state):
+            return found
+        if store.put_right(name, held, state, found.events):
+            return found._replace(same=False)
+    raise StoreError(f"the log of {name!r} was changed {TRIES} times while it was read; ask again")
+
+
+def _replayed(store: "Remembered", name: str, held: Held, verify: bool) -> tuple[State, Replayed]:
+    made = store.made(name)
+    if not verify:
+        return folded(made, _rows(store, name, held))
+    erasures = [row.seq for row in _rows(store, name, held) if row.kind == "erase"]
+    return verified(made, _rows(store, name, held), max(erasures, default=0))
+
+
+def _rows(store: "Remembered", name: str, held: Held) -> Iterator[Row]:
+    """Of the log up to there; no more of them once it is closed, so that nobody waits for who reads."""
+    for row in store.log.read(name, upto=held.upto):
+        if store.log.closed:
+            raise StoreError(f"{store.log.place.name} was closed while the log of {name!r} was read")
+        yield row

@@ -1,4 +1,11 @@
-"""Logs out and in as NDJSON: an event a line, which is the whole log.
+"""Events that come from elsewhere, checked before they are applied: whatever a file says, nothing breaks.
+
+Each is held against the state that the events before it have led to. What it asks for must be what a caller
+might have asked for then; what was answered is not made again, that is what a replay that verifies is for.
+
+A decision that comes from elsewhere, checked: what was asked, what was chosen, what was believed.
+
+Logs out and in as NDJSON: an event a line, which is the whole log.
 
 What was exported comes in as it is: the same ids, keys and times, so that the same is believed. It may be
 given again, or after an interruption: what is there already is passed over, and where it differs nothing is
@@ -6,22 +13,341 @@ changed. Every event is applied before one is written.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from unfog import validation
-from unfog.live import incoming
+from unfog.agents.catalogue import EVERY
+from unfog.live import config, requests
+from unfog.live.config import Made, Terms, fingerprint
 from unfog.live.errors import Conflict
 from unfog.live.log import Row
-from unfog.live.made import Made
+from unfog.live.requests import REQUEST, Ask
 from unfog.live.state import State
-from unfog.live.terms import Terms
-from unfog.validation import InputError
+from unfog.validation import REFERENCE, InputError, shown
 
 if TYPE_CHECKING:
     from unfog.live.store import Store
+
+Body = Mapping[str, Any]
+
+
+def refuse_fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    """Complain of a field that is missing, and of one that there is not."""
+    for name in needed:
+        if name not in body:
+            raise InputError(name, "missing", "all that such an event says")
+    for name in body:
+        if name not in needed and name not in allowed:
+            raise InputError(name, "no such field", ", ".join(dict.fromkeys((*needed, *allowed))))
+
+
+def check_decision(state: State, body: Body) -> None:
+    """Refuse one that could not have been made."""
+    ask = _asked(state, body)
+    _chosen(state, ask, body)
+    whole_context("denoised", body["denoised"], state)
+    whole_context("sd", body["sd"], state)
+    if body.get("frozen", True) is not True:
+        raise InputError("frozen", shown(body["frozen"]), "true, or nothing")
+    for name, other in mapping("shadow", body.get("shadow", {})).items():
+        if name not in state.minds:
+            raise InputError(f"shadow.{name}", "no such shadow", ", ".join(state.minds))
+        refuse_fields(mapping(f"shadow.{name}", other), ("arm", "probability", "shares"), ())
+        _own_choice(state, ask, other)
+
+
+def _asked(state: State, body: Body) -> Ask:
+    """What was asked for, as it might have been then."""
+    asked = {name: body[name] for name in REQUEST if name in body}
+    ask = requests.ask(
+        state.made, **{"probability" if name == "given" else name: value for name, value in asked.items()}
+    )
+    for name, value in asked.items():
+        known = ask.request.get(name)
+        if known is None or known != value or type(known) is not type(value):
+            raise InputError(name, shown(value), "as it is logged")
+    state.arms.check(ask)
+    state.minds.refuse(ask, state.offer(ask))
+    return ask
+
+
+def _chosen(state: State, ask: Ask, body: Body) -> None:
+    """The arm that was taken, whoever chose it."""
+    forced = body.get("forced")
+    if forced is None:
+        _own_choice(state, ask, body)
+        return
+    if body["arm"] != forced:
+        raise InputError("arm", shown(body["arm"]), forced)
+    if body["probability"] != body.get("given") or type(body["probability"]) is bool:
+        raise InputError("probability", shown(body["probability"]), "that which was given, if any was")
+    _shares(state, ask, body["shares"])
+
+
+def _own_choice(state: State, ask: Ask, chosen: Body) -> None:
+    """An arm that an agent chose, and its probability."""
+    choice = state.arms.choice(ask)
+    if chosen["arm"] not in choice:
+        raise InputError("arm", shown(chosen["arm"]), ", ".join(choice))
+    _share("probability", chosen["probability"])
+    _shares(state, ask, chosen["shares"])
+
+
+def _shares(state: State, ask: Ask, shares: object) -> None:
+    arms = state.arms.place if ask.vectors is None else ask.vectors
+    for name, share in mapping("shares", shares).items():
+        if name not in arms:
+            raise InputError(f"shares.{name}", "no such arm", ", ".join(arms))
+        _share(f"shares.{name}", share)
+    if abs(sum(mapping("shares", shares).values()) - 1) > 1e-6:
+        raise InputError("shares", shown(shares), "shares that sum to 1")
+
+
+def mapping(field: str, value: object) -> Mapping[str, Any]:
+    """A mapping."""
+    if not isinstance(value, Mapping):
+        raise InputError(field, shown(value), "a mapping")
+    return value
+
+
+def _share(field: str, value: object) -> None:
+    if not 0 <= requests.number(field, value) <= 1 + 1e-9:
+        raise InputError(field, value, "a number from 0 to 1")
+
+
+def whole_context(field: str, value: object, state: State, lost: bool = False) -> None:
+    """A whole context by name."""
+    found = requests.context_of(field, mapping(field, value), state.terms.context)
+    for name, one in found.items():
+        if one is None and not lost:
+            raise InputError(f"{field}.{name}", one, "a number")
+
+
+OUTCOMES = {
+    "reward": ("learnt", "kept", "waits", "late", "ignored", "known"),
+    "reveal": ("learnt", "noted", "late", "known"),
+    "void": ("void", "known"),
+    "arms": ("done",),
+    "freeze": ("done",),
+    "shadow": ("done",),
+    "erase": ("done",),
+}
+ANSWER = ("arm", "probability", "shares", "denoised", "sd")
+FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there must be, those there may be
+    "problem": (config.Terms._fields, ()),
+    "decide": (("number", "context", *ANSWER), (*REQUEST, "frozen", "shadow")),
+    "reward": (("value", "outcome"), ()),
+    "reveal": (("context", "outcome"), ("then",)),
+    "void": (("outcome",), ()),
+    "expire": (("what",), ("value",)),
+    "arms": (("outcome",), ("add", "retire", "restore")),
+    "freeze": (("arm", "outcome"), ()),
+    "shadow": (("agent", "outcome"), ("fingerprint", "leaves")),
+    "erase": (("decisions", "outcome"), ()),
+}
+ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "given", "outcome"))
+
+
+def refuse_modules(event: Body, modules: Collection[str]) -> None:
+    """Complain of code that whoever takes in the log has not allowed: to import a module is to run it."""
+    joins = event["kind"] == "problem" or (event["kind"] == "shadow" and event.get("leaves") is not True)
+    for field in ("features", "agent") if joins else ():
+        path = event.get(field)
+        if not isinstance(path, str) or not REFERENCE.fullmatch(path):
+            continue
+        module = path.partition(":")[0]
+        if module not in modules and (field == "features" or module not in EVERY):
+            how = f"modules=[{module!r}] in Python, --allow-module {module} on the command line"
+            raise InputError(field, path, f"code of one's own if its module is allowed, by {how}")
+
+
+def problem(decision: object, key: object, body: Body) -> None:
+    """The terms of a problem."""
+    for field, value in (("decision", decision), ("key", key)):
+        if value is not None:
+            raise InputError(field, shown(value), "none: the terms of a problem have none")
+    refuse_fields(body, *FIELDS["problem"])
+    validation.check_name("uid", body["uid"])
+    refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
+    for name in ("seed", "learn", "reward_var"):
+        if body[name] is None and (name, body["rewards"]) != ("reward_var", "bernoulli"):
+            raise InputError(name, None, "what it was when the problem was made")
+    config.refuse_other(body, {name: body[name] for name in config.FIELDS})
+
+
+def check(state: State, kind: str, decision: object, key: object, body: Body, time: float) -> None:
+    """Refuse an event that could not come next, at this time."""
+    erased = kind in ("decide", "reveal") and body.get("erased") is True
+    refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
+    if key is not None:
+        validation.check_name("key", key)
+    if kind in OUTCOMES and body.get("outcome") not in OUTCOMES[kind]:
+        raise InputError("outcome", shown(body.get("outcome")), ", ".join(OUTCOMES[kind]))
+    if kind == "decide":
+        _numbered(state, decision, body)
+    elif kind in ("reward", "reveal", "void", "expire"):
+        _known(state, decision)
+    elif decision is not None:
+        raise InputError("decision", shown(decision), "none: this event is about no decision")
+    if not erased:
+        _check_content(state, kind, str(decision), body, time)
+
+
+def _check_content(state: State, kind: str, decision: str, body: Body, time: float) -> None:
+    if kind == "decide":
+        check_decision(state, body)
+        return
+    CHECKS[kind](state, decision, body)
+    if kind == "expire":
+        _over(state, decision, body["what"], time)
+
+
+def _numbered(state: State, decision: object, body: Body) -> None:
+    """Decisions come in their order."""
+    found = body.get("number")
+    if type(found) is not int or found != state.number:
+        raise InputError("number", shown(found), f"{state.number}, the next")
+    if decision != state.id_of(state.number):
+        raise InputError("decision", shown(decision), state.id_of(state.number))
+    validation.check_name("arm", body.get("arm"))
+
+
+def _known(state: State, decision: object) -> None:
+    first = validation.check_name("decision", decision).partition("-")[0]
+    place = int(first) if first.isascii() and first.isdigit() and len(first) < 16 else -1
+    if not 0 <= place < state.number or decision != state.id_of(place):
+        raise InputError("decision", shown(decision), "a decision of an event before")
+
+
+def _reward(state: State, decision: str, body: Body) -> None:
+    _paid(state, body["value"])
+    found = state.open.get(decision)
+    if found is None or body["outcome"] not in ("learnt", "kept", "waits"):
+        return
+    if found.paid is not None or found.settled:
+        raise InputError("outcome", body["outcome"], "known, late or ignored: its reward is settled")
+    if (body["outcome"] == "kept") is not (state.terms.learn == "after_wait"):
+        raise InputError("outcome", body["outcome"], f"one that learning {state.terms.learn!r} leads to")
+
+
+def _paid(state: State, value: object) -> None:
+    state.terms.check_reward("value", value)
+
+
+def _reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    given = mapping("context", body["context"])
+    told = requests.context_of("context", given, state.terms.context, whole=False)
+    if not told or None in told.values():
+        raise InputError("context", shown(given), "numbers by name, one at least")
+    if (
+        state.mind.agent.awaits_context
+        and body["outcome"] == "learnt"
+        and len(told) < len(state.terms.context)
+    ):
+        raise InputError("context", shown(given), "the whole context: this agent learns from no part")
+    if "then" in body:
+        then = mapping("then", body["then"])
+        refuse_fields(then, ("noisy", "denoised", "sd"), ())
+        for name in then:
+            whole_context(f"then.{name}", then[name], state, lost=name == "noisy")
+
+
+def _expire(state: State, decision: str, body: Body) -> None:
+    if body["what"] not in ("reward", "context"):
+        raise InputError("what", shown(body["what"]), "reward, context")
+    if body["what"] == "context":
+        return
+    if "value" not in body:
+        raise InputError("value", "missing", "what is learnt, or null")
+    if body["value"] is not None:
+        _value(state, body["value"])
+    found = state.open.get(decision)
+    if found is not None and found.settled:
+        raise InputError("what", "reward", "context: its reward is settled")
+
+
+def _over(state: State, decision: str, what: str, time: float) -> None:
+    """Complain of a wait that is not over."""
+    found = state.open.get(decision)
+    span = state.terms.wait if what == "reward" else state.terms.reveal_within
+    if found is None:
+        return
+    if span is None:
+        raise InputError("what", what, "nothing: there is no end to the wait for it")
+    if found.time + span > time:
+        raise InputError("time", time, f"the end of the wait, {found.time + span}, or later")
+
+
+def _value(state: State, value: object) -> None:
+    """What is learnt may be a mean of several rewards, or their sum."""
+    requests.number("value", value)
+    if state.terms.learn == "at_once":
+        raise InputError("value", value, "null: rewards are learnt at once")
+
+
+def _arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    if not any(body.get(name) for name in ("add", "retire", "restore")):
+        raise InputError("arms", shown(sorted(body)), "add, retire or restore")
+    for name in ("retire", "restore"):
+        found = body.get(name, [""])
+        if not isinstance(found, list):
+            raise InputError(name, shown(found), "a list of names")
+        for one in body.get(name, ()):
+            validation.check_name(name, one)
+    if "add" in body and validation.check_arms("add", mapping("add", body["add"]), {}) != body["add"]:
+        raise InputError("add", shown(body["add"]), "names, each with its numbers or null")
+    state.refuse_arms(body)
+
+
+def _freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    if body["arm"] is None:
+        return
+    validation.check_name("arm", body["arm"])
+    if state.arms.vectors and body["arm"] not in state.arms.available:
+        raise InputError("arm", shown(body["arm"]), ", ".join(state.arms.available))
+
+
+def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    if "leaves" in body:
+        _leaves(state, body)
+        return
+    if validation.check_name("agent", body["agent"]) in state.minds:
+        raise InputError("agent", body["agent"], "one that is not a shadow already")
+    state.made.agent_named("agent", body["agent"], state.arms.features, new="agent")
+    if fingerprint("shadow", body["agent"]) != body.get("fingerprint"):
+        raise InputError("shadow", f"{body['agent']} has changed", "the code with which it joined")
+
+
+def _leaves(state: State, body: Body) -> None:
+    if body["leaves"] is not True:
+        raise InputError("leaves", shown(body["leaves"]), "true, or nothing")
+    if validation.check_name("agent", body["agent"]) not in state.minds:
+        raise InputError("agent", body["agent"], "a shadow that there is")
+
+
+def _erase(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    if type(body["decisions"]) is not int or not 0 < body["decisions"] <= state.number:
+        raise InputError("decisions", shown(body["decisions"]), "how many were erased")
+
+
+def _nothing(state: State, decision: str, body: Body) -> None:
+    """There is nothing more to it."""
+
+
+CHECKS: dict[str, Callable[[State, str, Body], None]] = {
+    "reward": _reward,
+    "reveal": _reveal,
+    "void": _nothing,
+    "expire": _expire,
+    "arms": _arms,
+    "freeze": _freeze,
+    "shadow": _shadow,
+    "erase": _erase,
+}
+
 
 CHUNK = 10_000
 AHEAD = 86_400.0  # seconds by which clocks may differ: later events would make the problem's time stand still
@@ -78,9 +404,9 @@ def _taken(store: "Store", name: str, first: Line, lines: Iterator[Line], module
     pending = list(new)
     for number, event in pending:
         with _refusing(number):
-            incoming.refuse_modules(event, modules)
+            refuse_modules(event, modules)
     with _refusing(first[0]):
-        incoming.problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
+        problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
         state = store.fresh(name) if known else State(Made(Terms.read(body_of(first[1]))))
     _applied(state, pending, keys, Times(last, store.now()))
     for start in range(0, len(pending), CHUNK):
@@ -150,7 +476,7 @@ def _applied(state: State, lines: Sequence[Line], keys: set[str | None], times: 
 
 def _apply(state: State, event: dict[str, Any], keys: set[str | None], time: float) -> None:
     kind, decision, key, body = event["kind"], event.get("decision"), event.get("key"), body_of(event)
-    incoming.check(state, kind, decision, key, body, time)
+    check(state, kind, decision, key, body, time)
     if key is not None and key in keys:
         raise InputError("key", repr(key), "a key that no event before has")
     keys.add(key)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unfog.serve.client import Client
-    from unfog.serve.refusals import Refused
+    from unfog.serve.errors import Refused
 
 __all__ = ["Client", "Refused"]
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
 
         return Client
     if name == "Refused":
-        from unfog.serve.refusals import Refused
+        from unfog.serve.errors import Refused
 
         return Refused
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,8 @@
-"""A service, asked as one asks a store: the same verbs, the same answers, the same errors.
+"""A problem of a service: the verbs of `unfog.live.Problem`, asked over HTTP.
+
+What callers of `unfog.live` may give, as JSON has it: arrays, times, channels, agents of the catalogue.
+
+A service, asked as one asks a store: the same verbs, the same answers, the same errors.
 
 client = unfog.serve.Client("http://127.0.0.1:8000")
 walks = client.problem("walks")
@@ -11,21 +15,289 @@ again after an answer was lost, and nothing is decided or counted twice.
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from math import isfinite
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
+from uuid import uuid4
+
+import numpy as np
 
 from unfog import validation
+from unfog.channel.channel import Channel
+from unfog.channel.knowledge import Knowledge
+from unfog.live import config as live_terms
+from unfog.live import requests
+from unfog.live.config import Terms
 from unfog.live.errors import StoreError, Unknown
-from unfog.live.replay import Replayed
-from unfog.live.schema import LAST
-from unfog.serve import outgoing
-from unfog.serve.outgoing import address
-from unfog.serve.refusals import Refused
-from unfog.serve.remote import Remote
-from unfog.serve.wire import Wire
+from unfog.live.inspection import dataset_from_json
+from unfog.live.requests import ASKED, Decision, Receipt
+from unfog.live.snapshot import Replayed
+from unfog.live.sqlite_file import LAST
+from unfog.serve import errors
+from unfog.serve.errors import Refused
+from unfog.serve.http_client import Wire
 from unfog.validation import InputError, shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+
+def address(name: str) -> str:
+    """Where a problem is."""
+    name = validation.check_name("name", name)
+    if not errors.is_addressable(name):
+        raise Unknown("name", repr(name), errors.NAMED)
+    return f"/v1/problems/{quote(name, safe='')}"
+
+
+def terms_to_send(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The terms of a problem."""
+    live_terms.refuse_unknown(given)
+    return {name: plain(name, _term(name, value, given)) for name, value in given.items()}
+
+
+def _term(name: str, value: Any, given: Mapping[str, Any]) -> Any:
+    """What no JSON can say, in the words of a log."""
+    if name == "channel" and isinstance(value, Channel):
+        return value.written()
+    if name == "channel" and isinstance(value, Knowledge):
+        return live_terms.FIELDS[name](name, value, {"context": given.get("context") or ()})
+    if name in ("agent", "features") and not isinstance(value, str):
+        return live_terms.FIELDS[name](name, value, given)
+    return value
+
+
+def asked_to_send(given: Mapping[str, Any], field: str = "") -> dict[str, Any]:
+    """What a decision is asked for with; what is None is left out."""
+    for name in given:
+        if name not in ASKED:
+            raise InputError(f"{field}{name}", "no such field", ", ".join(ASKED))
+    return {
+        name: plain(f"{field}{name}", value)
+        for name, value in given.items()
+        if value is not None or name == "context"
+    }
+
+
+def plain(field: str, value: Any) -> Any:
+    """Numbers, texts, lists and mappings; what JSON cannot say is refused."""
+    if value is None or isinstance(value, bool | np.bool_):
+        return None if value is None else bool(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return _finite(field, float(value))
+    if isinstance(value, datetime | timedelta):
+        return _time(field, value)
+    if isinstance(value, Mapping):
+        return {_name(field, name): plain(f"{field}.{name}", one) for name, one in value.items()}
+    return [plain(f"{field}[{i}]", one) for i, one in enumerate(_listed(field, value))]
+
+
+def _finite(field: str, value: float) -> float:
+    if not isfinite(value):
+        raise InputError(field, value, "a finite number")
+    return value
+
+
+def _time(field: str, value: datetime | timedelta) -> float:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if value.tzinfo is None:
+        allowed = "a number, or a datetime with its time zone"
+        raise InputError(field, f"{value.isoformat()} has no time zone", allowed)
+    return value.timestamp()
+
+
+def _name(field: str, name: object) -> str:
+    if not isinstance(name, str):
+        raise InputError(field, f"the name {shown(name)}", "names that are text")
+    return str.__str__(name)
+
+
+def _listed(field: str, value: Any) -> list[Any]:
+    allowed = "numbers, text, lists and mappings of them"
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return validation.as_list(field, value, allowed)
+
+
+class Remote:
+    """One problem of a service. Threads may share it."""
+
+    def __init__(self, client: "Client", name: str, note: str) -> None:
+        """As the service has it."""
+        self.client, self.name, self.note = client, name, note
+        self._at = address(name)
+
+    def __repr__(self) -> str:
+        """Name and where it is."""
+        return f"<live problem {self.name!r} of {self.client.url}>"
+
+    @property
+    def terms(self) -> Terms:
+        """The terms with which it was made: the first event of its log."""
+        return Terms.read(self.client.get(f"{self._at}/events", limit=1))
+
+    def decide(
+        self,
+        context: Any,
+        *,
+        unit: str | None = None,
+        arms: Any = None,
+        key: str | None = None,
+        at: Any = None,
+        noise: Any = None,
+        forced: str | None = None,
+        probability: float | None = None,
+    ) -> Decision:
+        """Choose an arm for a noisy context, as `unfog.live.Problem.decide` does."""
+        given = {"context": context, "unit": unit, "arms": arms, "key": _own(key), "at": at, "noise": noise}
+        told = asked_to_send({**given, "forced": forced, "probability": probability})
+        return Decision(**self.client.post(f"{self._at}/decide", told, again=True))
+
+    def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
+        """Several decisions with one commit for all; where one is refused, so are all."""
+        wanted = requests.several("asked", asked)
+        told = [
+            asked_to_send({**one, "key": _own(one.get("key"))}, f"asked[{i}].")
+            for i, one in enumerate(wanted)
+        ]
+        if not told:
+            return []
+        found = self.client.post(f"{self._at}/decide", {"asked": told}, again=True)
+        return [Decision(**one) for one in found["decisions"]]
+
+    def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
+        """Report what a decision earned."""
+        return self._report(decision, "reward", {"value": plain("value", value)}, key)
+
+    def reward_many(
+        self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
+    ) -> dict[str, Receipt]:
+        """The rewards of several decisions, with one commit; where one is refused, so are all."""
+        if not isinstance(rewards, Mapping):
+            raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
+        if not rewards:
+            return {}
+        told = {
+            validation.check_name("decision", one): plain("value", value) for one, value in rewards.items()
+        }
+        own = {one: _own((keys or {}).get(one)) for one in told}
+        found = self.client.post(f"{self._at}/rewards", {"rewards": told, "keys": own}, again=True)
+        return {one: Receipt(**receipt) for one, receipt in found["receipts"].items()}
+
+    def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
+        """Tell the true context of a decision, whole or in part, when it becomes known."""
+        return self._report(decision, "reveal", {"context": plain("context", context)}, key)
+
+    def void(self, decision: str, *, key: str | None = None) -> Receipt:
+        """It was never shown: learn nothing from it."""
+        return self._report(decision, "void", {}, key)
+
+    def _report(self, decision: str, what: str, told: dict[str, Any], key: str | None) -> Receipt:
+        at = f"{self._at}/decisions/{quote(validation.check_name('decision', decision), safe='')}/{what}"
+        return Receipt(**self.client.post(at, {**told, "key": _own(key)}, again=True))
+
+    def add_arm(self, arm: str, vector: Any = None) -> Receipt:
+        """One more arm; with its numbers, where arms have any."""
+        return self.change_arms(add={validation.check_name("arm", arm): vector})
+
+    def retire_arm(self, arm: str) -> Receipt:
+        """From now on an arm is not chosen; what was learnt of it is kept."""
+        return self.change_arms(retire=[arm])
+
+    def restore_arm(self, arm: str) -> Receipt:
+        """An arm that was retired may be chosen again."""
+        return self.change_arms(restore=[arm])
+
+    def change_arms(
+        self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
+    ) -> Receipt:
+        """Several such changes as one: all of them, or where one cannot be none."""
+        told = {"retire": plain("retire", retire), "restore": plain("restore", restore)}
+        return self._changed("arms", told | ({"add": plain("add", add)} if add else {}))
+
+    def freeze(self, arm: str) -> Receipt:
+        """From now on one arm, whatever the context, until `thaw`."""
+        return self._changed("freeze", {"arm": validation.check_name("arm", arm)})
+
+    def thaw(self) -> Receipt:
+        """The agent decides again."""
+        return self._changed("freeze", {"arm": None})
+
+    def shadow(self, agent: str) -> Receipt:
+        """One more agent that decides on the same stream from now on, without being obeyed."""
+        return self._changed("shadow", {"agent": validation.check_name("agent", agent)})
+
+    def unshadow(self, agent: str) -> Receipt:
+        """A shadow decides no more."""
+        return self._changed("shadow", {"agent": validation.check_name("agent", agent), "leave": True})
+
+    def _changed(self, what: str, told: dict[str, Any]) -> Receipt:
+        return Receipt(**self.client.post(f"{self._at}/{what}", told, again=False))
+
+    def take_in_table(self, text: str) -> int:
+        """Decisions that were made elsewhere, as CSV: how many. Where one is refused, so are all."""
+        done = self.client.post(f"{self._at}/table", {"table": text}, again=False, long=True)
+        return int(done["decisions"])
+
+    def events(self, since: int = 0) -> list[dict[str, Any]]:
+        """The log after the event `since`: mappings with seq, kind, decision, time and more."""
+        return list(self.client.events(self.name, since))
+
+    def pending(self) -> list[str]:
+        """Decisions whose reward may still come, oldest first."""
+        found: list[str] = self.client.get(f"{self._at}/pending")["pending"]
+        return found
+
+    def about(self) -> dict[str, Any]:
+        """What there is to know of the problem itself: arms, units, shadows, counts."""
+        found: dict[str, Any] = self.client.get(self._at)
+        return found
+
+    def belief(self, unit: str | None = None) -> "xr.Dataset":
+        """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
+        return dataset_from_json(self.client.get(f"{self._at}/belief", unit=unit))
+
+    def expected(
+        self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
+    ) -> "xr.Dataset":
+        """What each arm would be expected to earn in this context; nothing is decided or learnt."""
+        told = asked_to_send({"context": context, "arms": arms, "at": at, "noise": noise})
+        query = {name: json.dumps(value) for name, value in told.items()}
+        return dataset_from_json(self.client.get(f"{self._at}/expected", unit=unit, **query))
+
+    def diagnostics(self) -> "xr.Dataset":
+        """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+        return dataset_from_json(self.client.get(f"{self._at}/diagnostics"))
+
+    def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
+        """The past of all units or of one, as JSON can hold it: what a page shows."""
+        found: dict[str, Any] = self.client.get(f"{self._at}/history", unit=unit, points=points)
+        return found
+
+    def figure(self) -> "Figure":
+        """The same as a picture."""
+        from unfog.live.figure import figure
+
+        return figure(self.diagnostics(), self.name)
+
+    def fingerprint(self) -> str:
+        """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
+        return str(self.client.get(f"{self._at}/fingerprint")["fingerprint"])
+
+
+def _own(key: str | None) -> str:
+    """The caller's key, or one that nobody has used."""
+    return uuid4().hex if key is None else validation.check_name("key", key)
+
 
 KEY = "UNFOG_KEY"  # the environment variable with the key of a service
 LINES = 2000  # of a log that are asked for at a time
@@ -102,7 +374,7 @@ class Client:
         """
         name = validation.check_name("name", name)
         if terms:
-            told = {"name": name, **outgoing.terms(terms)}
+            told = {"name": name, **terms_to_send(terms)}
             return Remote(self, name, self.post("/v1/problems", told, again=True)["note"] or "")
         try:
             return Remote(self, name, self.get(address(name))["note"] or "")

@@ -6,11 +6,10 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from unfog.live.schema import LAST
-from unfog.serve import bodies
-from unfog.serve.examples import EXAMPLES, ID, NAME
-from unfog.serve.media import JSON, LINES, PROBLEM
-from unfog.serve.operations import ONCE, OPERATIONS, Operation
+from unfog.live.sqlite_file import LAST
+from unfog.serve import schemas
+from unfog.serve.errors import JSON, LINES, PROBLEM
+from unfog.serve.operations import EXAMPLES, ID, NAME, ONCE, OPERATIONS, Operation
 from unfog.serve.schemas import ANSWERS, COMPONENTS, Schema, listed, ref
 from unfog.version import __version__
 
@@ -33,19 +32,19 @@ REFUSALS = {
 ALWAYS = (401, 403, 429, 503)
 
 PARAMETERS: dict[str, Schema] = {
-    "name": {"in": "path", "required": True, "schema": bodies.NAME, "example": NAME},
+    "name": {"in": "path", "required": True, "schema": schemas.NAME, "example": NAME},
     "id": {
         "in": "path",
         "required": True,
-        "schema": bodies.NAME,
+        "schema": schemas.NAME,
         "example": ID,
         "description": "The id that `decide` has answered.",
     },
-    "unit": {"in": "query", "schema": bodies.NAME, "description": "Whose."},
+    "unit": {"in": "query", "schema": schemas.NAME, "description": "Whose."},
     "context": {"in": "query", "content": {JSON: {"schema": {"type": "object"}}}, "required": True},
-    "arms": {"in": "query", "content": {JSON: {"schema": listed(bodies.NAME)}}},
-    "at": {"in": "query", "content": {JSON: {"schema": bodies.NUMBER}}},
-    "noise": {"in": "query", "content": {JSON: {"schema": listed(bodies.NUMBER)}}},
+    "arms": {"in": "query", "content": {JSON: {"schema": listed(schemas.NAME)}}},
+    "at": {"in": "query", "content": {JSON: {"schema": schemas.BODY_NUMBER}}},
+    "noise": {"in": "query", "content": {JSON: {"schema": listed(schemas.BODY_NUMBER)}}},
     "points": {"in": "query", "schema": {"type": "integer", "minimum": 1}},
     "since": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": LAST}},
     "limit": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": LAST}},
@@ -53,7 +52,7 @@ PARAMETERS: dict[str, Schema] = {
 KEY_HEADER: Schema = {
     "name": "Idempotency-Key",
     "in": "header",
-    "schema": bodies.NAME | {"pattern": "^[!-~]+$"},
+    "schema": schemas.NAME | {"pattern": "^[!-~]+$"},
     "description": "As `key` in the body: asked again with it, the answer is the same.",
 }
 FIXED = (  # id, address, what it is, kind of its answer, statuses besides 200
@@ -104,7 +103,7 @@ SECURITY = (
 
 def _models() -> dict[str, Schema]:
     """The bodies of requests."""
-    found = {one.body for one in OPERATIONS if one.body is not None} | {bodies.Asks}
+    found = {one.body for one in OPERATIONS if one.body is not None} | {schemas.Asks}
     _, schema = models_json_schema([(one, "validation") for one in found], ref_template=TEMPLATE)
     return dict(sorted(schema["$defs"].items()))
 
@@ -139,8 +138,8 @@ def _body(one: Operation) -> Schema:
     if one.body is None:
         return {"required": False, "content": {LINES: {"schema": {"type": "string"}, "example": example}}}
     schema = ref(one.body.__name__)
-    if one.body is bodies.Ask:
-        many = listed(schema) | {"minItems": 1, "maxItems": bodies.MOST}
+    if one.body is schemas.Ask:
+        many = listed(schema) | {"minItems": 1, "maxItems": schemas.MOST}
         schema = {"anyOf": [schema, ref("Asks"), many]}
     return {"required": not one.empty, "content": {JSON: {"schema": schema, "example": example}}}
 

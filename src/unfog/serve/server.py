@@ -1,22 +1,110 @@
-"""The process: a socket, signals, and an end in good order.
+"""From what an operator says to a service that runs.
+
+What a connection may take: how many there are, how long and how large the head of a request may be.
+
+Bodies have limits of their own in exchange.py, and answer with a status; who is that slow or that large
+before saying what is wanted gets no more than the end of the connection.
+
+The process: a socket, signals, and an end in good order.
 
 SIGTERM or an interrupt stops accepting; what was asked for is done and committed, what is remembered is
 written down, and the store is given back. Who has not said all by then, or asked for what takes longer than
 some seconds, is told to ask again. A second one does not wait for those who still ask, or listen.
 Either way the process ends with the code 0: it was told to stop, and it did.
+
+Where the service listens, decided by the address that a name comes to, not by the name.
 """
 
+import asyncio
+import errno
 import logging
 import socket
 import sys
 from collections.abc import Callable
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryFile
 from types import FrameType
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from unfog import live
+from unfog.live.errors import StoreError
 from unfog.serve.app import application
-from unfog.serve.connections import Bounded
-from unfog.serve.service import Service
+from unfog.serve.auth import Doors, Keyed, KeyRing, Open
+from unfog.serve.key_storage import is_database, ring_of, shown
+from unfog.serve.service import Service, Shelf, Single
+from unfog.serve.settings import Settings
+from unfog.validation import InputError
+
+MOST = 900  # at a time: a process may have 1,024 files open, unless told
+HEAD_SECONDS = 10.0
+HEAD_BYTES = 64 << 10
+FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n"
+    b"cache-control: no-store\r\n\r\n"
+)
+
+
+class Bounded(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, within bounds."""
+
+    def __init__(self, *told: Any, **named: Any) -> None:
+        """Nothing has come yet."""
+        super().__init__(*told, **named)
+        self._in_head, self._size = True, 0
+        self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """One too many is told so, and ended."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST:
+            transport.write(FULL)
+            transport.close()
+        else:
+            self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Where the head of a request goes on, look how large it has become."""
+        super().data_received(data)
+        if not self._in_head:
+            return
+        self._size += len(data)
+        if self._size > HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+        self._wait()
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head, self._size = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """A head is there."""
+        self._in_head = False
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        if self._late is not None:
+            self._late.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        """For the rest of a head, not for ever."""
+        if self._late is None:
+            self._late = self.loop.call_later(HEAD_SECONDS, self._end)
+
+    def _end(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
 
 PATIENCE = 10  # seconds for requests that are under way when the service stops
 IDLE = 30  # seconds after which a connection on which nothing is asked is ended
@@ -80,3 +168,149 @@ def run(service: Service, opened: socket.socket, listening: Callable[[], None]) 
     sys.setswitchinterval(SWITCH)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     Server(service, listening).run([opened])
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at this address and port, which does not listen yet; port 0 takes one that is free."""
+    found = _resolved(host, port)
+    family, kind, protocol, _, address = found
+    opened = socket.socket(family, kind, protocol)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+        opened.listen(1)  # a port that another process has is seen now, and not when all is ready
+    except OSError as error:
+        opened.close()
+        where = f"{port} at {address[0]}"
+        if error.errno == errno.EADDRINUSE:
+            raise InputError("port", f"{where} is taken", "a port that is free; 0 takes one") from None
+        said = error.strerror or str(error)
+        raise InputError(
+            "host", f"{host!r}, port {where}, cannot be had ({said})", "this machine's own"
+        ) from None
+    return opened
+
+
+def _resolved(host: str, port: int) -> tuple[int, int, int, str, tuple[str, int]]:
+    allowed = "an address or a name of this machine, such as 127.0.0.1 or 0.0.0.0"
+    if not host:
+        raise InputError("host", repr(host), allowed)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise InputError("host", repr(host), allowed) from None
+    return found[0]  # type: ignore[return-value]
+
+
+def is_loopback(opened: socket.socket) -> bool:
+    """Whether only this machine can reach it."""
+    return ip_address(opened.getsockname()[0].split("%")[0]).is_loopback
+
+
+def url_of(opened: socket.socket) -> str:
+    """How it is reached."""
+    host, port = opened.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def advertised(told: str | None, opened: socket.socket, shared: bool) -> str:
+    """Where others are told to come: as the operator says, or where it listens if that says it."""
+    allowed = "the address of this service as others reach it, such as http://10.0.0.5:8000"
+    if told is None:
+        if shared and ip_address(opened.getsockname()[0].split("%")[0]).is_unspecified:
+            raise InputError("advertise", f"not given, and nobody comes to {url_of(opened)}", allowed)
+        return url_of(opened)
+    try:
+        place = urlsplit(told)
+        sound = place.scheme in ("http", "https") and place.hostname and place.port != 0
+    except ValueError:
+        sound = False
+    if not sound or place.username is not None or place.query or place.fragment:
+        raise InputError("advertise", "what was given", allowed)  # it may hold a password
+    return told.rstrip("/")
+
+
+class Wanted(NamedTuple):
+    """Which problems to serve, and where."""
+
+    store: str  # a file, or the address of a database
+    host: str = "127.0.0.1"
+    port: int = 8000
+    sync: str = "full"
+    settings: Settings = Settings()
+
+
+class Started(NamedTuple):
+    """What listens."""
+
+    store: str
+    url: str
+    advertised: str  # where others are told to come
+    problems: int
+    new: bool  # whether the store was made just now
+
+
+def shelf_of(wanted: Wanted, url: str) -> Shelf:
+    """The problems of a store; those of a database are shared with others, who come to `url`."""
+    if is_database(wanted.store):
+        from unfog.live.postgres.ownership import Shared
+
+        return Shared(wanted.store, url, sync=wanted.sync)
+    return Single(live.open(wanted.store, sync=wanted.sync))
+
+
+def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
+    """With keys; beyond this machine not without."""
+    if is_loopback(opened):
+        return Keyed(ring, unless=Open())
+    if not any(key.revoked is None for key in ring.load().values()):
+        host = opened.getsockname()[0]
+        raise InputError(
+            "host",
+            f"{host} can be reached from other machines, and there are no keys",
+            f"127.0.0.1; or make a key first: unfog serve keys add --store {shown(store)} --scope admin",
+        )
+    return Keyed(ring)
+
+
+def _check_advertised(url: str | None) -> None:
+    told = urlsplit(url or "http://x")
+    if told.scheme not in ("http", "https") or not told.hostname or told.query or told.fragment:
+        raise InputError(
+            "advertise", repr(url), "where others reach this service, such as http://10.0.0.2:8000"
+        )
+
+
+def _check_backups(folder: Path | None) -> None:
+    """Now, and not when the first copy is asked for."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        said = f"{folder} ({error.strerror or 'no reason given'})"
+        raise InputError("backups", said, "a folder that can be made, and written to") from None
+
+
+def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
+    """Serve until a signal says to stop; `say` is told once requests are taken."""
+    _check_advertised(wanted.settings.advertise)
+    _check_backups(wanted.settings.backups)
+    opened = bound(wanted.host, wanted.port)
+    with opened:
+        doors = doors_of(ring_of(wanted.store), wanted.store, opened)
+        new = not is_database(wanted.store) and not Path(wanted.store).exists()
+        url = url_of(opened)
+        told = advertised(wanted.settings.advertise, opened, is_database(wanted.store))
+        shelf = shelf_of(wanted, told)
+        service = Service(shelf, wanted.settings, doors)
+
+        def listening() -> None:
+            shelf.announce(told)
+            say(Started(shown(wanted.store), url, told, len(shelf.names()), new))
+
+        run(service, opened, listening)
+    if service.failed:
+        raise StoreError(service.failed)

@@ -1,34 +1,193 @@
-"""The service apart from HTTP: stores and their writers, whether they are ready, and how a call is done."""
+"""The service apart from HTTP: stores and their writers, whether they are ready, and how a call is done.
+
+Where problems are kept: one SQLite file that this process holds, or a database that several share.
+
+What takes long is done beside the writers, by threads of its own; so much of it at a time, and no more.
+
+A place is taken before the body of a request is read, and left when its answer is sent: until then it takes
+memory. Who finds none is told to ask again.
+
+Requests whose bodies are on their way. When the service stops nobody waits for the rest of them.
+"""
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-from starlette.types import Scope
+from typing import TYPE_CHECKING, Any, Protocol
 
 from unfog.live import Store
 from unfog.live.errors import Elsewhere, StoreError
-from unfog.live.vitals import Vitals
-from unfog.serve.calls import Answer, Call
-from unfog.serve.doors import Caller, Doors, address
-from unfog.serve.forward import Away
-from unfog.serve.limits import Buckets
-from unfog.serve.line import Asked
+from unfog.live.inspection import Vitals
+from unfog.serve.auth import Buckets, Caller, Doors, address
+from unfog.serve.errors import Refused, busy, described, words
+from unfog.serve.forwarding import Asked, Away
 from unfog.serve.metrics import Metrics, Seen
-from unfog.serve.mistakes import told
 from unfog.serve.operations import Done, Operation
-from unfog.serve.readers import Readers
-from unfog.serve.refusals import Refused, busy, words
-from unfog.serve.room import Room
+from unfog.serve.responses import Answer, Call
 from unfog.serve.settings import Settings
-from unfog.serve.shelf import Shelf
 from unfog.serve.writer import Writer
 from unfog.validation import InputError
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+
+class Shelf(Protocol):
+    """What the service asks of a place for problems."""
+
+    single: bool  # whether there is one store for all
+
+    @property
+    def trouble(self) -> str:
+        """Why nobody can be served from here at the moment, if so."""
+
+    def adopt(self) -> None:
+        """Take what nobody serves."""
+
+    def announce(self, url: str) -> None:
+        """Tell those who are refused where this process can be asked."""
+
+    def here(self, name: str) -> Store | None:
+        """The open store that has it, if that is known without asking anybody."""
+
+    def names(self) -> list[str]:
+        """All problems there are."""
+
+    def store(self, name: str) -> Store:
+        """The open store that has it; an error where that is elsewhere, or nobody's yet."""
+
+    def place(self, name: str) -> Store:
+        """The store in which a new problem of this name is to be made."""
+
+    def stores(self) -> Sequence[Store]:
+        """Those that are open here."""
+
+    def close(self) -> None:
+        """Write what is left, and give all of it back."""
+
+
+class Single:
+    """One store for all problems."""
+
+    single = True
+    trouble = ""
+
+    def __init__(self, store: Store) -> None:
+        """It is open already."""
+        self._store = store
+
+    def names(self) -> list[str]:
+        """All problems there are."""
+        return self._store.names()
+
+    def here(self, name: str) -> Store:  # noqa: ARG002
+        """Always the same."""
+        return self._store
+
+    def store(self, name: str) -> Store:  # noqa: ARG002
+        """Always the same."""
+        return self._store
+
+    def place(self, name: str) -> Store:  # noqa: ARG002
+        """Always the same."""
+        return self._store
+
+    def adopt(self) -> None:
+        """It has been taken."""
+
+    def stores(self) -> list[Store]:
+        """The one."""
+        return [self._store]
+
+    def announce(self, url: str) -> None:
+        """Tell those who want the file where it can be reached."""
+        self._store.log.announce(url)
+
+    def close(self) -> None:
+        """Snapshot, commit, close."""
+        self._store.close()
+
+
+MOST = 16  # operations at a time
+LARGE = 2  # of them with bodies that may be as large as a log
+LATER = 5  # seconds after which to ask again for what takes very long
+
+
+class Room:
+    """The places. Used by the event loop alone."""
+
+    def __init__(self) -> None:
+        """All are free."""
+        self._taken: Counter[str] = Counter()
+        self._threads = ThreadPoolExecutor(MOST, "beside the writers")
+
+    @contextmanager
+    def place(self, operation: Operation) -> Iterator[None]:
+        """Where an operation may take its time; a complaint where there is none."""
+        wanted = {"": MOST}
+        if operation.large:
+            wanted["large"] = LARGE
+        if operation.alone:
+            wanted[operation.id] = 1
+        for kind, most in wanted.items():
+            if self._taken[kind] >= most:
+                what = "that take long" if not kind else "of this kind"
+                said = f"{most} requests {what} are under way already; nothing was done."
+                raise busy(said, LATER if kind else 1)
+        self._taken.update(wanted.keys())
+        try:
+            yield
+        finally:
+            self._taken.subtract(wanted.keys())
+
+    async def do(self, work: Callable[[], Any]) -> Any:
+        """What work comes to that is done by a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def close(self) -> None:
+        """No more of it; what is under way is not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+STOPPING = "The service is stopping; nothing was done."
+
+
+class Readers:
+    """Their tasks. Used by the event loop alone."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._tasks = set[asyncio.Task[Any]]()
+        self._left = False
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A body is read; a complaint where the service stops before it is there."""
+        if self._left:
+            raise busy(STOPPING)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            task.uncancel()
+            raise busy(STOPPING) from None
+        finally:
+            self._tasks.discard(task)
+
+    def leave(self) -> None:
+        """The service stops."""
+        self._left = True
+        for task in self._tasks:
+            task.cancel()
+
 
 EVERY = 1.0  # seconds between looks for what has expired, and for keys that have changed
 log = logging.getLogger("unfog.serve")
@@ -51,7 +210,7 @@ class Service:
         """Read the logs, and look from time to time for what has expired."""
         self._tasks += [asyncio.create_task(self._warm()), asyncio.create_task(self._watch())]
 
-    def admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+    def admit(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
         """Who asks; a complaint of who may not come in, or asks too often."""
         try:
             caller = self.doors.caller(scope, headers)
@@ -67,7 +226,7 @@ class Service:
             try:
                 await asyncio.to_thread(self.doors.refresh)
             except Exception as error:  # noqa: BLE001
-                log.error("keys could not be looked at: %s", told(error))
+                log.error("keys could not be looked at: %s", described(error))
 
     async def _warm(self) -> None:
         await asyncio.to_thread(import_module, "xarray")  # it takes long: no first look is to wait for it
@@ -90,7 +249,7 @@ class Service:
         """A problem cannot be served: that is told, and logged once."""
         why = words(error)
         if self.broken.get(name) != why:
-            log.warning("problem %r cannot be served: %s", name, told(error))
+            log.warning("problem %r cannot be served: %s", name, described(error))
         self.broken[name] = why
 
     async def _expire(self) -> None:
@@ -130,7 +289,7 @@ class Service:
             await asyncio.to_thread(self.shelf.close)
         except StoreError as error:
             self.failed = str(error)
-            log.error("the store could not be closed: %s", told(error))
+            log.error("the store could not be closed: %s", described(error))
 
     def writer(self, store: Store) -> Writer:
         """The writer of a store."""

@@ -7,6 +7,11 @@ Short work is done by the event loop itself, which has nothing better to do: two
 interpreter from each other at every step. Which work is short is known by how long the last of its problem
 took. What takes long, or has to wait, is done by a thread of the store's own, and so is every commit. While
 that waits for the disk the loop reads what comes next.
+
+How long the work of a problem takes: what is short may be done by the event loop itself.
+
+That depends on its arms, its coordinates, its agents and the machine; so it is measured, in time of the
+processor, which does not count what others take. Before anything is known it is taken to be long.
 """
 
 import asyncio
@@ -18,11 +23,30 @@ from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
 from unfog.live import Store
-from unfog.live.acting import Gathered
 from unfog.live.errors import Reserved, StoreError
-from unfog.serve.lengths import Lengths
-from unfog.serve.mistakes import told
-from unfog.serve.refusals import busy
+from unfog.live.store import Gathered
+from unfog.serve.errors import busy, described
+
+SHORT = 0.005  # seconds
+SHARE = 0.2  # of the newest in the mean
+
+
+class Lengths:
+    """The mean of each problem's newest work, by name."""
+
+    def __init__(self) -> None:
+        """Nothing is known."""
+        self._means: dict[str, float] = {}
+
+    def add(self, name: str, seconds: float) -> None:
+        """Work that was done."""
+        before = self._means.get(name, seconds)
+        self._means[name] = before + SHARE * (seconds - before)
+
+    def is_short(self, name: str) -> bool:
+        """Whether what comes next will be done soon."""
+        return self._means.get(name, SHORT) < SHORT
+
 
 MOST_AT_ONCE = 64  # how many share a commit: what is asked next waits for them
 log = logging.getLogger("unfog.serve")
@@ -100,7 +124,9 @@ class Writer:
         try:
             await asyncio.to_thread(self.store.snapshot_if_due)
         except Exception as error:  # noqa: BLE001
-            log.error("a snapshot failed: %s", told(error))  # it is a cache: all that was asked for is done
+            log.error(
+                "a snapshot failed: %s", described(error)
+            )  # it is a cache: all that was asked for is done
         finally:
             self._keeping = None
 
@@ -115,7 +141,7 @@ class Writer:
             self._failed(error)
             return [one if isinstance(one, Exception) else error for one in answers] or [error] * len(batch)
         except Exception as error:  # noqa: BLE001
-            log.error("a commit failed: %s", told(error))
+            log.error("a commit failed: %s", described(error))
             return [error] * len(batch)
         if found.gathered.some:  # else it says nothing of the disk
             self.trouble = ""
@@ -129,7 +155,7 @@ class Writer:
         if isinstance(error, Reserved) or self.store.log.lost is not None:
             return  # it says nothing of disk or database
         if not self.trouble:  # once: it may go on for long
-            log.error("the store failed: %s", told(error))
+            log.error("the store failed: %s", described(error))
         self.trouble = str(error)
 
     async def prove(self) -> None:
@@ -140,7 +166,7 @@ class Writer:
             await self._in_thread(self.store.prove)
             self.trouble = ""
         except Exception as error:  # noqa: BLE001
-            self.trouble = told(error)
+            self.trouble = described(error)
 
     def _at_once(self, batch: list[Waiting]) -> Batch | None:
         """Done here and now, if it is short and need not wait for anybody."""

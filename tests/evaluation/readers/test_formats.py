@@ -13,7 +13,7 @@ from tests.live.ground import Hand, opened
 from unfog.evaluation.log import Log
 from unfog.evaluation.readers import Columns, read, to_obp
 from unfog.evaluation.readers import table as tables
-from unfog.live import Store, spreadsheet
+from unfog.live import Store, decision_table
 from unfog.live import open as live_open
 
 
@@ -220,7 +220,7 @@ def test_a_live_store_and_all_it_writes(tmp_path: Path, log: Log) -> None:
         assert (found.source, found.notes) == ("live problem 'walks'", ())
         logs.same(read(store.problem("walks")), found)
         (tmp_path / "log.ndjson").write_text("".join(store.export("walks")), "utf-8")
-        rows = list(spreadsheet.as_table(store.events("walks"), log.coordinates))
+        rows = list(decision_table.as_table(store.events("walks"), log.coordinates))
         table = dict(zip(rows[0], zip(*rows[1:], strict=True), strict=True))
         logs.written(tmp_path / "log.csv", {name: list(column) for name, column in table.items()})
     logs.same(read(tmp_path / "log.ndjson"), found)

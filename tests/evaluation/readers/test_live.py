@@ -12,8 +12,8 @@ from tests.live.ground import ARMS, Hand, opened, problem
 from tests.live.played import Player, terms
 from unfog.evaluation import checks
 from unfog.evaluation.readers import live, read
-from unfog.live import Decision, Problem, spreadsheet
-from unfog.live.judging import Past
+from unfog.live import Decision, Problem, decision_table
+from unfog.live.pending import Past
 from unfog.validation import InputError
 
 FLOOR = 0.3
@@ -116,7 +116,7 @@ def test_random_lives(tmp_path: Path, agent: str) -> None:
         found, events = read(store), walks.events()
         answers = [Decision(*one) for one in map(loaded, player.answers) if one is not None]
         past = [Past(one.id, store.log.of("walks", one.id)) for one in answers]
-    rows = list(spreadsheet.as_table(events, ["steps", "sleep"]))
+    rows = list(decision_table.as_table(events, ["steps", "sleep"]))
     table = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
     forced = ["forced" in one.decided for one in past]
     paid = [one.paid is not None and not one.voided for one in past]

@@ -13,7 +13,7 @@ from unfog.cli.live.common import CONTEXT, Key, Name, StoreFile, Sync, opened, p
 
 if TYPE_CHECKING:
     from unfog.live import Decision, Problem
-    from unfog.serve.remote import Remote
+    from unfog.serve.client import Remote
 
 EXAMPLE = (
     f"Examples: unfog live decide walks.unfog walks --context '{CONTEXT}' --unit ann   |"

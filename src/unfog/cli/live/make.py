@@ -73,8 +73,8 @@ def read(source: str) -> dict[str, Any]:
 def _check(name: str, given: dict[str, Any]) -> None:
     """Refuse terms before a store is made for them."""
     from unfog import validation
-    from unfog.live import terms
-    from unfog.live.made import Made
+    from unfog.live import config
+    from unfog.live.config import Made
 
     validation.check_name("name", name)
-    Made(terms.Terms.read(terms.written(given)))
+    Made(config.Terms.read(config.written(given)))

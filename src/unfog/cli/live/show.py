@@ -11,7 +11,7 @@ from unfog.cli.live.common import CONTEXT, StoreFile, check_known, opened, parse
 if TYPE_CHECKING:
     from unfog.live import Problem, Store
     from unfog.serve import Client
-    from unfog.serve.remote import Remote
+    from unfog.serve.client import Remote
 
 EXAMPLE = (
     "Examples: unfog live show walks.unfog   |   unfog live show walks.unfog walks --unit ann --json   |"
@@ -60,7 +60,7 @@ def command(
 
 def told(problem: "Problem | Remote", unit: str | None, noisy: Any) -> dict[str, Any]:
     """All there is to know of a problem, as JSON has it."""
-    from unfog.live.named import plain
+    from unfog.live.inspection import plain
 
     about = problem.about()
     found: dict[str, Any] = {

@@ -48,7 +48,7 @@ def export(
 
 
 def _table(store: "Store | Client", name: str) -> Iterator[str]:
-    from unfog.live.spreadsheet import as_table
+    from unfog.live.decision_table import as_table
 
     context = next(iter(store.events(name)))["context"]
     for row in as_table(store.events(name), context):
@@ -99,7 +99,7 @@ def _reading(file: str) -> Any:
 def _from_table(place: Place, file: str, lines: IO[str], name: str | None, sync: str) -> None:
     """Decisions of others into a problem that is there."""
     from unfog.live import Problem
-    from unfog.live.spreadsheet import from_table
+    from unfog.live.decision_table import from_table
     from unfog.validation import InputError
 
     if name is None:

@@ -9,7 +9,7 @@ from unfog.cli.live.common import Sync
 from unfog.cli.serve import keys
 
 if TYPE_CHECKING:
-    from unfog.serve.start import Started
+    from unfog.serve.server import Started
 
 EXAMPLE = (
     "Examples: unfog serve --demo   |   unfog serve --store walks.unfog   |"
@@ -94,8 +94,8 @@ def command(
     if context.invoked_subcommand is not None:
         return
     from unfog.cli.serve.demo import serve as serve_demo
+    from unfog.serve.server import Wanted, serve
     from unfog.serve.settings import Settings
-    from unfog.serve.start import Wanted, serve
     from unfog.validation import InputError
 
     if store is None and not demo:

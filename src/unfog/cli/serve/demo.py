@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unfog.lab.demo_live import Life
-    from unfog.serve.start import Started, Wanted
+    from unfog.serve.server import Started, Wanted
 
 PATIENT = 30  # times that the service is asked again: it may be busy with others
 
@@ -19,8 +19,8 @@ def serve(wanted: "Wanted", say: "Callable[[Started], None]") -> None:
     """Fill a new store, in a folder that goes away unless one is told, and serve it while life goes on."""
     from unfog.cli.progress import bar
     from unfog.lab import demo_live
-    from unfog.serve import start
-    from unfog.serve.rings import is_database, shown
+    from unfog.serve import server
+    from unfog.serve.key_storage import is_database, shown
     from unfog.validation import InputError
 
     if is_database(wanted.store):
@@ -36,7 +36,7 @@ def serve(wanted: "Wanted", say: "Callable[[Started], None]") -> None:
             threading.Thread(target=_go_on, args=(lives, started.url, stop), daemon=True).start()
 
         try:
-            start.serve(wanted._replace(store=str(path)), listening)
+            server.serve(wanted._replace(store=str(path)), listening)
         finally:
             stop.set()
 

@@ -39,10 +39,10 @@ def add(
 
     The commands and the client of unfog take it from the environment variable UNFOG_KEY.
     """
-    from unfog.serve import keys
-    from unfog.serve.rings import ring_of
+    from unfog.serve import auth
+    from unfog.serve.key_storage import ring_of
 
-    made, text = keys.made(scope, problem or [], note, time.time())
+    made, text = auth.made(scope, problem or [], note, time.time())
     ring_of(store).add(made)
     typer.echo(text)
     typer.echo("unfog: this key is shown once and kept nowhere; put it where you keep secrets", err=True)
@@ -54,7 +54,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """List the keys of a store: what each is for, never its secret."""
-    from unfog.serve.rings import ring_of
+    from unfog.serve.key_storage import ring_of
 
     _refuse_missing(store)
     found = ring_of(store).load().values()
@@ -77,7 +77,7 @@ def revoke(
     store: Kept,
 ) -> None:
     """Revoke a key. With the last one gone nobody is let in: a service does not open up by that."""
-    from unfog.serve.rings import ring_of
+    from unfog.serve.key_storage import ring_of
 
     _refuse_missing(store)
     ring_of(store).revoke(key, time.time())
@@ -87,8 +87,7 @@ def revoke(
 def _refuse_missing(store: str) -> None:
     """Complain of a file that is not there; keys may be there before their store is."""
     from unfog import _io
-    from unfog.serve.keyfile import KeyFile
-    from unfog.serve.rings import ring_of
+    from unfog.serve.key_storage import KeyFile, ring_of
     from unfog.validation import InputError
 
     ring = ring_of(store)

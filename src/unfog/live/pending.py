@@ -1,0 +1,299 @@
+"""What becomes of a report: learnt, kept, late, or refused. Nothing is changed here.
+
+Of a decision that is open the state knows everything. Of one that is closed the log is asked: its rows say
+whether it was void, paid or expired, and what was revealed.
+
+A decision that may still change something: its reward, or its true context, may come.
+
+Which decisions are open, and how long what is waited for of each may still come.
+
+Rewards within `wait`, true contexts within `within`, both from the time of the decision, so that decisions
+end their waiting in the order in which they were made.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from unfog.live.backend import Row
+from unfog.live.errors import Conflict, Gone, Unknown
+from unfog.live.mind import Seen
+from unfog.validation import InputError
+
+if TYPE_CHECKING:
+    from unfog.live.state import State
+
+COMBINED = {
+    "last": lambda values: values[-1],
+    "first": lambda values: values[0],
+    "sum": sum,
+    "mean": lambda values: sum(values) / len(values),
+    "max": max,
+    "min": min,
+}
+
+
+def combined(how: str, values: Sequence[float]) -> float:
+    """Several rewards of one decision as one."""
+    return float(COMBINED[how](values))  # type: ignore[operator]
+
+
+class Open:
+    """What is kept of it."""
+
+    __slots__ = (
+        "arm",
+        "dropped",
+        "expired",
+        "id",
+        "lost",
+        "number",
+        "paid",
+        "place",
+        "rewards",
+        "seen",
+        "settled",
+        "shown",
+        "time",
+        "unit",
+        "vector",
+        "voided",
+    )
+
+    def __init__(
+        self,
+        id_: str,
+        number: int,
+        unit: str,
+        time: float,
+        arm: str,
+        place: int,
+        vector: Any,
+        seen: dict[str, Seen],
+        lost: tuple[int, ...] = (),
+    ) -> None:
+        """As it was decided."""
+        self.id, self.number, self.unit, self.time = id_, number, unit, time
+        self.arm, self.place, self.vector, self.seen = arm, place, vector, seen
+        self.lost = lost  # coordinates of its reading
+        self.rewards: list[float] = []  # kept until the wait is over
+        self.paid: float | None = None  # what was learnt
+        self.shown: dict[str, float] = {}  # of the true context
+        self.settled = self.voided = self.expired = self.dropped = False
+
+    @property
+    def brought(self) -> dict[str, Any] | None:
+        """The arm that was chosen with its vector, where arms came with the decision."""
+        return None if self.vector is None else {self.arm: self.vector}
+
+    def content(self) -> tuple[Any, ...]:
+        """All of it, in nested values that do not change any more."""
+        first = self.id, self.number, self.unit, self.time, self.arm, self.place, self.vector
+        flags = self.settled, self.voided, self.expired, self.dropped
+        return (*first, {**self.seen}, self.lost, [*self.rewards], self.paid, {**self.shown}, flags)
+
+    @classmethod
+    def filled(cls, content: Sequence[Any]) -> "Open":
+        """As it was."""
+        found = cls(*content[:9])
+        found.rewards, found.paid, found.shown = content[9:12]
+        found.settled, found.voided, found.expired, found.dropped = content[12]
+        return found
+
+
+class Windows:
+    """Decisions by id, oldest first."""
+
+    def __init__(self, wait: float | None, within: float | None) -> None:
+        """None is open yet."""
+        self._wait, self._within = wait, within
+        self.open: dict[str, Open] = {}  # all of them
+        # Ordered dictionaries, since their first entry is found at once also after many were taken away.
+        self._waiting = OrderedDict[str, None]()  # their reward may come, and there is an end to that
+        self._hidden = OrderedDict[str, None]()  # their true context may come, and an agent learns from it
+        self.overdue: dict[str, None] = {}  # a reward awaits a context that can come no more
+        self._recent: dict[str, list[str]] = {}  # of each unit, for agents that learn from a round again
+
+    def enter(self, found: Open, hidden: bool, again: bool) -> None:
+        """One more; whether someone learns from its true context, and from the round once more later."""
+        self.open[found.id] = found
+        if self._wait is not None:
+            self._waiting[found.id] = None
+        if hidden:
+            self._hidden[found.id] = None
+        if again:
+            self._recent.setdefault(found.unit, []).append(found.id)
+
+    def settle(self, found: Open) -> None:
+        """Its reward is no longer waited for."""
+        found.settled = True
+        self._waiting.pop(found.id, None)
+
+    def is_hidden(self, found: Open) -> bool:
+        """Whether its true context may still come, to someone who learns from it."""
+        return found.id in self._hidden
+
+    def unpaid(self, time: float) -> Iterator[Open]:
+        """Those whose wait for a reward is over at this time."""
+        return self._past(self._waiting, self._wait, time)
+
+    def unseen(self, time: float) -> Iterator[Open]:
+        """Those whose true context is too late at this time."""
+        return self._past(self._hidden, self._within, time)
+
+    def _past(self, names: OrderedDict[str, None], span: float | None, time: float) -> Iterator[Open]:
+        for name in names:
+            if span is None or self.open[name].time + span > time:
+                return
+            yield self.open[name]
+
+    def shut(self, found: Open) -> None:
+        """Its true context is too late."""
+        del self._hidden[found.id]
+
+    def before(self, unit: str, rounds: int) -> Open | None:
+        """The decision of a unit so many rounds before its last, where it is still open."""
+        recent = self._recent.get(unit, ())
+        return self.open.get(recent[-1 - rounds]) if len(recent) > rounds else None
+
+    def forget(self, unit: str, rounds: int) -> list[Open]:
+        """Decisions of a unit that are so many rounds ago, or more: they are not learnt from again."""
+        recent = self._recent.get(unit, [])
+        gone = [recent.pop(0) for _ in range(len(recent) - rounds)]
+        return [self.open[name] for name in gone if name in self.open]
+
+    def is_recent(self, found: Open) -> bool:
+        """Whether it will be learnt from again."""
+        return found.id in self._recent.get(found.unit, ())
+
+    def close(self, found: Open) -> None:
+        """Nothing can change it any more."""
+        for names in (self.open, self._hidden, self.overdue):
+            names.pop(found.id, None)
+
+    def content(self) -> dict[str, Any]:
+        """All of it, in nested values that do not change any more."""
+        return {
+            "open": [found.content() for found in self.open.values()],
+            "waiting": list(self._waiting),
+            "hidden": list(self._hidden),
+            "overdue": list(self.overdue),
+            "recent": {unit: [*names] for unit, names in self._recent.items()},
+        }
+
+    def fill(self, content: dict[str, Any]) -> None:
+        """As they were."""
+        self.open = {one[0]: Open.filled(one) for one in content["open"]}
+        self._waiting, self._hidden = (OrderedDict.fromkeys(content[n]) for n in ("waiting", "hidden"))
+        self.overdue, self._recent = dict.fromkeys(content["overdue"]), content["recent"]
+
+
+Rows: TypeAlias = Callable[[], Sequence[Row]]
+"""Asks the log for the rows of a decision."""
+
+
+class Past:
+    """A decision that is closed, by what the log says of it."""
+
+    def __init__(self, decision: str, rows: Sequence[Row]) -> None:
+        """Refuse one that there never was."""
+        self.bodies = [(row.kind, json.loads(row.body)) for row in rows]
+        if not any(kind == "decide" for kind, _ in self.bodies):
+            raise Unknown("decision", repr(decision), "the id of a decision of this problem")
+        self.time = next(row.time for row in rows if row.kind == "decide")
+        self.decided = next(body for kind, body in self.bodies if kind == "decide")
+        if self.decided.get("erased"):
+            raise Gone("decision", repr(decision), "a decision that was not erased")
+
+    @property
+    def voided(self) -> bool:
+        """Whether it was never shown."""
+        return any(kind == "void" for kind, _ in self.bodies)
+
+    @property
+    def paid(self) -> float | None:
+        """What was learnt of its reward."""
+        for kind, body in self.bodies:
+            if kind == "reward" and body["outcome"] in ("learnt", "waits"):
+                return float(body["value"])
+            if kind == "expire" and body["what"] == "reward" and body["value"] is not None:
+                return float(body["value"])
+        return None
+
+    @property
+    def expired(self) -> bool:
+        """Whether the wait for its reward was over."""
+        return any(kind == "expire" and body["what"] == "reward" for kind, body in self.bodies)
+
+    @property
+    def shown(self) -> dict[str, float]:
+        """What was revealed."""
+        found: dict[str, float] = {}
+        for kind, body in self.bodies:
+            if kind == "reveal" and body["outcome"] in ("learnt", "noted"):
+                found |= body["context"]
+        return found
+
+
+def reward(state: "State", decision: str, value: float, rows: Rows) -> str | None:
+    """The outcome of a reward; None for one that is known already."""
+    found: Open | Past = state.open.get(decision) or Past(decision, rows())
+    _refuse_void(decision, found.voided)
+    if found.expired:
+        return "late"
+    if found.paid is not None:
+        if found.paid == value:
+            return None
+        if state.terms.combine == "first":
+            return "ignored"
+        allowed = f"the reward it has, {found.paid:g}; several are combined where learn is 'after_wait'"
+        raise Conflict("value", value, allowed)
+    if state.terms.learn == "after_wait":
+        return "kept"
+    seen = state.mind.agent.awaits_context and isinstance(found, Open) and state.minds.awaits_context(found)
+    return "waits" if seen else "learnt"
+
+
+def reveal(
+    state: "State", decision: str, told: Mapping[str, float], now: float, rows: Rows
+) -> dict[str, Any] | None:
+    """The event of a true context; None for one that is known already."""
+    found: Open | Past = state.open.get(decision) or Past(decision, rows())
+    _refuse_void(decision, found.voided)
+    known = found.shown
+    for name, value in told.items():
+        if name in known and known[name] != value:
+            raise Conflict(f"context.{name}", value, f"what was told before: {known[name]:g}")
+    if all(name in known for name in told):
+        return None
+    agent, within = state.mind.agent, state.terms.reveal_within
+    late = within is not None and found.time + within <= now
+    if agent.awaits_context and not late and len(told) < len(state.terms.context):
+        missing = next(name for name in state.terms.context if name not in told)
+        raise InputError(
+            f"context.{missing}", "missing", f"the whole context: {agent.name!r} learns from no part"
+        )
+    outcome = "late" if late else "learnt" if agent.sees_context else "noted"
+    if isinstance(found, Open):
+        return {"context": dict(told), "outcome": outcome}
+    then = {name: found.decided[name] for name in ("denoised", "sd")}
+    return {"context": dict(told), "outcome": outcome, "then": {"noisy": found.decided["context"], **then}}
+
+
+def void(state: "State", decision: str, rows: Rows) -> bool:
+    """Whether it is not void already; refused where something was learnt from it."""
+    found: Open | Past = state.open.get(decision) or Past(decision, rows())
+    if found.voided:
+        return False
+    waits = isinstance(found, Open) and state.minds.awaits(found)
+    if found.paid is not None and not waits:
+        raise Gone(
+            "decision", repr(decision), "a decision without a reward: that of this one is learnt already"
+        )
+    return True
+
+
+def _refuse_void(decision: str, voided: bool) -> None:
+    if voided:
+        raise Gone("decision", repr(decision), "a decision that is not void")

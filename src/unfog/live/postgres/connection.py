@@ -1,0 +1,262 @@
+"""Connections to a database of unfog, set up so that nobody waits for one that is gone.
+
+A process that stops in the middle of a transaction keeps its locks until the server ends its session: that
+is after `IDLE` seconds, less than a lease lasts. A server that does not answer is given up after `SILENT`.
+
+The tables of a database of unfog, in a schema of their own, and their version.
+
+    problem    a number for each name
+    event      the rows: of each problem 1, 2, ... without holes, each with the epoch it was written in
+    snapshot   what was remembered of a problem up to a row; a cache
+    owner      who serves a problem, until when, in which epoch; `opening` counts the connections of an epoch
+
+Rows are compared as bytes, whatever the language of the database.
+
+The connections of a process to its database: few, however many problems it serves.
+
+Each is used by one at a time. One that failed is closed, and so are those that nobody uses: when a server was
+restarted they are all broken.
+
+A connection for questions that stand for themselves: one at a time, opened when first used, and again.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from unfog.live import errors
+from unfog.live.errors import StoreError
+from unfog.validation import InputError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+SCHEMA = "unfog"
+VERSION = 1
+LOCK = 0x756E666F  # for those who make the tables: two that start at once would both do it
+
+TABLES = (
+    "CREATE TABLE layout (version INTEGER NOT NULL)",
+    "CREATE TABLE problem (id INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+    ' name TEXT COLLATE "C" NOT NULL UNIQUE)',
+    "CREATE TABLE event (problem INTEGER NOT NULL REFERENCES problem, seq BIGINT NOT NULL,"
+    ' kind TEXT NOT NULL, decision TEXT COLLATE "C", key TEXT COLLATE "C", time DOUBLE PRECISION NOT NULL,'
+    " body TEXT NOT NULL, checksum BIGINT NOT NULL, epoch BIGINT NOT NULL, PRIMARY KEY (problem, seq))",
+    "CREATE UNIQUE INDEX event_key ON event (problem, key) WHERE key IS NOT NULL",
+    "CREATE INDEX event_decision ON event (problem, decision) WHERE decision IS NOT NULL",
+    "CREATE TABLE snapshot (problem INTEGER NOT NULL REFERENCES problem, seq BIGINT NOT NULL,"
+    " fingerprint TEXT NOT NULL, blob BYTEA NOT NULL, checksum BIGINT NOT NULL, PRIMARY KEY (problem, seq))",
+    'CREATE TABLE owner (problem TEXT COLLATE "C" PRIMARY KEY, epoch BIGINT NOT NULL, url TEXT,'
+    " lease_until TIMESTAMPTZ NOT NULL, opening BIGINT NOT NULL DEFAULT 0)",
+)
+
+
+def prepare(connection: psycopg.Connection) -> None:
+    """Make the tables where there are none; refuse those of another version."""
+    if _version(connection) is None:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            if _version(connection) is None:
+                _lay_out(connection)
+    found = _version(connection)
+    if found != VERSION:
+        raise StoreError(
+            f"the database {connection.info.dbname} has tables of version {found} of unfog; "
+            f"allowed: version {VERSION}; install the unfog that wrote them"
+        )
+
+
+def _version(connection: psycopg.Connection) -> int | None:
+    # Not by to_regclass, which answers from a cache: while this waits for the lock another makes the table.
+    there = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'layout'"
+    if connection.execute(there, (SCHEMA,)).fetchone() is None:
+        return None
+    version = connection.execute("SELECT version FROM layout").fetchone()
+    return 0 if version is None else int(version[0])
+
+
+def _lay_out(connection: psycopg.Connection) -> None:
+    (encoding,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
+    if encoding != "UTF8":
+        raise StoreError(f"the database {connection.info.dbname} has the encoding {encoding}; allowed: UTF8")
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    for table in TABLES:
+        connection.execute(table)
+    connection.execute("INSERT INTO layout VALUES (%s)", (VERSION,))
+
+
+Connect: TypeAlias = Callable[[str], "psycopg.Connection"]
+
+PATIENCE = 3  # seconds to connect
+IDLE = 1.0  # seconds a transaction may do nothing
+LOCKED = 2.0  # seconds to wait for a lock
+SILENT = 4.0  # seconds until a server that does not acknowledge is taken to be gone
+NETWORK: dict[str, Any] = {
+    "connect_timeout": PATIENCE,
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 2,
+    "tcp_user_timeout": int(SILENT * 1000),
+    "application_name": "unfog",
+}
+SETTINGS = {
+    "search_path": SCHEMA,
+    "client_encoding": "UTF8",
+    "idle_in_transaction_session_timeout": f"{IDLE}s",
+    "lock_timeout": f"{LOCKED}s",
+    "default_transaction_isolation": "read committed",
+}
+# With both a row is on the server's disk when its commit returns. "normal" does not wait for standbys, so
+# that it may be gone if the server is lost for good. "off" would forget rows when a server process is killed.
+SYNC = {"full": "on", "normal": "local"}
+
+
+def plain(dsn: str) -> "psycopg.Connection":
+    """A connection without implicit transactions, to be used under a lock from any thread."""
+    told = conninfo_to_dict(dsn)
+    return psycopg.connect(dsn, autocommit=True, **{k: v for k, v in NETWORK.items() if k not in told})
+
+
+def check(dsn: object) -> str:
+    """Complain of what is no address of a database."""
+    allowed = "an address such as postgresql://user@host:5432/database"
+    if not isinstance(dsn, str):
+        raise InputError("dsn", dsn, allowed)
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise InputError("dsn", "what was given", allowed) from None  # it may hold a password
+    return dsn
+
+
+def where(dsn: str) -> str:
+    """The address without user and password, for messages."""
+    told = conninfo_to_dict(dsn)
+    port = f":{told['port']}" if "port" in told else ""
+    return f"postgresql://{told.get('host', '')}{port}/{told.get('dbname', '')}"
+
+
+def connected(dsn: str, sync: str = "full", connect: Connect = plain) -> "psycopg.Connection":
+    """A connection to tables of this version, set up."""
+    connection = connect(dsn)
+    try:
+        settings = {**SETTINGS, "synchronous_commit": SYNC[sync]}
+        said = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS x (name, value)"
+        connection.execute(said, (list(settings), list(settings.values())))
+        prepare(connection)
+        (fsync,) = connection.execute("SHOW fsync").fetchone() or ("",)
+        if sync == "full" and fsync != "on":
+            raise StoreError(f"{where(dsn)} has fsync {fsync}, so that it may forget; allowed: on")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def reason(error: BaseException) -> str:
+    """What PostgreSQL said of it, on one line."""
+    if isinstance(error, psycopg.Error):
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return f"PostgreSQL says: {lines[0]}"
+    return errors.reason(error)
+
+
+SIZE = 8
+WAIT = 10.0  # seconds for a connection that others use
+
+
+class Pool:
+    """Threads share it."""
+
+    def __init__(
+        self,
+        dsn: str,
+        sync: str = "full",
+        *,
+        size: int = SIZE,
+        connect: Connect = plain,
+    ) -> None:
+        """Nothing is opened yet."""
+        self.dsn = check(dsn)
+        self._sync, self._connect = sync, connect
+        self._free = threading.BoundedSemaphore(size)
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+
+    @contextlib.contextmanager
+    def using(self) -> "Iterator[Connection]":
+        """A connection, alone."""
+        if not self._free.acquire(timeout=WAIT):
+            raise StoreError(f"all connections to {where(self.dsn)} are busy")
+        try:
+            connection = self._taken()
+            try:
+                yield connection
+            except BaseException as error:
+                with contextlib.suppress(psycopg.Error):
+                    connection.close()
+                if isinstance(error, psycopg.OperationalError):
+                    self.close()
+                raise
+            self._give_back(connection)
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            with contextlib.suppress(psycopg.Error):
+                connection.close()
+
+    def _taken(self) -> "Connection":
+        with self._lock:
+            found = self._idle.pop() if self._idle else None
+        return connected(self.dsn, self._sync, self._connect) if found is None else found
+
+    def _give_back(self, connection: "Connection") -> None:
+        if connection.info.transaction_status != TransactionStatus.IDLE:
+            connection.close()
+            return
+        with self._lock:
+            self._idle.append(connection)
+
+
+class Session:
+    """Threads may share it; an error closes the connection, and the next use opens another."""
+
+    def __init__(self, dsn: str, connect: Connect = plain) -> None:
+        """Nothing is opened yet."""
+        self._dsn, self._connect = dsn, connect
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+
+    @contextlib.contextmanager
+    def using(self) -> "Iterator[Connection]":
+        """The connection, alone."""
+        with self._lock:
+            try:
+                if self._connection is None or self._connection.closed:
+                    self._connection = connected(self._dsn, "full", self._connect)
+                yield self._connection
+            except (psycopg.Error, OSError) as error:
+                self._drop()
+                said = f"{where(self._dsn)} cannot be asked: {reason(error)}"
+                raise StoreError(said) from error
+
+    def close(self) -> None:
+        """Let the connection go."""
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                connection.close()

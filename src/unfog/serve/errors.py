@@ -1,0 +1,230 @@
+"""What a caller is told when something is not done: problem JSON, RFC 9457.
+
+    400 it is no JSON      401 no key          403 not with this key       404 there is no such thing
+    405 not this method    408 too slow        409 a conflict              410 closed for this
+    413 too large          415 not such a body 422 a field is wrong        429 too fast
+    503 not now: ask again
+
+`type` is "about:blank", so that `title` says what the status says; `detail` is a sentence. Where a field is
+wrong `field`, `value` and `allowed` say which, what it was, and what it may be.
+
+The words of a store as they are told over HTTP: without folders, and as JSON has them.
+
+Where files are is the operator's business; the log of the service has the whole words. What is None in Python
+is null in JSON; whoever asks from Python reads None again.
+
+What the log says of a mistake: its kind and its place, and its words where they can hold no values.
+
+The words of an exception may hold a context, a unit or a key, which are nobody's business. Those of a store
+name files, problems and rows alone, and so does what disk and database say.
+
+From an answer that says no to the exception that a store would have raised: refusals.py backwards.
+
+What kinds of text are called that are sent, and how JSON is written: for service and client alike.
+"""
+
+import json
+import re
+import sqlite3
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unfog.live.errors import Conflict, Differs, Gone, StoreError, Unknown, reason
+from unfog.validation import InputError
+
+NAMED = "a name without a slash, and neither . nor ..: it is part of an address"
+FOLDERS = re.compile(r"(?<![^\s'\"(])/(?:[^\s/'\"]+/)+")  # of a path: what is before its name
+NONE, NULL = (re.compile(rf"^{word}\b|(?<=, or ){word}\b|(?<=; ){word}\b") for word in ("None", "null"))
+DIGITS = re.compile(r"(?:it is not JSON: )?Exceeds the limit \((\d+) digits\).*")
+
+
+class Malformed(ValueError):
+    """It is no JSON, or not as it may come; the message is one sentence."""
+
+
+def is_addressable(name: str) -> bool:
+    """Whether an address can have a name as one of its parts."""
+    return "/" not in name and name not in (".", "..")
+
+
+def without_folders(words: str, folders: Iterable[Path] = ()) -> str:
+    """Files by their names alone; `folders` are those that are known, which may have spaces in them."""
+    for folder in sorted(map(str, folders), key=len, reverse=True):
+        words = words.replace(f"{folder}/", "")
+        words = re.sub(rf"{re.escape(folder)}(?![^\s'\":;,])", "its folder", words)
+    return FOLDERS.sub("", words)
+
+
+def as_json(allowed: str) -> str:
+    """What is allowed, for who writes JSON."""
+    return NONE.sub("null", allowed)
+
+
+def as_python(allowed: str) -> str:
+    """Likewise, for who writes Python."""
+    return NULL.sub("None", allowed)
+
+
+def of_json(words: str) -> str:
+    """Why JSON cannot be read, without what Python would have done about it."""
+    return DIGITS.sub(r"a number has more than \1 digits", words)
+
+
+SOON = 1  # seconds after which to ask again
+
+ALLOWED = "; allowed: "  # in the words of an InputError, after its value
+
+
+class Refused(Exception):
+    """Not done, for a reason that has a status.
+
+    >>> import unfog
+    >>> error = unfog.serve.Refused(429, "too many requests")
+    >>> error.status, str(error)
+    (429, 'too many requests')
+    """
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        """What to say, and what more to say in headers."""
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+
+
+class Refusal(NamedTuple):
+    """As it is sent."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+
+def busy(detail: str, seconds: int = SOON) -> Refused:
+    """Nothing was done; it may be asked again."""
+    return Refused(503, detail, {"Retry-After": str(seconds)})
+
+
+def given_up() -> Refusal:
+    """Nobody waits for what was asked for any longer; it may have been done."""
+    said = "The service stops; it is not known whether this was done."
+    return Refusal(503, _said(503, said), {"Retry-After": str(SOON), "Connection": "close"})
+
+
+def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal | None:
+    """Of an error, what to say; None where it is a mistake of ours. Callers are told without `folders`."""
+    if isinstance(error, Refused):
+        return Refusal(error.status, _said(error.status, error.detail), error.headers)
+    if isinstance(error, Malformed):
+        return Refusal(400, _said(400, f"The body cannot be read: {of_json(str(error))}."), {})
+    if isinstance(error, InputError):
+        status = _status(error)
+        before, mark, allowed = str(error).rpartition(ALLOWED)
+        more = {"field": error.field, "value": _short(error), "allowed": as_json(error.allowed)}
+        return Refusal(status, _said(status, before + mark + as_json(allowed)) | more, {})
+    if isinstance(error, StoreError):
+        said = str(error) if folders is None else without_folders(str(error), folders)
+        return Refusal(503, _said(503, said), {"Retry-After": str(SOON)})
+    return None
+
+
+def discreet(error: Exception) -> Exception:
+    """Without the names of other problems and units, for callers who may not know of them."""
+    if isinstance(error, Unknown) and error.field == "unit":
+        return Unknown("unit", error.value, error.allowed, "")
+    if isinstance(error, Unknown) and error.field == "name":
+        return Unknown("name", error.value, "a problem that there is: GET /v1/problems lists them")
+    return error
+
+
+def words(error: Exception) -> str:
+    """An error in a sentence, its folders included; of a mistake of ours its kind alone."""
+    found = refusal(error)
+    return f"it failed with {type(error).__name__}" if found is None else str(found.body["detail"])
+
+
+def _status(error: InputError) -> int:
+    if isinstance(error, Conflict):
+        return 409
+    if isinstance(error, Gone):
+        return 410
+    return 404 if isinstance(error, Unknown) else 422
+
+
+def _short(error: InputError) -> str:
+    """The value as the sentence has it: `field: value; allowed: ...`, without the name that was meant."""
+    said = str(error).removeprefix(f"{error.field}: ").rsplit(ALLOWED, 1)[0]
+    return said.removesuffix(error.asks)
+
+
+def _said(status: int, detail: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+
+
+def mistake() -> Refusal:
+    """Of a mistake of ours it is told only that it is one: its words may hold what is nobody's business."""
+    return Refusal(500, _said(500, "This is a mistake of the service; its log says more."), {})
+
+
+FRAMES = 4  # of a traceback, the innermost
+
+
+def described(error: BaseException) -> str:
+    """A mistake and what it came from, on one line."""
+    return "; from ".join(map(_one, _chain(error)))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        yield found
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+
+
+def _one(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
+    where = ", ".join(f"{Path(one.filename).name}:{one.lineno}" for one in frames)
+    said = _words(error)
+    return f"{type(error).__name__}{f' ({said})' if said else ''} at {where or 'no place'}"
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or "no reason given"
+    silent = isinstance(error, Differs) or not isinstance(error, sqlite3.Error | StoreError)
+    return "" if silent else reason(error)
+
+
+OF_A_FIELD: dict[int, type[InputError]] = {404: Unknown, 409: Conflict, 410: Gone, 422: InputError}
+HOW_TO_TELL = "Tell a key of this service in the environment variable UNFOG_KEY."
+
+
+def raised(status: int, body: bytes) -> Exception:
+    """What to raise."""
+    told = _problem(body)
+    kind = OF_A_FIELD.get(status)
+    if kind is not None and all(isinstance(told.get(part), str) for part in ("field", "value", "allowed")):
+        return kind(told["field"], told["value"], as_python(told["allowed"]))
+    said = str(told.get("detail") or f"The service answered with status {status}.")
+    if status == 429 or status >= 500:
+        return StoreError(said)
+    return Refused(status, f"{said} {HOW_TO_TELL}" if status == 401 else said)
+
+
+def _problem(body: bytes) -> dict[str, Any]:
+    """Problem JSON; whatever stands between us and the service may answer in its own way."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+JSON = "application/json"
+LINES = "application/x-ndjson"
+PROBLEM = "application/problem+json"
+
+encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode

@@ -1,0 +1,255 @@
+"""Logs out and in, copies, and replays: what takes long, and is done beside the writer of a store.
+
+The verbs of a decision: decide, reward, reveal, void. Each is done by the writer of its store.
+
+What changes a problem itself: made, its arms, frozen, shadows.
+
+What can be seen of a problem: itself, its past, what is believed, whether it works.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from io import StringIO
+from itertools import islice
+from typing import Any
+
+from unfog import validation
+from unfog.live import Decision, Receipt
+from unfog.live.decision_table import from_table
+from unfog.live.errors import Conflict, StoreError, reason
+from unfog.live.history import MOST
+from unfog.live.inspection import whole
+from unfog.live.sqlite_file import LAST
+from unfog.live.transfer import refuse_modules
+from unfog.serve import errors, responses, schemas
+from unfog.serve.errors import Refused
+from unfog.serve.responses import Call
+from unfog.serve.schemas import (
+    Ask,
+    Asks,
+    Backup,
+    Change,
+    Erase,
+    Freeze,
+    Replay,
+    Reveal,
+    Reward,
+    Rewards,
+    Shadow,
+    Table,
+    Terms,
+    Void,
+)
+from unfog.validation import InputError
+
+
+def decided(found: Decision) -> dict[str, Any]:
+    """A decision as JSON; shadows where there are any."""
+    told = found._asdict()
+    return told if found.shadow else {name: x for name, x in told.items() if name != "shadow"}
+
+
+def received(found: Receipt) -> dict[str, Any]:
+    """What became of a report."""
+    return found._asdict()
+
+
+def decide(call: Call) -> dict[str, Any]:
+    """Choose an arm for a noisy context, or for several."""
+    if isinstance(call.body, Asks):
+        if call.key is not None:
+            raise InputError("Idempotency-Key", repr(call.key), "a `key` in each decision of a batch")
+        asked = [one.model_dump(exclude_unset=True) for one in call.body.asked]
+        return {"decisions": [decided(one) for one in call.problem.decide_many(asked)]}
+    ask: Ask = call.body
+    found = call.problem.decide(
+        ask.context,
+        unit=ask.unit,
+        arms=ask.arms,
+        key=call.once(ask.key),
+        at=ask.at,
+        noise=ask.noise,
+        forced=ask.forced,
+        probability=ask.probability,
+    )
+    return decided(found)
+
+
+def reward(call: Call) -> dict[str, Any]:
+    """Report what a decision earned."""
+    body: Reward = call.body
+    return received(call.problem.reward(call.decision, body.value, key=call.once(body.key)))
+
+
+def reward_many(call: Call) -> dict[str, Any]:
+    """Report what several decisions earned, with one commit; where one is refused, so are all."""
+    body: Rewards = call.body
+    found = call.problem.reward_many(body.rewards, keys=body.keys)
+    return {"receipts": {decision: received(one) for decision, one in found.items()}}
+
+
+def reveal(call: Call) -> dict[str, Any]:
+    """Tell the true context of a decision, whole or in part."""
+    body: Reveal = call.body
+    return received(call.problem.reveal(call.decision, body.context, key=call.once(body.key)))
+
+
+def void(call: Call) -> dict[str, Any]:
+    """A decision was never shown: learn nothing from it."""
+    body: Void = call.body
+    return received(call.problem.void(call.decision, key=call.once(body.key)))
+
+
+def refuse_name(field: str, name: str) -> str:
+    """Complain of a name that no address can have."""
+    if not errors.is_addressable(name):
+        raise InputError(field, repr(name), errors.NAMED)
+    return validation.check_name(field, name)
+
+
+def make(call: Call) -> dict[str, Any]:
+    """Make a problem; of one that is there, the terms that are given must be as they were."""
+    body: Terms = call.body
+    given = body.model_dump(exclude_unset=True)
+    name = refuse_name("name", given.pop("name"))
+    refuse_modules({"kind": "problem", **given}, call.settings.modules)
+    there = name in call.store.names()
+    problem = call.store.problem(name, **given)
+    return {"made": not there, **problem.about()}
+
+
+def arms(call: Call) -> dict[str, Any]:
+    """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
+    body: Change = call.body
+    added = {} if body.add is None else validation.check_arms("add", body.add, {})
+    return received(call.problem.change_arms(add=added, retire=body.retire, restore=body.restore))
+
+
+def freeze(call: Call) -> dict[str, Any]:
+    """From now on one arm, whatever the context; with null the agent decides again."""
+    body: Freeze = call.body
+    return received(call.problem.thaw() if body.arm is None else call.problem.freeze(body.arm))
+
+
+def shadow(call: Call) -> dict[str, Any]:
+    """One more agent that decides on the same stream without being obeyed, or one that leaves."""
+    body: Shadow = call.body
+    if body.leave:
+        return received(call.problem.unshadow(body.agent))
+    refuse_modules({"kind": "shadow", "agent": body.agent}, call.settings.modules)
+    return received(call.problem.shadow(body.agent))
+
+
+def erase(call: Call) -> dict[str, Any]:
+    """Erase a unit's contexts, in all problems or in one, and what was learnt from them."""
+    body: Erase = call.body
+    return {"decisions": call.store.erase(unit=body.unit, problem=body.problem)}
+
+
+POINTS = 2000  # decisions that are told one by one, unless told
+
+
+def about(call: Call) -> dict[str, Any]:
+    """The problem itself: its arms, units, shadows and counts."""
+    return call.problem.about()
+
+
+def history(call: Call) -> Iterator[bytes]:
+    """What happened, of all units or of one: decisions, rewards, shares of arms, how beliefs went."""
+    points = call.number("points", 1, MOST, POINTS)
+    return responses.written(call.problem.history(call.query.get("unit"), points))
+
+
+def pending(call: Call) -> dict[str, Any]:
+    """Decisions whose reward may still come, oldest first."""
+    return {"pending": call.problem.pending()}
+
+
+def fingerprint(call: Call) -> dict[str, Any]:
+    """A hash of all that is remembered: two services with the same one will decide the same."""
+    return {"fingerprint": call.problem.fingerprint()}
+
+
+def belief(call: Call) -> dict[str, Any]:
+    """What is believed of the bias of a unit, of theta, and of what may be wrong with the channel."""
+    return whole(call.problem.belief(call.query.get("unit")))
+
+
+def expected(call: Call) -> dict[str, Any]:
+    """What each arm would be expected to earn in a context; nothing is decided or learnt."""
+    asked = {name: _value(name, text) for name, text in call.query.items()}
+    return whole(call.problem.expected(asked.pop("context", None), **asked))
+
+
+def _value(field: str, text: str) -> Any:
+    """What a part of the query says: a unit as it is, the rest as JSON."""
+    try:
+        return text if field == "unit" else schemas.read(text.encode())
+    except errors.Malformed as error:
+        raise InputError(field, text, f"JSON ({error})") from None
+
+
+def diagnostics(call: Call) -> dict[str, Any]:
+    """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+    return whole(call.problem.diagnostics())
+
+
+LINES = 500  # of a log that are read at a time
+
+
+def events(call: Call) -> Iterator[bytes]:
+    """The log after an event, as NDJSON."""
+    since = call.number("since", 0, LAST, 0)
+    limit = call.number("limit", 0, LAST, LAST) if "limit" in call.query else None
+    lines = (json.dumps(event, allow_nan=False) + "\n" for event in call.store.events(call.name, since))
+    return _chunks(islice(lines, limit))
+
+
+def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
+    while chunk := "".join(islice(lines, LINES)):
+        yield chunk.encode()
+
+
+def take_in(call: Call) -> dict[str, Any]:
+    """Take in a log that was exported, under the name in the address; what is there is passed over."""
+    name, text = refuse_name("name", call.name), call.body
+    new = call.store.take_in(text.splitlines(), name, modules=call.settings.modules)
+    return {"problem": name, "events": new}
+
+
+def take_in_table(call: Call) -> dict[str, Any]:
+    """Take in decisions that were made elsewhere, from a table; where a row is refused, so are all."""
+    body: Table = call.body
+    return {"problem": call.name, "decisions": from_table(call.problem, StringIO(body.table, newline=""))}
+
+
+def backup(call: Call) -> dict[str, Any]:
+    """Copy the store into the operator's folder for copies, while it goes on."""
+    body: Backup = call.body
+    folder = call.settings.backups
+    if folder is None:
+        raise Refused(409, "No folder for copies was set: start the service with --backups FOLDER.")
+    name = body.name or f"{call.store.path.stem}-{_now()}.unfog"
+    target = folder / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        call.store.log.backup(target)
+        size = target.stat().st_size
+    except Conflict:
+        raise Conflict("name", repr(name), "a name that no copy has yet") from None
+    except (OSError, InputError) as error:
+        raise StoreError(f"there is no copy at {target}: {reason(error)}") from error
+    return {"name": name, "bytes": size}
+
+
+def _now() -> str:
+    """So fine that two copies of one second have names of their own; they sort by time."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+
+
+def replay(call: Call) -> dict[str, Any]:
+    """Read the log of a problem from its beginning, and hold what is remembered against it."""
+    body: Replay = call.body
+    found = call.store.replay(verify=body.verify, problem=call.name)
+    return {"problem": call.name, **found[call.name]._asdict()}

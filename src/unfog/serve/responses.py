@@ -1,0 +1,172 @@
+"""Bytes in and out: a body read up to its limit, an answer with the headers that all answers have.
+
+A request as an operation sees it, and an answer as it is sent.
+
+A long answer as JSON, written in pieces.
+
+The past of 200,000 decisions is some 50 MB. To write that in one go would keep the interpreter to itself for
+a second, and nobody else would be answered meanwhile. So long lists are written some values at a time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unfog.live import Problem, Store
+from unfog.serve.errors import JSON, PROBLEM, Refusal, Refused, encode
+from unfog.serve.settings import Settings
+from unfog.validation import InputError
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+
+class Call(NamedTuple):
+    """What was asked for."""
+
+    store: Store  # the one that has the problem, or the one that is meant
+    settings: Settings
+    name: str = ""  # of the problem
+    decision: str = ""
+    body: Any = None  # as bodies.py has checked it; text of the body where it is NDJSON
+    query: Mapping[str, str] = {}
+    key: str | None = None  # of the header `Idempotency-Key`
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that is named."""
+        return self.store.handle(self.name)
+
+    def once(self, key: str | None) -> str | None:
+        """The key of a body, or that of the header; where there are both they must be the same."""
+        if key is not None and self.key is not None and key != self.key:
+            raise InputError("key", repr(key), "as in the header Idempotency-Key, or in one place only")
+        return self.key if key is None else key
+
+    def number(self, field: str, least: int, most: int, unless_told: int) -> int:
+        """A whole number of the query."""
+        text = self.query.get(field)
+        if text is None:
+            return unless_told
+        if not text.isascii() or not text.isdigit() or len(text) > 20 or not least <= int(text) <= most:
+            raise InputError(field, repr(text), f"a whole number from {least} to {most}")
+        return int(text)
+
+
+class Answer(NamedTuple):
+    """What is sent."""
+
+    body: bytes | AsyncIterator[bytes]
+    status: int = 200
+    kind: str = JSON
+    headers: Mapping[str, str] = {}
+
+
+PATIENCE = 30.0  # seconds for a body, and for a part of an answer to be taken
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+ALWAYS = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    """An answer that says it in JSON."""
+    return Answer(encode(value).encode(), status, JSON, headers or {})
+
+
+def as_problem(found: Refusal) -> Answer:
+    """A refusal."""
+    return Answer(encode(found.body).encode(), found.status, PROBLEM, found.headers)
+
+
+def headers_of(scope: "Scope") -> dict[bytes, bytes]:
+    """By their names in small letters; the last of several of the same name."""
+    return dict(scope["headers"])
+
+
+async def body_of(receive: "Receive", headers: Mapping[bytes, bytes], most: int) -> bytes:
+    """All of a body, refused as soon as it is known to be too large, or takes too long to come."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await _all_of(receive, headers, most)
+    except TimeoutError:
+        said = f"The body did not come within {PATIENCE:g} seconds; nothing was done."
+        raise Refused(408, said, {"Connection": "close"}) from None
+
+
+async def _all_of(receive: "Receive", headers: Mapping[bytes, bytes], most: int) -> bytes:
+    told = headers.get(b"content-length", b"0")
+    if not told.isdigit() or int(told[:20]) > most:
+        raise Refused(413, f"The body has {told[:20].decode('latin-1')} bytes; allowed: {most}.")
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "The body was cut short.")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > most:
+            raise Refused(413, f"The body has more than {most} bytes.")
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def sent(answer: Answer, send: "Send", head_only: bool = False) -> None:
+    """Send it."""
+    headers = [
+        *ALWAYS,
+        (b"content-type", answer.kind.encode()),
+        *((name.lower().encode(), value.encode()) for name, value in answer.headers.items()),
+    ]
+    whole = answer.body if isinstance(answer.body, bytes) else None
+    if whole is not None:
+        headers.append((b"content-length", str(len(whole)).encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    if whole is None and not head_only:
+        assert not isinstance(answer.body, bytes)
+        await _streamed(answer.body, send)
+        return
+    await send({"type": "http.response.body", "body": b"" if head_only or whole is None else whole})
+
+
+async def _streamed(parts: AsyncIterator[bytes], send: "Send") -> None:
+    async for part in parts:
+        async with asyncio.timeout(PATIENCE):  # who does not listen must not hold the place of others
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+VALUES = 2000  # of a list that are written in one go: some hundreds of microseconds
+LETTERS = 1 << 16  # that are sent at a time
+
+
+def written(value: Any) -> Iterator[bytes]:
+    """The same bytes as in one go, a part at a time."""
+    waiting, size = list[str](), 0
+    for part in _parts(value):
+        waiting.append(part)
+        size += len(part)
+        if size >= LETTERS:
+            yield "".join(waiting).encode()
+            waiting, size = [], 0
+    yield "".join(waiting).encode()
+
+
+def _parts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield "{"
+        for i, (name, one) in enumerate(value.items()):
+            yield f"{',' if i else ''}{encode(name)}:"
+            yield from _parts(one)
+        yield "}"
+    elif isinstance(value, list) and len(value) > VALUES:
+        for start in range(0, len(value), VALUES):
+            yield ("," if start else "[") + encode(value[start : start + VALUES])[1:-1]
+        yield "]"
+    else:
+        yield encode(value)

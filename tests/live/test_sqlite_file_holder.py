@@ -1,0 +1,121 @@
+"""One store, one holder: others are told who it is."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.live.rows import WRITER, contents, put
+from unfog.live.errors import Held
+from unfog.live.log import Log
+from unfog.live.sqlite import File
+
+OPEN = (
+    "import sys; from unfog.live.sqlite import File; from unfog.live.log import Log; Log(File(sys.argv[1]))"
+)
+
+
+def holding(path: Path, port: int = 0) -> subprocess.Popen[str]:
+    command = [sys.executable, str(WRITER), str(path), "hold", str(port)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    with holding(path, 8123) as process:
+        since = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+        who = rf"process {process.pid} \({re.escape(Path(sys.executable).name)} writer.py\) on \S+ {since}"
+        where = "it can be reached at http://127.0.0.1:8123: ask it there with --url http://127.0.0.1:8123"
+        with pytest.raises(Held, match=rf"^walks.unfog is held by {who}; {where}$"):
+            Log(File(path))
+        with pytest.raises(Held, match=str(process.pid)):  # to be refused takes nothing from the holder
+            Log(File(path))
+    put_and_close(path)
+
+
+def test_a_killed_holder_is_no_holder(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    with holding(path) as process:
+        os.kill(process.pid, signal.SIGKILL)
+    assert (tmp_path / "walks.unfog-holder").exists()
+    put_and_close(path)
+    assert os.listdir(tmp_path) == ["walks.unfog"]
+
+
+def put_and_close(path: Path) -> None:
+    with Log(File(path)) as log:
+        rows = put(log, 2)
+    assert contents(path) == rows
+
+
+def test_the_same_process_is_refused_and_keeps_its_lock(tmp_path: Path) -> None:
+    """Opening the file once more in the same process must not drop the lock that keeps others out."""
+    path = tmp_path / "walks.unfog"
+    (tmp_path / "link").symlink_to(path)
+    with Log(File(path)) as log:
+        put(log)
+        for name in ("walks.unfog", "link", "../" + tmp_path.name + "/walks.unfog"):
+            with pytest.raises(Held, match=r"^walks.unfog is held by this process already; close it first$"):
+                Log(File(tmp_path / name))
+        done = subprocess.run([sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True)
+        assert f"Held: walks.unfog is held by process {os.getpid()} (" in done.stderr
+        put(log)
+    assert len(contents(path)) == 2
+
+
+def test_a_log_that_nobody_closed_holds_nothing_once_it_is_gone(tmp_path: Path) -> None:
+    log = Log(File(tmp_path / "walks.unfog"))
+    assert isinstance(log.place, File)
+    log.place.alone.close()
+    del log
+    put_and_close(tmp_path / "walks.unfog")
+
+
+@pytest.mark.parametrize("said", ["", "{", "[]", '{"pid": 1}', '{"pid": 999999999, "since": 0}'])
+def test_a_file_beside_it_that_says_nothing_does_no_harm(tmp_path: Path, said: str) -> None:
+    path = tmp_path / "walks.unfog"
+    with holding(path):
+        (tmp_path / "walks.unfog-holder").write_text(said)
+        with pytest.raises(Held, match=r"^walks.unfog is held by another process; close it there first$"):
+            Log(File(path))
+
+
+def test_a_dead_process_is_not_named(tmp_path: Path) -> None:
+    path = tmp_path / "walks.unfog"
+    with holding(path) as process:
+        beside = tmp_path / "walks.unfog-holder"
+        said = json.loads(beside.read_text())
+        assert said["pid"] == process.pid
+        ended = subprocess.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        beside.write_text(json.dumps(said | {"pid": ended.pid}))
+        with pytest.raises(Held, match=r"^walks.unfog is held by another process"):
+            Log(File(path))
+
+
+MINE = """
+import sys
+from unfog.live.sqlite import File
+from unfog.live.log import Log
+log = Log(File(sys.argv[1]))
+print("mine", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_of_many_that_open_at_once_one_holds_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MINE, str(tmp_path / "walks.unfog")]
+    pipe = subprocess.PIPE
+    many = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(6)]
+    said = [process.stdout.readline() for process in many if process.stdout is not None]
+    errors = [process.communicate("")[1] for process in many]
+    assert sorted(said) == [""] * 5 + ["mine\n"]
+    assert sum("Held: walks.unfog is held by " in error for error in errors) == 5
