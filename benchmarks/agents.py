@@ -15,7 +15,7 @@ import json
 import time
 from collections.abc import Sequence
 
-from unfog.lab.movielens import MovieLens
+from unfog.lab.datasets.movielens import MovieLens
 from unfog.simulation import simulate
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem

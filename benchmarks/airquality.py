@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 
 from unfog.lab import share_figure, track_figure
-from unfog.lab.airquality import AirQuality
+from unfog.lab.datasets.airquality import AirQuality
 from unfog.lab.figures import save
 from unfog.lab.share_figure import Estimate, Panel
 from unfog.lab.track import Track, track

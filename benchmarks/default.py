@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 def movielens(contexts: str) -> Problem:
     """Scikit-learn is needed for this one alone."""
-    from unfog.lab.movielens import MovieLens
+    from unfog.lab.datasets.movielens import MovieLens
 
     return MovieLens(ratings="movielens", contexts=contexts)
 

@@ -29,9 +29,9 @@ from benchmarks.compare import OUT
 from benchmarks.peers.run import machine
 from benchmarks.rivals_plain import measured
 from benchmarks.wording import RESULTS
-from unfog.lab.rivals import folder, suite, tuning
-from unfog.lab.rivals.problems import PLACES
-from unfog.lab.rivals.table import from_plain, plain
+from unfog.lab.baselines import folder, suite
+from unfog.lab.baselines.problems import PLACES
+from unfog.lab.baselines.report import from_plain, plain
 from unfog.lab.run import Progress, quiet
 from unfog.simulation.executors.local import cores
 
@@ -68,7 +68,7 @@ def main() -> None:
         "quick": given.quick,
         "scale": given.scale,
         "seed": given.seed,
-        "tuning": {"seed": tuning.SEED, "trials": tuning.TRIALS, "dear_rounds": tuning.DEAR_ROUNDS},
+        "tuning": {"seed": suite.SEED, "trials": suite.TRIALS, "dear_rounds": suite.DEAR_ROUNDS},
         "machine": before,
         "seconds": round(took, 1),
         **plain(found),

@@ -17,10 +17,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.wording import RESULTS, ROOT, Row, item, said, short, table
 from unfog.agents.baselines import RIVALS
-from unfog.lab.rivals.figure import figure
-from unfog.lab.rivals.report import grouped, markdown, number, of_ours, spans, yardstick
-from unfog.lab.rivals.table import Comparison, Outcome, from_plain
-from unfog.lab.rivals.table import Row as Held
+from unfog.lab.baselines.report import (
+    Comparison,
+    Outcome,
+    figure,
+    from_plain,
+    grouped,
+    markdown,
+    number,
+    of_ours,
+    spans,
+    yardstick,
+)
+from unfog.lab.baselines.report import Row as Held
 
 PAGE = ROOT / "docs" / "science" / "rivals.md"
 RECORD = ROOT / "docs" / "notebook" / "rivals.md"

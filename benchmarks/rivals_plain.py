@@ -19,7 +19,7 @@ from tests.agents.baselines.plain import Shown
 from benchmarks.wording import ROOT
 from unfog.agents.agent import Agent
 from unfog.agents.baselines import RIVALS
-from unfog.lab.rivals import timing
+from unfog.lab.baselines import report
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Emission, Problem
 
@@ -118,7 +118,7 @@ def measure(pair: Pair, rounds: int, repeats: int = 2) -> dict[str, float]:
         trials = (0, 1, 2)
         plain.compare(pair.agent, pair.problem, watched, rounds=rounds, trials=trials)
         alone.append(1e6 * sum(one.seconds for one in timed) / (rounds * len(trials)))
-        batch.append(1e6 * timing.seconds(pair.agent, pair.problem, rounds=rounds, trials=100))
+        batch.append(1e6 * report.seconds(pair.agent, pair.problem, rounds=rounds, trials=100))
     return {"plain_us": min(alone), "batch_us": min(batch), "ratio": min(batch) / min(alone)}
 
 

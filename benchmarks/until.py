@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import unfog
 from benchmarks.wording import RESULTS
-from unfog.lab.until import checkpoints
+from unfog.lab.stopping import checkpoints
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import quotient
 from unfog.simulation.job import SOON

@@ -5,7 +5,7 @@
 
 Writes benchmarks/results/warfarin.json: of each scene, reward and policy the mean over orders and half the
 width of its 95 % interval; and what denoising saves an agent and the published algorithm, paired by order.
-Settings were set by hand, none of them on this seed: unfog/lab/warfarin/policies.py. What other ones would
+Settings were set by hand, none of them on this seed: unfog/paper/warfarin_study.py. What other ones would
 change is in docs/notebook/warfarin.md.
 """
 
@@ -21,8 +21,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from unfog.lab import warfarin
-from unfog.lab.warfarin import Errors, Outcome
+from unfog.paper import warfarin, warfarin_study
+from unfog.paper.warfarin import Errors
+from unfog.paper.warfarin_study import Outcome
 
 SEED = 18
 SCENES = {
@@ -42,14 +43,14 @@ PAIRS = {
 
 def summary(found: Outcome) -> dict[str, list[float]]:
     """Mean and half-width of every number."""
-    return {name: list(warfarin.interval(values)) for name, values in found._asdict().items()}
+    return {name: list(warfarin_study.interval(values)) for name, values in found._asdict().items()}
 
 
 def row(scene: str, reward: str, orders: int) -> dict[str, Any]:
     """One scene with one reward."""
     neighbours, errors = SCENES[scene]
     people = warfarin.patients(neighbours=neighbours)
-    found = warfarin.compare(people, errors, orders=orders, reward=reward, seed=SEED)
+    found = warfarin_study.compare(people, errors, orders=orders, reward=reward, seed=SEED)
     print(f"{scene}, {reward}", file=sys.stderr)
     policies = {name: summary(one) for name, one in found.items()}
     paired = {name: summary(found[one].less(found[other])) for name, (one, other) in PAIRS.items()}

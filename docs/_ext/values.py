@@ -63,15 +63,15 @@ of a compiled engine, which have the same methods.
 >>> unfog.GaussianProblem(dim=2, actions=5, noise_cov=wide).knowledge().noise_cov.tolist()
 [[0.5, 0.0], [0.0, 2.0]]
 """,
-    "unfog.lab.warfarin.COORDINATES": """The names of the numbers of a patient's context.
+    "unfog.paper.warfarin.COORDINATES": """The names of the numbers of a patient's context.
 
->>> from unfog.lab import warfarin
+>>> from unfog.paper import warfarin
 >>> warfarin.COORDINATES.index("weight") < len(warfarin.COORDINATES)
 True
 """,
-    "unfog.lab.agent_look.LOOKS": """How each agent is drawn in every figure, a `Look` by the agent's name.
+    "unfog.lab.labels.LOOKS": """How each agent is drawn in every figure, a `Look` by the agent's name.
 
->>> from unfog.lab.agent_look import LOOKS
+>>> from unfog.lab.labels import LOOKS
 >>> sorted(LOOKS["unfog"].line())
 ['color', 'linestyle', 'linewidth', 'zorder']
 """,

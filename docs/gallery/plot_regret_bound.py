@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.lab.agent_look import LOOKS
+from unfog.lab.labels import LOOKS
 from unfog.plotting import DASHES, STYLE
 from unfog.theory import bounds
 from unfog.theory.conditions import linear_case

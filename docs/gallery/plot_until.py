@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import unfog
-from unfog.lab.agent_look import LOOKS
+from unfog.lab.labels import LOOKS
 from unfog.plotting import STYLE
 
 result = unfog.run(

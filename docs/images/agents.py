@@ -14,10 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab.agent_look import FIRST, IN_ALL, called
-from unfog.lab.figures import save
+from unfog.lab.figures import cut, draw_panel, save
+from unfog.lab.labels import FIRST, IN_ALL, called
 from unfog.lab.spec import Spec
-from unfog.lab.sweep_figure import cut, draw
 from unfog.plotting import DPI, PAGE, STYLE
 
 TITLES = {
@@ -35,7 +34,7 @@ def panel(axes: Axes, data: xr.Dataset) -> dict[str, Any]:
     """Final regret with its 95 % interval over the values swept; what there is for a legend."""
     spec = Spec.model_validate_json(data.attrs["spec"])
     agents, axis, [only] = cut(data, spec)
-    draw(axes, axis, only, agents)
+    draw_panel(axes, axis, only, agents)
     axes.set_xlabel(axis.label)
     axes.set_ylim(bottom=0)
     axes.set_title(TITLES[spec.name], fontsize=8.5, loc="left", weight="bold")

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from scipy.special import ndtri
 
 from unfog.channel.calibration import Calibration
-from unfog.lab.airquality import AirQuality
+from unfog.lab.datasets.airquality import AirQuality
 from unfog.maths.arrays import Array, Ints
 from unfog.plotting import COLOURS, DPI, PAGE, STYLE
 from unfog.worlds.record import calibrated

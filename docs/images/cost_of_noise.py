@@ -11,8 +11,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab.agent_look import SO_FAR, called, ordered
 from unfog.lab.figures import draw, save
+from unfog.lab.labels import SO_FAR, called, ordered
 from unfog.lab.report import curves
 from unfog.plotting import DPI, PAGE, STYLE
 

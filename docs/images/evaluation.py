@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab import evaluate_figure, figures
-from unfog.lab.airquality_log import air_log
+from unfog.lab import evaluate, figures
+from unfog.lab.datasets.airquality import air_log
 from unfog.maths.arrays import Array
 from unfog.plotting import COLOURS, DPI, PAGE, STYLE
 
@@ -101,7 +101,7 @@ def main() -> None:
             print(f"{sensor:8}", *(f"{number:+.3f}" for number in row))
         if not told:
             title = "Air Quality as a log: values with more noise, and with less"
-            chart = evaluate_figure.sensor(first, title)
+            chart = evaluate.sensor(first, title)
             figures.save(chart, folder, "evaluation-sensor", ("png",))
     figures.save(figure(found), folder, "evaluation-air", ("png",))
 

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from unfog.channel.deconvolution import deconvolve
     from unfog.features.quadratic import quadratic
     from unfog.features.quadrature import quadrature
+    from unfog.lab.baselines.suite import rivals
     from unfog.lab.evaluate import evaluate
     from unfog.lab.figures import figure
+    from unfog.lab.hypotheses import trouble
     from unfog.lab.report import summary, table
-    from unfog.lab.rivals.suite import rivals
     from unfog.lab.run import open_run, run
     from unfog.lab.sensor import sensor_worth
-    from unfog.lab.trouble import trouble
     from unfog.validation import InputError
     from unfog.worlds.calibrated import calibrate
     from unfog.worlds.record import RecordedProblem
@@ -45,12 +45,12 @@ _HOME = {
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
     "quadrature": "features.quadrature",
-    "rivals": "lab.rivals.suite",
+    "rivals": "lab.baselines.suite",
     "run": "lab.run",
     "sensor_worth": "lab.sensor",
     "summary": "lab.report",
     "table": "lab.report",
-    "trouble": "lab.trouble",
+    "trouble": "lab.hypotheses",
 }
 _ROOMS = {
     "adapters": "adapters",

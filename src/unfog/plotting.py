@@ -1,4 +1,4 @@
-"""The look of all figures: colours, dashes, type, sizes. Those of agents are in lab/agent_look.py."""
+"""The look of all figures: colours, dashes, type, sizes. Those of agents are in lab/labels.py."""
 
 from typing import Any
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from unfog.adapters.agent import Choice, Decider
+from unfog.adapters.simulation import Choice, Decider
 from unfog.maths.arrays import Array
 
 

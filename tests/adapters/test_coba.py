@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import unfog
-from tests.adapters.test_agent import fixed, readings
 from tests.adapters.test_gymnasium import _truths
+from tests.adapters.test_simulation import fixed, readings
 from tests.problems import random_problem
-from unfog.adapters.agent import Decider
 from unfog.adapters.coba import CobaEnvironment, CobaLearner, CobaLog, CobaRegret
 from unfog.adapters.gymnasium import Env
+from unfog.adapters.simulation import Decider
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate

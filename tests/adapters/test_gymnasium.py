@@ -17,8 +17,8 @@ from gymnasium.vector import SyncVectorEnv
 import unfog
 from tests.adapters.loop import played
 from tests.problems import random_problem
-from unfog.adapters.agent import Decider
 from unfog.adapters.gymnasium import Env
+from unfog.adapters.simulation import Decider
 from unfog.agents.denoise import Identity
 from unfog.agents.learn import Conjugate
 from unfog.maths.arrays import Array

@@ -10,10 +10,10 @@ from river import bandit
 
 import unfog
 from tests.adapters.loop import played
-from tests.adapters.test_agent import fixed, readings
-from unfog.adapters.agent import Decider
+from tests.adapters.test_simulation import fixed, readings
 from unfog.adapters.gymnasium import Env
 from unfog.adapters.river import RiverPolicy, evaluate
+from unfog.adapters.simulation import Decider
 from unfog.simulation import simulate
 
 NAMES = ["x", "y", "z"]

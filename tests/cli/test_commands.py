@@ -15,9 +15,9 @@ from unfog.agents import denoise
 from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import AGENTS, CHOOSERS, EVERY, LEARNERS, PARTS, Catalogue
 from unfog.cli import main
-from unfog.cli.complete import KINDS
+from unfog.cli.common import KINDS
 from unfog.features.registry import BUILT_IN
-from unfog.lab.datasets import DATASETS
+from unfog.lab.datasets.files import DATASETS
 from unfog.lab.spec import KINDS as PROBLEMS
 from unfog.lab.spec import SUITES, catalog
 from unfog.simulation import engines
@@ -45,7 +45,7 @@ SMALL = ("--rounds", "30", "--trials", "4", "--workers", "1")
 
 
 def test_help_is_given_without_numpy() -> None:
-    code = "import sys, unfog.cli.app; sys.exit(bool({'numpy', 'pydantic'} & set(sys.modules)))"
+    code = "import sys, unfog.cli; sys.exit(bool({'numpy', 'pydantic'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

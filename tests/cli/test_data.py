@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from unfog.cli import main
-from unfog.lab.data_ways import WHERE
-from unfog.lab.datasets import DATASETS
+from unfog.lab.datasets.files import DATASETS, WHERE
 
 Capture = pytest.CaptureFixture[str]
 WHOLE = b"1\t2\t3\t880000000\n"

@@ -11,9 +11,9 @@ import unfog as library
 from tests.evaluation.readers import logs
 from tests.walks import ARMS, CHANNEL, Walks, walks
 from unfog.cli import main
-from unfog.cli.evaluate_log import probability_of, reading
+from unfog.cli.evaluate import probability_of, reading
 from unfog.lab.evaluate import read_log
-from unfog.lab.terminal import plus_minus
+from unfog.lab.tables import plus_minus
 
 Capture = pytest.CaptureFixture[str]
 DAYS = walks(400)

@@ -7,8 +7,8 @@ import pytest
 
 from unfog._io import sealed
 from unfog.cli import main
-from unfog.lab.identity import LAYOUT
-from unfog.lab.rivals.folder import FIRST
+from unfog.lab.baselines.folder import FIRST
+from unfog.lab.run_folder import LAYOUT
 
 Capture = pytest.CaptureFixture[str]
 SMALL = ("--rounds", "8", "--trials", "3", "--workers", "1", "--agents", "linucb, oracle")
@@ -17,11 +17,11 @@ SMALL = ("--rounds", "8", "--trials", "3", "--workers", "1", "--agents", "linucb
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without data, and where a round is soon timed."""
-    from unfog.lab.rivals import timing
+    from unfog.lab.baselines import report
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("UNFOG_DATA", raising=False)
-    monkeypatch.setattr(timing, "TRIALS", 2)
+    monkeypatch.setattr(report, "TRIALS", 2)
 
 
 def unfog(capsys: Capture, *words: str) -> tuple[int, str, str]:
@@ -113,9 +113,9 @@ def test_show_and_plot_say_again_what_a_suite_found(capsys: Capture) -> None:
 def test_a_setting_is_chosen_for_all_where_that_is_asked_for(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unfog.lab.rivals import tuning
+    from unfog.lab.baselines import suite
 
-    monkeypatch.setitem(tuning.TRIALS, "quick", 2)
+    monkeypatch.setitem(suite.TRIALS, "quick", 2)
     words = ("--problems", "drift", "--tuned", "--json")
     code, out, _ = unfog(capsys, "run", "rivals", *SMALL, *words)
     (one,) = json.loads(out)["outcomes"]

@@ -8,8 +8,8 @@ import pytest
 from benchmarks.rivals_page import FOUND, PAGE, PARTS, RECORD, refreshed
 
 from unfog.agents.baselines import RIVALS
-from unfog.lab.rivals.problems import ORACLE
-from unfog.lab.rivals.table import Comparison, Outcome, Ratio, Row, plain
+from unfog.lab.baselines.problems import ORACLE
+from unfog.lab.baselines.report import Comparison, Outcome, Ratio, Row, plain
 
 
 def test_the_pages_have_a_place_for_every_part() -> None:

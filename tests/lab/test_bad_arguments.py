@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.lab import kept
+from unfog.cli import results
 from unfog.lab.prepare import prepare
+from unfog.lab.run_folder import made_folder, run_folder
 from unfog.lab.spec import load, parse
-from unfog.lab.target import made_folder, run_folder
 from unfog.simulation import simulate
 from unfog.validation import InputError
 
@@ -108,4 +108,4 @@ def test_folders_of_figures(value: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["a\0b", "a" * 5000, "nowhere", "/dev/null"])
 def test_folders_that_are_no_runs(value: str) -> None:
     with pytest.raises(InputError, match=r"^run: "):
-        kept.folder(Path(value))
+        results.checked_folder(Path(value))

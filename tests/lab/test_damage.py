@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from tests.damage import Kept
-from tests.lab.test_blocks import stopped
-from unfog.lab import datasets, finished, identity, ratings, store
+from tests.lab.test_storage_blocks import stopped
+from unfog.lab import run_folder, storage
+from unfog.lab.baselines import folder as suites
+from unfog.lab.baselines import report, suite
+from unfog.lab.datasets import files, movielens
 from unfog.lab.prepare import Plan, prepare
-from unfog.lab.rivals import folder as suites
-from unfog.lab.rivals import match, suite, timing
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
 from unfog.simulation.engines import numpy as numpy_engine
@@ -28,13 +29,13 @@ RATINGS = np.arange(24.0).reshape(4, 6) % 5
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Many small runs of the same code: no waiting for the disk, and hashes of the code taken once."""
-    made, code, find = dict[int, tuple[Any, Plan]](), identity.fingerprint(), identity.manifest
-    monkeypatch.setattr(identity, "fingerprint", lambda *_: code)
+    made, code, find = dict[int, tuple[Any, Plan]](), run_folder.fingerprint(), run_folder.manifest
+    monkeypatch.setattr(run_folder, "fingerprint", lambda *_: code)
     monkeypatch.setattr(suites, "fingerprint", lambda *_: code)
-    monkeypatch.setattr(store, "manifest", lambda plan: made.setdefault(id(plan), (find(plan), plan))[0])
+    monkeypatch.setattr(storage, "manifest", lambda plan: made.setdefault(id(plan), (find(plan), plan))[0])
     monkeypatch.setattr("os.fsync", lambda _: None)
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 1))
-    monkeypatch.setattr(timing, "seconds", lambda *_, **__: 1e-6)
+    monkeypatch.setattr(report, "seconds", lambda *_, **__: 1e-6)
     logging.getLogger("unfog.lab").setLevel(logging.ERROR)
     yield
     logging.getLogger("unfog.lab").setLevel(logging.NOTSET)
@@ -54,7 +55,7 @@ def finished_folders(folder: Path, times: int, seed: int = 0) -> None:
     for _ in range(times):
         victim = kept.hurt(rng, [other])
         with pytest.raises(InputError) as complaint:
-            finished.read(folder / "run")
+            run_folder.read(folder / "run")
         whole = victim == "run.json" and (folder / "run/run.json").read_bytes() == other.files[Path(victim)]
         assert ("curves.nc" if whole else victim) in str(complaint.value), (victim, str(complaint.value))
         kept.put_back()
@@ -89,7 +90,7 @@ def unfinished_folders(folder: Path, times: int, seed: int = 0) -> int:
 def suite_folders(out: Path, times: int, seed: int = 0) -> None:
     """A damaged suite is refused by name, and made good by the same command or refused by name by it, too."""
     rng = np.random.default_rng(seed)
-    told = match.Asked(("missing", "drift"), ("linucb",), 3, 2)
+    told = suite.Asked(("missing", "drift"), ("linucb",), 3, 2)
     another = told._replace(seed=1)
     for one, name in ((told, "suite"), (another, "another")):
         suite.compare(one, suite.claim(one, out / name, 1))
@@ -101,7 +102,7 @@ def suite_folders(out: Path, times: int, seed: int = 0) -> None:
         victim = (kept if done else _part(kept, unfinished)).hurt(rng, [other])
         if "/" in victim:
             with pytest.raises(InputError):
-                finished.read((out / "suite" / victim).parent)
+                run_folder.read((out / "suite" / victim).parent)
         if done:
             with pytest.raises(InputError, match="damaged"):
                 suites.read(out / "suite")
@@ -126,22 +127,22 @@ def _part(kept: Kept, files: dict[Path, bytes]) -> Kept:
 def caches(place: Path, times: int, seed: int = 0) -> None:
     """Factors that were changed are found anew; a data file that was changed is refused."""
     rng = np.random.default_rng(seed)
-    right = ratings.cached(RATINGS, 2, 2, place / "factors")
+    right = movielens.cached(RATINGS, 2, 2, place / "factors")
     kept = Kept(place / "factors")
     for _ in range(times // 2):
         kept.hurt(rng)
-        found = ratings.cached(RATINGS, 2, 2, place / "factors")
+        found = movielens.cached(RATINGS, 2, 2, place / "factors")
         assert all(np.array_equal(a, b) for a, b in zip(found, right, strict=True))
         kept.put_back()
     content = rng.bytes(200) + b"\n"
-    small = datasets.DATASETS["movielens"]._replace(sha256=hashlib.sha256(content).hexdigest(), file="a/b")
-    datasets.put(place / "data/a/b", content)
+    small = files.DATASETS["movielens"]._replace(sha256=hashlib.sha256(content).hexdigest(), file="a/b")
+    files.put(place / "data/a/b", content)
     kept = Kept(place / "data")
     for _ in range(times // 2):
         kept.hurt(rng)
-        datasets._problem.cache_clear()  # files here change faster than the clock of the disk
+        files._problem.cache_clear()  # files here change faster than the clock of the disk
         with pytest.raises(InputError, match=r"^data: a/b "):
-            datasets.check(small, place / "data/a/b")
+            files.check(small, place / "data/a/b")
         kept.put_back()
 
 

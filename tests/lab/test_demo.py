@@ -7,8 +7,7 @@ import pytest
 
 from unfog import live
 from unfog.lab import demo
-from unfog.lab.demo_figure import figure
-from unfog.lab.demo_story import best, chances, earned, story, values, worth
+from unfog.lab.demo import best, chances, earned, figure, story, values, worth
 from unfog.validation import InputError
 
 DECISIONS = 480

@@ -10,8 +10,8 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 import unfog
 from tests.lab.charts import inside
 from tests.walks import CHANNEL, COLUMNS, walks
-from unfog.lab import evaluate_figure
-from unfog.lab.agent_look import LOOKS
+from unfog.lab import evaluate
+from unfog.lab.labels import LOOKS
 
 
 def made(names: list[str]) -> xr.Dataset:
@@ -42,7 +42,7 @@ def bars(axes: Any) -> Any:
 def test_values_intervals_and_rounds_are_drawn(count: int) -> None:
     names = [f"a policy with a long name of ${i}_x, one that needs two lines" for i in range(count)]
     data = made(names)
-    chart = evaluate_figure.figure(data)
+    chart = evaluate.figure(data)
     value, rounds = chart.axes
     dots, _, (reach,) = bars(value)
     np.testing.assert_allclose(dots.get_xdata(), data["value"].sel(estimator="ips"))
@@ -58,7 +58,7 @@ def test_values_intervals_and_rounds_are_drawn(count: int) -> None:
 
 
 def test_the_first_policy_is_above() -> None:
-    value = evaluate_figure.figure(made(["a", "b"])).axes[0]
+    value = evaluate.figure(made(["a", "b"])).axes[0]
     bottom, top = value.get_ylim()
     assert bottom > top
 
@@ -67,7 +67,7 @@ def test_the_first_policy_is_above() -> None:
 def test_levels_curve_and_ladder_are_drawn() -> None:
     worth = unfog.sensor_worth(walks(500).table(), alone=["sleep"], columns=COLUMNS, channel=CHANNEL)
     worth["used"][1] = "cubic"
-    chart = evaluate_figure.sensor(worth)
+    chart = evaluate.sensor(worth)
     assert [axes.get_title("left") for axes in chart.axes] == ["all sensors", "sleep alone"]
     for axes, name, curve in zip(chart.axes, ("all", "sleep"), ("model", "cubic"), strict=True):
         one = worth.sel(sensor=name)
@@ -79,7 +79,7 @@ def test_levels_curve_and_ladder_are_drawn() -> None:
         lines = {str(line.get_label()): np.asarray(line.get_ydata(), float) for line in axes.lines}
         expected = [*one["expected"].sel(curve=curve).values, one["value"].values[0]]
         np.testing.assert_allclose(lines["extrapolated"], expected)
-        assert evaluate_figure.RUNGS["naive"] == (LOOKS["naive"].colour, LOOKS["naive"].dash)
+        assert evaluate.RUNGS["naive"] == (LOOKS["naive"].colour, LOOKS["naive"].dash)
         assert axes.get_xlabel() == "noise, as a multiple of today's"
         for rung in worth["rung"].values:
             assert lines[str(rung)][0] == worth["ladder"].sel(rung=rung).item()

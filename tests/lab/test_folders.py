@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.lab.test_blocks import planned, stopped
+from tests.lab.test_storage_blocks import planned, stopped
 from unfog._io import sealed
 from unfog.cli import main
-from unfog.lab import store
+from unfog.lab import storage
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
@@ -37,7 +37,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def found(plan: Plan, target: Path) -> int:
     """How many pieces a run would find done."""
-    with store.claimed(plan, target, target.parent) as partial:
+    with storage.claimed(plan, target, target.parent) as partial:
         return len(list(partial.blocks(plan.work.jobs)))
 
 
@@ -55,23 +55,23 @@ def test_a_damaged_run_json_is_made_anew_and_blocks_of_the_run_stay(
 
 
 def test_only_a_run_that_was_never_interrupted_says_how_long_it_took(plan: Plan, tmp_path: Path) -> None:
-    assert (store.seconds(keep(plan, tmp_path / "whole")) or 0.0) > 0
+    assert (storage.seconds(keep(plan, tmp_path / "whole")) or 0.0) > 0
     stopped(plan, tmp_path / "run", 2)
-    assert store.seconds(keep(plan, tmp_path / "run")) is None
+    assert storage.seconds(keep(plan, tmp_path / "run")) is None
 
 
 def test_a_folder_that_another_takes_away_before_it_is_locked_is_made_again(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, gone = store.Partial.open, list[Path]()
+    opened, gone = storage.Partial.open, list[Path]()
 
-    def robbed(partial: store.Partial) -> None:
+    def robbed(partial: storage.Partial) -> None:
         opened(partial)
         if not gone:
             gone.append(partial.folder)
             partial.folder.rmdir()
 
-    monkeypatch.setattr(store.Partial, "open", robbed)
+    monkeypatch.setattr(storage.Partial, "open", robbed)
     assert keep(plan, tmp_path / "run") == tmp_path / "run"
     assert gone == [tmp_path / "run.partial"]
 
@@ -117,7 +117,7 @@ def test_halves_are_cleared_away(plan: Plan, tmp_path: Path) -> None:
     (folder / "run.json.tmp").mkdir()
     shutil.copytree(tmp_path / "whole", folder / "final")
     (folder / "final/curves.nc").write_bytes(b"half of the curves")
-    with store.claimed(plan, tmp_path / "run", tmp_path):
+    with storage.claimed(plan, tmp_path / "run", tmp_path):
         left = {path.name.partition("-")[0] for path in folder.iterdir()}
         assert left == {"block", "lock", "run.json"}
     keep(plan, tmp_path / "run")
@@ -159,7 +159,7 @@ def test_so_is_what_stays_of_a_run_that_found_its_number_of_trials(tmp_path: Pat
     plan = prepare(parse({"problem": {"kind": "gaussian", "dim": 1, "actions": 3}, "run": run}, "small"))
     killed_after_the_rename(plan, tmp_path / "run", tmp_path)
     assert b'"trials_found": 100' in (tmp_path / "run/run.json").read_bytes()
-    assert store.read(tmp_path / "run").identity == store.manifest(plan)
+    assert storage.read(tmp_path / "run").identity == storage.manifest(plan)
     assert (tmp_path / "run.partial").exists()
     with pytest.raises(InputError, match="exists already"):
         keep(plan, tmp_path / "run")

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.lab.test_blocks import planned
+from tests.lab.test_storage_blocks import planned
 from unfog._io import write_atomically
 from unfog.cli import main
-from unfog.lab import identity
+from unfog.lab import run_folder
+from unfog.lab.baselines import folder as suites
+from unfog.lab.baselines import report, suite
 from unfog.lab.prepare import Plan
-from unfog.lab.rivals import folder as suites
-from unfog.lab.rivals import match, suite, timing
 from unfog.lab.run import keep, open_run
 from unfog.simulation.engines import numpy as numpy_engine
 from unfog.validation import InputError
@@ -90,7 +90,7 @@ def on(disk: Disk) -> Iterator[None]:
 @pytest.fixture
 def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
-    monkeypatch.setattr(identity, "fingerprint", lambda _: "of code that stays as it is")
+    monkeypatch.setattr(run_folder, "fingerprint", lambda _: "of code that stays as it is")
     return planned()
 
 
@@ -134,7 +134,7 @@ def test_a_run_whose_disk_fails_at_any_moment(plan: Plan, tmp_path: Path) -> Non
 
 def suite_on_a_failing_disk(tmp_path: Path, every: int) -> int:
     """The same for a suite: at each moment, or at some."""
-    told = match.Asked(("missing",), ("linucb",), 3, 2)
+    told = suite.Asked(("missing",), ("linucb",), 3, 2)
 
     def play(where: Path) -> Any:
         return suite.compare(told, suite.claim(told, where, 1))
@@ -160,7 +160,7 @@ def suite_on_a_failing_disk(tmp_path: Path, every: int) -> int:
 
 @pytest.mark.soak
 def test_a_suite_whose_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "seconds", lambda *_, **__: 1e-6)
+    monkeypatch.setattr(report, "seconds", lambda *_, **__: 1e-6)
     assert suite_on_a_failing_disk(tmp_path, every=7) > 5
 
 

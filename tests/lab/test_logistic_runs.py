@@ -10,7 +10,7 @@ import pytest
 
 import unfog
 from unfog.agents.catalogue import Catalogue
-from unfog.lab import store
+from unfog.lab import storage
 from unfog.lab.prepare import prepare
 from unfog.lab.report import summary
 from unfog.lab.run import keep
@@ -39,15 +39,15 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
 ) -> None:
     keep(prepare(small()), tmp_path / "whole")
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS_HISTORY", (1, 3))
-    save, count = store.Partial.save, iter(range(10**6))
+    save, count = storage.Partial.save, iter(range(10**6))
 
-    def failing(self: store.Partial, *given: Any) -> None:
+    def failing(self: storage.Partial, *given: Any) -> None:
         if next(count) >= finished:
             raise OSError(28, "No space left on device")
         save(self, *given)
 
     with monkeypatch.context() as trouble:
-        trouble.setattr(store.Partial, "save", failing)
+        trouble.setattr(storage.Partial, "save", failing)
         with pytest.raises(OSError, match="No space"):
             keep(prepare(small()), tmp_path / "broken")
     assert len(list((tmp_path / "broken.partial").glob("block-*"))) == finished

@@ -12,10 +12,11 @@ import pytest
 import unfog
 from unfog import simulation
 from unfog.cli import main
-from unfog.lab import bounds, store
+from unfog.lab import storage
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse
+from unfog.paper import bounds as studies
 from unfog.simulation import engines
 from unfog.validation import InputError, covariance
 from unfog.worlds.synthetic import GaussianProblem
@@ -99,11 +100,11 @@ def test_every_run_of_a_study_is_prepared_once(spec: Path, counted: Counter[str]
         TEXT.replace('"robust", "robust:nu=4"', '"alg1"').replace("dim = 2", 'dim = 2\nfeatures = "linear"')
         + SWEEP
     )
-    plays = bounds.planned(load(spec))
+    plays = studies.planned(load(spec))
     runs = 1 + len(plays.tied) + len(plays.swept)
     assert runs == 1 + 4 + 3
     assert counted == dict.fromkeys(once(), runs)
-    bounds.played(plays)
+    studies.play_study(plays)
     assert counted == dict.fromkeys(once(), runs)
 
 
@@ -195,10 +196,10 @@ def test_the_code_of_an_agent_of_ones_own_is_part_of_the_fingerprint(
 ) -> None:
     monkeypatch.syspath_prepend(module.parent)
     __import__("agents_of_mine")
-    before = store.fingerprint(["agents_of_mine"])
-    assert before != store.fingerprint(["unfog.agents", "abc"]) == store.fingerprint()
+    before = storage.fingerprint(["agents_of_mine"])
+    assert before != storage.fingerprint(["unfog.agents", "abc"]) == storage.fingerprint()
     module.write_text(MODULE.format(nu=4.0))
-    assert store.fingerprint(["agents_of_mine"]) != before
+    assert storage.fingerprint(["agents_of_mine"]) != before
 
 
 def test_an_agent_of_ones_own_is_named_by_its_module(

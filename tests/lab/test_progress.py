@@ -8,11 +8,11 @@ import pytest
 from rich.console import Console
 
 import unfog
-from unfog.lab import watch
+from unfog.lab import progress
 from unfog.lab.prepare import Plan, prepare
+from unfog.lab.progress import Tally, spell
 from unfog.lab.run import play
 from unfog.lab.spec import parse
-from unfog.lab.tally import Tally, spell
 
 
 class Clock:
@@ -68,7 +68,7 @@ def test_the_board_is_short_and_says_how_many_more_there_are() -> None:
     tally(10, total)
     clock.now += 1
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(watch.board(tally, 20))
+    console.print(progress.board(tally, 20))
     lines = [line.rstrip() for line in console.export_text().splitlines()]
     assert len(lines) == 1 + 20 + 2
     assert lines[1].split()[:2] == ["noise_cov=2.0", "4/10"]
@@ -79,11 +79,11 @@ def test_the_board_is_short_and_says_how_many_more_there_are() -> None:
 def test_without_a_terminal_a_line_comes_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with watch.watching(planned()) as told:
+    with progress.watching(planned()) as told:
         play(planned(), told)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(watch, "EVERY", 0.0)
-    with watch.watching(planned()) as told:
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    with progress.watching(planned()) as told:
         play(planned(), told)
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("mine: 100% done, ")
@@ -95,7 +95,7 @@ def test_on_a_terminal_it_is_drawn(
     count: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with watch.watching(planned(count)) as told:
+    with progress.watching(planned(count)) as told:
         play(planned(count), told)
     found = capsys.readouterr().err
     assert "mine" in found
@@ -121,7 +121,7 @@ def test_a_function_is_told_up_to_the_end_and_changes_nothing() -> None:
 def test_true_shows_it_on_stderr_and_false_shows_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(watch, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
     unfog.run("fig1-gaussian", **SMALL, progress=True)
     out, err = capsys.readouterr()
     assert out == ""

@@ -15,7 +15,7 @@ from scipy import stats
 import unfog
 from tests.lab.first_layout import written_back
 from unfog.cli import main
-from unfog.lab import figures, report, report_words
+from unfog.lab import figures, report
 from unfog.lab.run import open_run
 from unfog.lab.spec import parse
 
@@ -151,7 +151,7 @@ def test_a_run_that_kept_no_parts_says_so() -> None:
     short = unfog.run(parse({"problem": {"kind": "gaussian", "dim": 1}, "run": told}))
     lines = unfog.table(short, parts=True).splitlines()
     assert lines[1].split() == ["agent", "regret", "minus", "oracle"]
-    assert lines[-1] == report_words.NO_PARTS
+    assert lines[-1] == report.NO_PARTS
 
 
 def test_long_names_fit_and_a_long_reference_is_named_below() -> None:
@@ -164,7 +164,7 @@ def test_long_names_fit_and_a_long_reference_is_named_below() -> None:
     assert any("minus reference" in line for line in lines)
     alone = unfog.run(parse({**spec, "run": {"rounds": 4, "trials": 2, "agents": ["naive"]}}))
     assert "minus" not in unfog.table(alone)
-    assert unfog.table(alone).splitlines()[-1] == report_words.REGRET
+    assert unfog.table(alone).splitlines()[-1] == report.REGRET
 
 
 def test_odd_titles_single_rounds_and_many_curves_can_be_drawn() -> None:

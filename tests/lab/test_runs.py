@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.lab import identity, store
+from unfog.lab import run_folder, storage
 from unfog.lab import spec as spec_module
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
@@ -70,14 +70,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def interrupt_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a run save so many batches, then fail as a full disk would."""
-    save, count = store.Partial.save, iter(range(10**6))
+    save, count = storage.Partial.save, iter(range(10**6))
 
-    def failing(self: store.Partial, *given: object) -> None:
+    def failing(self: storage.Partial, *given: object) -> None:
         if next(count) >= batches:
             raise OSError(28, "No space left on device")
         save(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(store.Partial, "save", failing)
+    monkeypatch.setattr(storage.Partial, "save", failing)
 
 
 @pytest.mark.parametrize("finished", [0, 1, 3])
@@ -126,7 +126,7 @@ def test_a_killed_process_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert len(list(tmp_path.glob("killed.partial/block-*"))) >= 2
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 2))
     plan, told = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 40})), list[int]()
-    with store.claimed(plan, tmp_path / "killed", tmp_path) as partial:
+    with storage.claimed(plan, tmp_path / "killed", tmp_path) as partial:
         assert len(list(partial.blocks(plan.work.jobs))) >= 2
     keep(plan, tmp_path / "killed", progress=lambda done, total: told.append(done))
     assert told[0] >= 2 * plan.work.work_of(plan.work.pieces[0])  # found, not played
@@ -159,7 +159,7 @@ def test_a_damaged_batch_is_run_again(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_stray_file_among_the_batches_is_left_alone(tmp_path: Path) -> None:
-    with store.claimed(prepare(small()), tmp_path / "run", tmp_path) as partial:
+    with storage.claimed(prepare(small()), tmp_path / "run", tmp_path) as partial:
         (partial.folder / "stray").write_bytes(b"?")
         assert list(partial.blocks(prepare(small()).work.jobs)) == []
         assert (partial.folder / "stray").exists()
@@ -175,7 +175,7 @@ def test_an_edited_spec_is_refused(tmp_path: Path) -> None:
 
 def test_an_unfinished_run_is_called_so(tmp_path: Path) -> None:
     with (
-        store.claimed(prepare(small()), tmp_path / "run", tmp_path) as partial,
+        storage.claimed(prepare(small()), tmp_path / "run", tmp_path) as partial,
         pytest.raises(InputError, match="unfinished"),
     ):
         open_run(partial.folder)
@@ -248,7 +248,7 @@ def test_damaged_results_are_refused(tmp_path: Path) -> None:
 
 
 def claim(folder: Path, spec: Spec) -> Path:
-    with store.claimed(prepare(spec), None, folder) as partial:
+    with storage.claimed(prepare(spec), None, folder) as partial:
         return partial.target
 
 
@@ -256,7 +256,7 @@ def test_other_code_or_spec_never_mixes(tmp_path: Path, monkeypatch: pytest.Monk
     target = claim(tmp_path, small())
     assert claim(tmp_path, small()) == target == tmp_path / "small-001"
     assert claim(tmp_path, small(seed=1)) == tmp_path / "small-002"
-    monkeypatch.setattr(identity, "fingerprint", lambda _: "other code")
+    monkeypatch.setattr(run_folder, "fingerprint", lambda _: "other code")
     assert claim(tmp_path, small()) == tmp_path / "small-003"
     with pytest.raises(InputError, match="another unfinished run"):
         keep(prepare(small()), target)
@@ -311,10 +311,12 @@ def test_other_code_of_ones_own_never_mixes(
 
 
 def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = identity.fingerprint()
-    for name in identity.NUMERIC:
-        monkeypatch.setattr(identity, "NUMERIC", tuple(other for other in identity.NUMERIC if other != name))
-        assert identity.fingerprint() != whole
+    whole = run_folder.fingerprint()
+    for name in run_folder.NUMERIC:
+        monkeypatch.setattr(
+            run_folder, "NUMERIC", tuple(other for other in run_folder.NUMERIC if other != name)
+        )
+        assert run_folder.fingerprint() != whole
         monkeypatch.undo()
 
 
@@ -323,7 +325,7 @@ def test_the_import_contract_is_about_the_same_packages() -> None:
     [core] = [c for c in settings["tool"]["importlinter"]["contracts"] if "NumPy alone" in c["name"]]
     told = {
         f"unfog.{name.removesuffix('.py').replace('/', '.')}"
-        for name in identity.NUMERIC
+        for name in run_folder.NUMERIC
         if "lab/" not in name
     }
     assert set(core["source_modules"]) == told | {"unfog.theory.mismatch"}
@@ -332,8 +334,8 @@ def test_the_import_contract_is_about_the_same_packages() -> None:
 @pytest.mark.slow
 def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:
     with (
-        store.claimed(prepare(small()), None, tmp_path) as first,
-        store.claimed(prepare(small()), None, tmp_path) as second,
+        storage.claimed(prepare(small()), None, tmp_path) as first,
+        storage.claimed(prepare(small()), None, tmp_path) as second,
     ):
         assert (first.target.name, second.target.name) == ("small-001", "small-002")
     code = "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '20', '--rounds', '50'])"
@@ -345,7 +347,7 @@ def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:
 
 
 def test_a_second_writer_is_kept_out(tmp_path: Path) -> None:
-    first = store.Partial(tmp_path / "run", prepare(small()))
+    first = storage.Partial(tmp_path / "run", prepare(small()))
     first.open()
     with first.locked(), pytest.raises(InputError, match="being written"):
         keep(prepare(small()), tmp_path / "run")
@@ -360,9 +362,9 @@ def test_a_run_says_how_it_was_made(tmp_path: Path) -> None:
 
 
 def test_a_run_says_the_versions_that_made_its_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "scikit-learn" not in identity.manifest(prepare(small()))["versions"]
+    assert "scikit-learn" not in run_folder.manifest(prepare(small()))["versions"]
     monkeypatch.setattr(spec_module.KINDS["gaussian"], "packages", ("scikit-learn",))
-    assert "scikit-learn" in identity.manifest(prepare(small()))["versions"]
+    assert "scikit-learn" in run_folder.manifest(prepare(small()))["versions"]
     assert spec_module.KINDS["movielens"].packages == ("scikit-learn",)
 
 

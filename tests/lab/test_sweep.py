@@ -12,15 +12,14 @@ from matplotlib.container import ErrorbarContainer
 
 import unfog
 from tests.lab.first_layout import written_back
-from unfog.lab import dataset, figures, store, sweep, sweep_figure
-from unfog.lab.movielens import MovieLens
+from unfog.lab import figures, results, storage, sweep
+from unfog.lab.datasets.movielens import MovieLens, Ratings
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import DEFAULTS, Spec, load, parse, to_toml
 from unfog.simulation import Gathering
 from unfog.simulation.engines import numpy as numpy_engine
 from unfog.validation import InputError
-from unfog.worlds.movielens import Ratings
 
 AGENTS = ["alg1", "naive", "oracle"]
 MATRIX = [[0.5, 0.1], [0.1, 1.0]]
@@ -104,16 +103,16 @@ def test_a_sweep_is_resumed_in_any_setting(
     finished: int, runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (3, 3))
-    save, saved = store.Partial.save, list[Any]()
+    save, saved = storage.Partial.save, list[Any]()
 
-    def failing(self: store.Partial, task: Any, parts: Any) -> None:
+    def failing(self: storage.Partial, task: Any, parts: Any) -> None:
         if len(saved) == finished:
             raise OSError(28, "No space left on device")
         saved.append(task)
         save(self, task, parts)
 
     with monkeypatch.context() as trouble:
-        trouble.setattr(store.Partial, "save", failing)
+        trouble.setattr(storage.Partial, "save", failing)
         with pytest.raises(OSError, match="No space"):
             keep(prepare(spec(GRID)), tmp_path / "run")
     there, played = {piece for task in saved for piece in task}, list[Any]()
@@ -272,7 +271,7 @@ def test_panels_are_the_other_fields_and_categories_are_not_joined(case: str) ->
 
 
 def test_panels_that_are_too_many_are_left_out_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_figure, "MOST_PANELS", 2)
+    monkeypatch.setattr(figures, "MOST_PANELS", 2)
     chart = figures.figure(unfog.run(spec(GRID)))
     assert len(chart.axes) == 2
     assert any("the first 2 of 3 panels" in text.get_text() for text in chart.texts)
@@ -382,7 +381,7 @@ def test_true_is_not_one() -> None:
 
 def test_no_field_is_called_like_a_dimension_or_a_loss() -> None:
     data = unfog.run(spec({}))
-    taken = {*dataset.OWN, sweep.SETTING, *map(str, data)}
+    taken = {*results.OWN, sweep.SETTING, *map(str, data)}
     assert not taken & {name for fields in DEFAULTS.values() for name in fields}
 
 
@@ -393,10 +392,10 @@ def test_the_result_is_not_copied_into_a_dataset() -> None:
         for piece, part in zip(task, parts, strict=True):
             gathered.add(piece, part)
     whole = gathered.together()
-    data = dataset.dataset(whole, plan.spec.sweep)
+    data = results.dataset(whole, plan.spec.sweep)
     for name, values in whole.values.items():
         assert np.shares_memory(data[name].values, values)
-        assert np.shares_memory(dataset.flat(data.assign_attrs(spec="{}")).losses[name], values)
+        assert np.shares_memory(results.flat(data.assign_attrs(spec="{}")).losses[name], values)
 
 
 def test_those_who_watch_are_told_of_every_setting() -> None:

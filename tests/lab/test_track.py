@@ -8,7 +8,7 @@ import pytest
 import unfog
 from tests.lab.charts import inside
 from unfog.lab import share_figure, track_figure
-from unfog.lab.agent_look import LOOKS
+from unfog.lab.labels import LOOKS
 from unfog.lab.share_figure import Estimate, Panel
 from unfog.lab.track import track
 from unfog.lab.track_figure import Stretch

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from unfog.agents.catalogue import AGENTS
-from unfog.lab.movielens import MovieLens
+from unfog.lab.datasets.movielens import MovieLens
 from unfog.simulation import simulate
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.lab.until import checkpoints
+from unfog.lab.stopping import checkpoints
 from unfog.simulation import Gathering, engines, memory, plan
 from unfog.simulation.engines import NAMES, Term, engine
 from unfog.simulation.job import MOMENTS

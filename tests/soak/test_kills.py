@@ -41,7 +41,7 @@ def start(folder: Path, out: str, workers: int) -> Any:
     """Forked off a process that has imported everything, so that kills are many and meet other moments."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["unfog.cli.app", "unfog.lab.run", "unfog.lab.report", "tests.soak.test_kills"]
+        ["unfog.cli", "unfog.lab.run", "unfog.lab.report", "tests.soak.test_kills"]
     )
     process = context.Process(target=command, args=(folder, out, workers))
     process.start()

@@ -15,7 +15,7 @@ from unfog.agents.base import Chooser, Denoiser, Learner
 from unfog.agents.catalogue import AGENTS
 from unfog.features import quadrature
 from unfog.features.registry import BUILT_IN
-from unfog.lab.datasets import MissingError
+from unfog.lab.datasets.files import MissingError
 from unfog.lab.spec import KINDS
 from unfog.testing.common import TRIALS, problem, truth
 from unfog.worlds import GaussianProblem, LogisticProblem

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.lab.datasets.test_movielens_worlds import COVS, MADE
+from tests.lab.datasets.test_movielens_worlds import Made as Users
 from tests.problems import given, spd, within
-from tests.worlds.test_movielens import COVS, MADE
-from tests.worlds.test_movielens import Made as Users
 from tests.worlds.test_record import CALIBRATION, Made, expected
 from unfog.features.per_arm import PerArm
 from unfog.features.quadrature import quadrature

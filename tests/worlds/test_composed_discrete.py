@@ -8,13 +8,13 @@ from scipy.stats import multivariate_normal, multivariate_t
 
 from tests.problems import random_problem, spd
 from unfog.agents.catalogue import AGENTS
+from unfog.lab.datasets.movielens import Ratings, RatingsProblem
 from unfog.maths.arrays import Array
 from unfog.simulation import Curves, simulate
 from unfog.simulation.job import truth_draws
 from unfog.simulation.player import played
 from unfog.theory.regret import names
 from unfog.validation import InputError
-from unfog.worlds.movielens import Ratings, RatingsProblem
 from unfog.worlds.problem import Emission, Problem
 
 ATOMS, K, D = 7, 4, 3

@@ -25,7 +25,7 @@ import numpy as np
 
 from unfog import validation
 from unfog._extras import explained
-from unfog.adapters.episode import Episode, Reading, refuse
+from unfog.adapters.simulation import Episode, Reading, refuse
 from unfog.lab.spec import build_problem, parse
 from unfog.maths.arrays import Array
 from unfog.simulation import MOST_SEED

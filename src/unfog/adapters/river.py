@@ -21,9 +21,8 @@ import numpy as np
 
 from unfog import validation
 from unfog._extras import explained
-from unfog.adapters import by_name
-from unfog.adapters.agent import Choice, Decider
-from unfog.adapters.waiting import Waiting
+from unfog.adapters.simulation import Choice, Decider
+from unfog.adapters.wrap import Waiting, context_row, names_or_numbers
 from unfog.agents.agent import Agent
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array
@@ -72,10 +71,10 @@ class RiverPolicy(ContextualPolicy):
         self.arms, self.coordinates = arms, coordinates
         self.seed, self.trial = seed, trial
         self._decider = Decider(agent, problem, features, seed=seed, trial=trial, shown=False)
-        named = by_name.named("arms", arms, problem.arms(), "the problem")
+        named = names_or_numbers("arms", arms, problem.arms(), "the problem")
         self._places = {arm: place for place, arm in enumerate(named)}
         dim = len(problem.knowledge().context_mean)
-        self._coordinates = by_name.named("coordinates", coordinates, dim, "the problem")
+        self._coordinates = names_or_numbers("coordinates", coordinates, dim, "the problem")
         self._waiting: Waiting[Choice] = Waiting(WAITING)
 
     def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]
@@ -107,7 +106,7 @@ class RiverPolicy(ContextualPolicy):
     def _noisy(self, context: Mapping[Any, Any]) -> Array:
         if not isinstance(context, Mapping):
             raise InputError("context", context, "a dict of noisy readings by the name of the coordinate")
-        return by_name.row(context, self._coordinates)
+        return context_row(context, self._coordinates)
 
 
 @runtime_checkable

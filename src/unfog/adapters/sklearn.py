@@ -25,11 +25,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unfog import validation
-from unfog.adapters.denoising import fitting, told
-from unfog.adapters.denoising.fitting import Fitted
-from unfog.adapters.denoising.outputs import endings, written
-from unfog.adapters.denoising.rows import Block, blocks
-from unfog.adapters.denoising.told import Rows, Told
+from unfog.adapters.denoising import arguments, fit
+from unfog.adapters.denoising.arguments import Rows, Told
+from unfog.adapters.denoising.fit import Fitted
+from unfog.adapters.denoising.predict import Block, blocks, endings, written
 from unfog.channel.channel import channel as told_channel
 from unfog.features import Context
 from unfog.maths.arrays import Array
@@ -113,7 +112,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         noisy = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         rows = _rows(noisy, groups, true)
         settings, source = self._start(noisy.shape[1])
-        fitted = fitting.fit(settings, rows, _noise(noise_cov, rows))
+        fitted = fit.fit(settings, rows, _noise(noise_cov, rows))
         self.told_, self.source_, self.goes_on_ = settings, source, True
         self._keep(fitted)
         return self
@@ -156,7 +155,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         may be a mapping or a pandas Series with these names in any order.
         """
         noisy = self._one(x)
-        rows = Rows(noisy[None], [told.device(group)], np.zeros(1, np.intp), None)
+        rows = Rows(noisy[None], [arguments.device(group)], np.zeros(1, np.intp), None)
         found: Array = self._output(rows, noise_cov, self.source_)[0]
         self._learn(rows, noise_cov)
         return found
@@ -173,7 +172,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
     def bias_of(self, group: Hashable = None) -> Context:
         """Mean (d,) and covariance (d, d) of a device's bias; a new device has that of all."""
         check_is_fitted(self)
-        return Context(*self.fitted_.biases.of(told.device(group)))
+        return Context(*self.fitted_.biases.of(arguments.device(group)))
 
     @property
     def bias_(self) -> Array:
@@ -203,7 +202,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
             allowed = "told with context_mean, context_cov, bias_cov and noise_cov, or found by a fit before"
             said = "found from the first piece alone, and a bias that walks needs one law of contexts"
             raise InputError("context_mean", said, allowed)
-        self._keep(fitting.more(self.fitted_, self.told_, rows, _noise(noise_cov, rows)))
+        self._keep(fit.more(self.fitted_, self.told_, rows, _noise(noise_cov, rows)))
 
     def _checked(self, X: Any) -> Array:
         found: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
@@ -212,7 +211,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
     def _one(self, x: Any) -> Array:
         """One reading; where there was no fit, all must be told that a fit would find."""
         allowed = "the numbers of one reading, NaN where one was lost"
-        noisy = told.reading(x, getattr(self, "feature_names_in_", None), allowed)
+        noisy = arguments.reading(x, getattr(self, "feature_names_in_", None), allowed)
         if noisy.ndim != 1 or not noisy.size or (np.abs(noisy) > validation.LARGEST).any():
             raise InputError("x", x, allowed)
         if not hasattr(self, "fitted_"):
@@ -227,11 +226,11 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
             raise NotFittedError("call fit first, or tell context_mean and context_cov")
         self.told_, self.source_ = self._start(dim)
         self.n_features_in_, self.goes_on_ = dim, True
-        self._keep(fitting.fit(self.told_, _rows(np.empty((0, dim))), None))
+        self._keep(fit.fit(self.told_, _rows(np.empty((0, dim))), None))
 
     def _start(self, dim: int) -> tuple[Told, Any]:
         """The settings, checked, and where the draws of `transform_one` come from."""
-        return told.channel(self.get_params(), dim), check_random_state(self.random_state)
+        return arguments.channel(self.get_params(), dim), check_random_state(self.random_state)
 
     def _keep(self, fitted: Fitted) -> None:
         """What was found, under the names that scikit-learn's users look for."""
@@ -251,7 +250,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
 
 def _noise(noise_cov: Any, rows: Rows) -> Array | None:
     """What is told of the noise of these rows."""
-    return None if noise_cov is None else told.noises("noise_cov", noise_cov, *rows.noisy.shape)
+    return None if noise_cov is None else arguments.noises("noise_cov", noise_cov, *rows.noisy.shape)
 
 
 def _rows(noisy: Array, groups: Any = None, true: Any = None) -> Rows:
@@ -260,4 +259,4 @@ def _rows(noisy: Array, groups: Any = None, true: Any = None) -> Rows:
         row, column = (int(i) for i in np.argwhere(beyond)[0])
         allowed = f"numbers of at most {validation.LARGEST:g}, NaN where one was lost"
         raise InputError("X", f"row {row}, column {column} is {noisy[row, column]:g}", allowed)
-    return Rows(noisy, *told.labels(groups, len(noisy)), told.truths(true, noisy))
+    return Rows(noisy, *arguments.labels(groups, len(noisy)), arguments.truths(true, noisy))

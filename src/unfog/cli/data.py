@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unfog.cli import complete
+from unfog.cli import common
 
 if TYPE_CHECKING:
-    from unfog.lab.datasets import Dataset
+    from unfog.lab.datasets.files import Dataset
 
 EXAMPLE = "Examples: unfog data list   |   unfog data fetch movielens"
 LIST_EXAMPLE = "Examples: unfog data list   |   unfog data list --data FOLDER --json"
@@ -33,7 +33,7 @@ def list_data(
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """List the data sets: whether each is here, can be fetched, or must be brought, and its licence."""
-    from unfog.lab.datasets import DATASETS
+    from unfog.lab.datasets.files import DATASETS
 
     facts = {name: _facts(dataset, data) for name, dataset in DATASETS.items()}
     if json:
@@ -45,7 +45,7 @@ def list_data(
 
 
 def _facts(dataset: "Dataset", folder: Path | None) -> dict[str, Any]:
-    from unfog.lab.data_ways import way
+    from unfog.lab.datasets.files import way
 
     found = way(dataset, folder)
     about = {field: getattr(dataset, field) for field in ("title", "file", "sha256", "url", "licence")}
@@ -77,7 +77,7 @@ def _lines(name: str, fact: dict[str, Any], width: int) -> list[str]:
 
 @app.command("fetch", epilog=FETCH_EXAMPLE)
 def fetch_data(
-    name: Annotated[str, typer.Argument(help="A name from `unfog data list`.", autocompletion=complete.data)],
+    name: Annotated[str, typer.Argument(help="A name from `unfog data list`.", autocompletion=common.data)],
     url: Annotated[
         str | None, typer.Option(help="Address of the archive, instead of the publisher's.")
     ] = None,
@@ -86,9 +86,8 @@ def fetch_data(
     ] = None,
 ) -> None:
     """Download a data set, check it, and keep it where experiments look for it."""
-    from unfog.cli.progress import bar
-    from unfog.lab.datasets import named
-    from unfog.lab.fetch import fetch, is_there, source_of, target_of
+    from unfog.lab.datasets.files import fetch, is_there, named, source_of, target_of
+    from unfog.lab.progress import bar
 
     dataset = named(name)
     target = target_of(dataset, into)

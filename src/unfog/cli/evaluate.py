@@ -1,19 +1,95 @@
-"""`unfog evaluate`: what would other policies, and better sensors, have earned on a log?"""
+"""`unfog evaluate`: what would other policies, and better sensors, have earned on a log?
+
+What the options of `unfog evaluate` say of a log: its columns, its probabilities, its channel.
+"""
 
 import json as jsonlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unfog.cli import complete
-from unfog.cli.evaluate_log import listed, probability_of, reading, told_channel
+from unfog.cli import common
 
 if TYPE_CHECKING:
     from unfog.evaluation.log import Log
     from unfog.evaluation.policies import Tick
+
+CHANNEL = (
+    '{"context_mean": [0], "context_cov": [[1]], "noise_cov": [[0.5]], "bias_cov": [[0.1]], "bias": [0]}'
+)
+
+
+def listed(text: str | Sequence[str] | None) -> list[str] | None:
+    """Names between commas; of an option that was given several times, all."""
+    words = [text] if isinstance(text, str) else text
+    return (
+        None if words is None else [one.strip() for word in words for one in word.split(",") if one.strip()]
+    )
+
+
+def probability_of(text: str | None) -> dict[str, Any]:
+    """A number, or the name of a column."""
+    try:
+        return {} if text is None else {"probability": float(text)}
+    except ValueError:
+        return {"column": text}
+
+
+def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """How to read the log: columns of a table; of dsjson, which of its numbers are the context."""
+    from unfog import _io
+    from unfog.evaluation.readers import TABLES
+    from unfog.evaluation.readers.table import Columns, from_toml
+    from unfog.validation import InputError
+
+    named = {name: value for name, value in fields.items() if value is not None}
+    if (column := given.pop("column", None)) is not None:
+        named["probability"] = column
+    if log.suffix.lower() in TABLES:
+        named |= {name: listed(named[name]) for name in ("context",) if name in named}
+        named |= {"true": _true(named["true"])} if "true" in named else {}
+        start = vars(from_toml(file)) if file is not None else {}
+        return {**given, "columns": Columns(**{**start, **named})}
+    if _io.is_missing(log):  # which is refused by whoever reads it
+        return given
+    if file is not None:
+        named["columns"] = str(file)
+    coordinates = listed(named.pop("context", None))
+    for name, value in named.items():
+        raise InputError(
+            name, value, f"nothing, for {log.name}: only tables have columns ({', '.join(TABLES)})"
+        )
+    return {**given, "coordinates": coordinates}
+
+
+def _true(text: str) -> list[str] | dict[str, str]:
+    """Columns of truths: in order, or each with the column of the context that it belongs to."""
+    names = listed(text) or []
+    if not all("=" in name for name in names):
+        return names
+    return {name.split("=", 1)[0].strip(): name.split("=", 1)[1].strip() for name in names}
+
+
+def told_channel(path: Path | None) -> dict[str, Any] | None:
+    """What a file says of the noise."""
+    from unfog import _io
+    from unfog.cli.live.common import parsed
+    from unfog.validation import InputError
+
+    if path is None:
+        return None
+    allowed = "a file of TOML or JSON"
+    if path.suffix == ".toml":
+        return _io.toml("channel", path, allowed)
+    text = _io.text("channel", path, allowed, _io.MOST_BYTES)
+    found = parsed("channel", text, CHANNEL)
+    if not isinstance(found, dict):
+        raise InputError("channel", text, f"a JSON object such as {CHANNEL}")
+    return found
+
 
 EXAMPLE = (
     "Examples: unfog evaluate walks.unfog --policies logger,unfog,naive   |"
@@ -33,7 +109,7 @@ def command(
         typer.Option(
             help="Separated by commas: logger, uniform, always:ARM, fitted, fitted-noisy, agents of"
             " `unfog list`; logger,uniform,fitted unless told.",
-            autocompletion=complete.policies,
+            autocompletion=common.policies,
         ),
     ] = None,
     estimators: Annotated[
@@ -91,7 +167,7 @@ def command(
     """Say what other policies would have earned on a log, and what a better sensor would be worth."""
     from unfog.evaluation.evaluate import DEFAULT_POLICIES
     from unfog.lab.evaluate import evaluate, read_log
-    from unfog.lab.target import made_folder
+    from unfog.lab.run_folder import made_folder
 
     made_folder("out", out)
     _check_features(features)
@@ -109,20 +185,20 @@ def command(
 
 def _say(found: Any, worth: Any, out: Path, stem: str, json: bool) -> None:
     """Draw, and print for people or for programs."""
-    from unfog.lab import evaluate_figure, evaluate_report, figures, sensor_report
+    from unfog.lab import evaluate, figures, sensor
 
-    facts = {**evaluate_report.summary(found), "figures": []}
+    facts = {**evaluate.summary(found), "figures": []}
     if worth is not None:
-        facts["sensor"] = sensor_report.summary(worth)
+        facts["sensor"] = sensor.summary(worth)
     try:
-        facts["figures"] += map(str, figures.save(evaluate_figure.figure(found), out, stem))
+        facts["figures"] += map(str, figures.save(evaluate.figure(found), out, stem))
         if worth is not None:
-            facts["figures"] += map(str, figures.save(evaluate_figure.sensor(worth), out, f"{stem}-sensor"))
+            facts["figures"] += map(str, figures.save(evaluate.sensor(worth), out, f"{stem}-sensor"))
     finally:  # the numbers are not lost with the picture
         if json:
             typer.echo(jsonlib.dumps(facts, allow_nan=False))
         else:
-            tables = [evaluate_report.table(found)] + ([] if worth is None else [sensor_report.table(worth)])
+            tables = [evaluate.table(found)] + ([] if worth is None else [sensor.table(worth)])
             typer.echo("\n\n".join([*tables, "\n".join(["figures:", *(facts["figures"] or ["none"])])]))
 
 
@@ -154,7 +230,7 @@ def _rounds(whole: "Log", chosen: Any, estimators: str | None) -> int:
 @contextmanager
 def _ticking(name: str, total: int) -> Iterator["Tick"]:
     """A bar that fills as steps are done."""
-    from unfog.cli.progress import bar
+    from unfog.lab.progress import bar
 
     with bar(name) as progress:
         done = 0

@@ -1,27 +1,34 @@
-"""`unfog list`: experiments, agents and what goes with them, a line each; one kind, or lines with a word."""
+"""`unfog list`: experiments, agents and what goes with them, a line each; one kind, or lines with a word.
+
+`unfog explain`: an agent in words: its three parts, their formulas and settings, and when to use it.
+"""
 
 import json as jsonlib
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unfog.cli import complete
-from unfog.cli.words import ENGINES, FEATURES, PROBLEMS
+from unfog.cli import common
+from unfog.cli.common import ENGINES, FEATURES, PROBLEMS
 
-EXAMPLE = "Examples: unfog list   |   unfog list agents drift   |   unfog list learners --json"
+if TYPE_CHECKING:
+    from unfog.agents.explain import Explained, Part
+
+LIST_EXAMPLE = "Examples: unfog list   |   unfog list agents drift   |   unfog list learners --json"
 WIDTH = 80
 
 Groups = dict[str, dict[str, str]]
 
 
-def command(
+def list_command(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help=f"What to list: {', '.join(complete.KINDS)}; all of them unless told.",
-            autocompletion=complete.kinds,
+            help=f"What to list: {', '.join(common.KINDS)}; all of them unless told.",
+            autocompletion=common.kinds,
         ),
     ] = None,
     words: Annotated[
@@ -32,7 +39,7 @@ def command(
     """List experiments, problems, agents, rivals, the parts of agents, features, engines and data sets."""
     from unfog.validation import one_of
 
-    chosen = complete.KINDS if kind is None else (one_of("kind", kind, complete.KINDS),)
+    chosen = common.KINDS if kind is None else (one_of("kind", kind, common.KINDS),)
     whole = groups()
     found = {name: _having(whole[name], words or []) for name in chosen}
     if words:
@@ -48,7 +55,7 @@ def groups() -> Groups:
     from unfog.agents import denoise
     from unfog.agents.baselines import RIVALS
     from unfog.agents.catalogue import AGENTS, CHOOSERS
-    from unfog.lab.datasets import DATASETS
+    from unfog.lab.datasets.files import DATASETS
     from unfog.lab.spec import SUITES, catalog
 
     denoisers = [vars(denoise)[name] for name in denoise.__all__]
@@ -129,3 +136,82 @@ def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(
         text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
+
+
+EXPLAIN_EXAMPLE = (
+    "Examples: unfog explain unfog   |   unfog explain alg1-hetero-ucb:quantile=0.9   |"
+    "   unfog explain linucb --json   |   unfog explain alg1 --rewards bernoulli"
+)
+
+
+def explain_command(
+    agent: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `unfog list`, also with parts: alg1-hetero-ucb; or module:name.",
+            autocompletion=common.agents,
+        ),
+    ],
+    rewards: Annotated[
+        str | None,
+        typer.Option(
+            help="gaussian, or bernoulli for rewards of 0 or 1: an agent may learn either differently."
+            " Gaussian unless told, if it can."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Explain an agent: how it denoises, learns and chooses, its settings, and when to use it."""
+    from unfog.agents.explain import explained
+
+    found = explained(agent, rewards)
+    if json:
+        typer.echo(jsonlib.dumps({**found._asdict(), "parts": [part._asdict() for part in found.parts]}))
+        return
+    typer.echo("\n".join(lines(found)))
+
+
+def lines(found: "Explained") -> list[str]:
+    """All of it, in 80 columns."""
+    kind = f"as it is for {'rewards of 0 or 1' if found.rewards == 'bernoulli' else 'Gaussian rewards'}"
+    said = [*_wrapped_words(f"{found.agent}: {found.summary or 'an agent of your own'}"), kind, ""]
+    said += [*_wrapped_words(f"When: {found.when}"), ""] if found.when else []
+    for part in found.parts:
+        said += [*_part(part), ""]
+    said += [*_wrapped_words(f"Reference: {found.reference}", "  "), ""] if found.reference else []
+    return said + _wrapped_words(f"In formulas: {_letters(found.letters)}.")
+
+
+def _part(part: "Part") -> list[str]:
+    """One of the three parts."""
+    said = _wrapped_words(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
+    said += _wrapped_words(f"  {part.idea}", "  ")
+    said += [line for formula in part.formula for line in _formula(formula)]
+    said += _wrapped_words(f"      {_letters(part.letters)}", "      ") if part.letters else []
+    if part.settings:
+        told = ", ".join(f"{name}={value}" for name, value in part.settings.items())
+        said += [
+            *_wrapped_words(f"  Settings: {told}", "    "),
+            *_wrapped_words(f"    {part.meaning}", "    "),
+        ]
+    return said
+
+
+def _letters(letters: dict[str, str]) -> str:
+    """What each stands for."""
+    return "; ".join(f"{letter}: {words}" for letter, words in letters.items())
+
+
+def _formula(line: str) -> list[str]:
+    """A line of a formula; one that is too long is cut where it has wide gaps."""
+    indent, found = " " * 6, list[str]()
+    for piece in re.split(r" {3,}", line):
+        if found and len(f"{found[-1]}   {piece}") <= WIDTH:
+            found[-1] += f"   {piece}"
+        else:
+            found.append(indent + piece)
+    return [cut for one in found for cut in _wrapped_words(one.rstrip(","), f"{indent}  ")]
+
+
+def _wrapped_words(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)

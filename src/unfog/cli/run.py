@@ -1,16 +1,22 @@
-"""`unfog run`: one experiment into a run folder."""
+"""`unfog run`: one experiment into a run folder.
 
+`unfog reproduce`: the published figures, from nothing to tables and pictures.
+"""
+
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unfog.cli import complete
-from unfog.cli.evaluate_log import listed
-from unfog.cli.plot import Plot, checked, say_drawn
-from unfog.cli.show import Json, Parts, Tails, refuse_columns, say, say_suite
+from unfog.cli import common
+from unfog.cli.evaluate import listed
+from unfog.cli.results import Json, Parts, Plot, Tails, checked, refuse_columns, say, say_drawn, say_suite
 
-EXAMPLE = (
+if TYPE_CHECKING:
+    from unfog.lab.prepare import Plan
+
+RUN_EXAMPLE = (
     "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
     "   |   unfog run fig1-gaussian --plot   |   unfog run fig1-gaussian --plot regret.png"
     "   |   unfog run fig1-gaussian --until 0.05 --against oracle"
@@ -23,12 +29,12 @@ Seed = Annotated[int | None, typer.Option(help="Seed, instead of the spec's.")]
 Engine = Annotated[
     str | None,
     typer.Option(
-        help="numpy, numba, jax, cuda or auto, instead of the spec's.", autocompletion=complete.engines
+        help="numpy, numba, jax, cuda or auto, instead of the spec's.", autocompletion=common.engines
     ),
 ]
 Precision = Annotated[
     str | None,
-    typer.Option(help="float32 or float64, for a compiled engine.", autocompletion=complete.precisions),
+    typer.Option(help="float32 or float64, for a compiled engine.", autocompletion=common.precisions),
 ]
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
@@ -37,7 +43,7 @@ On = Annotated[
     str | None,
     typer.Option(
         help="Where to play: serial, processes, dask or ray on this machine; dask://HOST:PORT, ray://HOST:PORT.",
-        autocompletion=complete.executors,
+        autocompletion=common.executors,
     ),
 ]
 Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
@@ -52,7 +58,7 @@ Against = Annotated[
     str | None,
     typer.Option(
         help="With --until: the agent that ratios are to; oracle, or the first, unless told.",
-        autocompletion=complete.agents,
+        autocompletion=common.agents,
     ),
 ]
 Budget = Annotated[
@@ -74,11 +80,11 @@ Tuned = Annotated[
 ]
 
 
-def command(
+def run_command(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="A name from `unfog list`, or a spec: FILE.toml.", autocompletion=complete.experiments
+            help="A name from `unfog list`, or a spec: FILE.toml.", autocompletion=common.experiments
         ),
     ],
     rounds: Rounds = None,
@@ -88,7 +94,7 @@ def command(
         list[str] | None,
         typer.Option(
             help="Names of agents, or module:name, separated by commas or given again.",
-            autocompletion=complete.agents,
+            autocompletion=common.agents,
         ),
     ] = None,
     engine: Engine = None,
@@ -114,13 +120,13 @@ def command(
 
     if until is not None:
         positive("run.until", until)  # before the lab is imported, which takes longer
-    from unfog.lab import datasets
+    from unfog.lab.datasets import files
+    from unfog.lab.run_folder import run_folder
     from unfog.lab.spec import SUITES, load, with_until
-    from unfog.lab.target import run_folder
 
     out = None if out is None else run_folder(out)
     plot = None if plot is None else checked(plot)
-    datasets.look_in(data)
+    files.look_in(data)
     changes: dict[str, Any] = {"rounds": rounds, "trials": trials, "seed": seed, "agents": listed(agents)}
     changes |= {"engine": engine, "precision": precision}
     if experiment in SUITES:
@@ -132,15 +138,16 @@ def command(
     spec = load(experiment, changes)
     spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     # A bad file is refused before these are imported, which takes longer.
-    from unfog.cli.progress import above, planned, watching
-    from unfog.lab import store
+    from unfog.cli.common import above, planned
+    from unfog.lab import storage
+    from unfog.lab.progress import watching
     from unfog.lab.run import keep, open_run
 
     plan = planned(spec, workers, on)
     with watching(plan) as progress:
         target = keep(plan, out, progress=progress, say=above)
     typer.echo(f"kept in {target}", err=True)
-    say(open_run(target), store.seconds(target), json, parts=parts, tails=tails)
+    say(open_run(target), storage.seconds(target), json, parts=parts, tails=tails)
     say_drawn(target, plot)
 
 
@@ -166,8 +173,8 @@ def _refuse_of_experiments(told: dict[str, object]) -> None:
 
 def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bool, plot: str | None) -> None:
     """Rivals on problems, each problem a run folder of its own; the table of ratios in the end."""
-    from unfog.cli.progress import bar
-    from unfog.lab.rivals import suite
+    from unfog.lab.baselines import suite
+    from unfog.lab.progress import bar
     from unfog.simulation.executors.local import cores
 
     asked, processes = suite.asked(**told), cores() if workers is None else workers
@@ -176,3 +183,83 @@ def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bo
     typer.echo(f"kept in {target}", err=True)
     say_suite(found, json)
     say_drawn(target, plot)
+
+
+REPRODUCE_EXAMPLE = (
+    "Examples: unfog reproduce   |   unfog reproduce fig1 --trials 400   |   unfog reproduce fig-actions"
+)
+PANELS = {"fig1": ("fig1-gaussian", "fig1-logistic", "fig1-movielens")}
+DEFAULT = ("fig1", "fig-actions")
+
+
+def reproduce_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Experiments, or fig1 for all three panels; the published figures unless told.",
+            autocompletion=common.experiments,
+        ),
+    ] = None,
+    rounds: Rounds = None,
+    trials: Trials = None,
+    seed: Seed = None,
+    engine: Engine = None,
+    precision: Precision = None,
+    workers: Workers = None,
+    on: On = None,
+    data: Data = None,
+    runs: Annotated[Path, typer.Option(help="Where the run folders go.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="Where the figures go.")] = Path("figures"),
+) -> None:
+    """Run experiments, print their tables, draw their figures."""
+    from unfog.cli.common import planned
+    from unfog.lab import figures
+    from unfog.lab.datasets import files as data_files
+    from unfog.lab.run import open_run
+    from unfog.lab.run_folder import made_folder
+    from unfog.lab.spec import load
+    from unfog.lab.tables import files
+
+    made_folder("out", out)
+    made_folder("runs", runs)
+    data_files.look_in(data)
+    changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}
+    wanted = list(names or DEFAULT)
+    singles = dict.fromkeys(single for name in wanted for single in PANELS.get(name, (name,)))
+    _refuse_unknown(singles)
+    plans = {name: planned(load(name, changes), workers, on) for name in singles}
+    kept = {name: _one(plan, runs, out) for name, plan in plans.items()}
+    for name in wanted:
+        if name in PANELS:
+            chart = figures.panels([open_run(kept[single]) for single in PANELS[name]])
+            typer.echo(files(name, figures.save(chart, out, name)))
+
+
+def _refuse_unknown(names: Iterable[str]) -> None:
+    """Complain of what is like a name that this command alone knows; others are refused elsewhere."""
+    from unfog.lab.spec import catalog
+    from unfog.validation import InputError, nearest
+
+    known = [*PANELS, *catalog()]
+    for name in names:
+        near = nearest(name, known)
+        if name not in known and near and near == nearest(name, PANELS) and not Path(name).exists():
+            allowed = f"{', '.join(PANELS)}, a name from `unfog list experiments`, or a .toml file"
+            raise InputError("experiment", f"{name!r} is neither known nor a file", allowed, near)
+
+
+def _one(plan: "Plan", runs: Path, out: Path) -> Path:
+    """One experiment: its run, its table, its figure."""
+    from unfog.lab import figures, report, storage
+    from unfog.lab.progress import watching
+    from unfog.lab.run import keep, open_run
+    from unfog.lab.tables import files
+
+    with watching(plan) as progress:
+        target = keep(plan, runs=runs, progress=progress)
+    found = open_run(target)
+    paths = figures.save(figures.figure(found), out, plan.spec.name)
+    typer.echo(report.table(found, storage.seconds(target)))
+    typer.echo(f"kept in {target}")
+    typer.echo(files("figure", paths) + "\n")
+    return target

@@ -8,7 +8,15 @@ is known at that moment is what a step counter and a sleep tracker say,
 and sleep is lost now and then. The reward (how much more the patient moved) comes minutes or hours later, or
 never; some suggestions are never shown; of half the decisions the true step count is known the next morning.
 A suggestion is worth most to those who have walked little and slept well. `naive`, which takes readings for
-the truth, decides beside the agent without being obeyed: lab/demo_story.py tells what came of it.
+the truth, decides beside the agent without being obeyed: lab/demo.py tells what came of it.
+
+What the clinic of lab/demo.py comes to: what each way to decide earned, and the story in plain words.
+
+The log says with which probability p an arm was taken, so it also says what another way to decide would have
+earned (inverse propensities): the mean of reward x q / p, where q is the probability with which the other one
+takes the same arm. Here the truth is known, too, and stands beside it.
+
+The picture of the clinic of lab/demo.py: biases, rewards, arms, and what is waited for.
 """
 
 import heapq
@@ -21,13 +29,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unfog import validation
+from unfog.lab.labels import Look, looks
 from unfog.lab.run import Progress, quiet
+from unfog.lab.tables import align, prose
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import generator
+from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
 from unfog.validation import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from unfog.live import Problem
 
@@ -209,3 +222,200 @@ class Clinic:
             rows,
             self.problem.diagnostics(),
         )
+
+
+Z = 1.96  # standard errors in half an interval of 95 %
+
+
+class Value(NamedTuple):
+    """What a way to decide earns per decision."""
+
+    mean: float
+    half_width: float  # of a 95 % interval
+    truth: float
+
+
+def chances(found: Played) -> dict[str, Array]:
+    """With which probability each way to decide sends a suggestion, (n,)."""
+    rows = found.rows
+    return {AGENT: rows.send, RIVAL: rows.rival, "a coin": np.full(len(rows.sent), 0.5)}
+
+
+def earned(rows: Rows, send: Array) -> Array:
+    """What the log says of each decision, had it been made with these probabilities; (n,), with gaps."""
+    same = np.where(rows.sent > 0, send, 1 - send)
+    estimate: Array = rows.paid * same / rows.probability
+    return estimate
+
+
+def worth(rows: Rows, send: Array) -> Array:
+    """What decisions made with these probabilities are worth in truth, (n,)."""
+    true: Array = send * rows.worth[:, 0] + (1 - send) * rows.worth[:, 1]
+    return true
+
+
+def values(found: Played) -> dict[str, Value]:
+    """Of every way to decide, and how much the agent earned more than `naive`, on the same decisions."""
+    rows, ways = found.rows, chances(found)
+    pairs = {name: (earned(rows, send), worth(rows, send)) for name, send in ways.items()}
+    ours, theirs = pairs[AGENT], pairs[RIVAL]
+    pairs["difference"] = ours[0] - theirs[0], ours[1] - theirs[1]
+    return {name: _value(*pair) for name, pair in pairs.items()}
+
+
+def _value(estimates: Array, truth: Array) -> Value:
+    came = estimates[np.isfinite(estimates)]
+    error = came.std(ddof=1) / np.sqrt(len(came)) if len(came) > 1 else np.nan
+    return Value(float(came.mean()) if len(came) else np.nan, float(Z * error), float(truth.mean()))
+
+
+def best(found: Played) -> float:
+    """What is earned by whoever knows the true contexts and what arms are worth."""
+    return float(found.rows.worth.max(1).mean())
+
+
+def story(found: Played) -> str:
+    """The whole of it, for people."""
+    return "\n".join([*_opening(found), "", *_sensors(found), "", *_rewards(found), "", *_watch(found)])
+
+
+def _opening(found: Played) -> list[str]:
+    counts, n = found.diagnostics.attrs, len(found.rows.sent)
+    return prose(
+        f"A clinic of {PATIENTS} patients: {n:,} decisions in {len(found.tracks)} days, seed {found.seed},",
+        "each whether to send a walking suggestion or to wait, by what step counters say.",
+        f"{counts['voided']} were never shown, {counts['expired']} got no answer in two hours,"
+        f" {counts['late']} of these answered later.",
+        f"Of {counts['revealed']} decisions the true step count came the next morning.",
+    )
+
+
+def _sensors(found: Played) -> list[str]:
+    off, error = (float(np.sqrt((x[:, 0] ** 2).mean())) for x in (found.bias, found.believed - found.bias))
+    inside = int((np.abs(found.believed - found.bias)[:, 0] <= Z * found.sd[:, 0]).sum())
+    rows = [["step counter of", "true bias", "believed", "± 95 %"]]
+    for patient in found.followed:
+        told = found.bias[patient, 0], found.believed[patient, 0]
+        width = Z * found.sd[patient, 0]
+        rows.append([unit(patient), *(f"{x:+,.0f}" for x in told), f"{width:,.0f}"])
+    said = prose(
+        f"Step counters were off by {off:,.0f} steps (root mean square). Nobody said by how much each was;",
+        f"what is believed of them by now is off by {error:,.0f},"
+        f" and {inside} of {PATIENTS} lie in their 95 % intervals:",
+    )
+    return [*said, *align(rows)]
+
+
+def _rewards(found: Played) -> list[str]:
+    told = values(found)
+    more = told.pop("difference")
+    rows = [["mean reward of", "by the log", "in truth"]]
+    for name, one in told.items():
+        rows.append([name, f"{one.mean:.3f} ± {one.half_width:.3f}", f"{one.truth:.3f}"])
+    rows.append(["the best there is", "-", f"{best(found):.3f}"])
+    said = prose(f"{AGENT} decided; {RIVAL}, which takes readings for the truth, only watched:")
+    more_said = prose(
+        f"Over {RIVAL}, {AGENT} earned {more.mean:+.3f} ± {more.half_width:.3f} a decision"
+        f" by the log, {more.truth:+.3f} in truth.",
+        f"(One decision in {1 / FLOOR:.0f} was a coin's, for both; that is what lets the log compare.)",
+    )
+    return [*said, *align(rows), *more_said]
+
+
+def _watch(found: Played) -> list[str]:
+    attrs = found.diagnostics.attrs
+    said = attrs["alarm"] or ["Readings are as the channel says."]
+    lines = [*said, f"{attrs['pending']} rewards are still awaited."]
+    return [line for one in lines for line in prose(one)]
+
+
+def figure(found: Played) -> "Figure":
+    """Four panels."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        chart = Figure(figsize=(PAGE, 5.4), dpi=DPI, layout="constrained")
+        panels = chart.subplots(2, 2)
+        for axes, draw in zip(panels.flat, (_bias, _draw_rewards, _arms, _pending), strict=True):
+            draw(axes, found)
+        words = f"{PATIENTS} simulated patients, {len(found.rows.sent):,} decisions, seed {found.seed}"
+        chart.supxlabel(words, fontsize=7, color="0.35", x=0.99, ha="right")
+    return chart
+
+
+def _bias(axes: "Axes", found: Played) -> None:
+    """Day by day, with bands of 95 %."""
+    days = np.arange(1, len(found.tracks) + 1)
+    for colour, patient, track in zip(COLOURS, found.followed, found.tracks.swapaxes(0, 1), strict=False):
+        mean, sd = track.T
+        axes.plot(days, mean, color=colour, linewidth=1.4, label=unit(patient))
+        axes.fill_between(days, mean - Z * sd, mean + Z * sd, color=colour, alpha=0.15, linewidth=0)
+        axes.axhline(found.bias[patient, 0], color=colour, linestyle=(0, (2, 2)), linewidth=1)
+    _legend_above(axes)
+    axes.set(xlabel="day", ylabel="steps")
+    axes.set_title(
+        "bias of four step counters:\nbelieved (95 %), and true (dashed)", fontsize=8.5, loc="left"
+    )
+
+
+def _draw_rewards(axes: "Axes", found: Played) -> None:
+    """Running means of what decisions are worth in truth: of rewards as paid there would be noise alone."""
+    ways = {name: worth(found.rows, send) for name, send in chances(found).items()}
+    ways["the best there is"] = found.rows.worth.max(1)
+    number = np.arange(1, len(found.rows.sent) + 1)
+    for name, each in ways.items():
+        mean = each.cumsum() / number
+        later = slice(A_DAY - 1, None)  # the first day's are too few to be a mean
+        axes.plot(number[later] / A_DAY, mean[later], label=name, **_way(name).line())
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    _legend_above(axes)
+    axes.set(xlabel="day", ylabel="worth of a decision")
+    axes.set_title("mean reward so far, in truth", fontsize=8.5, loc="left")
+
+
+def _way(name: str) -> Look:
+    """Of a way to decide: an agent's own look, or that of one of the two ways that are no agents."""
+    dash = {"a coin": DASHES[2], "the best there is": DASHES[0]}.get(name)
+    return (
+        looks([name])[name] if dash is None else Look("0.45" if name == "a coin" else "0.0", dash, "o", 1.0)
+    )
+
+
+def _legend_above(axes: "Axes") -> None:
+    """In a row over the curves, which leave room for it."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.25 * (high - low))
+    axes.legend(fontsize=7, loc="upper center", ncols=2, columnspacing=1.2, handlelength=2.4)
+
+
+def _arms(axes: "Axes", found: Played) -> None:
+    """How often a suggestion was sent, by how much it was worth more than waiting."""
+    gain = found.rows.worth[:, 0] - found.rows.worth[:, 1]
+    edges = np.quantile(gain, np.linspace(0, 1, 9))
+    places = np.clip(np.searchsorted(edges, gain, side="right") - 1, 0, 7)
+    middle = np.array([gain[places == i].mean() for i in range(8)])
+    for name, send in chances(found).items():
+        shares: Array = np.array([send[places == i].mean() for i in range(8)])
+        look = _way(name)
+        axes.plot(middle, shares, marker=look.mark, markersize=3.5, label=name, **look.line())
+    axes.axvline(0, color="0.7", linewidth=0.8)
+    axes.set(ylim=(0, 1), xlabel="what a suggestion is worth more than waiting", ylabel="share sent")
+    axes.legend(fontsize=7, loc="upper left")
+    sent = found.diagnostics.share.values
+    title = ", ".join(f"{arm} {100 * x:.0f} %" for arm, x in zip(ARMS, sent, strict=True))
+    axes.set_title(f"arms: {title};\nsent where it pays?", fontsize=8.5, loc="left")
+
+
+def _pending(axes: "Axes", found: Played) -> None:
+    """By age, at the end."""
+    data = found.diagnostics
+    ages = [str(age) if age == "longer" else f"< {age}" for age in data.age.values]
+    bars = axes.bar(ages, data.waiting.values, color=COLOURS[0], width=0.6)
+    axes.bar_label(bars, fmt="%.0f", fontsize=8)
+    axes.set_ylabel("decisions")
+    axes.locator_params(axis="y", integer=True)
+    came = 100 * data.attrs["join_rate"]
+    axes.set_title(
+        f"rewards awaited at the end, by age;\n{came:.0f} % came in time", fontsize=8.5, loc="left"
+    )

@@ -1,8 +1,21 @@
-"""Figures as publications print them. They hold no statistics: `report.curves` does."""
+"""Figures as publications print them. They hold no statistics: `report.curves` does.
 
-from collections.abc import Sequence
+The horizontal axis of a figure of a sweep: where each value stands, and what is written there.
+
+Numbers stand at themselves, categories side by side. A value that is no number of the axis (`as told`, see
+lab/labels.py) stands at the number that it means where that is known, else to the right of all numbers.
+
+The figure of a sweep: final regret over what is swept, with 95 % intervals, an agent a line.
+
+The first field of a grid is the axis, and each combination of the others has a panel. Numbers are joined by
+lines, categories are not. A list of settings of several fields is one panel with the settings along its axis.
+"""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -11,14 +24,267 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unfog._io import writing
-from unfog.lab import field_words, sweep_figure
+from unfog.lab import labels
 from unfog.lab import sweep as sweeps
-from unfog.lab.agent_look import EDGE, FIRST, SO_FAR, TITLE, Look, averaged, called, heading, looks, narrow
-from unfog.lab.dataset import OWN
-from unfog.lab.report import Curve, curves
+from unfog.lab.labels import (
+    EDGE,
+    FIRST,
+    IN_ALL,
+    SO_FAR,
+    TITLE,
+    Look,
+    averaged,
+    called,
+    heading,
+    looks,
+    narrow,
+    ordered,
+)
+from unfog.lab.report import Curve, curves, drawn
+from unfog.lab.results import OWN, flat
 from unfog.lab.spec import Spec
-from unfog.maths.arrays import Ints
+from unfog.maths.arrays import Array, Ints
 from unfog.plotting import COLUMN, DASHES, DPI, PAGE, STYLE
+
+MOST_TICKS = 8  # numbers that are all written at the axis
+CLOSE = 0.15  # a share of the axis that a number takes
+MOST_WORDS = 30  # categories that are
+UPRIGHT = 3  # categories whose words stand side by side
+
+
+class Axis(NamedTuple):
+    """What is along the horizontal axis of all panels."""
+
+    label: str
+    ticks: dict[str, str]  # by value as text, in their order: what is written there
+    values: list[float] | None  # None for categories
+    apart: bool = False  # whether the last one is none of the numbers, and not joined to them
+
+
+def axis_of(field: str, texts: Sequence[str], spec: Spec) -> Axis:
+    """The axis of one field, whose values are given as text."""
+    label = labels.plain(field)
+    odd = [text for text in texts if labels.apart(field, text)]
+    found = {text: float(text) for text in texts if text not in odd} if _numeric(field, spec) else {}
+    if not found:
+        return Axis(label, {text: labels.value(field, text) for text in texts}, None)
+    meant = labels.meant(field, spec.problem)
+    known = meant is not None and meant not in found.values()
+    places = found | dict.fromkeys(odd, float(meant) if known and meant is not None else _beyond(found))
+    order = sorted(places, key=places.__getitem__)
+    ticks = {text: text if text in found else labels.value(field, text) for text in order}
+    if known:
+        ticks |= {text: f"{meant:g}\n({ticks[text]})" for text in odd}
+    values = [places[text] for text in order]
+    if _law(values) == "symlog":
+        label += f"\n(logarithmic from {min(value for value in values if value > 0):g} on)"
+    return Axis(label, ticks, values, bool(odd) and not known)
+
+
+def _numeric(field: str, spec: Spec) -> bool:
+    return sweeps.numeric(sweeps.values(spec.sweep)[field])
+
+
+def _beyond(found: Mapping[str, float]) -> float:
+    """The next place after these numbers, in steps like theirs."""
+    known = sorted(found.values())
+    if known[0] > 0 and geometric(known):
+        return known[-1] * known[-1] / known[-2]
+    return known[-1] + ((known[-1] - known[0]) / (len(known) - 1) if len(known) > 1 else 1.0)
+
+
+def scale(axes: Axes, axis: Axis) -> None:
+    """Ticks at the values themselves where they are few; a logarithmic axis where they are far apart."""
+    words = list(axis.ticks.values())
+    if axis.values is None:
+        if len(words) <= MOST_WORDS:
+            slant = len(words) > UPRIGHT and max(map(len, words)) > 3
+            slanted: dict[str, Any] = {"rotation": 30, "ha": "right"} if slant else {}
+            axes.set_xticks(range(len(words)), words, **slanted)
+        axes.set_xlim(-0.6, len(words) - 0.4)
+        return
+    ticks = dict(zip(axis.values, words, strict=True))
+    above, law = [value for value in axis.values if value > 0], _law(axis.values)
+    if law != "linear":
+        told: dict[str, Any] = {"linthresh": min(above), "linscale": 0.5} if law == "symlog" else {}
+        axes.set_xscale(law, **told)
+        if len(ticks) > MOST_TICKS:
+            wanted = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
+            ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in wanted)}
+    if len(ticks) <= MOST_TICKS:
+        axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.minorticks_off()
+
+
+def _law(values: Sequence[float]) -> str:
+    """The scale of numbers in increasing order: `linear`, `log`, or `symlog` where 0 is among them."""
+    above = [value for value in values if value > 0]
+    if min(values) < 0 or not (geometric(above) or _crowded(values)):
+        return "linear"
+    return "log" if len(above) == len(values) else "symlog"
+
+
+def _crowded(values: Sequence[float]) -> bool:
+    """Whether what is written at two of these numbers, in increasing order, would overlap."""
+    return bool(len(values) > 2 and np.diff(values).min() < CLOSE * (values[-1] - values[0]))
+
+
+def geometric(values: Sequence[float]) -> bool:
+    """Whether numbers in increasing order are spread more evenly by their ratios than by their distances."""
+    if len(values) < 3:
+        return False
+    gaps, ratios = np.diff(values), np.diff(np.log(values))
+    return bool(ratios.std() / ratios.mean() < gaps.std() / gaps.mean() - 1e-9)
+
+
+MOST_PANELS = 12
+BESIDE = 3  # panels in a row
+ACROSS = 30  # letters of a panel's title
+MOST_BARS = 20  # settings in a panel whose intervals have ends; of more they are pale lines
+
+
+class Panel(NamedTuple):
+    """A panel: the places of its settings along the axis, and final regrets (settings, agents)."""
+
+    title: str
+    along: list[int]
+    mean: Array
+    half: Array
+
+
+def sweep_figure(data: xr.Dataset, spec: Spec, title: str, width: float | None = None) -> Figure:
+    """Small multiples on one scale, with one legend for all; as wide as they need, or `width` inches."""
+    agents, axis, panels = cut(data, spec)
+    shown = panels[:MOST_PANELS]
+    wide = 2 if len(shown) == 4 else min(len(shown), BESIDE)
+    high = math.ceil(len(shown) / wide)
+    slim = len(shown) == 1 and axis.values is not None and narrow(agents) and (width or 0) < PAGE
+    size = width or (COLUMN if slim else PAGE), 3.0 if len(shown) == 1 else 1.0 + 1.9 * high
+    with mpl.rc_context(STYLE):
+        chart = Figure(figsize=size, dpi=DPI, layout="constrained")
+        every = list(chart.subplots(high, wide, squeeze=False, sharex=True, sharey=True).flat)
+        for axes, panel in zip(every, shown, strict=False):
+            draw_panel(axes, axis, panel, agents)
+        for unused in every[len(shown) :]:
+            unused.remove()
+        for axes in every[max(0, len(shown) - wide) : len(shown)]:  # nothing below them
+            axes.tick_params(labelbottom=True)
+        lowest = min(float((panel.mean - panel.half).min()) for panel in shown)
+        every[0].set_ylim(bottom=min(0.0, 1.05 * lowest))
+        _sweep_legend(chart, every[0], agents, slim)
+        words = heading(data, title, 50 if slim else 100)
+        chart.suptitle(words, fontsize=8.5, x=0.01, ha="left", parse_math=False)
+        chart.supylabel(IN_ALL, fontsize=8.5)
+        chart.supxlabel(f"{axis.label}\n", fontsize=8.5)
+        chart.text(
+            0.99, 0.01, _note(data, spec, len(shown), len(panels)), fontsize=7, color="0.35", ha="right"
+        )
+    return chart
+
+
+def _sweep_legend(chart: Figure, axes: Axes, agents: Sequence[str], slim: bool) -> None:
+    """The recommended agent first; over the axes where there is one column, else beside them."""
+    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    names = [called(agent) for agent in ordered(agents)]
+    handles = [found[name] for name in names]
+    if slim:
+        where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.14, 1.0), "ncols": 2}
+        axes.legend(handles, names, borderaxespad=0.1, handlelength=2.7, **where)
+    else:
+        chart.legend(handles, names, loc="outside right center", handlelength=2.7)
+
+
+def _note(data: xr.Dataset, spec: Spec, shown: int, panels: int) -> str:
+    bars = "; bars: 95 % intervals" if data.sizes["trial"] > 1 else ""
+    return averaged(data, spec) + bars + (f"; the first {shown} of {panels} panels" if shown < panels else "")
+
+
+def cut(data: xr.Dataset, spec: Spec) -> tuple[list[str], Axis, list[Panel]]:
+    """The agents, the axis, and the panels with what is in them."""
+    found = flat(data)
+    ends = {line.label: (line.mean[-1], line.half_width[-1]) for line in drawn(found)}
+    agents, settings, labels = found.agents, found.settings, found.labels
+    if labels == [""]:  # a folder of an older version: the setting is in the names
+        [(field, values)] = sweeps.values(spec.sweep).items()
+        agents, settings = spec.run.agents, [{field: str(value)} for value in values]
+        labels = [sweeps.label(setting) for setting in settings]
+    finals = np.array([[ends[agent + label] for agent in agents] for label in labels])
+    axis, along, titles = _laid_out(settings, spec)
+    panels = []
+    for title in dict.fromkeys(titles):
+        own = [place for place, other in enumerate(titles) if other == title]
+        own.sort(key=lambda place: along[place])
+        panels.append(Panel(title, [along[i] for i in own], finals[own, :, 0], finals[own, :, 1]))
+    return agents, axis, panels
+
+
+def _laid_out(settings: Sequence[Mapping[str, str]], spec: Spec) -> tuple[Axis, list[int], list[str]]:
+    """The axis, and for each setting its place there and the title of its panel."""
+    field, *others = settings[0]
+    if isinstance(spec.sweep, list) and others:
+        ticks = [", ".join(labels.value(*one) for one in setting.items()) for setting in settings]
+        label = ", ".join(map(labels.plain, settings[0]))
+        axis = Axis(label, {str(place): tick for place, tick in enumerate(ticks)}, None)
+        return axis, list(range(len(settings))), [""] * len(settings)
+    axis = axis_of(field, list(dict.fromkeys(setting[field] for setting in settings)), spec)
+    several = [other for other in others if len({setting[other] for setting in settings}) > 1]
+    titles = _titles([{other: setting[other] for other in several} for setting in settings])
+    along = {text: place for place, text in enumerate(axis.ticks)}
+    return axis, [along[setting[field]] for setting in settings], titles
+
+
+def _titles(settings: Sequence[Mapping[str, str]]) -> list[str]:
+    """Of panels: fields in words with their values, each field broken alike in all panels."""
+    said = [labels.values(one) for one in settings]
+    broken = {field for one in said for field, text in one.items() if len(_line(field, text, " ")) > ACROSS}
+    return [
+        "\n".join(_line(field, text, "\n" if field in broken else " ") for field, text in one.items())
+        for one in said
+    ]
+
+
+def _line(field: str, text: str, between: str) -> str:
+    """A field in words and its value, beside it or below."""
+    words = [f"{labels.plain(field)} =", text]
+    return between.join(words if between == " " else (textwrap.fill(one, ACROSS) for one in words))
+
+
+def draw_panel(axes: Axes, axis: Axis, panel: Panel, agents: Sequence[str]) -> None:
+    """One panel: an agent's final regrets with their intervals, joined where the axis has numbers."""
+    at = np.asarray(panel.along if axis.values is None else [axis.values[i] for i in panel.along], float)
+    gap = len(at) - 1 if axis.apart and len(at) > 1 else len(at)  # what is apart is joined to nothing
+    at, mean, half = (
+        np.insert(one, gap, np.nan, axis=0)[: len(at) + axis.apart] for one in (at, panel.mean, panel.half)
+    )
+    for agent, (name, look) in enumerate(looks(agents).items()):
+        aside = 0.0 if axis.values else 0.5 * ((agent + 0.5) / len(agents) - 0.5)
+        error = half[:, agent] if panel.half.any() else None
+        _points(axes, at + aside, mean[:, agent], error, look, called(name), joined=axis.values is not None)
+    axes.set_title(panel.title, **TITLE)
+    scale(axes, axis)
+
+
+def _points(
+    axes: Axes, at: Array, mean: Array, half: Array | None, look: Look, label: str, *, joined: bool
+) -> None:
+    """Marks with bars; bars of many settings are pale and have no ends."""
+    crowded = len(at) > MOST_BARS
+    told: dict[str, Any] = look.line() | ({} if joined else {"linestyle": "none"})
+    size = (2.0 if crowded else 4.0) + (look.width > 2)
+    bars = axes.errorbar(
+        at,
+        mean,
+        half,
+        label=label,
+        marker=look.mark,
+        markersize=size,
+        elinewidth=1.0,
+        capsize=0 if crowded else 2,
+        **told,
+    )
+    for bar in bars[2]:
+        bar.set(linestyle="-", alpha=0.3 if crowded else 1.0)
+
 
 MOST_SWEPT = 8  # values of a field that have a curve each
 MOST_BANDS = 4  # bands that are told apart where they overlap; more curves have bars at a few rounds
@@ -44,7 +310,7 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
     if _single(data, spec):
         spec = spec.model_copy(update={"sweep": {}})
     if spec.sweep and not _few(spec):
-        return sweep_figure.figure(data, spec, spec.title if title is None else title, width)
+        return sweep_figure(data, spec, spec.title if title is None else title, width)
     lines, trials = curves(data), data.sizes["trial"]
     beside = not spec.sweep and ((width or 0) >= PAGE or not narrow(line.label for line in lines))
     wide = width or (PAGE if beside else COLUMN)
@@ -110,7 +376,7 @@ def _looks(lines: Sequence[Curve], swept: sweeps.Sweep) -> list[tuple[str, Look]
     found = list[tuple[str, Look]]()
     for place, (label, text) in enumerate(texts.items()):
         look = Look(mpl.colors.to_hex(shades[place]), DASHES[place % len(DASHES)], "o")
-        found += [(field_words.value(field, text), look)] * any(name.endswith(label) for name in names)
+        found += [(labels.value(field, text), look)] * any(name.endswith(label) for name in names)
     return found
 
 
@@ -178,7 +444,7 @@ def _legend(axes: Axes, swept: sweeps.Sweep, beside: bool) -> None:
         where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
     if swept:
         [field] = sweeps.fields(swept)
-        where |= {"title": field_words.plain(field), "alignment": "left", "title_fontsize": 8, "ncols": 4}
+        where |= {"title": labels.plain(field), "alignment": "left", "title_fontsize": 8, "ncols": 4}
     axes.legend([handles[i] for i in order], [names[i] for i in order], **_SAMPLE, **where)
 
 

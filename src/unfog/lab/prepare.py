@@ -12,7 +12,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
-from unfog.lab.until import checkpoints, reference
+from unfog.lab.stopping import checkpoints, reference
 from unfog.simulation.executors import MOST_WORKERS, Executor
 from unfog.validation import count
 from unfog.worlds.problem import Problem

@@ -11,15 +11,15 @@ import xarray as xr
 from unfog._io import DamagedError
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import with_own
-from unfog.lab import store, until_said, watch
-from unfog.lab.count import Count, Progress, quiet
-from unfog.lab.dataset import dataset, opened
-from unfog.lab.finished import MADE
+from unfog.lab import progress as reporting
+from unfog.lab import search, storage
 from unfog.lab.prepare import Plan, prepare
+from unfog.lab.progress import Count, Progress, quiet
+from unfog.lab.results import dataset, opened
+from unfog.lab.run_folder import MADE, run_folder
 from unfog.lab.search import Say, Search
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, with_until
-from unfog.lab.target import run_folder
-from unfog.lab.until import Look
+from unfog.lab.stopping import Look
 from unfog.simulation import MOST_SEED, Gathering
 from unfog.simulation.executors import MOST_WORKERS, executor
 from unfog.simulation.job import Job, Piece
@@ -82,7 +82,7 @@ def run(
     >>> result.regret.sel(agent="unfog").isel(round=-1).mean().round(1).item()
     4.4
     """
-    watch.checked(progress)
+    reporting.checked(progress)
     here = 1 if workers is None else count("workers", workers, most=MOST_WORKERS)
     names, own = (None, []) if agents is None else with_own(agents)
     changes = {
@@ -103,7 +103,7 @@ def run(
     target = None if out is None else run_folder(out)
     played = executor(on, workers)
     plan = prepare(spec, workers=here, executor=played, own=own, problem=problem)
-    with watch.asked(progress, plan) as told:
+    with reporting.asked(progress, plan) as told:
         if target is None:
             return play(plan, told, say=say)
         return open_run(keep(plan, target, progress=told, say=say))
@@ -131,7 +131,7 @@ def keep(
     say: Say = silent,
 ) -> Path:
     """Run into a folder: the one asked for, or the next free one under `runs`."""
-    with store.claimed(plan, target, runs) as partial:
+    with storage.claimed(plan, target, runs) as partial:
         started, resumed = time.perf_counter(), partial.begun
         with partial.refusable():
             data = play(plan, progress, partial, say)
@@ -142,7 +142,7 @@ def keep(
 
 
 def play(
-    plan: Plan, progress: Progress = quiet, partial: store.Partial | None = None, say: Say = silent
+    plan: Plan, progress: Progress = quiet, partial: storage.Partial | None = None, say: Say = silent
 ) -> xr.Dataset:
     """Run what is planned, but for what an interrupted run left."""
     gathered, found = _gathered(plan, Count(plan, progress), partial, say)
@@ -152,13 +152,13 @@ def play(
         "spec": plan.spec.model_dump_json(),
         "unfog": __version__,
         "engine": plan.engine,
-        **({} if found is None else until_said.attributes(found, plan.spec.run)),
+        **({} if found is None else search.attributes(found, plan.spec.run)),
     }
     return data.assign_attrs(note=plan.note) if plan.note else data
 
 
 def _gathered(
-    plan: Plan, count: Count, partial: store.Partial | None, say: Say
+    plan: Plan, count: Count, partial: storage.Partial | None, say: Say
 ) -> tuple[Gathering, Look | None]:
     """All pieces, played now or found where an interrupted run left them; and where it ended, if it chose."""
     work, gathered = plan.work, Gathering(plan.work)
@@ -188,7 +188,7 @@ def _gathered(
     return gathered, None
 
 
-def _left(partial: store.Partial | None, jobs: Sequence[Job], gathered: Gathering) -> set[Piece]:
+def _left(partial: storage.Partial | None, jobs: Sequence[Job], gathered: Gathering) -> set[Piece]:
     """The pieces that an interrupted run left, put in their places."""
     there = set[Piece]()
     for piece, part in () if partial is None else partial.blocks(jobs):
@@ -205,7 +205,7 @@ def open_run(folder: str | Path) -> xr.Dataset:
     >>> unfog.open_run("first").sizes["trial"]
     5
     """
-    curves = store.read(Path(folder)).curves
+    curves = storage.read(Path(folder)).curves
     try:
         return opened(curves)
     except DamagedError as error:  # before it was hashed

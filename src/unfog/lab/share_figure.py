@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.lab.agent_look import Look, looks
+from unfog.lab.labels import Look, looks
 from unfog.plotting import DPI, PAGE, STYLE
 
 BESIDE = 2.0  # by which factor none at all stands to the left of the least share

@@ -11,6 +11,10 @@ seed = 0
 agents = ["alg1", "oracle"]
 [sweep]                          # optional: the same run for several settings (lab/sweep.py)
 actions = [10, 20, 40, 80]
+
+What pydantic finds wrong with a spec, in our words.
+
+The file of an experiment: what it says, and what the experiment is called unless it says so.
 """
 
 import dataclasses
@@ -27,13 +31,11 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation, ValidationErr
 
 from unfog import _io
 from unfog.lab import sweep as sweeps
-from unfog.lab.airquality import AirQuality
-from unfog.lab.heartsteps import HeartSteps
-from unfog.lab.movielens import MovieLens
-from unfog.lab.recorded import RecordedFile
-from unfog.lab.spec_error import explained
-from unfog.lab.spec_file import read
-from unfog.lab.until import BUDGET, FEWEST, check
+from unfog.lab.datasets.airquality import AirQuality
+from unfog.lab.datasets.heartsteps import HeartSteps
+from unfog.lab.datasets.movielens import MovieLens
+from unfog.lab.datasets.recorded import RecordedFile, beside
+from unfog.lab.stopping import BUDGET, FEWEST, check
 from unfog.simulation import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulation.job import precision_of
 from unfog.simulation.plan import MOST_POINTS
@@ -44,6 +46,42 @@ from unfog.worlds.measurement import ChannelFields, ToldFields
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem, PostServingProblem
 from unfog.worlds.temporal import TemporalProblem
+
+WANTED = {  # by the type of pydantic's complaint
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text in quotes",
+    "list_type": 'a list of names, as in ["alg1"]',
+}
+TABLES = ("dict_type", "model_type")
+
+
+def explained(error: ValidationError, tables: Mapping[str, type[BaseModel]]) -> InputError:
+    """The first complaint, in one line; fields are those of these tables, "" being the spec itself.
+
+    What is unknown comes before what is missing: it may be that, mistyped.
+    """
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    where, kind = ".".join(map(str, first["loc"])), first["type"]
+    if kind == "extra_forbidden":
+        fields = tables.get(str(first["loc"][0]), tables[""]).model_fields
+        return InputError(where, "unknown field", ", ".join(fields))
+    if kind == "missing":
+        return InputError(where, "missing", f"a table: [{where}]")
+    wanted = f"a table: [{where}]" if kind in TABLES else WANTED.get(kind)
+    return InputError(where, shown(first["input"]), wanted or first["msg"].removeprefix("Input should be "))
+
+
+def read(path: Path) -> tuple[dict[str, Any], str]:
+    """Its tables, a file of data that lies beside it by its whole path; and its name as names may be."""
+    data = _io.toml("experiment", path)
+    if isinstance(data.get("problem"), dict):
+        data["problem"] = beside(data["problem"], path.parent)
+    return data, re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip(".-")[:LONGEST_LOOKED_UP] or "spec"
+
 
 KINDS: dict[str, type[Composed]] = {
     "gaussian": GaussianProblem,

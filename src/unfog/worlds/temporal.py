@@ -12,8 +12,7 @@ exactly.
 Units have courses of their own, at the same times. After its last round a course stays where it is and so
 does time: readings of one moment.
 
-How a synthetic world moves in time, from fields: a `Tempo` (channel/dynamics.py), and when rounds take
-place.
+How a synthetic world moves in time, from fields: a `Tempo` (channel/dynamics.py), and when rounds take place.
 
 A part that is not wanted has covariance 0. The level walks. The bias walks where `bias_time` is 0, and comes
 back to zero with that time constant otherwise. All other parts come back to zero.

@@ -7,8 +7,7 @@ from benchmarks.wrapped import alone
 from benchmarks.wrapped_players import PLAYERS as LIBRARIES
 
 from unfog.adapters import wrap
-from unfog.adapters.libraries.contexts import Denoises
-from unfog.adapters.libraries.names import Names
+from unfog.adapters.wrap import Denoises, Names
 
 __all__ = ["LIBRARIES", "as_it_is", "behind"]
 

@@ -25,7 +25,7 @@ from unfog.agents.learn import Conjugate, Hetero
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.quadrature import quadrature
-from unfog.lab.store import BeingWrittenError
+from unfog.lab.storage import BeingWrittenError
 from unfog.maths.arrays import Array, Ints
 from unfog.simulation import Curves, plan, simulate
 from unfog.simulation.executors import RETRIES, WorkerDiedError

@@ -17,11 +17,10 @@ def command(
     out: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("figures"),
 ) -> None:
     """Play a clinic of 20 patients with biased step counters, tell what happened, and draw it."""
-    from unfog.cli.progress import bar
     from unfog.lab import demo, figures
-    from unfog.lab.demo_figure import figure
-    from unfog.lab.demo_story import story
-    from unfog.lab.terminal import files
+    from unfog.lab.demo import figure, story
+    from unfog.lab.progress import bar
+    from unfog.lab.tables import files
 
     with bar("clinic") as progress:
         found = demo.played(store, decisions=decisions, seed=seed, progress=progress)

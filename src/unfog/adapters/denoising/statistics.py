@@ -1,0 +1,486 @@
+"""What is kept of all rows so far: sums, so that to go on with more rows is to have had them all at once.
+
+A row is y = (x, t), a reading and its true context, not a number where lost or not known. Rows of one device
+that lack the same numbers and share a noise say what they say through their count and their sum: one entry
+for them. A row with a noise of its own is an entry by itself. Beside the entries stand second moments, of
+readings by device for every two coordinates that are there, and of whole pairs. All sums are about a centre,
+so that they lose no digits.
+
+Which numbers of a row are there, as one whole number: rows that lack the same have the same.
+
+The mean of contexts and the biases of devices, found together: neither is taken for known for the other.
+
+A row of device g is y = (x, t) with x = mu + b_g + (c - mu) + n and t = mu + (c - mu), so that
+
+    y = H (mu, b_g) + error,   H = [[I, I], [I, 0]],   Cov(error) = [[C + N, C], [C, C]],
+
+of which a row has the numbers that are there. Biases are b_g ~ N(beta, K^-1). mu and beta are told, or
+nothing is known of them before. That is a linear mixed model, solved by generalised least squares (S. R.
+Searle, G. Casella, C. E. McCulloch, *Variance Components*, chapter 7): each b_g is eliminated, then mu and
+beta are found in 2 d equations. As a likelihood of all readings it holds too where readings decided whose
+truth was looked up (T. W. Anderson, *Maximum Likelihood Estimates for a Multivariate Normal Distribution when
+Some Observations are Missing*).
+
+The biases of devices, each of its own: gamma ~ N(offset, Sigma_gamma), learnt from what the device reads.
+
+What a row says of its device's bias is what the agents' denoiser has it to say
+(`unfog.agents.denoise.incomplete`): a term in information form, whatever of the row was lost and whatever is
+known of its true context. Terms add up, device by device. A bias that walks takes a step after each reading
+of its device, as in `unfog.agents.denoise.drift`: its covariance grows by that of the step.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unfog.adapters.denoising.arguments import Rows
+from unfog.agents.denoise.incomplete import Incomplete, Parameters, State
+from unfog.channel.knowledge import Knowledge, masked_inverse
+from unfog.features import Context
+from unfog.maths.arrays import Array, Bools, Ints, diagonal_matrix, matvec
+
+CODED = 40  # numbers of a row whose pattern is told by powers of two
+
+
+def codes(lost: Bools) -> Ints:
+    """A whole number for each pattern of gaps."""
+    if lost.shape[1] <= CODED:
+        return lost @ (1 << np.arange(lost.shape[1], dtype=np.intp))
+    return np.unique(lost, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+class Entries(NamedTuple):
+    """Rows that say alike, P times."""
+
+    of: Ints  # (P,)  their device
+    mask: Array  # (P, 2 d)  1 where a number is there
+    times: Array  # (P,)  how many rows
+    total: Array  # (P, 2 d)  about the centre
+    noise: Array  # (P, d, d)  not a number: that of all rows to which none was told
+
+    def at(self, chosen: Any) -> "Entries":
+        """Some of them."""
+        picked = self.of[chosen], self.mask[chosen], self.times[chosen], self.total[chosen]
+        return Entries(*picked, self.noise[chosen])
+
+    def beside(self, more: "Entries") -> "Entries":
+        """With others behind."""
+        return Entries(
+            np.concatenate([self.of, more.of]),
+            np.concatenate([self.mask, more.mask]),
+            np.concatenate([self.times, more.times]),
+            np.concatenate([self.total, more.total]),
+            np.concatenate([self.noise, more.noise]),
+        )
+
+
+class Sums(NamedTuple):
+    """Second moments; the first axis, where there are three, is of devices."""
+
+    both: Array  # (G, d, d)  readings that have both coordinates
+    total: Array  # (G, d, d)  of coordinate j over these
+    product: Array  # (d, d)
+    pairs: Array  # (G,)  whole readings with whole truths
+    pair_total: Array  # (G, 2 d)
+    pair_product: Array  # (2 d, 2 d)
+    own: Array  # (d, d)  of `both`, rows with a noise of their own
+    own_noise: Array  # (d, d)  the sum of it
+
+
+class Kept(NamedTuple):
+    """All of it."""
+
+    centre: Array  # (d,)
+    devices: dict[Hashable, int]
+    entries: Entries
+    sums: Sums
+
+    @property
+    def truths(self) -> bool:
+        """Whether any true context, or a part of one, was ever told."""
+        return bool(self.entries.mask[:, self.centre.size :].any())
+
+    @property
+    def shown(self) -> Bools:
+        """Of which coordinates any truth is known, (d,)."""
+        return np.asarray(self.entries.mask[:, self.centre.size :].any(axis=0))
+
+    @property
+    def apart(self) -> bool:
+        """Whether any row had a noise of its own."""
+        return bool(self.sums.own.any())
+
+
+def kept(before: Kept | None, rows: Rows, noise: Array | None) -> Kept:
+    """With these rows, whose noise is told by row, for all of them, or not at all."""
+    dim = rows.noisy.shape[1]
+    centre = middle(rows.noisy) if before is None else before.centre
+    devices = {} if before is None else dict(before.devices)
+    for device in rows.devices if len(rows.of) else ():
+        devices.setdefault(device, len(devices))
+    places = np.array([devices.get(device, 0) for device in rows.devices], np.intp)
+    of = places[rows.of]
+    true = np.full(rows.noisy.shape, np.nan) if rows.true is None else rows.true
+    both = np.concatenate([rows.noisy - centre, true - centre], axis=1)
+    entries, sums = _entries(both, of, noise), _sums(both, of, noise, len(devices))
+    if before is not None:
+        entries, sums = _joined(before.entries, entries), _added(before.sums, sums)
+    return Kept(np.asarray(centre.reshape(dim)), devices, entries, sums)
+
+
+def middle(rows: Array) -> Array:
+    """The mean of what is there, zero where nothing is."""
+    return np.asarray(np.nansum(rows, axis=0) / np.maximum((~np.isnan(rows)).sum(0), 1))
+
+
+def _entries(both: Array, of: Ints, noise: Array | None) -> Entries:
+    n, dim = len(both), both.shape[1] // 2
+    there = ~np.isnan(both)
+    mask, total = there.astype(np.float64), np.where(there, both, 0.0)
+    if noise is not None and noise.ndim == 3:
+        return Entries(of, mask, np.ones(n), total, noise)
+    shared = np.full((dim, dim), np.nan) if noise is None else noise
+    found = _merged(Entries(of, mask, np.ones(n), total, np.empty((n, 0, 0))))
+    return found._replace(noise=np.broadcast_to(shared, (len(found.of), dim, dim)))
+
+
+def _merged(given: Entries) -> Entries:
+    """One entry for each device and pattern; their noise is left out."""
+    if not len(given.of):
+        return given
+    code = codes(given.mask > 0) * (int(given.of.max()) + 1) + given.of
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    total = np.zeros((len(first), given.total.shape[1]))
+    np.add.at(total, place, given.total)
+    times = np.bincount(place, given.times, len(first)).astype(np.float64)
+    return given.at(first)._replace(times=times, total=total)
+
+
+def _joined(before: Entries, more: Entries) -> Entries:
+    both = before.beside(more)
+    shared = np.isnan(both.noise).all(axis=(-2, -1))
+    return _merged(both.at(shared)).beside(both.at(~shared))
+
+
+def _sums(both: Array, of: Ints, noise: Array | None, devices: int) -> Sums:
+    dim = both.shape[1] // 2
+    there = ~np.isnan(both)
+    seen, away = there[:, :dim].astype(np.float64), np.where(there, both, 0.0)
+    read = away[:, :dim]
+    whole = there.all(axis=1)
+    pairs = away[whole]
+    pair_total = np.zeros((devices, 2 * dim))
+    np.add.at(pair_total, of[whole], pairs)
+    count, blur = np.zeros((dim, dim)), np.zeros((dim, dim))
+    if noise is not None:
+        count = seen.T @ seen
+        blur = noise * count if noise.ndim == 2 else np.einsum("nj,nk,njk->jk", seen, seen, noise)
+    return Sums(
+        _sums_by_device(seen, seen, of, devices),
+        _sums_by_device(read, seen, of, devices),
+        read.T @ read,
+        np.bincount(of[whole], minlength=devices).astype(np.float64),
+        pair_total,
+        pairs.T @ pairs,
+        count,
+        blur,
+    )
+
+
+def _sums_by_device(left: Array, right: Array, of: Ints, devices: int) -> Array:
+    """Sums over the rows of each device of left_j right_k, (G, d, d)."""
+    if devices == 1:
+        return (left.T @ right)[None]
+    dim = left.shape[1]
+    found = np.empty((devices, dim, dim))
+    for j in range(dim):
+        for k in range(dim):
+            found[:, j, k] = np.bincount(of, left[:, j] * right[:, k], devices)
+    return found
+
+
+def _added(before: Sums, more: Sums) -> Sums:
+    """Devices that are new had nothing before."""
+    wide = len(more.pairs) - len(before.pairs)
+
+    def grown(old: Array, new: Array) -> Array:
+        return np.pad(old, [(0, wide), *[(0, 0)] * (old.ndim - 1)]) if len(old) != len(new) else old
+
+    per_device = {"both", "total", "pairs", "pair_total"}
+    return Sums(
+        *(
+            (grown(old, new) if name in per_device else old) + new
+            for name, old, new in zip(Sums._fields, before, more, strict=True)
+        )
+    )
+
+
+JOINT_CELLS = 2**18  # numbers of a batch of matrices that are made at once
+EXACT = 1e-12  # of a context's variance: the noise of a coordinate that is said to have none
+
+
+class Terms(NamedTuple):
+    """What the rows of each device say of (mu, b), in information form."""
+
+    precision: Array  # (G, 2 d, 2 d)
+    natural: Array  # (G, 2 d)
+
+
+class Errors(NamedTuple):
+    """The covariances of rows."""
+
+    context: Array  # (d, d)  C
+    noise: Array  # (d, d)  N of a row to which none was told
+    pair: Array | None  # (2 d, 2 d)  of (x, t) of such a row, where pairs tell it; else made of C and N
+
+
+class Joint(NamedTuple):
+    """Means and covariances."""
+
+    centre: Array  # (2 d,)  of (mu, beta)
+    centre_cov: Array  # (2 d, 2 d)
+    bias: Array  # (G, d)
+    bias_cov: Array  # (G, d, d)
+    cross: Array  # (G, d, d)  of mu and the biases
+
+
+def terms(entries: Entries, devices: int, errors: Errors) -> Terms:
+    """From entries."""
+    dim = len(errors.context)
+    precision, natural = np.zeros((devices, 2 * dim, 2 * dim)), np.zeros((devices, 2 * dim))
+    for part, inverse in _inverses(entries, errors):
+        weighed = np.einsum("pij,pj->pi", inverse, part.total)
+        for g, p, h in _by_device(part, inverse, weighed):
+            precision[g] += p
+            natural[g] += h
+    eye, none = np.eye(dim), np.zeros((dim, dim))
+    design = np.block([[eye, eye], [eye, none]])
+    return Terms(design.T @ precision @ design, natural @ design)
+
+
+def _by_device(part: Entries, inverse: Array, weighed: Array) -> Iterator[tuple[int, Array, Array]]:
+    order = np.argsort(part.of, kind="stable")
+    starts = np.flatnonzero(np.diff(part.of[order], prepend=-1))
+    total = np.add.reduceat((part.times[:, None, None] * inverse)[order], starts, axis=0)
+    means = np.add.reduceat(weighed[order], starts, axis=0)
+    return zip(part.of[order][starts].tolist(), total, means, strict=True)
+
+
+def _inverses(entries: Entries, errors: Errors) -> Iterator[tuple[Entries, Array]]:
+    """Entries in batches, and the inverse of the covariance of each; those that share one, have it once."""
+    cov = errors.context
+    size = max(1, JOINT_CELLS // (4 * len(cov) ** 2))
+    told = ~np.isnan(entries.noise).all(axis=(-2, -1))
+    if not told.all():
+        alike = entries.at(~told)
+        _, first, place = np.unique(codes(alike.mask > 0), return_index=True, return_inverse=True)
+        shared = _covariance(cov, errors.noise) if errors.pair is None else errors.pair
+        once = masked_inverse(shared, alike.mask[first])
+        for part in _parts(len(place), size):
+            yield alike.at(part), once[place.reshape(-1)[part]]
+    own = entries.at(told)
+    for part in _parts(len(own.of), size):
+        some = own.at(part)
+        yield some, masked_inverse(_covariance(cov, some.noise), some.mask)
+
+
+def _parts(rows: int, size: int) -> Iterator[slice]:
+    return (slice(start, start + size) for start in range(0, rows, size))
+
+
+def _covariance(cov: Array, noise: Array) -> Array:
+    """Of (x, t), given mu and the bias."""
+    floor = EXACT * np.diag(cov) * (np.linalg.diagonal(noise) == 0)
+    reading = cov + noise + diagonal_matrix(floor)
+    wide = np.broadcast_to(cov, reading.shape)
+    return np.concatenate([np.concatenate([reading, wide], -1), np.concatenate([wide, wide], -1)], axis=-2)
+
+
+def solved(given: Terms, spread: Array | None, mean: Array | None, beta: Array | None) -> Joint:
+    """With biases of this spread about beta; without one, nothing is known of a bias before.
+
+    A mean or a beta of None is found. All are about the centre of the sums.
+    """
+    dim = given.natural.shape[1] // 2
+    of_mean, of_bias = slice(dim), slice(dim, None)
+    inward = np.zeros((dim, dim)) if spread is None else np.linalg.inv(spread)
+    mm, mb, bb = (
+        given.precision[:, i, j] for i, j in ((of_mean, of_mean), (of_mean, of_bias), (of_bias, of_bias))
+    )
+    left = np.linalg.inv(bb + inward)
+    link = np.concatenate([mb, np.broadcast_to(-inward, mb.shape)], axis=1)
+    whole = np.zeros((2 * dim, 2 * dim))
+    whole[:dim, :dim], whole[dim:, dim:] = mm.sum(0), len(mm) * inward
+    whole = whole - (link @ left @ link.mT).sum(0)
+    natural = np.concatenate([given.natural[:, :dim].sum(0), np.zeros(dim)])
+    natural = natural - np.einsum("gij,gjk,gk->i", link, left, given.natural[:, dim:])
+    centre, centre_cov = _centre(whole, natural, mean, np.zeros(dim) if spread is None else beta)
+    bias = np.einsum("gij,gj->gi", left, given.natural[:, dim:] - centre @ link)
+    turned = left @ link.mT
+    cross = -(centre_cov @ turned.mT)[:, :dim]
+    return Joint(centre, centre_cov, bias, left + turned @ centre_cov @ turned.mT, cross)
+
+
+def doubted(found: Joint, student: float, slopes: Array) -> Joint:
+    """Less sure by a factor, and by what shifts the mean of contexts, and every bias the other way."""
+    dim = len(slopes)
+    centre = found.centre_cov.copy()
+    centre[:dim, :dim] += slopes
+    centre[:dim, dim:] -= slopes
+    centre[dim:, :dim] -= slopes
+    centre[dim:, dim:] += slopes
+    return found._replace(
+        centre_cov=student * centre,
+        bias_cov=student * (found.bias_cov + slopes),
+        cross=student * (found.cross - slopes),
+    )
+
+
+def _centre(whole: Array, natural: Array, mean: Array | None, beta: Array | None) -> tuple[Array, Array]:
+    """Of (mu, beta), of which some may be told."""
+    dim = len(natural) // 2
+    found = np.concatenate([np.zeros(dim) if part is None else part for part in (mean, beta)])
+    # Of a coordinate that was never read nothing can be found: it stays at the centre.
+    free = np.repeat([mean is None, beta is None], dim) & (np.diag(whole) > 0)
+    cov = np.zeros_like(whole)
+    if free.any():
+        own = np.linalg.inv(whole[np.ix_(free, free)])
+        found[free] = own @ (natural[free] - whole[np.ix_(free, ~free)] @ found[~free])
+        cov[np.ix_(free, free)] = (own + own.T) / 2
+    return found, cov
+
+
+CELLS = 2**21  # numbers of a batch of matrices that are made at once
+DENOISER = Incomplete()
+
+
+class Beliefs(NamedTuple):
+    """Of the biases of some devices."""
+
+    mean: Array  # (G, d)
+    cov: Array  # (G, d, d)
+    cross: Array  # (G, d, d)  covariance of the mean of contexts and the bias
+
+
+@dataclass(frozen=True, kw_only=True)
+class Biases:
+    """What is believed of the biases, less their offset."""
+
+    offset: Array  # (d,)  what all devices have in common
+    prior: State | None  # of a device that was never seen; None: there is no bias but the offset
+    known: dict[Hashable, State]
+    walk: Array | None = None  # (d, d)  covariance of a step
+    mean_cov: Array | None = None  # (d, d)  of the mean of contexts, where it was found together with biases
+    crosses: Mapping[Hashable, Array] = field(
+        default_factory=dict
+    )  # (d, d)  of that mean and a device's bias
+    cross: Array | None = None  # (d, d)  of that mean and the bias of a device that was never seen
+
+    def each(self, devices: Sequence[Hashable]) -> "Beliefs":
+        """What is believed of these."""
+        dim, count = self.offset.size, len(devices)
+        if self.prior is None:
+            none = np.zeros((count, dim, dim))
+            return Beliefs(np.broadcast_to(self.offset, (count, dim)), none, none)
+        states = [self.known.get(device, self.prior) for device in devices]
+        mean, cov = moments(State(*(np.stack(part) for part in zip(*states, strict=True))))
+        cross = np.zeros_like(cov)
+        if self.cross is not None:
+            cross = np.stack([self.crosses.get(device, self.cross) for device in devices])
+        return Beliefs(self.offset + mean, cov, cross)
+
+    def of(self, device: Hashable) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) of a device's bias."""
+        if self.prior is None:
+            return self.offset, np.zeros((self.offset.size,) * 2)
+        mean, cov = moments(self.known.get(device, self.prior))
+        return self.offset + mean, cov
+
+
+def unseen(offset: Array, cov: Array | None, walk: Array | None = None) -> Biases:
+    """Before any reading."""
+    prior = None if cov is None else _state(np.zeros_like(offset), cov)
+    return Biases(offset=offset, prior=prior, known={}, walk=walk)
+
+
+def found(devices: Mapping[Hashable, int], joint: Joint, spread: Array | None) -> Biases:
+    """As they were found together with the mean of contexts.
+
+    Of one device alone nobody knows how far biases spread: a new one is taken for as large as that one.
+    """
+    dim = joint.bias.shape[1]
+    states = _state(joint.bias, (joint.bias_cov + joint.bias_cov.mT) / 2)
+    if spread is None:
+        prior = _state(joint.bias[0], joint.bias_cov[0] + np.diag(joint.bias[0] ** 2))
+    else:
+        prior = _state(joint.centre[dim:], joint.centre_cov[dim:, dim:] + spread)
+    return Biases(
+        offset=np.zeros(dim),
+        prior=prior,
+        known={device: State(*(part[i] for part in states)) for device, i in devices.items()},
+        mean_cov=joint.centre_cov[:dim, :dim],
+        crosses={device: joint.cross[i] for device, i in devices.items()},
+        cross=joint.cross[0] if spread is None else joint.centre_cov[:dim, dim:],
+    )
+
+
+def _state(mean: Array, cov: Array) -> State:
+    precision = cov.__array_namespace__().linalg.inv(cov)
+    return State(precision, matvec(precision, mean))
+
+
+def moments(state: State) -> tuple[Array, Array]:
+    """Mean and covariance."""
+    cov = state.precision.__array_namespace__().linalg.inv(state.precision)
+    return matvec(cov, state.natural_mean), cov
+
+
+def learnt(biases: Biases, law: Context, noise: Array, rows: Rows) -> Biases:
+    """After these rows, with noise (d, d) or (n, d, d) and with what is known of their true contexts."""
+    if biases.prior is None:
+        return biases
+    known = dict(biases.known)
+    for part in _batches(*rows.noisy.shape):
+        of, truths = rows.of[part], None if rows.true is None else rows.true[part]
+        noises = noise[part] if noise.ndim == 3 else noise
+        terms = _terms(law, noises, rows.noisy[part] - biases.offset, truths)
+        order = np.argsort(of, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
+            device = rows.devices[of[mine[0]]]
+            each = State(terms.precision[mine], terms.natural_mean[mine])
+            known[device] = _folded(known.get(device, biases.prior), each, biases.walk)
+    return replace(biases, known=known)
+
+
+def _batches(rows: int, dim: int) -> Iterator[slice]:
+    """Rows in batches whose matrices fit into memory."""
+    size = max(1, CELLS // dim**2)
+    return (slice(start, start + size) for start in range(0, rows, size))
+
+
+def _terms(law: Context, noise: Array, rows: Array, true: Array | None) -> State:
+    """What each row says of its bias."""
+    dim = rows.shape[1]
+    nothing = State(np.zeros((dim, dim)), np.zeros(dim))
+    return DENOISER.update(_parameters(law, noise), nothing, rows, true)
+
+
+def _parameters(law: Context, noise: Array) -> Parameters:
+    """The channel as the denoiser wants it told; its prior does not matter for a term."""
+    dim = law.mean.size
+    floor = EXACT * np.diag(law.cov) * (np.linalg.diagonal(noise) == 0)
+    theta = np.zeros(1), np.eye(1)
+    channel = Knowledge(law.mean, law.cov, noise + diagonal_matrix(floor), np.eye(dim), *theta)
+    return DENOISER.setup(channel, None)
+
+
+def _folded(state: State, terms: State, walk: Array | None) -> State:
+    """A belief after the terms of several rows, in their order."""
+    if walk is None:
+        return state.plus(State(terms.precision.sum(0), terms.natural_mean.sum(0)))
+    for precision, natural_mean in zip(*terms, strict=True):
+        mean, cov = moments(state.plus(State(precision, natural_mean)))
+        state = _state(mean, cov + walk)
+    return state

@@ -1,0 +1,140 @@
+"""What a shell is told when Tab is pressed: names that begin with what was typed so far.
+
+`unfog --install-completion` sets it up. Heavy imports wait until Tab is pressed where a name belongs.
+
+A line on each thing that `unfog list` lists and that has no such line of its own.
+
+What a long command says on stderr: which engine was chosen, and how far it is (lab/progress.py).
+"""
+
+import sys
+from collections.abc import Iterable
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from unfog.lab.prepare import Plan
+    from unfog.lab.spec import Spec
+
+ENGINES = {
+    "numpy": "plays everything, on one core or several; the reference for the others",
+    "numba": "one compiled kernel for CPUs: the same draws and results, faster (extra numba)",
+    "jax": "compiled by JAX, on CPU or GPU, with random numbers of its own (extra jax)",
+    "cuda": "one GPU kernel, for Gaussian problems with quadratic features (extra jax, a GPU)",
+    "auto": "the fastest of these that can play the experiment here; it says which, and why",
+}
+FEATURES = {
+    "per_arm": "an intercept and slopes for each arm: the commonest case",
+    "slopes": "slopes for each arm, without intercepts",
+    "product": "numbers of the action times those of the context, one by one",
+    "quadratic": "products of numbers of action and context, squares included",
+    "matrix": "for each arm a matrix of its own, times the context",
+    "own": "every arm has a context of its own, and all share theta",
+}
+PROBLEMS = {
+    "gaussian": "contexts and noise are Gaussian, rewards are plain numbers",
+    "logistic": "the same with rewards of 0 or 1",
+    "temporal": "contexts and a sensor that move in time",
+    "post_serving": "a part of the context becomes known only after the decision",
+    "recorded": "contexts from a CSV file of your own",
+    "movielens": "films for users, from recorded ratings or a stand-in for them",
+    "airquality": "the air of one street, measured by a cheap sensor and a good one",
+    "heartsteps": "suggestions to take a walk, after a recorded study",
+}
+
+
+KINDS = (  # of `unfog list`
+    "experiments",
+    "problems",
+    "agents",
+    "rivals",
+    "denoisers",
+    "learners",
+    "choosers",
+    "features",
+    "engines",
+    "datasets",
+)
+
+
+def experiments(incomplete: str) -> list[str]:
+    """Experiments that come with unfog, and suites."""
+    files = resources.files("unfog.lab") / "catalog"
+    found = [file.name.removesuffix(".toml") for file in files.iterdir() if file.name.endswith(".toml")]
+    return _beginning(incomplete, [*found, "rivals"])
+
+
+def agents(incomplete: str) -> list[str]:
+    """Agents and rivals; after a comma the next one."""
+    from unfog.agents.catalogue import EVERY
+
+    return _after_comma(incomplete, EVERY)
+
+
+def policies(incomplete: str) -> list[str]:
+    """What `unfog evaluate` can evaluate; after a comma the next one."""
+    from unfog.agents.catalogue import EVERY
+    from unfog.evaluation.policies import ALWAYS, FIXED
+
+    return _after_comma(incomplete, [*FIXED, ALWAYS, *EVERY])
+
+
+def engines(incomplete: str) -> list[str]:
+    """Who can play the rounds."""
+    return _beginning(incomplete, ENGINES)
+
+
+def precisions(incomplete: str) -> list[str]:
+    """Of numbers in a compiled engine."""
+    from unfog.simulation.job import PRECISIONS
+
+    return _beginning(incomplete, PRECISIONS)
+
+
+def executors(incomplete: str) -> list[str]:
+    """Where rounds can be played; of a cluster what its address begins with."""
+    from unfog.simulation.executors import CLUSTERS, NAMES
+
+    return _beginning(incomplete, [*NAMES, *(f"{name}://" for name in CLUSTERS)])
+
+
+def data(incomplete: str) -> list[str]:
+    """Data sets."""
+    from unfog.lab.datasets.files import DATASETS
+
+    return _beginning(incomplete, DATASETS)
+
+
+def kinds(incomplete: str) -> list[str]:
+    """What `unfog list` can list."""
+    return _beginning(incomplete, KINDS)
+
+
+def _after_comma(incomplete: str, names: Iterable[str]) -> list[str]:
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _beginning(last, names)]
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
+def above(line: str) -> None:
+    """Say a line while there is a bar: who prints by another way writes into it."""
+    print(line, file=sys.stderr)
+
+
+def planned(spec: "Spec", workers: int | None, on: str | None = None) -> "Plan":
+    """The plan of a spec, on all cores unless told; an engine that we chose is said, with the reason."""
+    from unfog.lab.prepare import prepare
+    from unfog.simulation.engines import AS_TOLD
+    from unfog.simulation.executors import executor
+    from unfog.simulation.executors.local import cores
+
+    told = cores() if workers is None else workers
+    plan = prepare(spec, workers=told, executor=executor(on, workers))
+    if plan.work.reason != AS_TOLD:
+        typer.echo(f"engine {plan.engine}", err=True)
+    return plan

@@ -1,0 +1,211 @@
+"""`unfog plot`: the figure of a finished run, or of a finished suite of runs; and --plot of `unfog run`.
+
+`unfog show`: the numbers of a finished run, or of a finished suite of runs.
+
+Open what a user calls a run, whatever it is: a folder of ordinary files is read, all else refused.
+"""
+
+import json as jsonlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from unfog.lab.baselines.report import Comparison
+
+SHOW_EXAMPLE = "Examples: unfog show runs/fig1-gaussian-001 --tails   |   unfog show runs/rivals-001"
+
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")]
+Parts = Annotated[
+    bool,
+    typer.Option(
+        "--parts",
+        help="In the table, also the parts of regret (cb, ee1, ee2), and regret by other yardsticks.",
+    ),
+]
+Tails = Annotated[
+    bool,
+    typer.Option(
+        "--tails",
+        help="In the table, also the 50 and 99 % quantiles over trials, and the share of trials whose regret"
+        " grows linearly: in the last quarter of the rounds by at least 0.9 of what it grew by in the quarter"
+        " before (in --json: q50, q99, linear_share).",
+    ),
+]
+
+
+def show_command(
+    run: Annotated[Path, typer.Argument(help="A folder made by `unfog run`, of a suite, too.")],
+    json: Json = False,
+    parts: Parts = False,
+    tails: Tails = False,
+) -> None:
+    """Print the table of a finished run."""
+    from unfog.lab import storage
+    from unfog.lab.baselines import folder
+
+    checked_folder(run)
+    say_older(run)
+    if folder.is_suite(run):
+        refuse_columns(parts or tails)
+        say_suite(folder.read(run), json)
+        return
+    data, seconds = opened(run), storage.seconds(run)
+    say(data, seconds, json, parts=parts, tails=tails)
+
+
+def say_older(run: Path) -> None:
+    """A word on a folder of an older layout."""
+    from unfog.lab import run_folder
+    from unfog.lab.baselines import folder
+
+    said = folder.older(run) if folder.is_suite(run) else run_folder.older(run)
+    if said is not None:
+        typer.echo(f"unfog: {said}", err=True)
+
+
+def say(data: "xr.Dataset", seconds: float | None, json: bool, **columns: bool) -> None:
+    """The summary of a run, for people or for programs."""
+    from unfog.lab import report
+
+    if json:
+        typer.echo(jsonlib.dumps(report.summary(data, seconds), allow_nan=False))
+    else:
+        typer.echo(report.table(data, seconds, **columns))
+
+
+def say_suite(found: "Comparison", json: bool) -> None:
+    """The ratios of a suite, for people or for programs."""
+    from unfog.lab.baselines.report import plain
+
+    typer.echo(jsonlib.dumps(plain(found), allow_nan=False) if json else str(found))
+
+
+def refuse_columns(wanted: bool) -> None:
+    """A suite has a table of its own."""
+    from unfog.validation import InputError
+
+    if wanted:
+        allowed = "neither for a suite; `unfog show runs/rivals-001/fig1-gaussian --tails` has them"
+        raise InputError("--parts, --tails", "columns of one experiment", allowed)
+
+
+PLOT_EXAMPLE = "Examples: unfog plot runs/fig1-gaussian-001 --out figures   |   unfog plot runs/rivals-001"
+FOLDER = Path("figures")
+USUAL = "figures/"  # what --plot alone stands for: no file ends like this
+
+Plot = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[FILE]",
+        help="In the end draw the figure, too, as `unfog plot` does: into figures/, or FILE.svg, FILE.pdf"
+        " or FILE.png.",
+    ),
+]
+
+
+def plot_command(
+    run: Annotated[Path, typer.Argument(help="A folder made by `unfog run`, of a suite, too.")],
+    out: Annotated[Path, typer.Option(help="Where the figure goes.")] = FOLDER,
+) -> None:
+    """Draw the regret curves of a finished run, or the ratios of a suite, as SVG, PDF and PNG."""
+    from unfog.lab.run_folder import made_folder
+
+    made_folder("out", out)
+    checked_folder(run)
+    say_older(run)
+    for path in drawn(run, out / run.resolve().name):
+        typer.echo(path)
+
+
+class MayPlot(TyperCommand):
+    """A command whose --plot may stand alone: the word after it is its FILE only if it looks like one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Say what --plot alone stands for."""
+        said = [_spelled(args, place) for place in range(len(args))]
+        return super().parse_args(ctx, said)
+
+
+def _spelled(args: Sequence[str], place: int) -> str:
+    """A word of the command line; --plot without a file has its folder written out."""
+    if args[place] != "--plot" or "--" in args[:place]:
+        return args[place]
+    following = args[place + 1] if place + 1 < len(args) else "-"
+    alone = following.startswith("-") or Path(following).suffix in ("", ".toml")
+    return f"--plot={USUAL}" if alone else "--plot"
+
+
+def checked(plot: str | None) -> str | None:
+    """Refuse a file that cannot be a figure, before anything long is begun."""
+    from unfog.lab.figures import FORMATS
+    from unfog.lab.run_folder import made_folder
+    from unfog.validation import InputError, nearest
+
+    if plot is None:
+        return None
+    path, kinds = Path(plot), [f".{kind}" for kind in FORMATS]
+    if plot != USUAL and (path.suffix not in kinds or path.is_dir()):
+        allowed = f"alone, or with a file that ends in {', '.join(kinds)}"
+        near = nearest(path.suffix, kinds)
+        raise InputError("--plot", repr(plot), allowed, str(path.with_suffix(near)) if near else "")
+    made_folder("--plot", FOLDER if plot == USUAL else path.parent)
+    return plot
+
+
+def say_drawn(run: Path, plot: str | None) -> None:
+    """Draw a finished run where --plot asks for it, and say where the figure is."""
+    from unfog.lab.tables import files
+
+    if plot is None:
+        return
+    paths = drawn(run, FOLDER / run.resolve().name) if plot == USUAL else drawn(run, Path(plot), whole=True)
+    typer.echo(files("figure", paths), err=True)
+
+
+def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:
+    """The files of a run's figure: one in each format, or where `target` is a whole name that one alone."""
+    from unfog.lab import figures
+    from unfog.lab.baselines import folder, report
+
+    suite = folder.is_suite(run)
+    chart = report.figure(folder.read(run)) if suite else figures.figure(opened(run))
+    formats = (target.suffix[1:],) if whole else figures.FORMATS
+    return figures.save(chart, target.parent, target.stem if whole else target.name, formats)
+
+
+MOST_BYTES = 10**8  # of each of the small files of a run
+
+
+def checked_folder(run: Path) -> Path:
+    """The folder, where each file that is there is an ordinary one, and not too large to be read."""
+    from unfog import _io
+    from unfog.lab import run_folder
+    from unfog.lab.baselines import folder
+    from unfog.validation import InputError
+
+    small, allowed = (run_folder.RUN, run_folder.TIMING, folder.ASKED, folder.TABLE), run_folder.MADE
+    for name in (*small, run_folder.SPEC, run_folder.CURVES):
+        path = run / name
+        try:
+            if not os.path.lexists(path):
+                continue
+        except ValueError as error:
+            raise InputError("run", f"{str(run)!r} cannot be read ({error})", allowed) from None
+        _io.refuse_others("run", path, allowed, MOST_BYTES if name in small else None)
+    if not _io.is_folder(run):
+        raise InputError("run", f"no folder {str(run)!r}", allowed, _io.near(run))
+    return run
+
+
+def opened(run: Path) -> "xr.Dataset":
+    """The Dataset of a finished run."""
+    from unfog.lab.run import open_run
+
+    return open_run(run)

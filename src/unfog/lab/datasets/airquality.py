@@ -1,0 +1,210 @@
+"""Air Quality as a log: what would each of four cheap gas sensors be worth, if it were better?
+
+Contexts and readings are those of the record (lab/datasets/airquality.py), in standard deviations of the
+calibration's hours, from their mean. The decision is made up: every hour one may act against one of the
+gases, or wait. To act against a gas pays by how much it is above its mean over the log,
+
+    r = c[gas] - mean + e,    e ~ N(0, reward_sd^2),    and to wait pays e,
+
+so that the best arm is that of the highest gas, or to wait. The logger acts against the gas whose reading is
+highest, or waits if all are below their mean of the calibration; with a probability of `floor` it draws
+evenly. What is known of the noise is found from the first hours alone: sensors stand beside analysers for
+some weeks, and then alone. Here the true contexts of all hours are known, so that what a sensor is worth can
+be said without any log.
+
+UCI Air Quality as a bandit.
+"""
+
+import csv
+from dataclasses import dataclass
+from datetime import date, time
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from unfog import validation
+from unfog.channel.channel import Channel
+from unfog.evaluation.context import Scene
+from unfog.evaluation.log import Log
+from unfog.evaluation.policies import liked
+from unfog.lab.datasets.files import locate
+from unfog.maths.arrays import Array
+from unfog.maths.random import generator
+from unfog.simulation.plan import MOST_SEED
+from unfog.validation import InputError
+from unfog.worlds.record import LEVEL, Record, Recorded, calibrated
+
+ANALYSERS = ("CO(GT)", "C6H6(GT)", "NOx(GT)", "NO2(GT)")
+SENSORS = ("PT08.S1(CO)", "PT08.S2(NMHC)", "PT08.S3(NOx)", "PT08.S4(NO2)")
+MISSING = -200.0
+HOURS = 6941  # without a missing value
+SCALES = ("log", "linear")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AirQuality(Recorded):
+    """UCI Air Quality as a bandit: an hour of city air, read by analysers and by cheap sensors beside them.
+
+    Data: S. De Vito, E. Massera, M. Piga, L. Martinotto, G. Di Francia, *On field calibration of an
+    electronic nose for benzene estimation in an urban pollution monitoring scenario*. Hourly means over a
+    year; -200 stands for a missing value. The true context is what the analysers say of carbon monoxide,
+    benzene, nitrogen oxides and nitrogen dioxide, the noisy one what the metal-oxide sensor for each says.
+    (The fifth gas, non-methane hydrocarbons, is missing in 90 % of the hours.) Hours that lack one of the
+    eight values are left out, and are gaps in time, which is counted in hours since the first row of the
+    file.
+
+    Such sensors answer to a concentration by a power law, so logarithms are taken of both sides: that makes
+    lines of the sensors' curves, and the errors and contexts less skewed.
+
+    The air of one street as contexts; the file is looked for when the data are first needed.
+
+    `scale` is that of concentrations and readings, "log" or "linear". For the other fields see `Recorded`.
+
+    >>> from unfog.lab.datasets.airquality import AirQuality
+    >>> AirQuality(calibration=1000, scale="linear").dim  # the file is not needed yet
+    4
+    """
+
+    scale: str = "log"
+    dim: ClassVar[int] = len(ANALYSERS)
+
+    def __post_init__(self) -> None:
+        """Check every field; the data are not needed for it."""
+        validation.count("calibration", self.calibration, self.dim + 1, HOURS - 1)
+        super().__post_init__()
+        validation.one_of("scale", self.scale, SCALES)
+
+    def record(self) -> Record:
+        """The complete hours, on the scale asked for, with their weeks."""
+        found = read(locate("airquality"))
+        logs = found._replace(true=np.log(found.true), raw=np.log(found.raw))
+        return logs if self.scale == "log" else found
+
+
+def read(path: Path) -> Record:
+    """The complete hours of the file: concentrations, readings, their weeks and hours since the first."""
+    columns = (*ANALYSERS, *SENSORS)
+    allowed = f"a table with the columns Date, Time, {', '.join(columns)}"
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            table = [
+                (_hour(row["Date"], row["Time"]), *(float(row[name]) for name in columns))
+                for row in csv.DictReader(file)
+            ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError("data", f"{path.name} cannot be read ({error!r})", allowed) from None
+    values = np.array(table).reshape(-1, 1 + len(columns))
+    complete = values[(values != MISSING).all(axis=1)]
+    if not len(complete) or complete.min() <= 0:
+        raise InputError("data", f"{path.name} has {len(complete)} complete hours", "some, none below zero")
+    days = complete[:, 0] // 24
+    weeks = ((days - days[0]) // 7).astype(np.intp)
+    return Record(complete[:, 1:5], complete[:, 5:], weeks, complete[:, 0] - values[0, 0])
+
+
+def _hour(day: str, clock: str) -> float:
+    """The number of an hour; those of a day follow its first."""
+    hour = time.fromisoformat(clock.zfill(8))
+    return 24.0 * date.fromisoformat(day).toordinal() + hour.hour + hour.minute / 60 + hour.second / 3600
+
+
+GASES = ("CO", "benzene", "NOx", "NO2")
+WAIT = "wait"
+ARMS = (WAIT, *GASES)
+ERRORS = ("data", "gaussian")
+
+
+class AirLog(NamedTuple):
+    """A log, and what it does not say.
+
+    >>> from unfog.lab.datasets.airquality import AirLog
+    >>> AirLog._fields  # what `air_log()` gives
+    ('log', 'channel', 'true')
+    """
+
+    log: Log
+    channel: Channel  # as the calibration has it
+    true: Array  # (n, 4)
+
+    def values(self, *, beside: bool = False) -> dict[str, float]:
+        """What the fitted policy truly earns a round, by what it sees: readings (`denoised`), one gas as it
+        is and the other three read (by its name), all gases as they are (`all`).
+
+        With `beside`, what is seen comes beside the sensor's reading; else it takes its place. The policy is
+        fitted on the rewards of the log each time. It takes what it sees as it is: features have intercepts
+        and slopes, so that with readings alone denoising changes nothing that they could not learn.
+        """
+        seen = {"denoised": [], **{gas: [place] for place, gas in enumerate(GASES)}, "all": [0, 1, 2, 3]}
+        return {name: self._earned(places, beside) for name, places in seen.items()}
+
+    def _earned(self, places: list[int], beside: bool) -> float:
+        shown, names = self.true[:, places], tuple(f"true {GASES[place]}" for place in places)
+        left = [place for place in range(len(GASES)) if beside or place not in places]
+        log = self.log._replace(
+            coordinates=(*(GASES[place] for place in left), *names),
+            noisy=np.concat([self.log.noisy[:, left], shown], axis=1),
+        )
+        scene = Scene(log)
+        chosen = liked(scene.across.asked(scene.seen), log)
+        return float(np.vecdot(chosen, scores(self.true)).mean())
+
+
+def scores(true: Array) -> Array:
+    """What each arm pays on average: (n, 5)."""
+    return _with_wait(true - true.mean(axis=0))
+
+
+def _with_wait(gases: Array) -> Array:
+    return np.concat([np.zeros((len(gases), 1)), gases], axis=1)
+
+
+def air_log(
+    *,
+    calibration: int = 1000,
+    hindsight: bool = False,
+    errors: str = "data",
+    floor: float = 0.25,
+    reward_sd: float = 0.5,
+    seed: int = 0,
+) -> AirLog:
+    """The hours after the first `calibration` ones as decisions.
+
+    With `hindsight` the channel is that of the very hours of the log. `errors` are those of the record
+    ("data"), or drawn from the channel ("gaussian"): then it is right, and what is left is the method's own.
+    The record is the data set `airquality`; without its file no log can be made:
+
+    >>> from unfog.lab.datasets.airquality import air_log
+    >>> air_log(errors="none")
+    Traceback (most recent call last):
+    unfog.validation.InputError: errors: 'none'; allowed: data, gaussian
+    """
+    validation.one_of("errors", errors, ERRORS)
+    if not 0 < validation.positive("floor", floor) <= 1:
+        raise InputError("floor", floor, "a number above 0 and at most 1")
+    record = AirQuality(calibration=calibration).record()
+    found, contexts, noisy = calibrated(record, calibration, hindsight)
+    true, channel = contexts[calibration:] - LEVEL, _centred(found.channel)
+    source = generator(validation.count("seed", seed, 0, MOST_SEED), 0, "air log")
+    readings = noisy[calibration:] - LEVEL
+    if errors == "gaussian":
+        readings = true + source.multivariate_normal(np.zeros(len(GASES)), channel.noise_cov, len(true))
+    log = _logged(readings, true, floor, validation.positive("reward_sd", reward_sd), source)
+    return AirLog(log._replace(time=record.times[calibration:]), channel, true)
+
+
+def _centred(channel: Channel) -> Channel:
+    """Readings are freed of the known bias already, and counted from the mean."""
+    sample = None if channel.sample is None else channel.sample - LEVEL
+    nothing = np.zeros_like(channel.bias)
+    return channel._replace(context_mean=channel.context_mean - LEVEL, bias=nothing, sample=sample)
+
+
+def _logged(noisy: Array, true: Array, floor: float, reward_sd: float, source: np.random.Generator) -> Log:
+    """Draw arms by what is read, and rewards by what is true."""
+    rows, number = np.arange(len(noisy)), len(ARMS)
+    law = np.full((len(noisy), number), floor / number)
+    law[rows, _with_wait(noisy).argmax(axis=1)] += 1 - floor
+    arm = np.minimum((source.random((len(noisy), 1)) > law.cumsum(axis=1)).sum(axis=1), number - 1)
+    reward = scores(true)[rows, arm] + reward_sd * source.standard_normal(len(noisy))
+    return Log(GASES, ARMS, noisy, arm, reward, law[rows, arm], law, source="Air Quality")

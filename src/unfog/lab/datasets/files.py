@@ -1,0 +1,384 @@
+"""The data sets that experiments can use: where they are looked for, and whether a file is the right one.
+
+None comes with the package, because their licences do not allow it or ask to be read first. A file is taken
+by its sha256 and nothing else, so that a result that names its data set means one sequence of bytes. With a
+folder given, the file is looked for there alone; otherwise in $UNFOG_DATA, then in the user's cache, where
+`unfog data fetch` puts it.
+
+Download a data set's archive and keep the one file of it that is wanted.
+
+The archive stays in memory, and only the file's bytes come out of it, to be checked against their hash before
+anything is written: whatever breaks on the way, an interrupt included, the folder holds what it held before.
+Names inside an archive are never used as paths.
+
+Whether a data set is here, can be fetched, or must be brought: and then why, and where it is to be had.
+"""
+
+import hashlib
+import http.client
+import io
+import lzma
+import os
+import struct
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from unfog._io import is_file, is_folder, writing
+from unfog.validation import InputError, one_of
+from unfog.version import __version__
+
+DAMAGED = (  # what reading a damaged or foreign archive raises
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    KeyError,
+    OSError,  # bz2's complaint
+    TypeError,  # an array of no known type
+    ValueError,  # positions outside the archive
+    RuntimeError,  # encrypted, or packed in a way that zipfile does not know
+)
+
+
+class MissingError(InputError):
+    """No file of a data set was found: a wrong one is another matter."""
+
+
+class Dataset(NamedTuple):
+    """One file, known by its hash."""
+
+    name: str
+    title: str
+    file: str  # below a data folder; the last part alone is looked for as well
+    sha256: str
+    lines: int  # said when a file of another length turns up
+    url: str | None  # an archive that holds the file, where its publisher offers one
+    licence: str
+
+
+DATASETS = {
+    dataset.name: dataset
+    for dataset in (
+        Dataset(
+            name="movielens",
+            title="MovieLens-100K",
+            file="ml-100k/u.data",
+            sha256="06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
+            lines=100_000,
+            url="https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+            licence="for research; not to be redistributed, and not for commercial use without permission of "
+            "GroupLens, University of Minnesota; no endorsement is implied; cite F. M. Harper and "
+            "J. A. Konstan, The MovieLens Datasets: History and Context, ACM TiiS 5(4), 2015",
+        ),
+        Dataset(
+            name="airquality",
+            title="Air Quality",
+            file="airquality/AirQualityUCI.csv",
+            sha256="bbbde91dbab2571bf307abcf720ff31257278ee15766882d65e144628f1bf4c3",
+            lines=9_358,
+            url=None,
+            licence="from the UCI Machine Learning Repository, whose terms hold; cite S. De Vito et al., On "
+            "field calibration of an electronic nose for benzene estimation in an urban pollution "
+            "monitoring scenario, Sensors and Actuators B 129(2), 2008",
+        ),
+        Dataset(
+            name="heartsteps",
+            title="HeartSteps",
+            file="heartsteps/HS1_cleaned_for_simulation.csv",
+            sha256="9a36ff8e34950bff66d47e4e2d50e7d41c670fe97a3dc93312997f95c374c6be",
+            lines=7_160,
+            url=None,
+            licence="made public by those who ran the trial, whose terms hold; cite P. Klasnja et al., "
+            "Efficacy of Contextually Tailored Suggestions for Physical Activity: A Micro-randomized "
+            "Optimization Trial of HeartSteps, Annals of Behavioral Medicine 53(6), 2019",
+        ),
+        Dataset(
+            name="warfarin",
+            title="IWPC warfarin",
+            file="warfarin/warfarin_iwpc.csv",
+            sha256="13c37c04d28bee5c02b2ff55afbc256b11aec74b2d2eea284744dce1af697810",
+            lines=5_701,
+            url=None,
+            licence="made public by the International Warfarin Pharmacogenetics Consortium through PharmGKB, "
+            "whose terms hold; cite the consortium's Estimation of the Warfarin Dose with Clinical and "
+            "Pharmacogenetic Data, New England Journal of Medicine 360(8), 2009",
+        ),
+    )
+}
+
+
+def named(name: str) -> Dataset:
+    """The data set of this name."""
+    return DATASETS[one_of("data", name, list(DATASETS))]
+
+
+def cache(part: str) -> Path:
+    """A folder of ours in the user's cache; it need not exist."""
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user without a home
+        problem = "not set, and there is no home folder"
+        raise InputError("XDG_CACHE_HOME", problem, "a folder for caches") from None
+    return home / "unfog" / part
+
+
+_told: Path | None = None
+
+
+def look_in(folder: Path | None) -> None:
+    """Look in this folder alone from now on: what a command is told by --data."""
+    global _told
+    if folder is not None and not is_folder(folder):
+        raise InputError("data", f"no folder {str(folder)!r}", "a folder that holds data sets")
+    _told = folder
+
+
+def told() -> bool:
+    """Whether we were told where the data are, or told wrongly, and so must not do without them."""
+    chosen = os.environ.get("UNFOG_DATA")
+    return _told is not None or bool(chosen and not is_folder(Path(chosen)))
+
+
+def locate(name: str, folder: Path | None = None) -> Path:
+    """The file of a data set, its hash checked; the first one found decides, be it right or wrong."""
+    dataset = named(name)
+    places = _places(folder)
+    for place in places:
+        for path in (place / dataset.file, place / Path(dataset.file).name):
+            if is_file(path):
+                check(dataset, path)
+                return path
+            if path.name == Path(dataset.file).name and is_folder(path):
+                raise InputError("data", f"{str(path)!r} is a folder", f"the file {dataset.file} there")
+    looked = ", ".join(map(str, places))
+    problem = f"no file {dataset.file} of {dataset.title}"
+    raise MissingError("data", problem, f"{_ways(dataset)} (looked in {looked})")
+
+
+def _places(folder: Path | None) -> list[Path]:
+    folder = folder or _told
+    if folder is not None:
+        return [folder]
+    chosen = os.environ.get("UNFOG_DATA")
+    return [*([Path(chosen)] if chosen else []), cache("data")]
+
+
+def _ways(dataset: Dataset) -> str:
+    """How to come by a file that is missing or wrong, and on which terms."""
+    got = f", or `unfog data fetch {dataset.name}`, which puts it in the user's cache" if dataset.url else ""
+    return f"--data or UNFOG_DATA naming a folder that holds it{got}; licence: {dataset.licence}"
+
+
+def check(dataset: Dataset, path: Path) -> None:
+    """Refuse a file with other bytes than the data set's, saying what is wrong with it."""
+    try:
+        facts = path.stat()
+        problem = _problem(dataset, str(path), facts.st_mtime_ns, facts.st_size)
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+    if problem is not None:
+        allowed = f"sha256 {dataset.sha256}: remove {path}, then {_ways(dataset)}"
+        raise InputError("data", f"{dataset.file} {problem}", allowed)
+
+
+@lru_cache
+def _problem(dataset: Dataset, path: str, _mtime: int, _size: int) -> str | None:
+    """What is wrong with a file; asked once a process for a file that has not changed since."""
+    return problem_of(dataset, Path(path).read_bytes())
+
+
+def problem_of(dataset: Dataset, content: bytes) -> str | None:
+    """What is wrong with these bytes, or None if they are the data set's."""
+    if hashlib.sha256(content).hexdigest() == dataset.sha256:
+        return None
+    if not content:
+        return "is empty"
+    if is_html(content):
+        return f"is a web page, not {dataset.title}"
+    if content.startswith(b"PK"):
+        return f"is a zip archive, not {dataset.title}: unpack it"
+    lines = content.count(b"\n")
+    if lines != dataset.lines:
+        return f"differs from {dataset.title}: {lines:,} lines instead of {dataset.lines:,}"
+    return f"differs from {dataset.title}: {lines:,} lines as it should have, but its bytes were altered"
+
+
+def is_html(content: bytes) -> bool:
+    """Whether a server sent a page where data were asked for."""
+    return content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<"
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, also where two processes write the same one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
+    try:
+        with writing(path), open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.chmod(temporary, 0o644)  # a folder may be shared; temporary files are the owner's alone
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:  # an interrupt as well leaves nothing behind
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+MOST_BYTES = 50_000_000  # ten times the archive we know of; the file in it may not have more either
+SECONDS = 30.0  # to wait for the next bytes
+CHUNK = 1 << 16
+RETRY = "an address that answers with the archive: try again later, or name a mirror by --url"
+
+Progress = Callable[[int, int], None]  # bytes so far, bytes in all
+
+
+def quiet(_done: int, _total: int) -> None:
+    """Say nothing."""
+
+
+def source_of(dataset: Dataset, url: str | None = None) -> str:
+    """Where the archive comes from: an address given, or the publisher's."""
+    source = dataset.url if url is None else url
+    if source is None:
+        offered = ", ".join(row.name for row in DATASETS.values() if row.url)
+        problem = f"{dataset.title} is not offered for download in the form used here"
+        raise InputError("data", problem, f"{offered}; or the --url of an archive that holds {dataset.file}")
+    try:
+        one_of("url", urlsplit(source).scheme, ("http", "https"))
+    except ValueError:  # ours, or urlsplit's own
+        raise InputError("url", source, "an address that begins with http:// or https://") from None
+    return source
+
+
+def target_of(dataset: Dataset, into: Path | None = None) -> Path:
+    """Where the file goes: a data folder given, or the user's cache."""
+    return (cache("data") if into is None else into) / dataset.file
+
+
+def is_there(dataset: Dataset, target: Path) -> bool:
+    """Whether the right file is in place."""
+    try:
+        return problem_of(dataset, target.read_bytes()) is None
+    except OSError:
+        return False
+
+
+def fetch(name: str, url: str | None = None, into: Path | None = None, progress: Progress = quiet) -> Path:
+    """The data set's file, downloaded unless it is there already; a wrong file in its place is replaced."""
+    dataset = named(name)
+    target = target_of(dataset, into)
+    if is_there(dataset, target):
+        return target
+    source = source_of(dataset, url)
+    content = _unpack(_download(source, progress), dataset, source)
+    problem = problem_of(dataset, content)
+    if problem is not None:
+        raise InputError("url", f"{dataset.file} {problem}, in the archive {source}", RETRY)
+    try:
+        put(target, content)
+    except OSError as error:
+        problem = f"{dataset.file} cannot be written ({error.strerror})"
+        raise InputError("into", problem, f"a folder that can be written, unlike {target.parent}") from None
+    return target
+
+
+def _download(url: str, progress: Progress) -> bytes:
+    """The body of an answer, whole, or a complaint in one line."""
+    try:
+        request = urllib.request.Request(url, headers={"User-Agent": f"unfog/{__version__}"})
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            return _read(url, answer, progress)
+    except InputError:
+        raise
+    except urllib.error.HTTPError as error:
+        with error:
+            answer = f"{error.code} {http.client.responses.get(error.code, '')}".strip()
+        raise InputError("url", f"the answer {answer} from {url}", RETRY) from None
+    except urllib.error.URLError as error:
+        raise InputError("url", f"no connection ({error.reason}) to {url}", RETRY) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        why = str(error) or type(error).__name__
+        raise InputError("url", f"the transfer broke off ({why}) from {url}", RETRY) from None
+
+
+def _read(url: str, answer: http.client.HTTPResponse, progress: Progress) -> bytes:
+    said = answer.headers.get("Content-Length", "")
+    expected = int(said) if said.isdecimal() else 0
+    body = bytearray()
+    while chunk := answer.read(CHUNK):
+        body += chunk
+        if max(len(body), expected) > MOST_BYTES:
+            raise InputError("url", f"more than {MOST_BYTES:,} bytes from {url}", RETRY)
+        progress(len(body), max(len(body), expected))
+    if len(body) < expected:  # http.client lets a short body pass
+        problem = f"the transfer broke off after {len(body):,} of {expected:,} bytes from {url}"
+        raise InputError("url", problem, RETRY)
+    return bytes(body)
+
+
+def _unpack(archive: bytes, dataset: Dataset, url: str) -> bytes:
+    """The bytes of the one member that is wanted."""
+    if is_html(archive):
+        raise InputError("url", f"a web page instead of an archive from {url}", RETRY)
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+            members = {info.filename: info for info in opened.infolist()}
+            found = members.get(dataset.file) or members.get(Path(dataset.file).name)
+            if found is None:
+                raise InputError("url", f"no {dataset.file} in the archive {url}", RETRY)
+            with opened.open(found) as member:
+                content = member.read(MOST_BYTES + 1)
+    except InputError:
+        raise
+    except DAMAGED as error:
+        raise InputError("url", f"no whole zip archive ({error}) from {url}", RETRY) from None
+    if len(content) > MOST_BYTES:
+        raise InputError("url", f"a {dataset.file} of over {MOST_BYTES:,} bytes from {url}", RETRY)
+    return content
+
+
+HERE, FETCH, BRING, WRONG = "here", "not here, can be fetched", "not here, cannot be fetched", "wrong file"
+WHY = "it is not offered for download in the form used here"
+OTHER_FORM = {"airquality": "the archive of its repository has the table in another form"}
+WHERE = {
+    "airquality": "the UCI Machine Learning Repository, data set Air Quality; saved with commas, a byte-order"
+    " mark and dates like 2004-03-10",
+    "heartsteps": "those who ran the trial HeartSteps (P. Klasnja and others) and made its data public",
+    "warfarin": "PharmGKB, data of the International Warfarin Pharmacogenetics Consortium; saved with commas,"
+    " a byte-order mark and the column names of the publication's data file",
+}
+UNKNOWN = "whoever published it"
+
+
+class Way(NamedTuple):
+    """How one comes by a data set."""
+
+    status: str
+    path: str | None  # of the right file
+    problem: str | None  # with the file that is there, or that there is none
+    fetch: str | None = None  # the command that gets it
+    why: str | None = None  # it cannot be fetched
+    where: str | None = None  # it is to be had, then
+
+
+def way(dataset: Dataset, folder: Path | None = None) -> Way:
+    """Look for the file; what to do where it is not there, or is not the right one."""
+    try:
+        return Way(HERE, str(locate(dataset.name, folder)), None)
+    except InputError as error:
+        problem, missing = str(error.value), isinstance(error, MissingError)
+    if dataset.url is not None:
+        return Way(FETCH if missing else WRONG, None, problem, f"unfog data fetch {dataset.name}")
+    why, where = OTHER_FORM.get(dataset.name, WHY), WHERE.get(dataset.name, UNKNOWN)
+    return Way(BRING if missing else WRONG, None, problem, None, why, where)

@@ -1,0 +1,262 @@
+"""How far a sweep is: what is finished of each setting, and how long the rest will take.
+
+Settings differ in how long they take, so time is counted in the engine's estimates: with c the estimated
+seconds of what was played so far in e seconds, whatever is estimated at x takes e x / c.
+
+How far a run is, for whoever wants to be told.
+
+How far a run is, for people, on stderr: what `unfog run` and `progress=True` show.
+
+Where there is a terminal that is a bar, or for a sweep a table of settings; elsewhere a line now and then.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from unfog.lab.prepare import Plan
+from unfog.maths.arrays import Array
+from unfog.simulation.job import Piece
+from unfog.validation import InputError, shown
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+
+class Row(NamedTuple):
+    """A setting."""
+
+    label: str
+    done: int  # trials
+    left: float | None  # seconds until it is finished; None where that is not known yet
+
+
+class Tally:
+    """A `Progress` that hears of single settings; it says nothing by itself."""
+
+    def __init__(self, plan: Plan, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is done."""
+        work = plan.work
+        self.name, self.labels, self.trials = (
+            plan.spec.name,
+            [one.strip() for one in plan.labels],
+            work.trials,
+        )
+        self._costs = np.zeros(len(self.labels))
+        for piece in work.pieces:
+            self._costs[piece.setting] += work.seconds(piece)
+        self._clock, self._began = clock, clock()
+        self._done, self._found = np.zeros(len(self.labels)), np.zeros(len(self.labels))
+        self._rounds, self._total = 0, work.total
+        self._told = False  # of what was there already
+
+    def __call__(self, done: int, total: int) -> None:
+        """Agent-rounds done so far, of so many."""
+        self._rounds, self._total = done, total
+
+    def settings(self, done: Sequence[int]) -> None:
+        """Trials of each setting that are finished; the first time, those that were there already."""
+        self._done = np.array(done, float)
+        if not self._told:
+            self._told, self._found, self._began = True, self._done, self._clock()
+
+    @property
+    def finished(self) -> int:
+        """Settings of which all trials are there."""
+        return int((self._done == self.trials).sum())
+
+    @property
+    def share(self) -> float:
+        """Of the agent-rounds, those that are done."""
+        return self._rounds / self._total
+
+    def left(self) -> float | None:
+        """Seconds until all is finished."""
+        ends = self._ends()
+        return None if ends is None else float(ends[-1])
+
+    def _ends(self) -> Array | None:
+        """Seconds until each setting is finished, one after the other as they are played.
+
+        What is under way counts as far as it is, at what the rest costs on average.
+        """
+        rest = np.cumsum(self._costs * (1 - self._done / self.trials))
+        finished = self._done.sum() / (self.trials * len(self.labels)) * self._total
+        open_ = max(self._total - finished, 1)
+        under_way = rest[-1] * max(self._rounds - finished, 0) / open_
+        spent = self._costs @ (self._done - self._found) / self.trials + under_way
+        if not spent > 0:
+            return None
+        pace = (self._clock() - self._began) / spent
+        return np.maximum(rest - under_way, 0) * pace
+
+    def rows(self, most: int) -> list[Row]:
+        """Settings, at most so many: those that are under way, then those to come, then finished ones."""
+        ends, open_ = self._ends(), self._done < self.trials
+        order = [*np.flatnonzero(open_ & (self._done > 0)), *np.flatnonzero(open_ & (self._done == 0))]
+        order += [*np.flatnonzero(~open_)[::-1]]
+        return [
+            Row(self.labels[i], int(self._done[i]), None if ends is None else float(ends[i]) * bool(open_[i]))
+            for i in order[:most]
+        ]
+
+    def line(self) -> str:
+        """All of it in a line."""
+        several = f", {self.finished} of {len(self.labels)} settings" if len(self.labels) > 1 else ""
+        left = self.left()
+        return f"{self.name}: {self.share:.0%} done{several}" + (f", {spell(left)} left" if left else "")
+
+
+def spell(seconds: float) -> str:
+    """A length of time, roughly."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class Progress(Protocol):
+    """Told how much work there is, then of every piece done."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Agent-rounds done so far, of so many."""
+        ...
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """A `Progress` that wants to hear of single settings, too."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Agent-rounds done so far, of so many."""
+        ...
+
+    def settings(self, done: Sequence[int]) -> None:
+        """Trials of each setting that are finished: at the start, and whenever there are more."""
+        ...
+
+
+def quiet(done: int, total: int) -> None:
+    """Say nothing."""
+
+
+class Count:
+    """What is done of a plan."""
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        """Nothing so far."""
+        self._progress, self._done = progress, 0
+        self._trials = [0] * len(plan.work.jobs)
+
+    def begins(self, rounds: int) -> None:
+        """So many agent-rounds were there before."""
+        self._done = rounds
+
+    def tick(self, rounds: int, total: int) -> None:
+        """So many agent-rounds more, of as many as there will be, as far as is known."""
+        self._done += rounds
+        self._progress(min(self._done, total), total)
+
+    def finished(self, pieces: Iterable[Piece]) -> None:
+        """These pieces are there."""
+        for piece in pieces:
+            self._trials[piece.setting] += len(piece.trials)
+        if isinstance(self._progress, Watcher):
+            self._progress.settings(self._trials)
+
+
+EVERY = 30.0  # seconds between lines where there is no terminal
+MOST_ROWS = 20
+
+
+@contextmanager
+def asked(progress: Progress | bool, plan: Plan) -> Iterator[Progress]:
+    """What is to be told of a plan while it is played: nothing, a function of one's own, or this display."""
+    if progress is True:
+        with watching(plan) as display:
+            yield display
+    else:
+        yield quiet if progress is False else progress
+
+
+def checked(progress: object) -> None:
+    """Refuse what can neither be told of progress nor ask for it."""
+    if not isinstance(progress, bool) and not callable(progress):
+        allowed = "True, False, or a function of the work done and all there is"
+        raise InputError("progress", shown(progress), allowed)
+
+
+@contextmanager
+def watching(plan: Plan) -> Iterator[Progress]:
+    """What is said of a plan while it is played."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console, tally = Console(stderr=True), Tally(plan)
+    if not console.is_terminal:
+        yield Lines(tally)
+    elif len(tally.labels) == 1:
+        with bar(tally.name) as progress:
+            yield progress
+    else:
+        rows = max(1, min(MOST_ROWS, console.height - 5))
+        with Live(get_renderable=lambda: board(tally, rows), console=console, transient=True):
+            yield tally
+
+
+class Lines:
+    """A tally that is written down now and then, so that a log shows life."""
+
+    def __init__(self, tally: Tally) -> None:
+        """The first line comes after a while."""
+        self._tally, self._last = tally, time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Agent-rounds done so far, of so many."""
+        self._tally(done, total)
+        if time.monotonic() - self._last >= EVERY:
+            self._last = time.monotonic()
+            print(self._tally.line(), file=sys.stderr)
+
+    def settings(self, done: Sequence[int]) -> None:
+        """Trials of each setting that are finished."""
+        self._tally.settings(done)
+
+
+def board(tally: Tally, most: int) -> "Group":
+    """The settings of a sweep, those under way first, and all of it in a line below."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = tally.rows(most)
+    more = len(tally.labels) - len(rows)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("setting", no_wrap=True)
+    table.add_column("trials", justify="right", no_wrap=True)
+    table.add_column("left", justify="right", no_wrap=True)
+    for row in rows:
+        left = "done" if row.done == tally.trials else "" if row.left is None else spell(row.left)
+        table.add_row(Text(row.label), f"{row.done}/{tally.trials}", left)
+    return Group(table, *([Text(f"and {more} more")] if more else []), Text(tally.line()))
+
+
+@contextmanager
+def bar(name: str) -> Iterator[Progress]:
+    """A bar that fills with the agent-rounds done."""
+    # rich comes with typer
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn(name), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as display:
+        task = display.add_task(name, total=None)
+
+        def advance(done: int, total: int) -> None:
+            display.update(task, completed=done, total=total)
+
+        yield advance

@@ -1,0 +1,1 @@
+"""Studies around the paper: its bounds beside regret, posteriors against NUTS, warfarin."""

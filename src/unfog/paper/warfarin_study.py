@@ -1,0 +1,394 @@
+"""Ways to dose the same patients: agents that differ in what they make of noisy contexts, and fixed rules.
+
+Each order of the patients is one trial. Its first patients are set apart: pairs of noisy and recorded
+contexts, without doses, tell of the channel (told.py). All others come one by one; an agent gives a dose and
+is shown the reward of that dose alone. Agents see the same patients in the same order with the same errors,
+so that differences are paired, and have an intercept and slopes for each arm, the same learner and chooser.
+
+    naive      takes a noisy value for the true one, and the average for a missing one
+    denoised   `gaps` of the catalogue: knows what is missing, and how the rest hangs together with it
+    complete   naive, for patients who lack nothing; the others get the medium dose and teach it nothing
+    medium     35 mg a week for everybody
+    clinical, pharmacogenetic   the published algorithms (rules.py), fed with the noisy contexts
+    pharmacogenetic-denoised    the latter, fed with the means of the true contexts given the noisy ones
+    line-naive, line-denoised, line-record   for every arm the line that fits the rewards of all patients
+               best in hindsight, of contexts as `naive` or `denoised` has them, or of the record without
+               errors: what is left to such agents when they have nothing more to learn
+
+The published ways to choose a dose, which learn nothing: one dose for all, and the IWPC's two algorithms.
+
+The square root of the weekly dose is a sum over what is known of a patient (IWPC, *Estimation of the Warfarin
+Dose with Clinical and Pharmacogenetic Data*, supplementary appendix): `CLINICAL` without genotypes and
+`PHARMACOGENETIC` with them. Both were fitted to four fifths of the patients recorded here. So they are no
+rivals but a mark to reach: what a line can do that was fitted to the right doses of thousands of patients.
+
+The algorithms have terms for an unknown genotype and an unknown race. Ages, heights and weights they must be
+told: where these are missing, the averages of the record stand in for them. An expected number of alleles
+need not be whole. Between whole numbers the terms of a gene are interpolated, so that the square root of the
+dose is a mean over the genotypes that are possible. A patient has two alleles: pairs such as two *2 and one
+*3 are met in interpolating alone, and get the sum of their terms.
+
+What comes of each way to dose, over many random orders of the same patients.
+
+Intervals are over orders: they say how sure a difference is for these patients, whoever comes first and
+whatever the errors are. They do not say how much another hospital's patients would differ.
+
+A log of doses as a cautious clinic would have kept it: the clinical algorithm, and a draw now and then.
+
+With probability `floor` the arm is drawn evenly, else it is the one of the IWPC's clinical algorithm, fed
+with the noisy context: every arm has at least floor / K. With a floor of 1 the log is a randomised trial.
+As the right dose of every patient is known, so is the value of any policy on the same patients: what an
+estimate from such a log can be held against.
+
+Warfarin dosing as a bandit: real patients, their right doses known, contexts with gaps and errors.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unfog import validation
+from unfog.agents import round as rounds
+from unfog.agents.catalogue import named
+from unfog.channel.knowledge import Knowledge
+from unfog.evaluation.log import Log
+from unfog.features.per_arm import PerArm
+from unfog.features.registry import prior
+from unfog.maths.arrays import Array, Ints, pick
+from unfog.maths.random import RoundDraws, generator
+from unfog.paper import warfarin
+from unfog.paper.warfarin import (
+    COORDINATES,
+    Errors,
+    Patients,
+    Told,
+    patients,
+    stacked,
+    told,
+)
+from unfog.validation import InputError, one_of, positive
+
+FIXED = 35.0  # mg a week: what the paper compares with
+AVERAGE = {"age": 6.0, "height": 168.0, "weight": 78.0}
+MOST = 2  # alleles
+
+
+class Algorithm(NamedTuple):
+    """Coefficients of the square root of the weekly dose in mg."""
+
+    constant: float
+    plain: dict[str, float]  # of numbers and indicators, per unit
+    unknown_race: float
+    vkorc1: tuple[float, float, float] = (0.0,) * 3  # of 0, 1 and 2 alleles A
+    unknown_vkorc1: float = 0.0
+    cyp2c9: tuple[tuple[float, float, float], ...] = ((0.0,) * 3,) * 3  # [alleles *2][alleles *3]
+    unknown_cyp2c9: float = 0.0
+
+
+CLINICAL = Algorithm(
+    constant=4.0376,
+    plain={
+        "age": -0.2546,
+        "height": 0.0118,
+        "weight": 0.0134,
+        "asian": -0.6752,
+        "black": 0.4060,
+        "inducer": 1.2799,
+        "amiodarone": -0.5695,
+    },
+    unknown_race=0.0443,
+)
+PHARMACOGENETIC = Algorithm(
+    constant=5.6044,
+    plain={
+        "age": -0.2614,
+        "height": 0.0087,
+        "weight": 0.0128,
+        "asian": -0.1092,
+        "black": -0.2760,
+        "inducer": 1.1816,
+        "amiodarone": -0.5503,
+    },
+    unknown_race=-0.1032,
+    vkorc1=(0.0, -0.8677, -1.6974),
+    unknown_vkorc1=-0.4854,
+    cyp2c9=(
+        (0.0, -0.9357, -2.3312),
+        (-0.5211, -1.9206, -0.5211 - 2.3312),
+        (-1.0616, -1.0616 - 0.9357, -1.0616 - 2.3312),
+    ),
+    unknown_cyp2c9=-0.2188,
+)
+
+
+def weekly_dose(algorithm: Algorithm, contexts: Array) -> Array:
+    """What an algorithm says, in mg a week, for contexts (..., d) with their gaps."""
+    column = {name: contexts[..., place] for place, name in enumerate(COORDINATES)}
+    root = np.full(contexts.shape[:-1], algorithm.constant)
+    for name, weight in algorithm.plain.items():
+        root += weight * np.nan_to_num(column[name], nan=AVERAGE.get(name, 0.0))
+    root += np.where(np.isnan(column["asian"]), algorithm.unknown_race, 0.0)
+    first = _shares(column["vkorc1"]) @ np.array(algorithm.vkorc1)
+    root += np.where(np.isnan(column["vkorc1"]), algorithm.unknown_vkorc1, first)
+    two, three = (_shares(column[name]) for name in ("cyp2c9_2", "cyp2c9_3"))
+    second = np.vecdot(two @ np.array(algorithm.cyp2c9), three)
+    unknown = np.isnan(column["cyp2c9_2"] + column["cyp2c9_3"])
+    root += np.where(unknown, algorithm.unknown_cyp2c9, second)
+    found: Array = root**2
+    return found
+
+
+def _shares(alleles: Array) -> Array:
+    """How far a number (...,) is 0, 1 and 2 alleles, (..., 3): all of it where it is whole."""
+    within = np.clip(np.nan_to_num(alleles), 0, MOST)
+    return np.maximum(0.0, 1 - np.abs(within[..., None] - np.arange(MOST + 1)))
+
+
+D, K = len(COORDINATES), len(warfarin.ARMS)
+NAIVE = "naive-scaled-randucb"
+DENOISED = "gaps:limit=1000"  # an indicator of what is rare is many deviations away, and no outlier
+VARIANCE = {"bucket": 0.2, "graded": 0.1}  # of rewards, as agents are told: about what a line leaves
+INTERCEPT, SLOPE = 1.0, 0.01  # prior variances
+RIDGE = 1e-6
+
+
+class Scene(NamedTuple):
+    """Some orders of the patients side by side, those set apart taken away: B orders, n patients."""
+
+    record: Array  # (B, n, d)
+    noisy: Array  # (B, n, d)
+    dose: Array  # (B, n)
+    paid: Array  # (B, n, K)
+    told: Told
+    reward: str
+    seed: int
+
+    def face_value(self) -> Array:
+        """Noisy contexts as the naive see them: in deviations, zero where they are missing."""
+        return np.nan_to_num(self.told.face_value.inside(self.noisy), nan=0.0)
+
+
+def scene(patients: Patients, errors: Errors, *, orders: int, apart: int, reward: str, seed: int) -> Scene:
+    """The orders 0, 1, ... of a seed; errors are drawn anew for each."""
+    found, channels = [], []
+    for order in range(orders):
+        source = generator(seed, order, "warfarin")
+        shuffled = patients.rows(source.permutation(len(patients.dose)))
+        noisy = errors.noisy(shuffled.contexts, source)
+        channels.append(told(shuffled.contexts[:apart], noisy[:apart]))
+        found.append((shuffled.contexts[apart:], noisy[apart:], shuffled.dose[apart:]))
+    record, noisy, dose = (np.stack(part) for part in zip(*found, strict=True))
+    return Scene(record, noisy, dose, warfarin.rewards(dose, reward), stacked(channels), reward, seed)
+
+
+class Shown(NamedTuple):
+    """What an agent meets."""
+
+    contexts: Array  # (B, n, d)  not a number where they are missing
+    paid: Array  # (B, n, K)  of which it is shown the arm's that it gave
+    channel: tuple[Array, Array, Array, Array]  # the first four fields of `Knowledge`
+
+
+def _dosed(scene: Scene, name: str, shown: Shown) -> Ints:
+    """The arms (B, n) that an agent gives, patient after patient."""
+    [agent], features = named([name]), PerArm(K, D)
+    theta = prior(features, 0.0, np.array([INTERCEPT] + [SLOPE] * D))
+    known = Knowledge(*shown.channel, *theta, reward_var=np.asarray(VARIANCE[scene.reward]))
+    setup, memory = rounds.begin(agent, known)
+    orders, patients = shown.contexts.shape[:2]
+    draws = RoundDraws(scene.seed, range(orders), "agent", agent.chooser.normals(known)).next(patients)
+    arms = []
+    for t in range(patients):
+
+        def pay(arm: Ints, t: int = t) -> Array:
+            return pick(shown.paid[:, t], arm)
+
+        offer = rounds.Offer(shown.contexts[:, t], time=np.asarray(t))
+        memory, decision = rounds.play(agent, setup, memory, features, offer, draws[:, t], pay)
+        arms.append(decision.arm)
+    return np.stack(arms, 1)
+
+
+# One who takes contexts at face value is told of no channel; something must stand there.
+NOTHING = np.zeros(D), np.eye(D), np.eye(D), np.eye(D)
+
+
+def _naive(scene: Scene) -> Ints:
+    return _dosed(scene, NAIVE, Shown(scene.face_value(), scene.paid, NOTHING))
+
+
+def _denoised(scene: Scene) -> Ints:
+    known = scene.told
+    channel = known.context_mean, known.context_cov, known.noise_cov, known.bias_cov
+    return _dosed(scene, DENOISED, Shown(known.noisy.inside(scene.noisy), scene.paid, channel))
+
+
+def _complete(scene: Scene) -> Ints:
+    """In each order those who lack nothing move up; orders have not equally many, and ends go unused."""
+    lacks = np.isnan(scene.noisy).any(-1)
+    places = np.argsort(lacks, axis=1, kind="stable")[:, : (~lacks).sum(1).max()]
+    rows = np.arange(len(places))[:, None]
+    shown = Shown(scene.face_value()[rows, places], scene.paid[rows, places], NOTHING)
+    arms = np.full(lacks.shape, warfarin.MEDIUM)
+    np.put_along_axis(arms, places, _dosed(scene, NAIVE, shown), 1)
+    return np.where(lacks, warfarin.MEDIUM, arms)
+
+
+def _pharmacogenetic_denoised(scene: Scene) -> Ints:
+    contexts = scene.told.record.outside(scene.told.denoised(scene.noisy))
+    return warfarin.bucket(weekly_dose(PHARMACOGENETIC, contexts))
+
+
+def _line(scene: Scene, contexts: Array) -> Ints:
+    """The best by the lines that fit each arm's rewards in hindsight: contexts (B, n, d)."""
+    design = np.concat([np.ones((*contexts.shape[:-1], 1)), contexts], -1)
+    gram = design.mT @ design + RIDGE * np.eye(D + 1)
+    return np.argmax(design @ np.linalg.solve(gram, design.mT @ scene.paid), -1)
+
+
+def _line_record(scene: Scene) -> Ints:
+    nothing = np.zeros_like(scene.told.noise_cov)
+    return _line(scene, scene.told.filled(scene.told.record.inside(scene.record), nothing))
+
+
+POLICIES: Mapping[str, Callable[[Scene], Ints]] = {
+    "naive": _naive,
+    "denoised": _denoised,
+    "complete": _complete,
+    "medium": lambda scene: warfarin.bucket(np.full(scene.dose.shape, FIXED)),
+    "clinical": lambda scene: warfarin.bucket(weekly_dose(CLINICAL, scene.noisy)),
+    "pharmacogenetic": lambda scene: warfarin.bucket(weekly_dose(PHARMACOGENETIC, scene.noisy)),
+    "pharmacogenetic-denoised": _pharmacogenetic_denoised,
+    "line-naive": lambda scene: _line(scene, scene.face_value()),
+    "line-denoised": lambda scene: _line(scene, scene.told.denoised(scene.noisy)),
+    "line-record": _line_record,
+}
+
+
+LAST = 1000  # patients, by whom an agent has learnt most of what it will
+NO_ERRORS = Errors()
+
+
+class Outcome(NamedTuple):
+    """Of one way to dose, a number for each order (B,).
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> rng = np.random.default_rng(0)
+    >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
+    >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
+    >>> found = warfarin.compare(people, policies=["naive"], orders=4, apart=200)["naive"]
+    >>> found.wrong.shape, float(found.less(found).wrong.sum())
+    ((4,), 0.0)
+    """
+
+    wrong: Array  # share of patients given another arm than their own
+    severe: Array  # share given low for high, or high for low
+    reward: Array  # mean
+    wrong_late: Array  # share of `wrong` among the last patients
+
+    def less(self, other: "Outcome") -> "Outcome":
+        """The difference, order by order."""
+        return Outcome(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+def outcome(scene: Scene, arm: Ints) -> Outcome:
+    """What came of giving these arms (B, n)."""
+    wrong, severe = warfarin.mistakes(scene.dose, arm)
+    late = wrong[:, -LAST:].mean(1)
+    return Outcome(wrong.mean(1), severe.mean(1), pick(scene.paid, arm).mean(1), late)
+
+
+def compare(
+    patients: Patients,
+    errors: Errors = NO_ERRORS,
+    *,
+    policies: Sequence[str] = tuple(POLICIES),
+    orders: int = 50,
+    apart: int = 1000,
+    reward: str = "bucket",
+    seed: int = 0,
+) -> dict[str, Outcome]:
+    """What came of each policy, over so many random orders of these patients, `apart` of whom calibrate.
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> rng = np.random.default_rng(0)
+    >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
+    >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
+    >>> found = warfarin.compare(people, policies=["naive", "denoised"], orders=4, apart=200)
+    >>> sorted(found)
+    ['denoised', 'naive']
+    """
+    validation.count("orders", orders, 2)
+    validation.count("apart", apart, 10 * D)
+    if apart >= len(patients.dose):
+        raise InputError("apart", apart, f"fewer than the {len(patients.dose)} patients")
+    for name in policies:
+        one_of("policies", name, list(POLICIES))
+    found = scene(patients, errors, orders=orders, apart=apart, reward=reward, seed=seed)
+    return {name: outcome(found, POLICIES[name](found)) for name in policies}
+
+
+class Interval(NamedTuple):
+    """A mean over orders, and half the width of its 95 % interval."""
+
+    mean: float
+    half: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.half:.4f}"
+
+
+def interval(values: Array) -> Interval:
+    """Of the mean of a number for each order (B,).
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> print(warfarin.interval(np.array([0.31, 0.29, 0.30, 0.32])))
+    0.3050 ± 0.0127
+    """
+    return Interval(float(values.mean()), float(1.96 * values.std(ddof=1) / np.sqrt(len(values))))
+
+
+def log(
+    people: Patients | None = None,
+    errors: Errors | None = None,
+    *,
+    floor: float = 1.0,
+    reward: str = "bucket",
+    seed: int = 0,
+) -> Log:
+    """Patients, all unless told, in a random order, with one dose each; the true context is the record.
+
+    >>> import numpy as np
+    >>> from unfog.lab import warfarin
+    >>> rng = np.random.default_rng(0)
+    >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
+    >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
+    >>> found = warfarin.log(people, floor=0.2)
+    >>> found.arms, found.noisy.shape
+    (('low', 'medium', 'high'), (600, 11))
+    """
+    if positive("floor", floor) > 1:
+        raise InputError("floor", floor, "a number greater than 0 and at most 1")
+    source, people = generator(seed, 0, "warfarin-log"), patients() if people is None else people
+    people = people.rows(source.permutation(len(people.dose)))
+    noisy = (errors or Errors()).noisy(people.contexts, source)
+    arms = len(warfarin.ARMS)
+    usual = warfarin.bucket(weekly_dose(CLINICAL, noisy))
+    probabilities = floor / arms + (1 - floor) * (usual[:, None] == np.arange(arms))
+    arm = np.where(source.random(len(usual)) < floor, source.integers(arms, size=len(usual)), usual)
+    paid = pick(warfarin.rewards(people.dose, reward), arm)
+    return Log(
+        coordinates=COORDINATES,
+        arms=warfarin.ARMS,
+        noisy=noisy,
+        arm=arm,
+        reward=paid,
+        probability=pick(probabilities, arm),
+        probabilities=probabilities,
+        true=people.contexts,
+        source="warfarin, IWPC",
+    )

@@ -1,0 +1,91 @@
+"""A CSV file as an experiment: found beside its spec, known by its hash, refused by name."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unfog
+from unfog.lab.datasets.recorded import RecordedFile
+from unfog.lab.prepare import prepare
+from unfog.lab.spec import load
+from unfog.lab.storage import manifest
+from unfog.validation import InputError
+
+SPEC = """
+[problem]
+kind = "recorded"
+file = "log.csv"
+time = "when"
+noisy = ["sensor"]
+true = ["lab"]
+calibration = 30
+actions = 3
+[run]
+rounds = 20
+trials = 3
+agents = ["alg1", "alg2"]
+"""
+
+
+def written(folder: Path, rows: int = 60) -> Path:
+    rng = np.random.default_rng(1)
+    true = np.cumsum(rng.standard_normal(rows))
+    noisy = 2 * true + rng.standard_normal(rows)
+    lines = [f"2024-03-{1 + i // 24:02}T{i % 24:02}:00,{noisy[i]:.6f},{true[i]:.6f}" for i in range(rows)]
+    (folder / "log.csv").write_text("\ufeffwhen, sensor,lab\n" + "\n".join(lines) + "\n", "utf-8")
+    (folder / "mine.toml").write_text(SPEC, "utf-8")
+    return folder / "mine.toml"
+
+
+def test_a_file_beside_its_spec_is_an_experiment(tmp_path: Path) -> None:
+    spec = written(tmp_path)
+    kept = unfog.run(spec, out=tmp_path / "run")
+    again = unfog.run(tmp_path / "run" / "spec.toml")
+    assert np.array_equal(kept["regret"].values, again["regret"].values)
+    assert np.isfinite(kept["regret"].values).all()
+
+
+def test_the_bytes_of_the_file_identify_a_run(tmp_path: Path) -> None:
+    spec = load(written(tmp_path))
+    before = manifest(prepare(spec))
+    assert before == manifest(prepare(spec))
+    path = tmp_path / "log.csv"
+    path.write_text(path.read_text("utf-8") + "2024-04-01T00:00,1.0,1.0\n", "utf-8")
+    after = manifest(prepare(spec))
+    assert before["data"] != after["data"]
+    assert {**before, "data": 0} == {**after, "data": 0}
+    json.dumps(after)
+
+
+def world(path: Path) -> RecordedFile:
+    return RecordedFile(file=str(path), time="t", noisy=["a"], true=["x"], calibration=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "data: log.csv has no rows; allowed: a header, and rows"),
+        (b"t,a,x,a\n1,2,3,4\n", "data: log.csv has two columns 'a'; allowed: a name for each column"),
+        (b"t,a,b\n1,2,3\n", "data: log.csv has no column 'x'; allowed: columns that are there: t, a, b"),
+        (b"t,a,x\n1,2,3\n\n2,3\n", "data: log.csv, row 2: 2 values; allowed: 3, as many as the header"),
+        (b"t,a,x\n1,2,3\n2,?,3\n", r"data: log.csv, column 'a', row 2: '\?'; allowed: numbers"),
+        (b"t,a,x\n2,2,3\n1,2,3\n", "data: log.csv, column 't', row 2: '1' goes back"),
+        (b"t,a,x\n\xff\xfe,2,3\n", "data: log.csv is no CSV file in UTF-8"),
+        (b"t,a,x\n1,2,3\n2,2,4\n", "calibration: 3; allowed: fewer than the record's 2 rows"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_by_name(content: bytes, why: str, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes(content)
+    with pytest.raises(InputError, match=f"^{why}"):
+        world(tmp_path / "log.csv").knowledge()
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"^file: there is no file '.*none\.csv'; allowed: the path of a CSV file"
+    ):
+        world(tmp_path / "none.csv").knowledge()
+    with pytest.raises(InputError, match=r"^file: ; allowed: the path of a CSV file"):
+        RecordedFile(time="t", noisy=["a"], true=["x"])

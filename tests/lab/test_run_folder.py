@@ -1,0 +1,207 @@
+"""Finished folders: every byte is held against a hash, older layouts are read and newer ones are not."""
+
+import hashlib
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unfog._io import DamagedError, sealed, unsealed
+from unfog.cli import main
+from unfog.lab import results, run_folder
+from unfog.lab.baselines import folder as suites
+from unfog.lab.prepare import prepare
+from unfog.lab.run import keep, open_run
+from unfog.lab.spec import parse
+from unfog.validation import InputError
+
+OLD = Path(__file__).parent / "old"  # made before folders had layouts: a run, and a sweep of one field
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    told = {"rounds": 3, "trials": 4, "agents": ["naive"]}
+    plan = prepare(parse({"problem": {"kind": "gaussian", "dim": 1, "actions": 3}, "run": told}, "small"))
+    return keep(plan, tmp_path / "run")
+
+
+def said(capsys: Capture, *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as leaving:
+        main(words)
+    return int(leaving.value.code or 0), *capsys.readouterr()
+
+
+def test_no_bit_of_run_json_or_timing_json_can_change(run: Path) -> None:
+    for name in ("run.json", "timing.json"):
+        whole = (run / name).read_bytes()
+        for place in range(8 * len(whole)):
+            hurt = bytearray(whole)
+            hurt[place // 8] ^= 1 << place % 8
+            with pytest.raises(DamagedError):
+                run_folder.stated(bytes(hurt), {*run_folder.FIRST, "curves"})
+        for place in range(len(whole)):
+            for more in (whole[:place] + b" " + whole[place:], whole[:place] + whole[place + 1 :]):
+                with pytest.raises(DamagedError):
+                    run_folder.stated(more, {*run_folder.FIRST, "curves"})
+
+
+def test_the_seal_is_the_hash_of_the_rest(run: Path) -> None:
+    lines = (run / "run.json").read_text("utf-8").splitlines(keepends=True)
+    assert lines[-2].startswith('  "sha256": "')
+    rest = "".join(lines[:-3]) + lines[-3].rstrip(",\n") + "\n" + lines[-1]
+    assert hashlib.sha256(rest.encode()).hexdigest() in lines[-2]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"1", b'{"a": NaN}', b"{", b"[" * 100_000, b"\xff", b'{"sha256": 1}']
+)
+def test_what_was_never_sealed_is_damaged(content: bytes) -> None:
+    with pytest.raises(DamagedError):
+        unsealed(content)
+
+
+def test_a_time_may_be_missing_but_not_wrong(run: Path, capsys: Capture) -> None:
+    timing = run / "timing.json"
+    whole, taken = timing.read_bytes(), run_folder.seconds(run)
+    assert taken is not None
+    assert taken > 0
+    for wrong in (b"", b"{}", whole.replace(b"0", b"1", 1), sealed({"run": "another", "seconds": taken})):
+        timing.write_bytes(wrong)
+        with pytest.raises(InputError, match=r"timing\.json' is damaged; allowed: .* remove it"):
+            open_run(run)
+    code, _, err = said(capsys, "show", str(run))
+    assert (code, "timing.json" in err) == (2, True)
+    timing.unlink()
+    assert run_folder.seconds(run) is None
+    assert said(capsys, "show", str(run))[0] == 0
+
+
+@pytest.mark.parametrize("name", ["run.json", "spec.toml", "curves.nc", "timing.json"])
+def test_what_is_no_file_is_refused(name: str, run: Path) -> None:
+    (run / name).unlink()
+    (run / name).mkdir()
+    with pytest.raises(InputError, match=f"{name}' is a folder"):
+        open_run(run)
+
+
+@pytest.mark.parametrize("name", ["run.json", "spec.toml", "curves.nc"])
+def test_what_is_missing_is_said(name: str, run: Path) -> None:
+    (run / name).unlink()
+    with pytest.raises(InputError, match=f"there is no file '.*{name}'; allowed: a folder made by"):
+        open_run(run)
+
+
+def test_a_newer_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
+    facts = unsealed((run / "run.json").read_bytes())
+    assert facts["layout"] == run_folder.LAYOUT == 2
+    (run / "run.json").write_bytes(sealed({**facts, "layout": 3, "versions": {"unfog": "9.9"}}))
+    for command in ("show", "plot"):
+        code, out, err = said(capsys, command, str(run))
+        assert (code, out) == (2, "")
+        assert "was made by unfog 9.9, in layout 3; allowed: layouts up to 2, or a newer unfog" in err
+
+
+LAYOUTS: list[object] = ["x", None, [], {}, True, -1, 0, 2.0]
+VERSIONS: list[object] = ["x", None, [], 1, {}]
+ODD = [*({"layout": one} for one in LAYOUTS), *({"versions": one} for one in VERSIONS)]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_no_version_ever_wrote_is_damage_though_its_seal_is_right(
+    odd: dict[str, object], run: Path, capsys: Capture
+) -> None:
+    facts = unsealed((run / "run.json").read_bytes())
+    (run / "run.json").write_bytes(sealed({**facts, **odd}))
+    for command in ("show", "plot"):
+        code, out, err = said(capsys, command, str(run))
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "run.json' is damaged" in err
+
+
+@pytest.mark.parametrize("versions", ["x", None, [], {}])
+def test_what_a_newer_version_says_of_itself_may_be_anything(
+    versions: object, run: Path, capsys: Capture
+) -> None:
+    (run / "run.json").write_bytes(sealed({"layout": 3, "versions": versions}))
+    code, out, err = said(capsys, "show", str(run))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "was made by unfog of another version, in layout 3; allowed: layouts up to 2" in err
+
+
+@pytest.mark.parametrize("layout", ["x", None, True, -1])
+def test_a_suite_of_no_layout_is_damaged(layout: object, tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "suite.json").write_bytes(sealed(dict.fromkeys(suites.FIRST, "") | {"layout": layout}))
+    code, out, err = said(capsys, "show", str(tmp_path))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"'{tmp_path}' is damaged: its layout is no whole number" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "agents"),
+    [
+        ("plain", ["alg1", "naive"]),
+        ("sweep", [f"{agent} actions={n}" for n in (5, 10) for agent in ("alg1", "naive")]),
+    ],
+)
+def test_folders_of_the_first_layout_are_shown_with_a_word(
+    name: str, agents: list[str], capsys: Capture, tmp_path: Path
+) -> None:
+    data = open_run(OLD / name)
+    assert list(data["agent"].values) == agents
+    assert dict(data.sizes) == {"agent": len(agents), "trial": 3, "round": 6}
+    assert np.isfinite(data["regret"].values).all()
+    assert run_folder.seconds(OLD / name) is not None
+    for words in (["show", str(OLD / name)], ["plot", str(OLD / name), "--out", str(tmp_path)]):
+        code, out, err = said(capsys, *words)
+        assert code == 0
+        assert agents[-1] in out or words[0] == "plot"
+        assert "was made by unfog 0.1.0, in an older layout" in err
+
+
+def test_folders_of_this_layout_are_shown_without(run: Path, capsys: Capture) -> None:
+    assert said(capsys, "show", str(run))[2] == ""
+
+
+def test_a_folder_of_this_layout_is_never_taken_for_an_older_one(run: Path) -> None:
+    facts = unsealed((run / "run.json").read_bytes())
+    for lost in ({"layout"}, {"layout", "code"}):
+        less = {name: value for name, value in facts.items() if name not in lost}
+        for mark in ({}, {"sha256": "0" * 64}):
+            (run / "run.json").write_text(json.dumps({**less, **mark}, indent=2) + "\n")
+            with pytest.raises(InputError, match=r"run\.json' is damaged"):
+                open_run(run)
+
+
+def test_curves_of_the_first_layout_are_held_against_their_hash(tmp_path: Path) -> None:
+    for path in (OLD / "plain").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    content = bytearray((tmp_path / "curves.nc").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "curves.nc").write_bytes(content)
+    with pytest.raises(InputError, match=r"curves\.nc' is damaged"):
+        open_run(tmp_path)
+
+
+def test_curves_damaged_before_they_were_hashed_are_refused_and_a_bug_of_ours_is_not(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, rng = (run / "curves.nc").read_bytes(), np.random.default_rng(0)
+    for _ in range(100):
+        place = int(rng.integers(0, 200))  # where names and sizes are
+        hurt = whole[:place] + rng.bytes(4) + whole[place + 4 :]
+        with suppress(DamagedError):
+            results.opened(hurt)
+    wrong = b"CDF\x01" + bytes(20)
+    (run / "curves.nc").write_bytes(wrong)
+    said = unsealed((run / "run.json").read_bytes()) | {"curves": hashlib.sha256(wrong).hexdigest()}
+    (run / "run.json").write_bytes(sealed(said))
+    (run / "timing.json").unlink()
+    monkeypatch.setattr("xarray.load_dataset", lambda *_, **__: [][0])
+    with pytest.raises(InputError, match=r"^run: the curves of '.*run' are damaged: it is no netCDF"):
+        open_run(run)
+    monkeypatch.setattr("xarray.load_dataset", lambda *_, **__: None)
+    with pytest.raises(AttributeError):
+        open_run(run)
