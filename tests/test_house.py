@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import unfog
+from tests import house_map
 
 SOURCE = Path(unfog.__file__).parent
 CATALOG = SOURCE / "lab" / "catalog"
@@ -79,3 +80,7 @@ def test_old_words_of_an_agent_are_told_the_new_ones() -> None:
         told = rf"^{field}: True; allowed: nothing; it follows from the denoiser: a denoiser that "
         with pytest.raises(unfog.InputError, match=told):
             unfog.Agent("mine", **parts | {field: True})
+
+
+def test_the_map_of_the_house_is_that_of_the_tree() -> None:
+    assert house_map.PAGE.read_text("utf-8") == house_map.written(), "run python tests/house_map.py"
