@@ -1,8 +1,7 @@
 """The tests that stand beside what has changed since the last commit, and those of the maths (`make check`).
 
-tests/ has the tree of src/unfog/: the tests of `room/module.py` are in `room/test_module.py`, and in files
-whose names go on from there (`room/test_module_part.py`). A module without such a file has its folder's
-tests.
+tests/ has the tree of src/unfog/: the tests of a module are in the file with `test_` before its name, and in those
+whose names go on from there (`test_gaussian_blocks.py` for `gaussian.py`). A module without any has its folder's.
 """
 
 import subprocess

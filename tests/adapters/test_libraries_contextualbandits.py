@@ -10,7 +10,7 @@ import pytest
 
 import unfog
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PEERS = ROOT / "benchmarks" / "out" / "peers-venv" / "bin" / "python"
 SCRIPT = Path(__file__).parent / "with_contextualbandits.py"
 

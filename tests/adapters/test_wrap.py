@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import unfog
-from tests.adapters.libraries.players import LIBRARIES, as_it_is, behind
+from tests.adapters.players import LIBRARIES, as_it_is, behind
 from unfog.adapters import wrap
 from unfog.adapters.sklearn import Denoiser
 from unfog.adapters.wrap import library_of

@@ -25,7 +25,7 @@ ROW = "1.5,1000,2.5,900,100,800,50,1500"
 @pytest.fixture
 def data(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The data set's file on this machine; without one a test is skipped, with a wrong one it fails."""
-    folder = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[3] / "shared/data")
+    folder = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[4] / "shared/data")
     if not (folder / FILE).exists() and not (folder / Path(FILE).name).exists():
         pytest.skip("no Air Quality on this machine: neither in UNFOG_DATA nor in ../shared/data")
     monkeypatch.setenv("UNFOG_DATA", str(folder))

@@ -17,7 +17,7 @@ FILE = DATASETS["airquality"].file
 @pytest.fixture(autouse=True)
 def _data(monkeypatch: pytest.MonkeyPatch) -> None:
     """The data set's file on this machine; without one tests are skipped."""
-    folder = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[3] / "shared/data")
+    folder = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[4] / "shared/data")
     if not (folder / FILE).exists() and not (folder / Path(FILE).name).exists():
         pytest.skip("no Air Quality on this machine: neither in UNFOG_DATA nor in ../shared/data")
     monkeypatch.setenv("UNFOG_DATA", str(folder))

@@ -28,7 +28,7 @@ from unfog.simulation.engines import numpy as numpy_engine
 from unfog.theory.regret import estimate
 from unfog.validation import InputError
 
-FOLDER = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[3] / "shared/data")
+FOLDER = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[4] / "shared/data")
 WRONG = b"1\t2\t3\t4\n" * 100_000
 
 

@@ -42,7 +42,7 @@ def found(made: Array) -> Factors:
 
 def file_here(name: str) -> Path:
     """A data set's file on this machine; without one a test is skipped, with a wrong one it fails."""
-    folder = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[3] / "shared/data")
+    folder = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[4] / "shared/data")
     file = Path(DATASETS[name].file)
     if not (folder / file).exists() and not (folder / file.name).exists():
         pytest.skip(f"no {DATASETS[name].title} on this machine: neither in UNFOG_DATA nor in ../shared/data")
