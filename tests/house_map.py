@@ -1,6 +1,6 @@
-"""The map of the house in CONTRIBUTING.md, a folder a line, written from the tree: `python tests/house_map.py`.
+"""The map of the house in CONTRIBUTING.md, a folder a line: `python tests/house_map.py` writes it.
 
-A line has the first sentence of a folder's `__init__.py`, and its modules where they are few enough to name.
+A line has the first sentence of a folder's `__init__.py` and the names of its modules.
 """
 
 import ast

@@ -1,7 +1,8 @@
 """The tests that stand beside what has changed since the last commit, and those of the maths (`make check`).
 
-tests/ has the tree of src/unfog/: the tests of a module are in the file with `test_` before its name, and in those
-whose names go on from there (`test_gaussian_blocks.py` for `gaussian.py`). A module without any has its folder's.
+tests/ has the tree of src/unfog/: the tests of a module are in the file with `test_` before its name, and in
+those whose names go on from there (`test_gaussian_blocks.py` for `gaussian.py`). A module without any has its
+folder's.
 """
 
 import subprocess

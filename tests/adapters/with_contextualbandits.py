@@ -1,4 +1,4 @@
-"""Run by test_libraries_contextualbandits.py, in an environment that has contextualbandits: its pins are not ours.
+"""Run by test_libraries_contextualbandits.py, where contextualbandits is installed: its pins are not ours.
 
 Every verb that takes contexts gives what the policy gives alone for contexts that were denoised by hand.
 """
