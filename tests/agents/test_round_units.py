@@ -139,7 +139,7 @@ def test_every_unit_is_believed_as_if_it_were_alone(agent: Agent, shared: bool) 
     asked = np.random.default_rng(1).normal(1, 2, D)
     for unit in range(UNITS):
         number = np.full(TRIALS, unit)
-        channel = rounds.of(memory.denoiser, number, told.noisy[0])
+        channel = rounds.state_of(memory.denoiser, number, told.noisy[0])
         found = agent.denoiser.predict(setup.denoiser, channel, np.broadcast_to(asked, (TRIALS, D)))
         for i in range(TRIALS):
             state = alone(agent, told.of_trial(i), unit)
@@ -223,13 +223,13 @@ def test_a_state_is_taken_out_and_put_back(rng: np.random.Generator) -> None:
         for leaf, first in zip(leaves(repeated), leaves(state), strict=True):
             assert leaf.shape == (UNITS, *batch, *first.shape)
             assert (leaf == first).all()
-        new = each(lambda x: np.asarray(rng.normal(size=x.shape)), rounds.of(repeated, unit, noisy))
-        put = rounds.put(repeated, unit, noisy, new)
-        assert same_bits(rounds.of(put, unit, noisy), new)
+        new = each(lambda x: np.asarray(rng.normal(size=x.shape)), rounds.state_of(repeated, unit, noisy))
+        put = rounds.put_state(repeated, unit, noisy, new)
+        assert same_bits(rounds.state_of(put, unit, noisy), new)
         others = (unit + 1) % UNITS
-        assert same_bits(rounds.of(put, others, noisy), rounds.of(repeated, others, noisy))
-        assert rounds.of(state, None, noisy) is state
-        assert rounds.put(state, None, noisy, new) is new
+        assert same_bits(rounds.state_of(put, others, noisy), rounds.state_of(repeated, others, noisy))
+        assert rounds.state_of(state, None, noisy) is state
+        assert rounds.put_state(state, None, noisy, new) is new
 
 
 def test_both_engines_keep_units_apart() -> None:
@@ -266,7 +266,9 @@ def test_units_have_other_biases() -> None:
     found = [
         AGENTS["unfog"]
         .denoiser.predict(
-            setup.denoiser, rounds.of(memory.denoiser, np.full(TRIALS, unit), told.noisy[0]), told.noisy[0]
+            setup.denoiser,
+            rounds.state_of(memory.denoiser, np.full(TRIALS, unit), told.noisy[0]),
+            told.noisy[0],
         )
         .mean
         for unit in range(UNITS)

@@ -1,21 +1,20 @@
-"""The contracts of the three parts of an agent, and the abilities a part may have besides.
+"""The contracts of an agent's three parts, the abilities a part may declare, and the evidence of a round.
 
 A part is a value: an instance of a frozen dataclass that inherits its contract, so that it can be compared,
-hashed, kept and sent elsewhere; its settings are its fields, its name and a note stand on it. It holds no
-state: `setup` does once what depends on the problem alone, `start` gives the first state, the rest is called
-in a round (agents/round.py). Parameters and states are (nested) tuples of arrays, so that either kind of
-engine can carry them.
+hashed, stored and sent to another process. Its settings are its fields; its name and a note stand on the
+class. It holds no state: `setup` computes once what depends on the problem alone, `start` gives the first
+state, and the other methods are called in a round (agents/round.py). Parameters and states are (nested)
+tuples of arrays, so that interpreted and compiled engines can both carry them.
 
-What a part can do beyond its contract is an ability: a protocol of its own that it inherits too. Who needs
-an ability of another part names it (`needs`, `needs_features`), and so does a chooser that goes with one kind
-of learner (`needs_learner`). All of that is looked at once, when an agent is put together and when it meets a
-problem: agents/agent.py.
+What a part can do beyond its contract is an ability: a protocol of its own that the part inherits too. A part
+that needs an ability of another part names it (`needs`, `needs_features`), and so does a chooser that goes
+with one kind of learner (`needs_learner`). All of this is checked once, when an agent is put together and
+when it meets a problem (agents/agent.py).
 
-What a learner is shown of a round: the arm, and what was believed when it was chosen.
-
-A reward hangs on phi(a, c), of which the agent knows the law alone. Learners ask for as much of it as they
-use, and it is worked out when they ask: the expected features x, their covariance, what not knowing the
-context adds to a reward's variance, E[theta'Cov(phi)theta], or the slope of that, Cov(phi)E[theta].
+A learner is shown a round as `Evidence`: the arm, and what was believed when it was chosen. A reward depends
+on phi(a, c), of which the agent knows the distribution alone. Learners ask for as much of it as they use, and
+it is computed when they ask: the expected features x, their covariance, what not knowing the context adds to
+the variance of a reward, E[theta'Cov(phi)theta], or half the slope of that, Cov(phi)E[theta].
 """
 
 from abc import abstractmethod
@@ -28,88 +27,6 @@ from unfog.features.base import Liftable
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.gaussian import Belief
 from unfog.validation import InputError
-
-
-class Evidence(NamedTuple):
-    """A round as a learner sees it; where the true context is known, the design is that of this context.
-
-    >>> import numpy as np
-    >>> import unfog
-    >>> from unfog.agents.base import Evidence
-    >>> from unfog.features import Context
-    >>> from unfog.maths.gaussian import Gaussian
-    >>> features = unfog.features.product(np.array([[1.0], [-1.0]]))
-    >>> design = features.design(Context(np.array([2.0]), np.array([[0.5]])))
-    >>> seen = Evidence(features, design, Gaussian(np.array([0.5]), np.eye(1)), arm=np.array(1))
-    >>> seen.row().tolist(), seen.covariance().tolist()
-    ([-2.0], [[0.5]])
-    """
-
-    features: FeatureMap
-    design: Design
-    belief: Belief  # about theta
-    arm: Ints  # (...,)
-    unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
-    hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
-    chosen: Array | None = None  # (..., m)  `row`, likewise
-    context: Context | None = None  # what was believed of it, for learners that ask how far it shifts
-    told: Array | None = None  # (...,)  of the choice, what the learner `hears` (agents/base.py)
-
-    def row(self) -> Array:
-        """The expected features of the arm, (..., m)."""
-        return self.design.row(self.arm) if self.chosen is None else self.chosen
-
-    def covariance(self) -> Array:
-        """Cov(phi), (..., m, m)."""
-        return self.design.covariance(self.arm)
-
-    def context_variance(self) -> Array:
-        """E[theta'Cov(phi)theta]: what not knowing the context adds to the variance of a reward, (...,)."""
-        if self.hidden is not None:
-            return self.hidden
-        fitting: Any = self.belief  # a belief in blocks comes with a design in blocks
-        return self.design.context_variance(fitting, self.arm)
-
-    def expected_reward(self, noise: Array) -> tuple[Array, Array]:
-        """Mean and variance of a reward, (...,) each; `noise` is its variance given theta."""
-        row = self.row()
-        xp = row.__array_namespace__()
-        return xp.vecdot(row, self.belief.centre), noise + self.belief.variance(row)
-
-    def weighed(self) -> "Evidence":
-        """With its row and its `context_variance` worked out, for those who ask more than once."""
-        return self._replace(hidden=self.context_variance(), chosen=self.row())
-
-    def known_to_be(self, design: Design) -> "Evidence":
-        """With what is known of the context by now."""
-        return self._replace(design=design, hidden=None, chosen=None, context=None)
-
-    def context_slope(self) -> Array:
-        """Cov(phi)E[theta], half the slope of theta'Cov(phi)theta at the mean, (..., m)."""
-        return self.design.context_slope(self.belief.centre, self.arm)
-
-    def lifted_row(self) -> Array:
-        """The row that waits for the bias, (..., q): features/base.py."""
-        if self.unbiased is None:
-            raise ValueError("a lifted row needs a denoiser that rewinds")
-        return cast(Liftable, self.features).lift(self.unbiased, self.arm)
-
-    def shift(self) -> tuple[Context, Array]:
-        """What was believed of the context, and of how far the bias has moved its mean, (..., d)."""
-        if self.unbiased is None or self.context is None:
-            raise ValueError("a shift needs a denoiser that rewinds")
-        return self.context, self.unbiased - self.context.mean
-
-
-class Known(Evidence):
-    """A round whose context is known for certain: no variance comes of it."""
-
-    def context_variance(self) -> Array:
-        """None."""
-        xp = self.arm.__array_namespace__()
-        nothing: Array = xp.zeros(self.arm.shape, dtype=self.belief.root.dtype)
-        return nothing
-
 
 Parameters: TypeAlias = Any
 State: TypeAlias = Any
@@ -201,6 +118,87 @@ class Denoiser(Part, Protocol):
         return state
 
 
+class Evidence(NamedTuple):
+    """A round as a learner sees it; where the true context is known, the design is that of this context.
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents.base import Evidence
+    >>> from unfog.features import Context
+    >>> from unfog.maths.gaussian import Gaussian
+    >>> features = unfog.features.product(np.array([[1.0], [-1.0]]))
+    >>> design = features.design(Context(np.array([2.0]), np.array([[0.5]])))
+    >>> seen = Evidence(features, design, Gaussian(np.array([0.5]), np.eye(1)), arm=np.array(1))
+    >>> seen.row().tolist(), seen.covariance().tolist()
+    ([-2.0], [[0.5]])
+    """
+
+    features: FeatureMap
+    design: Design
+    belief: Belief  # about theta
+    arm: Ints  # (...,)
+    unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
+    hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
+    chosen: Array | None = None  # (..., m)  `row`, likewise
+    context: Context | None = None  # what was believed of it, for learners that ask how far it shifts
+    told: Array | None = None  # (...,)  of the choice, what the learner `hears`
+
+    def row(self) -> Array:
+        """The expected features of the arm, (..., m)."""
+        return self.design.row(self.arm) if self.chosen is None else self.chosen
+
+    def covariance(self) -> Array:
+        """Cov(phi), (..., m, m)."""
+        return self.design.covariance(self.arm)
+
+    def context_variance(self) -> Array:
+        """E[theta'Cov(phi)theta]: what not knowing the context adds to the variance of a reward, (...,)."""
+        if self.hidden is not None:
+            return self.hidden
+        fitting: Any = self.belief  # a belief in blocks comes with a design in blocks
+        return self.design.context_variance(fitting, self.arm)
+
+    def expected_reward(self, noise: Array) -> tuple[Array, Array]:
+        """Mean and variance of a reward, (...,) each; `noise` is its variance given theta."""
+        row = self.row()
+        xp = row.__array_namespace__()
+        return xp.vecdot(row, self.belief.centre), noise + self.belief.variance(row)
+
+    def weighed(self) -> "Evidence":
+        """With its row and its `context_variance` worked out, for those who ask more than once."""
+        return self._replace(hidden=self.context_variance(), chosen=self.row())
+
+    def known_to_be(self, design: Design) -> "Evidence":
+        """With what is known of the context by now."""
+        return self._replace(design=design, hidden=None, chosen=None, context=None)
+
+    def context_slope(self) -> Array:
+        """Cov(phi)E[theta], half the slope of theta'Cov(phi)theta at the mean, (..., m)."""
+        return self.design.context_slope(self.belief.centre, self.arm)
+
+    def lifted_row(self) -> Array:
+        """The row that waits for the bias, (..., q): features/base.py."""
+        if self.unbiased is None:
+            raise ValueError("a lifted row needs a denoiser that rewinds")
+        return cast(Liftable, self.features).lift(self.unbiased, self.arm)
+
+    def shift(self) -> tuple[Context, Array]:
+        """What was believed of the context, and of how far the bias has moved its mean, (..., d)."""
+        if self.unbiased is None or self.context is None:
+            raise ValueError("a shift needs a denoiser that rewinds")
+        return self.context, self.unbiased - self.context.mean
+
+
+class Known(Evidence):
+    """A round whose context is known for certain: no variance comes of it."""
+
+    def context_variance(self) -> Array:
+        """Zero."""
+        xp = self.arm.__array_namespace__()
+        nothing: Array = xp.zeros(self.arm.shape, dtype=self.belief.root.dtype)
+        return nothing
+
+
 @runtime_checkable
 class Learner(Part, Protocol):
     """From what rounds show of theta, and their rewards, to a belief about theta.
@@ -267,19 +265,6 @@ class Learner(Part, Protocol):
         """The state after a reward (...,), which was paid for what the evidence is about."""
 
 
-def _lacking(part: Part, needs: tuple[type, ...]) -> str:
-    """The first of these abilities that a part has not, in words; nothing where it has all."""
-    return next((_first(ability) for ability in needs if not isinstance(part, ability)), "")
-
-
-def _first(ability: type) -> str:
-    """The first sentence on an ability, and its name; a part by its name alone."""
-    if Learner in ability.__mro__:
-        return f"the learner {vars(ability)['name']!r}"
-    text = (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
-    return f"{text[0].lower()}{text[1:]} ({ability.__name__})"
-
-
 def _no_noise(arm: Ints) -> None:
     """Rewards have bounds of their own."""
 
@@ -307,9 +292,7 @@ class View(NamedTuple):
     arms: Array | None = None  # (..., K)  true where an arm may be chosen, one at least; None: all of them
     noise: Callable[[Ints], Array | None] = _no_noise  # variance of an arm's reward given theta, (...,)
     features: FeatureMap | None = None  # that the design comes of, for those who ask what else it might be
-    reach: Array | None = (
-        None  # (..., d)  how far the context's mean may be off, where the denoiser `Bounds` it
-    )
+    reach: Array | None = None  # (..., d)  how far its mean may be off, where the denoiser `Bounds` it
 
     def among(self, values: Array) -> Array:
         """Values of every arm (..., K), with those that may not be chosen below all others."""
@@ -361,6 +344,19 @@ class Chooser(Part, Protocol):
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
         """What `choose` and `probabilities` say, at once: who works something out for both does it once."""
         return self.choose(view, normals), self.probabilities(view, draws)
+
+
+def _lacking(part: Part, needs: tuple[type, ...]) -> str:
+    """The first of these abilities that a part has not, in words; nothing where it has all."""
+    return next((_first(ability) for ability in needs if not isinstance(part, ability)), "")
+
+
+def _first(ability: type) -> str:
+    """The first sentence on an ability, and its name; a part by its name alone."""
+    if Learner in ability.__mro__:
+        return f"the learner {vars(ability)['name']!r}"
+    text = (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
+    return f"{text[0].lower()}{text[1:]} ({ability.__name__})"
 
 
 @runtime_checkable
@@ -483,9 +479,9 @@ class Counts(Rewinds, Protocol):
 
 @runtime_checkable
 class LooksBack(Protocol):
-    """A learner that denoises past rounds anew before a decision, by lifted rows or by slopes.
+    """A learner that denoises past rounds anew before a decision.
 
-    See features/base.py and features/base.py.
+    It does so by lifted rows or by slopes (`Liftable` and `Sloped` in features/base.py).
     """
 
     @abstractmethod

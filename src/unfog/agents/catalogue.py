@@ -1,10 +1,12 @@
-"""Every named algorithm: one row each, with everything there is to say of it.
+"""The catalogue: every named algorithm, names that spell an agent out of its parts, and when to use which.
 
-A row names its three parts, and the learner it has for rewards of 0 or 1 (`binary`): for the paper's rows the
-paper's own, Langevin Monte Carlo. Others follow from a row's name and those of parts: see
-agents/catalogue.py.
+A row of `AGENTS` names its three parts, and the learner it has for rewards of 0 or 1 (`binary`): in the
+paper's rows the paper's own, Langevin Monte Carlo. `WHEN` says in plain words when to use it. A context there
+is what the decision depends on; a reading is the context as the sensor shows it; the bias is how far the
+sensor is off on average.
 
-Agents spelled out by name: a row of the catalogue with another learner, another chooser, or both.
+Other agents are spelled out by name: a row with another learner, another chooser, or both, or with settings
+of one's own.
 
     alg1                                  the row; for rewards of 0 or 1 with its learner for these
     alg1-pg                               the row with another learner
@@ -12,14 +14,11 @@ Agents spelled out by name: a row of the catalogue with another learner, another
     alg1-exact-hetero-ucb                 with another learner and another chooser
     drift:step=0.01:tail=8                the row with other settings of its own three parts
 
-The name says everything, so that it is all that a spec or a run folder needs to be told.
+The name says everything, so a spec or a run folder needs to hold nothing else. An `unfog.Agent` of one's own
+is named module:name.
 
-When to use which agent: a line for each of the catalogue, in plain words.
-
-A context is what the decision depends on; a reading is the context as the sensor shows it; the bias is how
-far the sensor is off on average.
-
-An agent where no channel is told: an ordinary contextual bandit, which takes readings for the truth.
+Where nothing is known of the channel, `without_channel` makes of an agent an ordinary contextual bandit, one
+that takes readings for the truth.
 """
 
 import re
@@ -64,137 +63,6 @@ from unfog.validation import (
     positive,
     shown,
 )
-
-LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
-CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
-FORMER = {"online": "adf"}  # names that specs and results of older versions hold
-PARTS = {**LEARNERS, **CHOOSERS}
-_CUT = re.compile(rf"-(?=(?:{'|'.join([*PARTS, *FORMER])})(?:[-:]|$))")
-
-
-def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") -> Agent:
-    """The agent that a name means; KeyError where no row or part has it."""
-    base, *pieces = _CUT.split(name)
-    whole, *settings = base.split(":")
-    row, found = rows[whole].for_rewards(kind), dict(_parts(kind, whole, pieces))
-    if settings:
-        row = _tuned(whole, row, settings, [place for place in PLACES if place not in found])
-    notes = [part.note for part in found.values()]
-    if kind != rows[whole].learner.rewards and "learner" not in found:
-        notes.insert(0, row.learner.note)
-    if row.name == name and not notes:
-        return row
-    summary = "; ".join([row.summary, *notes])
-    return replace(row, **{"name": name, "summary": summary, "label": "", **found})
-
-
-def row_of(name: str) -> str:
-    """The name of the row that a name begins with."""
-    return _CUT.split(name)[0].partition(":")[0]
-
-
-def near(rows: Iterable[str], name: str, kind: str) -> str:
-    """Which name was meant, by its row or, where that is known, by the parts after it; or empty.
-
-    alg1-exat is alg1-exact, orcale-ucb is oracle-ucb, alg1-hetro-ucb is alg1-hetero-ucb.
-    """
-    plain = name.partition(":")[0][: 2 * LONGEST_LOOKED_UP]
-    rows, row = list(rows), row_of(plain)
-    learners = [one for one, part in LEARNERS.items() if part.rewards == kind]
-    parts = [*learners, *CHOOSERS, *(f"{one}-{other}" for one in learners for other in CHOOSERS)]
-    heads = [one for one in rows if plain.startswith(f"{one}-")]
-    known = [f"{one}-{part}" for one in heads for part in parts]
-    others = [] if row in rows else [one + plain[len(row) :] for one in rows]
-    return nearest(plain, [*rows, *others, *known])
-
-
-def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Each part with its place in an agent; a part twice, or for other rewards, is not known."""
-    places = set()
-    for piece in pieces:
-        told, *settings = piece.split(":")
-        part = PARTS[FORMER.get(told, told)]
-        place = "learner" if part in LEARNERS.values() else "chooser"
-        if place in places or (place == "learner" and part.rewards != kind):
-            raise KeyError(whole)
-        places.add(place)
-        yield place, _made(f"{whole}-{told}", part, settings)
-
-
-def _made(whole: str, part: Any, settings: Sequence[str]) -> Any:
-    try:
-        return part(**_settings(_defaults(part), settings))
-    except InputError as error:
-        raise InputError.prefixed(whole, error) from None
-
-
-def _tuned(whole: str, row: Agent, settings: Sequence[str], kept: Sequence[str]) -> Agent:
-    """The row with other settings of those of its parts that it keeps: each goes to the part that has it."""
-    parts: dict[str, Any] = {place: vars(row)[place] for place in kept}
-    defaults = {place: _defaults(part) for place, part in parts.items()}
-    own = {} if row.limit is None else {"limit": row.limit}
-    try:
-        known = {f: value for one in (*defaults.values(), own) for f, value in one.items()}
-        found = _settings(known, settings)
-        changed: dict[str, Any] = {
-            place: replace(parts[place], **{f: value for f, value in found.items() if f in one})
-            for place, one in defaults.items()
-        }
-        limit = positive("limit", found["limit"]) if "limit" in found else row.limit
-    except InputError as error:
-        raise InputError.prefixed(whole, error) from None
-    return replace(row, **changed, limit=limit)
-
-
-def settings_of(part: str) -> list[str]:
-    """A part's settings and their defaults, as they are written in a name."""
-    return settings_in(PARTS[part])
-
-
-def settings_in(part: Any) -> list[str]:
-    """Likewise of a part that was made, or of its class: what its settings are."""
-    return _written(_defaults(part))
-
-
-def _defaults(part: Any) -> dict[str, Any]:
-    """The settings that a name may change, and what they are unless told: of a part, or of its class."""
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(part)}
-    own = defaults if isinstance(part, type) else vars(part)
-    # A row may have written 2 for a number that is 2.5 to others.
-    return {name: type(default)(own[name]) for name, default in defaults.items()}
-
-
-def _written(defaults: Mapping[str, Any]) -> list[str]:
-    return [f"{field}={str(value).lower()}" for field, value in defaults.items()]
-
-
-def _settings(defaults: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
-    """Settings written as field=value; the part itself checks what they say."""
-    found: dict[str, Any] = {}
-    for setting in given:
-        field, equals, text = setting.partition("=")
-        if field not in defaults:
-            allowed = ", ".join(_written(defaults)) or "none"
-            raise InputError(field or "settings", "no such setting", allowed, nearest(field, defaults))
-        if not equals:
-            raise InputError(field, "has no value", f"{field}={str(defaults[field]).lower()}, for instance")
-        if field in found:
-            raise InputError(field, "given twice", "each setting once")
-        found[field] = _value(field, text, defaults[field])
-    return found
-
-
-def _value(field: str, text: str, default: Any) -> Any:
-    """A setting as what its default is: a truth value or a number."""
-    if isinstance(default, bool):
-        return one_of(field, text, ("true", "false")) == "true"
-    plain = re.fullmatch(r"[0-9]+" if isinstance(default, int) else r"[-+.0-9eE]+", text)
-    try:
-        return type(default)(text if plain else "none")
-    except ValueError:
-        whole = "whole " * isinstance(default, int)
-        raise InputError(field, repr(text), f"a {whole}number, such as {default}") from None
-
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
 KK = "Kirschner and Krause, Stochastic Bandits with Context Distributions"
@@ -265,6 +133,33 @@ AGENTS = {row.name: row for row in _ROWS}
 EVERY = AGENTS | {name: rival.agent for name, rival in RIVALS.items()}  # that a name can mean
 
 
+WHEN = {
+    "alg1": "To repeat the paper's Algorithm 1, or to compare with it. For your own decisions take unfog.",
+    "alg2": "To repeat the paper's Algorithm 2, which is shown true contexts. Else take unfog-delayed.",
+    "naive": "To see what it costs to take readings for the truth.",
+    "oracle": "In simulations alone, to compare with: it is told the bias, which nobody knows in practice.",
+    "kk": "To compare with: what is lost by not looking at readings at all.",
+    "alg1-exact": "To see what exact denoising alone changes in alg1.",
+    "alg2-exact": "To see what exact denoising alone changes in alg2.",
+    "unfog": "Unless you have more to go by, or trouble of a known kind: this is the one to begin with.",
+    "unfog-delayed": "When the true context of a round becomes known after its reward.",
+    "unfog-oracle": "In simulations alone, beside unfog: what not knowing the bias costs.",
+    "adaptive": "When you do not know your sensor well: how noisy it is, whether its bias moves, outliers.",
+    "adaptive-delayed": "Like adaptive, when true contexts become known after rewards.",
+    "coupled": "When rewards are plain numbers and you want them, too, to tell of the bias.",
+    "gaps": "When some numbers of a reading get lost, and it is known which.",
+    "late": "When true contexts come late, in any order, whole or in part.",
+    "unknown-noise": "When the size of the noise is not known, and some true contexts become known.",
+    "temporal": "When contexts move slowly and the sensor drifts; it wants to be calibrated with times.",
+    "adaptive-temporal": "Like temporal, when the size of errors and the speed of the bias are not known.",
+    "drift": "When the sensor's bias changes slowly over time.",
+    "robust": "When some readings are far off: outliers.",
+    "empirical": "When contexts are far from a bell curve and you have a sample of true ones.",
+    "mixture": "When contexts are far from a bell curve and you have noisy ones to learn that from.",
+    "bayes-oracle": "In simulations alone, where contexts are a sample: it is told that and the bias.",
+}
+
+
 def playable(told: Collection[str] = ()) -> list[str]:
     """The rows for worlds that tell these of the laws of contexts (`BEYOND`), besides their moments."""
     return [name for name, row in AGENTS.items() if {*row.denoiser.needs_knowledge} <= {*told}]
@@ -309,11 +204,6 @@ class Catalogue(Mapping[str, Agent]):
         )
 
 
-def _learns(row: Agent, kind: str) -> bool:
-    """Whether a row has a learner for this kind of rewards."""
-    return kind in (row.learner.rewards, row.binary and row.binary.rewards)
-
-
 @cache
 def _row(kind: str, name: str) -> Agent:
     if REFERENCE.fullmatch(name) and name.partition(":")[0] not in EVERY:
@@ -334,14 +224,6 @@ def _imported(name: str) -> Agent:
     if not isinstance(found, Agent):
         raise InputError(name, f"it is {found!r}", allowed)
     return replace(found, name=name)
-
-
-def _unknown(name: str, kind: str) -> str:
-    """Why there is no such agent: a row may have no learner for rewards of this kind."""
-    row = EVERY.get(row_of(name))
-    if row is None or _learns(row, kind):
-        return f"no agent is called {name!r}"
-    return f"{name!r} learns from {row.learner.rewards} rewards, and these are {kind}"
 
 
 def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = None) -> list[Agent]:
@@ -366,6 +248,19 @@ def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = 
     return found
 
 
+def _unknown(name: str, kind: str) -> str:
+    """Why there is no such agent: a row may have no learner for rewards of this kind."""
+    row = EVERY.get(row_of(name))
+    if row is None or _learns(row, kind):
+        return f"no agent is called {name!r}"
+    return f"{name!r} learns from {row.learner.rewards} rewards, and these are {kind}"
+
+
+def _learns(row: Agent, kind: str) -> bool:
+    """Whether a row has a learner for this kind of rewards."""
+    return kind in (row.learner.rewards, row.binary and row.binary.rewards)
+
+
 def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:
     """The names of these agents, and those among them that are given as rows."""
     try:
@@ -379,31 +274,135 @@ def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:
     return names, [agent for agent in found if isinstance(agent, Agent)]
 
 
-WHEN = {
-    "alg1": "To repeat the paper's Algorithm 1, or to compare with it. For your own decisions take unfog.",
-    "alg2": "To repeat the paper's Algorithm 2, which is shown true contexts. Else take unfog-delayed.",
-    "naive": "To see what it costs to take readings for the truth.",
-    "oracle": "In simulations alone, to compare with: it is told the bias, which nobody knows in practice.",
-    "kk": "To compare with: what is lost by not looking at readings at all.",
-    "alg1-exact": "To see what exact denoising alone changes in alg1.",
-    "alg2-exact": "To see what exact denoising alone changes in alg2.",
-    "unfog": "Unless you have more to go by, or trouble of a known kind: this is the one to begin with.",
-    "unfog-delayed": "When the true context of a round becomes known after its reward.",
-    "unfog-oracle": "In simulations alone, beside unfog: what not knowing the bias costs.",
-    "adaptive": "When you do not know your sensor well: how noisy it is, whether its bias moves, outliers.",
-    "adaptive-delayed": "Like adaptive, when true contexts become known after rewards.",
-    "coupled": "When rewards are plain numbers and you want them, too, to tell of the bias.",
-    "gaps": "When some numbers of a reading get lost, and it is known which.",
-    "late": "When true contexts come late, in any order, whole or in part.",
-    "unknown-noise": "When the size of the noise is not known, and some true contexts become known.",
-    "temporal": "When contexts move slowly and the sensor drifts; it wants to be calibrated with times.",
-    "adaptive-temporal": "Like temporal, when the size of errors and the speed of the bias are not known.",
-    "drift": "When the sensor's bias changes slowly over time.",
-    "robust": "When some readings are far off: outliers.",
-    "empirical": "When contexts are far from a bell curve and you have a sample of true ones.",
-    "mixture": "When contexts are far from a bell curve and you have noisy ones to learn that from.",
-    "bayes-oracle": "In simulations alone, where contexts are a sample: it is told that and the bias.",
-}
+LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
+CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
+FORMER = {"online": "adf"}  # names that specs and results of older versions hold
+PARTS = {**LEARNERS, **CHOOSERS}
+_CUT = re.compile(rf"-(?=(?:{'|'.join([*PARTS, *FORMER])})(?:[-:]|$))")
+
+
+def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") -> Agent:
+    """The agent that a name means; KeyError where no row or part has it."""
+    base, *pieces = _CUT.split(name)
+    whole, *settings = base.split(":")
+    row, found = rows[whole].for_rewards(kind), dict(_parts(kind, whole, pieces))
+    if settings:
+        row = _tuned(whole, row, settings, [place for place in PLACES if place not in found])
+    notes = [part.note for part in found.values()]
+    if kind != rows[whole].learner.rewards and "learner" not in found:
+        notes.insert(0, row.learner.note)
+    if row.name == name and not notes:
+        return row
+    summary = "; ".join([row.summary, *notes])
+    return replace(row, **{"name": name, "summary": summary, "label": "", **found})
+
+
+def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Each part with its place in an agent; a part twice, or for other rewards, is not known."""
+    places = set()
+    for piece in pieces:
+        told, *settings = piece.split(":")
+        part = PARTS[FORMER.get(told, told)]
+        place = "learner" if part in LEARNERS.values() else "chooser"
+        if place in places or (place == "learner" and part.rewards != kind):
+            raise KeyError(whole)
+        places.add(place)
+        yield place, _made(f"{whole}-{told}", part, settings)
+
+
+def _made(whole: str, part: Any, settings: Sequence[str]) -> Any:
+    try:
+        return part(**_settings(_defaults(part), settings))
+    except InputError as error:
+        raise InputError.prefixed(whole, error) from None
+
+
+def _tuned(whole: str, row: Agent, settings: Sequence[str], kept: Sequence[str]) -> Agent:
+    """The row with other settings of those of its parts that it keeps: each goes to the part that has it."""
+    parts: dict[str, Any] = {place: vars(row)[place] for place in kept}
+    defaults = {place: _defaults(part) for place, part in parts.items()}
+    own = {} if row.limit is None else {"limit": row.limit}
+    try:
+        known = {f: value for one in (*defaults.values(), own) for f, value in one.items()}
+        found = _settings(known, settings)
+        changed: dict[str, Any] = {
+            place: replace(parts[place], **{f: value for f, value in found.items() if f in one})
+            for place, one in defaults.items()
+        }
+        limit = positive("limit", found["limit"]) if "limit" in found else row.limit
+    except InputError as error:
+        raise InputError.prefixed(whole, error) from None
+    return replace(row, **changed, limit=limit)
+
+
+def row_of(name: str) -> str:
+    """The name of the row that a name begins with."""
+    return _CUT.split(name)[0].partition(":")[0]
+
+
+def near(rows: Iterable[str], name: str, kind: str) -> str:
+    """Which name was meant, by its row or, where that is known, by the parts after it; or empty.
+
+    alg1-exat is alg1-exact, orcale-ucb is oracle-ucb, alg1-hetro-ucb is alg1-hetero-ucb.
+    """
+    plain = name.partition(":")[0][: 2 * LONGEST_LOOKED_UP]
+    rows, row = list(rows), row_of(plain)
+    learners = [one for one, part in LEARNERS.items() if part.rewards == kind]
+    parts = [*learners, *CHOOSERS, *(f"{one}-{other}" for one in learners for other in CHOOSERS)]
+    heads = [one for one in rows if plain.startswith(f"{one}-")]
+    known = [f"{one}-{part}" for one in heads for part in parts]
+    others = [] if row in rows else [one + plain[len(row) :] for one in rows]
+    return nearest(plain, [*rows, *others, *known])
+
+
+def settings_of(part: str) -> list[str]:
+    """A part's settings and their defaults, as they are written in a name."""
+    return settings_in(PARTS[part])
+
+
+def settings_in(part: Any) -> list[str]:
+    """Likewise of a part that was made, or of its class: what its settings are."""
+    return _written(_defaults(part))
+
+
+def _defaults(part: Any) -> dict[str, Any]:
+    """The settings that a name may change, and what they are unless told: of a part, or of its class."""
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(part)}
+    own = defaults if isinstance(part, type) else vars(part)
+    # A row may have written 2 for a number that is 2.5 to others.
+    return {name: type(default)(own[name]) for name, default in defaults.items()}
+
+
+def _written(defaults: Mapping[str, Any]) -> list[str]:
+    return [f"{field}={str(value).lower()}" for field, value in defaults.items()]
+
+
+def _settings(defaults: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
+    """Settings written as field=value; the part itself checks what they say."""
+    found: dict[str, Any] = {}
+    for setting in given:
+        field, equals, text = setting.partition("=")
+        if field not in defaults:
+            allowed = ", ".join(_written(defaults)) or "none"
+            raise InputError(field or "settings", "no such setting", allowed, nearest(field, defaults))
+        if not equals:
+            raise InputError(field, "has no value", f"{field}={str(defaults[field]).lower()}, for instance")
+        if field in found:
+            raise InputError(field, "given twice", "each setting once")
+        found[field] = _value(field, text, defaults[field])
+    return found
+
+
+def _value(field: str, text: str, default: Any) -> Any:
+    """A setting as what its default is: a truth value or a number."""
+    if isinstance(default, bool):
+        return one_of(field, text, ("true", "false")) == "true"
+    plain = re.fullmatch(r"[0-9]+" if isinstance(default, int) else r"[-+.0-9eE]+", text)
+    try:
+        return type(default)(text if plain else "none")
+    except ValueError:
+        whole = "whole " * isinstance(default, int)
+        raise InputError(field, repr(text), f"a {whole}number, such as {default}") from None
 
 
 def without_channel(field: str, agent: Agent) -> Agent:

@@ -1,13 +1,12 @@
-"""What an agent is, for people: its three parts with their formulas and settings, and when to use it.
+"""An agent in words: its three parts with their formulas and settings, and when to use it.
 
 Everything is taken from where it stands already: notes and settings from the parts, ideas and formulas from
 the docstrings of their classes, references from the catalogue. Such a docstring says, in this order: the idea
-in one paragraph; the formula, its lines indented, with lines that explain its letters; whatever else there is
-to say, and references; the section `Settings`; examples.
+in one paragraph; the formula, its lines indented; whatever else there is to say, and references; the section
+`Settings`; examples.
 
-What stands for what in the formulas of agents; a part says in its class what letters of its own stand for.
-
-A line of a formula like `v: the variance of rewards;   s, t: two scales` explains, all others are formulas.
+`SYMBOLS` has the letters that all formulas share. A part explains letters of its own in a line of its formula
+like `v: the variance of rewards;   s, t: two scales`.
 """
 
 import re
@@ -46,31 +45,6 @@ SYMBOLS = {
 TOKEN = re.compile(r"[A-Za-z]+(?:_(?:\{[^}]*\}|[A-Za-z]+))?")
 EXPLAINS = re.compile(r"([^\s,:]+(?:, [^\s,:]+)*): (.+)")
 BETWEEN = re.compile(r";\s{2,}")
-
-
-def letters_explained(lines: Iterable[str]) -> dict[str, str]:
-    """The letters that these lines say in words what they stand for."""
-    found = dict[str, str]()
-    for line in lines:
-        for piece in BETWEEN.split(line):
-            told = EXPLAINS.fullmatch(piece)
-            if told is not None:
-                found[told[1]] = told[2]
-    return found
-
-
-def explains_a_letter(line: str) -> bool:
-    """Whether a line says in words what letters stand for."""
-    return all(EXPLAINS.fullmatch(piece) for piece in BETWEEN.split(line))
-
-
-def letters_used(texts: Iterable[str]) -> dict[str, str]:
-    """Those of the common letters that occur in these formulas."""
-    tokens = {token for text in texts for token in TOKEN.findall(text)}
-    inside = {piece for token in tokens - {*SYMBOLS} for piece in token.split("_", 1)}
-    return {symbol: words for symbol, words in SYMBOLS.items() if symbol in tokens | inside}
-
-
 STEPS = {"denoiser": "denoise", "learner": "learn", "chooser": "choose"}
 PAGE = re.compile(r"unfog, (docs/[\w/-]+\.md)")
 PAGES = {  # by their titles
@@ -175,3 +149,26 @@ def said(kind: type) -> tuple[str, str]:
 def _plain(text: str) -> str:
     """On one line."""
     return " ".join(text.split())
+
+
+def letters_explained(lines: Iterable[str]) -> dict[str, str]:
+    """The letters that these lines say in words what they stand for."""
+    found = dict[str, str]()
+    for line in lines:
+        for piece in BETWEEN.split(line):
+            told = EXPLAINS.fullmatch(piece)
+            if told is not None:
+                found[told[1]] = told[2]
+    return found
+
+
+def explains_a_letter(line: str) -> bool:
+    """Whether a line says in words what letters stand for."""
+    return all(EXPLAINS.fullmatch(piece) for piece in BETWEEN.split(line))
+
+
+def letters_used(texts: Iterable[str]) -> dict[str, str]:
+    """Those of the common letters that occur in these formulas."""
+    tokens = {token for text in texts for token in TOKEN.findall(text)}
+    inside = {piece for token in tokens - {*SYMBOLS} for piece in token.split("_", 1)}
+    return {symbol: words for symbol, words in SYMBOLS.items() if symbol in tokens | inside}

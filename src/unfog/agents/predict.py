@@ -35,7 +35,7 @@ def reading(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
 
     With the memory as it was at that decision, before `observe`. None of those that expect nothing.
     """
-    channel = rounds.of(memory.denoiser, decision.unit, decision.noisy)
+    channel = rounds.state_of(memory.denoiser, decision.unit, decision.noisy)
     if agent.timed is not None and decision.moment is not None:
         channel = agent.timed.before(setup.denoiser, channel, decision.moment)
     return foreseen(agent, setup.denoiser, channel)

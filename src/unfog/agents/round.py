@@ -25,24 +25,9 @@ often as more of it becomes known, where the parts can take that (`Agent.revises
 >>> isinstance(decision, rounds.Decision), int(decision.arm), float(decision.reward), decision.known.tolist()
 (True, 0, 1.5, [0.4, 0.1])
 
-What is remembered of the channel, for each of several units: persons or devices with biases of their own.
-
-Units are an axis in front of all others: every array of a denoiser's state, (..., core), becomes
-(units, batch, core). A round takes out the state of its unit, which may be another in every trial of a batch,
-and puts the new one in its place. With one unit there is no such axis, and nothing to take out.
-
-Bounded surprise: what is too far from what was expected counts as if it were just within reach.
-
-A reading or a reward x that was expected to be N(mean, variance) is taken for
-
-    mean + clip(x - mean, -limit sd, limit sd),
-
-so that a single absurd one, however large, moves a belief no further than one `limit` deviations off does
-(Winsorising; P. J. Huber, *Robust Estimation of a Location Parameter*, gives the reasons). Under a belief
-that is right one in 5e8 is touched at six deviations. Under one that is wrong, clipped values still
-point the right way, and what was too far yesterday is within reach once the belief has moved. Clipping is
-coordinate by coordinate, and what was lost stays lost. How often it came to that is counted. Denoisers to
-which it would cost an inverse a round expect what they did at first: see their `expected`.
+Several units, persons or devices with biases of their own, may share an agent: see `Several`. Readings,
+rewards and true contexts that are too far from what was expected count as if they were just within reach,
+where the agent has a `limit`: see `within`.
 """
 
 from collections.abc import Callable
@@ -71,89 +56,11 @@ from unfog.maths.trees import each, either
 from unfog.validation import InputError
 
 
-class Several(NamedTuple):
-    """How many units, in a batch of which shape."""
-
-    number: int
-    batch: tuple[int, ...] = ()
-
-
-def repeated(state: Any, several: Several) -> Any:
-    """The first state, once for each unit and trial."""
-
-    def repeat(x: Array) -> Array:
-        xp = x.__array_namespace__()
-        return xp.broadcast_to(x, (several.number, *several.batch, *x.shape))
-
-    return each(repeat, state)
-
-
-def of(state: Any, unit: Ints | None, noisy: Array) -> Any:
-    """The state of the unit whose noisy context (..., d) this is."""
-    if unit is None:
-        return state
-    xp = noisy.__array_namespace__()
-    places = xp.meshgrid(*(xp.arange(size) for size in noisy.shape[:-1]), indexing="ij")
-    return each(lambda x: x[(unit, *places)], state)
-
-
-def put(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
-    """The states of all units, with a new one for this."""
-    if unit is None:
-        return new
-    xp, batch = noisy.__array_namespace__(), noisy.shape[:-1]
-
-    def replace(old: Array, now: Array) -> Array:
-        number = xp.arange(old.shape[0]).reshape(-1, *[1] * len(batch))
-        here = number == xp.broadcast_to(xp.asarray(unit), batch)
-        found: Array = xp.where(here.reshape(*here.shape, *[1] * (old.ndim - here.ndim)), now, old)
-        return found
-
-    return each(replace, state, new)
-
-
-class Surprises(NamedTuple):
-    """How often something had to be brought within reach."""
-
-    contexts: Ints  # (...,)  noisy contexts, and true ones
-    rewards: Ints  # (...,)
-
-
-def none_yet(like: Array) -> Surprises:
-    """Before the first round."""
-    xp = like.__array_namespace__()
-    return Surprises(xp.zeros((), dtype=xp.int64), xp.zeros((), dtype=xp.int64))
-
-
-def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[Array, Any]:
-    """The values within reach of their means, and which of them were not; not a number stays what it is."""
-    xp = values.__array_namespace__()
-    away, reach = values - mean, limit * xp.sqrt(variance)
-    far = xp.abs(away) > reach
-    if settled(~far):
-        return values, far
-    return xp.where(far, mean + xp.sign(away) * reach, values), far
-
-
-def counted(
-    counts: Surprises | tuple[()], contexts: Any = None, rewards: Any = None
-) -> Surprises | tuple[()]:
-    """With these surprises, (...,) each, where any are counted."""
-    if not isinstance(counts, Surprises):
-        return counts
-    found = (
-        old if more is None else old + more for old, more in zip(counts, (contexts, rewards), strict=True)
-    )
-    return Surprises(*found)
-
-
 class Offer(NamedTuple):
     """What nature, or a caller, offers for a decision."""
 
     noisy: Array  # (..., d)
-    mask: Array | None = (
-        None  # (..., d)  1 where a coordinate was measured, 0 where it was lost; None: all were
-    )
+    mask: Array | None = None  # (..., d)  1 where a coordinate was measured, 0 where lost; None: all were
     unit: Ints | None = None  # (...,)  whose it is: each unit has a bias of its own; None: there is one unit
     bias: Array | None = None  # (..., d)  of this round, for the privileged, where it is not always the same
     time: Ints | None = None  # the number of the round, from 0
@@ -171,8 +78,15 @@ class Setup(NamedTuple):
     context_var: Array  # (d,)  of its coordinates
 
 
+class Surprises(NamedTuple):
+    """How often something had to be brought within reach."""
+
+    contexts: Ints  # (...,)  noisy contexts, and true ones
+    rewards: Ints  # (...,)
+
+
 class Memory(NamedTuple):
-    """What does."""
+    """What changes from round to round."""
 
     denoiser: State  # with an axis for units in front, where there are several
     learner: State
@@ -193,6 +107,45 @@ class Decision(NamedTuple):
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
     moment: Moment | None = None  # when its reading was taken, for denoisers to which that matters
     law: tuple[Array, Array] | None = None  # mean and variance that were expected of its reward, if bounded
+
+
+class _Reading(NamedTuple):
+    """A noisy context as the denoiser is to see it."""
+
+    parameters: Parameters  # the denoiser's, with the bias of this round for the privileged
+    channel: State  # that of its unit
+    noisy: Array  # (..., d)
+    unit: Ints | None
+    far: Any  # (...,)  whether it had to be; None without a limit
+    moment: Moment | None  # when it was taken, where that matters to the denoiser
+    law: tuple[Array, Array] | None = None  # mean and variance that were expected of it, where it is bounded
+
+
+class Denoised(NamedTuple):
+    """A noisy context and what it says, before anyone looks at arms."""
+
+    reading: _Reading
+    context: Context
+    belief: Belief | None  # about theta, of learners that look back; others have it without a context
+
+
+class Considered(NamedTuple):
+    """A round before an arm is chosen."""
+
+    view: View
+    reading: _Reading
+
+
+class Several(NamedTuple):
+    """How many units there are, and the shape of the batch.
+
+    Units are an axis in front of all others: every array of a denoiser's state, (..., core), becomes (units,
+    batch, core). A round takes out the state of its unit, which may be a different one in every trial of a
+    batch, and puts the new one in its place. With one unit there is no such axis, and nothing to take out.
+    """
+
+    number: int
+    batch: tuple[int, ...] = ()
 
 
 def begin(
@@ -222,7 +175,7 @@ def begin(
         channel = agent.timed.at_once(channel)
     if several is not None:
         channel = repeated(channel, several)
-    counts = () if agent.limit is None else none_yet(known.context_mean)
+    counts = () if agent.limit is None else no_surprises(known.context_mean)
     return setup, Memory(channel, agent.learner.start(known, rounds), counts)
 
 
@@ -241,29 +194,12 @@ def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
     return xp.where(offer.mask > 0, offer.noisy, xp.nan if agent.takes_gaps else setup.context_mean)
 
 
-def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> View:
-    """Denoise: the expected features of every arm, and the belief about theta that goes with them."""
-    return _view(agent, setup, memory, features, offer, _reading(agent, setup, memory, offer))
-
-
-class _Reading(NamedTuple):
-    """A noisy context as the denoiser is to see it."""
-
-    parameters: Parameters  # the denoiser's, with the bias of this round for the privileged
-    channel: State  # that of its unit
-    noisy: Array  # (..., d)
-    unit: Ints | None
-    far: Any  # (...,)  whether it had to be; None without a limit
-    moment: Moment | None  # when it was taken, where that matters to the denoiser
-    law: tuple[Array, Array] | None = None  # mean and variance that were expected of it, where it is bounded
-
-
 def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
     """What was lost is marked, and what is absurd brought within reach."""
     noisy, parameters = mask_lost(agent, setup, offer), setup.denoiser
     if agent.privileged is not None and offer.bias is not None:
         parameters = agent.privileged.with_bias(parameters, offer.bias)
-    channel, moment = of(memory.denoiser, offer.unit, noisy), None
+    channel, moment = state_of(memory.denoiser, offer.unit, noisy), None
     if agent.timed is not None:
         moment = agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
         channel = agent.timed.before(parameters, channel, moment)
@@ -279,6 +215,12 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
     return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, law)
 
 
+def denoise(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Denoised:
+    """What `consider` does first; it is all there is to do for a round whose arm is known already."""
+    reading = _reading(agent, setup, memory, offer)
+    return Denoised(reading, *_denoised(agent, setup, memory, features, reading))
+
+
 def _denoised(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, reading: _Reading
 ) -> tuple[Context, Belief | None]:
@@ -290,6 +232,24 @@ def _denoised(
     hindsight = rewinds.hindsight(parameters, channel, noisy)
     belief, context = learner.look_back(setup.learner, memory.learner, features, hindsight, noisy)
     return context, belief
+
+
+def consider(
+    agent: Agent,
+    setup: Setup,
+    memory: Memory,
+    features: FeatureMap,
+    offer: Offer,
+    theta: Belief | None = None,
+) -> Considered:
+    """Denoise, and look at every arm; `theta` is what the learner believes, where that is worked out."""
+    reading = _reading(agent, setup, memory, offer)
+    return Considered(_view(agent, setup, memory, features, offer, reading, theta), reading)
+
+
+def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> View:
+    """Denoise: the expected features of every arm, and the belief about theta that goes with them."""
+    return _view(agent, setup, memory, features, offer, _reading(agent, setup, memory, offer))
 
 
 def _view(
@@ -322,40 +282,6 @@ def _reach(agent: Agent, reading: _Reading) -> Array | None:
     return agent.bounds.reach(reading.parameters, reading.channel, reading.noisy)
 
 
-class Denoised(NamedTuple):
-    """A noisy context and what it says, before anyone looks at arms."""
-
-    reading: _Reading
-    context: Context
-    belief: Belief | None  # about theta, of learners that look back; others have it without a context
-
-
-def denoise(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Denoised:
-    """What `consider` does first; it is all there is to do for a round whose arm is known already."""
-    reading = _reading(agent, setup, memory, offer)
-    return Denoised(reading, *_denoised(agent, setup, memory, features, reading))
-
-
-class Considered(NamedTuple):
-    """A round before an arm is chosen."""
-
-    view: View
-    reading: _Reading
-
-
-def consider(
-    agent: Agent,
-    setup: Setup,
-    memory: Memory,
-    features: FeatureMap,
-    offer: Offer,
-    theta: Belief | None = None,
-) -> Considered:
-    """Denoise, and look at every arm; `theta` is what the learner believes, where that is worked out."""
-    reading = _reading(agent, setup, memory, offer)
-    return Considered(_view(agent, setup, memory, features, offer, reading, theta), reading)
-
-
 def taken(
     agent: Agent,
     setup: Setup,
@@ -383,6 +309,13 @@ def decide(
     return taken(agent, setup, features, considered, agent.chooser.choose(considered.view, normals))
 
 
+def probabilities(
+    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, draws: Array
+) -> Array:
+    """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w)."""
+    return agent.chooser.probabilities(view(agent, setup, memory, features, offer), draws)
+
+
 def play(
     agent: Agent,
     setup: Setup,
@@ -405,31 +338,6 @@ def play(
     return reward(agent, setup, memory, decision, paid)
 
 
-def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:
-    """What the true context of a unit's last reading (..., d) would be worth, (...,).
-
-    >>> import numpy as np
-    >>> import unfog
-    >>> from unfog.agents import round as rounds
-    >>> agent, known = unfog.AGENTS["temporal"], unfog.TemporalProblem(dim=1, actions=3).knowledge()
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> memory = rounds.observe(agent, setup, memory, rounds.Offer(np.array([0.9]), at=np.asarray(0.0)))
-    >>> bool(rounds.value_of_reveal(agent, setup, memory, None, np.array([0.9])) > 0)
-    True
-    """
-    if agent.appraises is None:
-        raise ValueError(f"{agent.name}: its denoiser cannot say what a true context is worth")
-    channel = of(memory.denoiser, unit, noisy)
-    return agent.appraises.value_of_reveal(setup.denoiser, channel)
-
-
-def probabilities(
-    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, draws: Array
-) -> Array:
-    """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w)."""
-    return agent.chooser.probabilities(view(agent, setup, memory, features, offer), draws)
-
-
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
     return observed(agent, setup, memory, _reading(agent, setup, memory, offer))
@@ -440,11 +348,11 @@ def observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decis
     memory = memory._replace(surprises=counted(memory.surprises, contexts=seen.far))
     if agent.awaits_context:
         return memory
-    channel = of(memory.denoiser, seen.unit, seen.noisy)
+    channel = state_of(memory.denoiser, seen.unit, seen.noisy)
     if agent.timed is not None and seen.moment is not None:
         channel = agent.timed.before(setup.denoiser, channel, seen.moment)
     channel = agent.denoiser.update(setup.denoiser, channel, seen.noisy, None)
-    return memory._replace(denoiser=put(memory.denoiser, seen.unit, seen.noisy, channel))
+    return memory._replace(denoiser=put_state(memory.denoiser, seen.unit, seen.noisy, channel))
 
 
 def reward(
@@ -507,24 +415,6 @@ def reveal(
     return _revised(*agent.revises, setup, memory, decision, context)
 
 
-def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Memory, Decision]:
-    """Learn from a past round again, with what later readings and true contexts say of its context."""
-    if agent.revisits is None or decision.moment is None:
-        raise ValueError(f"{agent.name}: its parts do not learn from a round again")
-    (denoiser, learner), noisy = agent.revisits, decision.noisy
-    xp = noisy.__array_namespace__()
-    known = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
-    channel = of(memory.denoiser, decision.unit, noisy)
-    now = denoiser.smoothed(setup.denoiser, channel, decision.moment, known)
-    evidence = decision.evidence.known_to_be(decision.evidence.features.design(now))
-    new = learner.term(setup.learner, evidence._replace(belief=learner.belief(setup.learner, memory.learner)))
-    if decision.reward is None:
-        return memory, decision._replace(term=new)
-    known_so_far, paid = (setup.learner, memory.learner, decision.term), decision.reward
-    new = learner.fit(*known_so_far, new, paid)
-    return memory._replace(learner=learner.replace(*known_so_far, new, paid)), decision._replace(term=new)
-
-
 def _paired(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
@@ -532,9 +422,9 @@ def _paired(
     if decision.known is not None:
         raise ValueError(f"{agent.name}: the true context of this decision is known already")
     noisy = decision.noisy
-    channel = of(memory.denoiser, decision.unit, noisy)
+    channel = state_of(memory.denoiser, decision.unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, context)
-    memory = memory._replace(denoiser=put(memory.denoiser, decision.unit, noisy, channel))
+    memory = memory._replace(denoiser=put_state(memory.denoiser, decision.unit, noisy, channel))
     evidence = decision.evidence.known_to_be(decision.evidence.features.at(context))
     decision = decision._replace(evidence=evidence, known=context)
     if decision.reward is None:
@@ -549,19 +439,19 @@ def _revised(
 
     Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. Contexts
     that become known as a whole may come in any order: what is believed is the same to the last bits, except
-    for learners that approximate (learn/sites.py). Of one known in part the rest is denoised with what is
-    believed of the bias at that moment, as in every round, and stays so until more of it is known.
+    for learners that approximate (`Sites` in learn/adf.py). Of one known in part the rest is denoised with
+    what is believed of the bias at that moment, as in every round, and stays so until more of it is known.
     """
     xp, noisy = context.__array_namespace__(), decision.noisy
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     after = xp.where(xp.isnan(context), before, context)
-    channel = of(memory.denoiser, decision.unit, noisy)
+    channel = state_of(memory.denoiser, decision.unit, noisy)
     told = setup.denoiser, channel, noisy, before, after
     if isinstance(denoiser, Timed) and decision.moment is not None:
         channel, now = denoiser.reopen(*told, decision.moment)
     else:
         channel, now = denoiser.correct(*told)
-    memory = memory._replace(denoiser=put(memory.denoiser, decision.unit, noisy, channel))
+    memory = memory._replace(denoiser=put_state(memory.denoiser, decision.unit, noisy, channel))
     news, evidence = is_news(before, after), decision.evidence
     old = decision.term or learner.term(setup.learner, evidence)
     shown = evidence.known_to_be(evidence.features.design(now))
@@ -576,3 +466,113 @@ def _revised(
     new = either(news, learner.fit(*past, new, decision.reward), old)
     memory = memory._replace(learner=learner.replace(*past, new, decision.reward))
     return memory, decision._replace(known=after, term=new)
+
+
+def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Memory, Decision]:
+    """Learn from a past round again, with what later readings and true contexts say of its context."""
+    if agent.revisits is None or decision.moment is None:
+        raise ValueError(f"{agent.name}: its parts do not learn from a round again")
+    (denoiser, learner), noisy = agent.revisits, decision.noisy
+    xp = noisy.__array_namespace__()
+    known = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
+    channel = state_of(memory.denoiser, decision.unit, noisy)
+    now = denoiser.smoothed(setup.denoiser, channel, decision.moment, known)
+    evidence = decision.evidence.known_to_be(decision.evidence.features.design(now))
+    new = learner.term(setup.learner, evidence._replace(belief=learner.belief(setup.learner, memory.learner)))
+    if decision.reward is None:
+        return memory, decision._replace(term=new)
+    known_so_far, paid = (setup.learner, memory.learner, decision.term), decision.reward
+    new = learner.fit(*known_so_far, new, paid)
+    return memory._replace(learner=learner.replace(*known_so_far, new, paid)), decision._replace(term=new)
+
+
+def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:
+    """What the true context of a unit's last reading (..., d) would be worth, (...,).
+
+    >>> import numpy as np
+    >>> import unfog
+    >>> from unfog.agents import round as rounds
+    >>> agent, known = unfog.AGENTS["temporal"], unfog.TemporalProblem(dim=1, actions=3).knowledge()
+    >>> setup, memory = rounds.begin(agent, known)
+    >>> memory = rounds.observe(agent, setup, memory, rounds.Offer(np.array([0.9]), at=np.asarray(0.0)))
+    >>> bool(rounds.value_of_reveal(agent, setup, memory, None, np.array([0.9])) > 0)
+    True
+    """
+    if agent.appraises is None:
+        raise ValueError(f"{agent.name}: its denoiser cannot say what a true context is worth")
+    channel = state_of(memory.denoiser, unit, noisy)
+    return agent.appraises.value_of_reveal(setup.denoiser, channel)
+
+
+def repeated(state: Any, several: Several) -> Any:
+    """The first state, once for each unit and trial."""
+
+    def repeat(x: Array) -> Array:
+        xp = x.__array_namespace__()
+        return xp.broadcast_to(x, (several.number, *several.batch, *x.shape))
+
+    return each(repeat, state)
+
+
+def state_of(state: Any, unit: Ints | None, noisy: Array) -> Any:
+    """The state of the unit whose noisy context (..., d) this is."""
+    if unit is None:
+        return state
+    xp = noisy.__array_namespace__()
+    places = xp.meshgrid(*(xp.arange(size) for size in noisy.shape[:-1]), indexing="ij")
+    return each(lambda x: x[(unit, *places)], state)
+
+
+def put_state(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
+    """The states of all units, with a new one for this."""
+    if unit is None:
+        return new
+    xp, batch = noisy.__array_namespace__(), noisy.shape[:-1]
+
+    def replace(old: Array, now: Array) -> Array:
+        number = xp.arange(old.shape[0]).reshape(-1, *[1] * len(batch))
+        here = number == xp.broadcast_to(xp.asarray(unit), batch)
+        found: Array = xp.where(here.reshape(*here.shape, *[1] * (old.ndim - here.ndim)), now, old)
+        return found
+
+    return each(replace, state, new)
+
+
+def no_surprises(like: Array) -> Surprises:
+    """Before the first round."""
+    xp = like.__array_namespace__()
+    return Surprises(xp.zeros((), dtype=xp.int64), xp.zeros((), dtype=xp.int64))
+
+
+def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[Array, Any]:
+    """The values within reach of their means, and which of them were not; not a number stays what it is.
+
+    A value x that was expected to be N(mean, variance) is taken for
+
+        mean + clip(x - mean, -limit sd, limit sd),
+
+    so that a single absurd one, however large, moves a belief no further than one that is `limit` deviations
+    off (Winsorising; P. J. Huber, *Robust Estimation of a Location Parameter*, gives the reasons). Under a
+    belief that is right, one value in 5e8 is touched at six deviations. Under one that is wrong, clipped
+    values still point the right way, and what was too far yesterday is within reach once the belief has
+    moved. Clipping is coordinate by coordinate. How often a value was clipped is counted (`Surprises`).
+    Denoisers to which it would cost an inverse a round expect what they did at first: see their `expected`.
+    """
+    xp = values.__array_namespace__()
+    away, reach = values - mean, limit * xp.sqrt(variance)
+    far = xp.abs(away) > reach
+    if settled(~far):
+        return values, far
+    return xp.where(far, mean + xp.sign(away) * reach, values), far
+
+
+def counted(
+    counts: Surprises | tuple[()], contexts: Any = None, rewards: Any = None
+) -> Surprises | tuple[()]:
+    """With these surprises, (...,) each, where any are counted."""
+    if not isinstance(counts, Surprises):
+        return counts
+    found = (
+        old if more is None else old + more for old, more in zip(counts, (contexts, rewards), strict=True)
+    )
+    return Surprises(*found)
