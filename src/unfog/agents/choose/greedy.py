@@ -1,15 +1,12 @@
-"""The epsilon-greedy chooser.
+"""The greedy and the epsilon-greedy chooser, and what all choosers that draw nothing have in common.
 
-The arm with the largest of some numbers: what all choosers that draw nothing have in common.
-
-They differ in the numbers alone, `bounds`: expected scores, upper quantiles, upper ends of an ellipsoid.
+Such a chooser (`Largest`) takes the arm with the largest of some numbers, and differs from others in these
+numbers alone, its `bounds`: expected scores, upper quantiles, upper ends of an ellipsoid.
 
 Arms that nobody has played, or that look alike, have equal scores but for the last bit, and the last bit
 depends on the processor. So scores within `TIE` of the largest, relative to it, count as equal to it, and the
 first of equals is taken. Compiled kernels have the same rule (simulation/engines: numba/kernel.py,
 kernel.cu).
-
-The greedy chooser.
 """
 
 from abc import abstractmethod
@@ -139,13 +136,6 @@ def expected(view: View) -> Array:
     return view.among(view.design.scores(view.belief.centre))
 
 
-def rounds_so_far(view: View, like: Array) -> Array:
-    """How many rounds there are up to this one: (...,)."""
-    if view.time is None:
-        raise ValueError("time: a chooser that changes with the rounds must be told which one it is")
-    return 1 + view.time.astype(like.dtype)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Epsilon(Chooser):
     """Epsilon-greedy: any arm with probability epsilon_t, else the arm with the largest expected score.
@@ -216,6 +206,13 @@ class Epsilon(Chooser):
         if self.decay == 0:
             return xp.asarray(self.epsilon, dtype=like.dtype)
         return self.epsilon / rounds_so_far(view, like) ** self.decay
+
+
+def rounds_so_far(view: View, like: Array) -> Array:
+    """How many rounds there are up to this one: (...,)."""
+    if view.time is None:
+        raise ValueError("time: a chooser that changes with the rounds must be told which one it is")
+    return 1 + view.time.astype(like.dtype)
 
 
 def _any(view: View, scores: Array, place: Array) -> Array:

@@ -1,7 +1,4 @@
-"""Top-two Thompson sampling.
-
-Thompson sampling.
-"""
+"""Thompson sampling, and top-two Thompson sampling."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,4 @@
-"""Randomised Bayes-UCB.
-
-Bayes-UCB.
-"""
+"""Bayes-UCB, and Bayes-UCB at a level that is drawn anew every round."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -17,6 +14,8 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import exceeded
 from unfog.validation import InputError
 
+PAIRS = 2**22  # of arms, in all trials, compared at once
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ucb(Largest):
@@ -29,7 +28,7 @@ class Ucb(Largest):
     level is 1 - 1 / (t (ln n)^c); here it is 1 - (1 - quantile) / t^growth with rounds t = 1, 2, ..., so that
     growth 1 is theirs with c = 0 and growth 0, a constant level, needs no number of the round. A constant 1.7
     deviations above the mean costs least over all our experiments together, but locks in where contexts do
-    not explore (choose/rand_ucb.py draws the level and does not): docs/notebook/agents.md.
+    not explore (`RandUcb` draws the level and does not): docs/notebook/agents.md.
 
     Settings
     --------
@@ -85,9 +84,6 @@ def check_level(field: str, value: object) -> float:
     return level
 
 
-PAIRS = 2**22  # of arms, in all trials, compared at once
-
-
 @dataclass(frozen=True, kw_only=True)
 class RandUcb(Chooser):
     """Randomised Bayes-UCB: an upper bound on every arm's score, at a level that is drawn anew every round.
@@ -112,7 +108,7 @@ class RandUcb(Chooser):
     S. Vaswani, A. Mehrabian, A. Durand and B. Kveton, *Old Dog Learns New Tricks: Randomized UCB for Bandit
     Problems*, draw one level for all arms, too, from a bounded law; the power law here is ours. E. Kaufmann,
     O. Cappe and A. Garivier, *On Bayesian Upper Confidence Bounds for Bandit Problems*, is the rule without
-    the draw (choose/ucb.py).
+    the draw (`Ucb`).
 
     As the level rises, the arm with the largest bound changes from the one that is best expected to the one
     that is least certain. Each arm leads on an interval of levels (the upper envelope of the lines mean + z
