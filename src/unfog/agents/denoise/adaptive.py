@@ -1,6 +1,7 @@
-"""Denoise without knowing the trouble.
+"""A bank of channels, for when it is not known what is wrong with the one that was told.
 
-What may be the matter with a channel, and the filters that suppose it (maths/kalman.py).
+Each hypothesis has a filter of its own for the bias (maths/kalman.py); those with equally many Gaussians for
+the noise run as one family.
 """
 
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ NODES = 6  # Gaussians that stand for heavy tails
 REACH = log(0.35), log(60.0)  # the logarithms of their sizes
 
 
+MOST = 15  # sizes, and steps
+TAILS = 3.0, 10.0  # degrees of freedom: a few Gaussians stand for no heavier and no lighter ones
+SAMPLE = mixture.Empirical()  # who believes in the sample
+
+
 class Hypothesis(NamedTuple):
     """What may be the matter with a channel, or with contexts."""
 
@@ -32,34 +38,6 @@ class Hypothesis(NamedTuple):
     step: float = 0.0  # of the bias, in shares of its prior covariance a round
     tails: float | None = None  # degrees of freedom, where they are heavy
     sample: bool = False  # contexts are those of the told sample, not Gaussian
-
-
-def family(group: list[Hypothesis], known: Knowledge, pairs: bool) -> Family:
-    """Hypotheses with equally many factors; with `pairs` no context hides the bias."""
-    xp, dim = known.noise_cov.__array_namespace__(), known.context_mean.shape[0]
-    told = (np.asarray(x) for x in zip(*map(_noise, group), strict=True))
-    factors, chances = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in told)
-    hidden = xp.trace(xp.linalg.solve(known.noise_cov, known.context_cov)) / dim * (not pairs)
-    keep = xp.ones_like(factors[:, 0])
-    if factors.shape[1] > 1:
-        keep = xp.stack([kept(f, p, hidden, dim) for f, p in zip(factors, chances, strict=True)])
-    walk = xp.asarray([h.step for h in group], dtype=known.noise_cov.dtype)
-    return Family(factors, xp.log(chances), keep, walk[:, None, None] * known.bias_cov)
-
-
-def _noise(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
-    """The factors of the noise's covariance, and their probabilities."""
-    if hypothesis.tails is None:
-        return [hypothesis.size], [1.0]
-    nu, logs = hypothesis.tails, np.linspace(*REACH, NODES)
-    # A precision w ~ Gamma(nu/2, nu/2) has this density of ln w, up to a constant; the factor is 1 / w.
-    heights = np.exp(-0.5 * nu * (logs + np.exp(-logs)))
-    return (hypothesis.size * np.exp(logs)).tolist(), (heights / heights.sum()).tolist()
-
-
-MOST = 15  # sizes, and steps
-TAILS = 3.0, 10.0  # degrees of freedom: a few Gaussians stand for no heavier and no lighter ones
-SAMPLE = mixture.Empirical()  # who believes in the sample
 
 
 class Parameters(NamedTuple):
@@ -80,7 +58,7 @@ class State(NamedTuple):
 
     beliefs: tuple[Beliefs, ...]
     weights: Array  # (..., H)  logarithms
-    sample: Any = ()  # the bias, if contexts are those of the sample: denoise/filtered.py
+    sample: Any = ()  # the bias, if contexts are those of the sample: denoise/mixture.py
 
 
 class Seen(NamedTuple):
@@ -109,7 +87,7 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
     is all open again, since troubles begin in the middle of a stream.
 
     Who is told a sample of contexts has one hypothesis more: the channel is as told, and contexts are those
-    of the sample (denoise/empirical.py) instead of Gaussian; not where pairs are shown.
+    of the sample (`Empirical`) instead of Gaussian; not where pairs are shown.
 
     What is learnt of the channel is learnt from noisy contexts, or from pairs where these are shown: a reward
     says little of it. Coordinates that were lost cost nothing but what they would have said.
@@ -272,6 +250,29 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """Of the mixture over the hypotheses."""
         return _bias(state)
+
+
+def family(group: list[Hypothesis], known: Knowledge, pairs: bool) -> Family:
+    """Hypotheses with equally many factors; with `pairs` no context hides the bias."""
+    xp, dim = known.noise_cov.__array_namespace__(), known.context_mean.shape[0]
+    told = (np.asarray(x) for x in zip(*map(_noise, group), strict=True))
+    factors, chances = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in told)
+    hidden = xp.trace(xp.linalg.solve(known.noise_cov, known.context_cov)) / dim * (not pairs)
+    keep = xp.ones_like(factors[:, 0])
+    if factors.shape[1] > 1:
+        keep = xp.stack([kept(f, p, hidden, dim) for f, p in zip(factors, chances, strict=True)])
+    walk = xp.asarray([h.step for h in group], dtype=known.noise_cov.dtype)
+    return Family(factors, xp.log(chances), keep, walk[:, None, None] * known.bias_cov)
+
+
+def _noise(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
+    """The factors of the noise's covariance, and their probabilities."""
+    if hypothesis.tails is None:
+        return [hypothesis.size], [1.0]
+    nu, logs = hypothesis.tails, np.linspace(*REACH, NODES)
+    # A precision w ~ Gamma(nu/2, nu/2) has this density of ln w, up to a constant; the factor is 1 / w.
+    heights = np.exp(-0.5 * nu * (logs + np.exp(-logs)))
+    return (hypothesis.size * np.exp(logs)).tolist(), (heights / heights.sum()).tolist()
 
 
 def _bias(state: State) -> tuple[Array, Array]:

@@ -1,14 +1,10 @@
-"""Exact denoising.
-
-Plug-in denoising.
-"""
+"""Exact denoising, and the paper's plug-in."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.base import Denoiser, Expects, Hindsight, KnowsBias, Privilege, Readies, Rewinds
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.bias import Tally, Weighed, belief, spread
 from unfog.channel.knowledge import Knowledge, Shrinkage, as_told, posterior_mean
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
@@ -91,9 +87,9 @@ class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
         xp = noisy.__array_namespace__()
         return posterior_mean(parameters.shrinkage, noisy, xp.zeros_like(parameters.mean))
 
-    def bias(self, parameters: Parameters, state: Tally | Weighed) -> tuple[Array, Array]:
+    def bias(self, parameters: Parameters, state: bias.Tally | bias.Weighed) -> tuple[Array, Array]:
         """From all observations of it."""
-        return spread(*belief(parameters.sight, state))
+        return bias.spread(*bias.belief(parameters.sight, state))
 
 
 class PluginParameters(NamedTuple):
@@ -154,6 +150,6 @@ class PlugIn(bias.FromEither, Denoiser, KnowsBias):
         """One more observation of the bias."""
         return bias.add(state, self.observation(parameters.shrinkage.mean, noisy, context))
 
-    def bias(self, parameters: PluginParameters, state: Tally) -> tuple[Array, Array]:
+    def bias(self, parameters: PluginParameters, state: bias.Tally) -> tuple[Array, Array]:
         """From all observations of it."""
-        return spread(*belief(parameters.sight, state))
+        return bias.spread(*bias.belief(parameters.sight, state))

@@ -1,19 +1,4 @@
-"""Denoise with contexts as they are.
-
-The belief about the bias where contexts are not Gaussian: one Gaussian, kept by its moments.
-
-With gamma ~ N(g, S) from rounds before t, and contexts that are a mixture, the posterior of gamma given
-chat_t is a mixture too, one Gaussian for each component that the context may have come from. Its mean and
-covariance are exact, for one round; after each round the one Gaussian with these moments stands for it
-(assumed-density filtering, as in denoise/robust.py). In one dimension, contexts skewed by 1.8, its mean is
-off by 0.13 posterior deviations after five rounds and by 0.08 after 60, in the root mean square, and its
-variance by 16 % and by 7 %. With true contexts revealed chat_t - c_t = gamma + n_t shows the bias whatever
-the law of contexts, and the update is the plain Gaussian one, exact for ever:
-
-    g <- g + K (chat_t - c_t - g),    S <- (I - K) S,    K = S (S + Sigma_n)^-1.
-
-Denoise where the law of contexts is a mixture of Gaussians.
-"""
+"""Denoisers for contexts that are not Gaussian: a mixture of Gaussians, or a sample of past contexts."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -22,7 +7,6 @@ from typing import Any, ClassVar, NamedTuple
 from unfog import validation
 from unfog.agents.base import Denoiser, Expects, KnowsBias, Parameters, Privilege
 from unfog.agents.denoise import bias
-from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel import deconvolution
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
@@ -30,6 +14,8 @@ from unfog.maths import mixture
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import inverted
 from unfog.maths.mixture import Points
+
+MOST_ATOMS = 100_000
 
 
 class Channel(NamedTuple):
@@ -49,8 +35,23 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filtered(FromEither, Denoiser, Expects, KnowsBias):
-    """What such denoisers share; their parameters have a `channel`. The setting `pairs` is as for `exact`."""
+class Filtered(bias.FromEither, Denoiser, Expects, KnowsBias):
+    """What such denoisers share: the belief about the bias, one Gaussian that is kept by its moments.
+
+    With gamma ~ N(g, S) from rounds before t, and contexts that are a mixture, the posterior of gamma given
+    chat_t is a mixture too, one Gaussian for each component that the context may have come from. Its mean and
+    covariance are exact, for one round; after each round the one Gaussian with these moments stands for it
+    (assumed-density filtering, as in denoise/robust.py). In one dimension, contexts skewed by 1.8, its mean
+    is off by 0.13 posterior deviations after five rounds and by 0.08 after 60, in the root mean square, and
+    its variance by 16 % and by 7 %.
+
+    With true contexts revealed chat_t - c_t = gamma + n_t shows the bias whatever the law of contexts, and
+    the update is the plain Gaussian one, exact for ever:
+
+        g <- g + K (chat_t - c_t - g),    S <- (I - K) S,    K = S (S + Sigma_n)^-1
+
+    Their parameters have a `channel`. The setting `pairs` is as for `exact`.
+    """
 
     squares = 2
 
@@ -84,7 +85,7 @@ class Filtered(FromEither, Denoiser, Expects, KnowsBias):
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """The Gaussian that is kept."""
-        return spread(state.mean, state.cov)
+        return bias.spread(state.mean, state.cov)
 
 
 def gain_of(part: Array, whole: Array) -> Array:
@@ -118,7 +119,7 @@ class Mixture(Filtered):
         j: one of the components;   p_j, u_j, H_j: its weight, mean and covariance
 
     The moments of c_t and of gamma are those of the mixtures over j (maths/mixture.py): exact for one round,
-    of the bias one Gaussian is kept (denoise/filtered.py). One component is the Gaussian law, and this
+    of the bias one Gaussian is kept (`Filtered`). One component is the Gaussian law, and this
     `exact`. As with `empirical`, features that are neither linear nor quadratic take the belief for a
     Gaussian.
 
@@ -158,9 +159,6 @@ class Mixture(Filtered):
         return Context(mean, symmetric(spread)), State(bias + moved, symmetric(left))
 
 
-MOST_ATOMS = 100_000
-
-
 class EmpiricalParameters(NamedTuple):
     """The channel, and the law of contexts."""
 
@@ -184,7 +182,7 @@ class Empirical(Filtered):
         i: one of the sample;   p_i, u_i: its weight and place
         H: the covariance by which each is smoothed;   I: the identity
 
-    These are the moments of mixtures, exact for one round; denoise/filtered.py says what is kept of the
+    These are the moments of mixtures, exact for one round; `Filtered` says what is kept of the
     second. Since all atoms have the same H, both need no more of the atoms than m and C, which is two
     products with one table (maths/mixture.py), however many there are.
 

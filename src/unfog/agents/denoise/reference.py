@@ -1,11 +1,4 @@
-"""Denoise with the bias known where contexts are drawn from a sample.
-
-Denoise with the bias known.
-
-The denoiser that takes readings as they are.
-
-The denoiser that takes no notice of readings.
-"""
+"""Denoisers to compare with: told the bias, taking readings for the truth, or ignoring them."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,16 +1,11 @@
-"""Denoise in time without trusting the constants of time.
+"""A bank of filters in time, one for each hypothesis about the size of errors and the speed of the bias.
 
-Hypotheses about constants of time: what the size of errors and the speed of the bias are, in those told.
+Sizes and speeds are factors of those that were told:
 
     error and white have covariances  size x those told,     the bias moves  speed x as fast as told
 
-A speed is a factor of the bias's walk, or of its covariance where it comes back to zero; one that stays has
-no speed.
-
-How likely a reading, or a true context, is under every one of several filters in time.
-
-Logarithms of densities, each given everything that is known before it: by the chain rule their sum is the
-likelihood of all that was seen, in whatever order it became known.
+A speed is a factor of the bias's walk, or of its covariance where it comes back to zero; a bias that stays
+has no speed. Hypotheses are weighed by the densities that they give to readings and to true contexts.
 """
 
 from dataclasses import dataclass
@@ -45,87 +40,15 @@ from unfog.maths.mixture import moments
 from unfog.maths.trees import each
 from unfog.validation import InputError
 
+MOST = 15  # sizes, and speeds
+SHARED = "number", "at", "noisy", "known"  # of a reading that is kept, by all hypotheses
+
 
 class Factors(NamedTuple):
     """A hypothesis: what the constants are, in those told."""
 
     size: float = 1.0  # of covariances of error and white
     speed: float = 1.0  # of the walk of the bias, or of its covariance
-
-
-def ladder(number: int, apart: float, distrust: float) -> dict[float, float]:
-    """So many factors about 1, each so many times the next, with their probabilities."""
-    others = max(1, number - 1)
-    powers = [apart ** (i - number // 2) for i in range(number)]
-    return {x: (1 - distrust if number > 1 else 1.0) if x == 1 else distrust / others for x in powers}
-
-
-def scaled(tempo: Tempo, by: Factors) -> Tempo:
-    """With the constants that a hypothesis has."""
-
-    def times(part: Moving, factor: float) -> Moving:
-        return part.scaled(np.full(part.cov.shape[-1], np.sqrt(factor)))
-
-    walk, error = tempo.bias.walk, tempo.error
-    walks = tempo.bias._replace(walk=None if walk is None else by.speed * walk)
-    return tempo._replace(
-        bias=walks if np.isinf(tempo.bias.time) else times(tempo.bias, by.speed),
-        error=None if error is None else times(error, by.size),
-        white=None if tempo.white is None else by.size * tempo.white,
-    )
-
-
-def moves(tempo: Tempo) -> bool:
-    """Whether the bias has a speed."""
-    return tempo.bias.time < np.inf or (tempo.bias.walk is not None and bool(np.any(tempo.bias.walk)))
-
-
-def stacked(known: Knowledge, tempo: Tempo, every: list[Factors]) -> Clockwork:
-    """The parts under every hypothesis: start, steps and white have an axis of these in front."""
-    clocks = [temporal_filter.clockwork(known._replace(tempo=scaled(tempo, one))) for one in every]
-    xp = known.context_cov.__array_namespace__()
-    start, steps, white = (
-        xp.stack(x) for x in zip(*((c.start, c.steps, c.white) for c in clocks), strict=True)
-    )
-    return clocks[0]._replace(start=start, steps=steps, white=white)
-
-
-def of_reading(clock: Clockwork, ready: temporal.Ready, noisy: Array) -> Array:
-    """Logarithms of the density of a reading (..., d) under every hypothesis, (..., H)."""
-    shown = temporal_filter.mark(noisy[..., None, :])
-    _, reading = temporal_filter.seen_at(clock, ready.belief, ready.at)
-    return reading.density(ready.noise, shown.values - clock.mean, shown.lost())
-
-
-def of_context(
-    clock: Clockwork, state: temporal_filter.State, before: Array, after: Array, moment: Moment
-) -> Array:
-    """Likewise of what becomes known of a context, (..., 1, d) each, given all else: (..., H)."""
-    number, at = temporal_filter.when(moment, state)
-    new, old = temporal_filter.mark(after), temporal_filter.mark(before)
-    if after.__array_namespace__() is not np or temporal_filter.is_last(state, number, before, after):
-        context, _ = temporal_filter.seen_at(clock, state.belief, at)
-        return _known(clock, context, new._replace(there=new.there * (1 - old.there)))
-    asked = [one.number == number for one in state.window]
-    first = next((i for i, here in enumerate(asked) if here.any()), None)
-    if first is None:
-        return np.zeros(state.belief.mean.shape[:-1])
-    without = [
-        one._replace(known=one.known._replace(there=one.known.there * ~here[..., None]))
-        for one, here in zip(state.window[first:], asked[first:], strict=True)
-    ]
-    context = temporal_filter.replayed(clock, tuple(without), asked[first:]).context
-    found: Array = _known(clock, context, new) - _known(clock, context, old)
-    return np.where(np.logical_or.reduce(asked), found, 0.0)
-
-
-def _known(clock: Clockwork, context: Belief, known: Marked) -> Array:
-    """Of what is known of a context, which is believed to be such, less mu_c."""
-    return context.density(temporal_filter.least(clock), known.values - clock.mean, known.lost())
-
-
-MOST = 15  # sizes, and speeds
-SHARED = "number", "at", "noisy", "known"  # of a reading that is kept, by all hypotheses
 
 
 class Parameters(NamedTuple):
@@ -160,14 +83,14 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         P(h | all) = P(h) P(all | h) / P(all)
         h: one hypothesis, a size and a speed;   all: readings and true contexts so far
 
-    Hypotheses are all pairs of a few sizes and a few speeds (denoise/factors.py). Each has its own filter
+    Hypotheses are all pairs of a few sizes and a few speeds (`Factors`). Each has its own filter
     (denoise/temporal.py); all run as one, with an axis H of hypotheses. Weights follow the chain rule,
 
         p(h | all) ~ p(h) p(readings, true contexts | h) = p(h) product of p(next | all before it, h),
 
-    in whatever order things become known (denoise/likelihoods.py). Before a decision its reading counts; a
-    true context counts when it comes, unless it is older than the window. What is believed of a context has
-    the mean and the covariance of the mixture. That the size is not as told has the probability `distrust` to
+    in whatever order things become known. Before a decision its reading counts; a true context counts when it
+    comes, unless it is older than the window. What is believed of a context has the mean and the covariance
+    of the mixture. That the size is not as told has the probability `distrust` to
     begin with, and so has the speed by itself. Between two readings a share `switch` of the weights is dealt
     out anew (maths/kalman.py has names and references).
 
@@ -233,7 +156,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
     def hypotheses(self, tempo: Tempo) -> dict[Factors, float]:
         """How probable each one is, in the order of their weights."""
         sizes = ladder(self.sizes, self.spacing, self.distrust)
-        speeds = ladder(self.speeds if moves(tempo) else 1, self.slowdown, self.distrust)
+        speeds = ladder(self.speeds if bias_moves(tempo) else 1, self.slowdown, self.distrust)
         return {Factors(x, y): p * q for x, p in sizes.items() for y, q in speeds.items()}
 
     def probabilities(self, state: State) -> Array:
@@ -294,7 +217,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         """Mean and covariance of this moment's context: noisy (..., d), not a number where it was lost."""
         xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
         found = self.filter.predict(parameters.clock, ready.filters, noisy[..., None, :])
-        weights = kalman.weighed(ready.weights, of_reading(parameters.clock, ready.filters, noisy))
+        weights = kalman.weighed(ready.weights, reading_log_density(parameters.clock, ready.filters, noisy))
         return Context(*moments(xp.exp(weights), *found))
 
     def expected(self, parameters: Parameters, state: State | Ready) -> tuple[Array, Array]:
@@ -311,7 +234,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         """All beliefs and weights after a reading and, where it is shown at once, its true context."""
         xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
         filters = self.filter.update(parameters.clock, ready.filters, noisy[..., None, :], None)
-        weights = kalman.weighed(ready.weights, of_reading(parameters.clock, ready.filters, noisy))
+        weights = kalman.weighed(ready.weights, reading_log_density(parameters.clock, ready.filters, noisy))
         after = State(filters, weights)
         if context is None:
             return after
@@ -337,7 +260,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         xp, clock, opened = after.__array_namespace__(), parameters.clock, _opened(parameters, moment)
         known = before[..., None, :], after[..., None, :]
         filters, found = self.filter.reopen(clock, state.filters, noisy[..., None, :], *known, opened)
-        weighed = kalman.weighed(state.weights, of_context(clock, state.filters, *known, opened))
+        weighed = kalman.weighed(state.weights, context_log_density(clock, state.filters, *known, opened))
         weights = xp.where(is_news(before, after)[..., None], weighed, state.weights)
         mean, cov = moments(xp.exp(weights), *found)
         left = xp.isnan(after).astype(after.dtype)  # what is known is so without rounding
@@ -361,3 +284,74 @@ def _opened(parameters: Parameters, moment: Moment) -> Moment:
     if moment.noise is None:
         return Moment(number, at)
     return Moment(number, at, parameters.sizes[:, None, None] * moment.noise[..., None, :, :])
+
+
+def ladder(number: int, apart: float, distrust: float) -> dict[float, float]:
+    """So many factors about 1, each so many times the next, with their probabilities."""
+    others = max(1, number - 1)
+    powers = [apart ** (i - number // 2) for i in range(number)]
+    return {x: (1 - distrust if number > 1 else 1.0) if x == 1 else distrust / others for x in powers}
+
+
+def bias_moves(tempo: Tempo) -> bool:
+    """Whether the bias has a speed."""
+    return tempo.bias.time < np.inf or (tempo.bias.walk is not None and bool(np.any(tempo.bias.walk)))
+
+
+def scaled(tempo: Tempo, by: Factors) -> Tempo:
+    """With the constants that a hypothesis has."""
+
+    def times(part: Moving, factor: float) -> Moving:
+        return part.scaled(np.full(part.cov.shape[-1], np.sqrt(factor)))
+
+    walk, error = tempo.bias.walk, tempo.error
+    walks = tempo.bias._replace(walk=None if walk is None else by.speed * walk)
+    return tempo._replace(
+        bias=walks if np.isinf(tempo.bias.time) else times(tempo.bias, by.speed),
+        error=None if error is None else times(error, by.size),
+        white=None if tempo.white is None else by.size * tempo.white,
+    )
+
+
+def stacked(known: Knowledge, tempo: Tempo, every: list[Factors]) -> Clockwork:
+    """The parts under every hypothesis: start, steps and white have an axis of these in front."""
+    clocks = [temporal_filter.clockwork(known._replace(tempo=scaled(tempo, one))) for one in every]
+    xp = known.context_cov.__array_namespace__()
+    start, steps, white = (
+        xp.stack(x) for x in zip(*((c.start, c.steps, c.white) for c in clocks), strict=True)
+    )
+    return clocks[0]._replace(start=start, steps=steps, white=white)
+
+
+def reading_log_density(clock: Clockwork, ready: temporal.Ready, noisy: Array) -> Array:
+    """The log density of a reading (..., d), given all before it, under every hypothesis: (..., H)."""
+    shown = temporal_filter.mark(noisy[..., None, :])
+    _, reading = temporal_filter.seen_at(clock, ready.belief, ready.at)
+    return reading.density(ready.noise, shown.values - clock.mean, shown.lost())
+
+
+def context_log_density(
+    clock: Clockwork, state: temporal_filter.State, before: Array, after: Array, moment: Moment
+) -> Array:
+    """The log density of what becomes known of a context, (..., 1, d) each, given all else: (..., H)."""
+    number, at = temporal_filter.when(moment, state)
+    new, old = temporal_filter.mark(after), temporal_filter.mark(before)
+    if after.__array_namespace__() is not np or temporal_filter.is_last(state, number, before, after):
+        context, _ = temporal_filter.seen_at(clock, state.belief, at)
+        return _log_density(clock, context, new._replace(there=new.there * (1 - old.there)))
+    asked = [one.number == number for one in state.window]
+    first = next((i for i, here in enumerate(asked) if here.any()), None)
+    if first is None:
+        return np.zeros(state.belief.mean.shape[:-1])
+    without = [
+        one._replace(known=one.known._replace(there=one.known.there * ~here[..., None]))
+        for one, here in zip(state.window[first:], asked[first:], strict=True)
+    ]
+    context = temporal_filter.replayed(clock, tuple(without), asked[first:]).context
+    found: Array = _log_density(clock, context, new) - _log_density(clock, context, old)
+    return np.where(np.logical_or.reduce(asked), found, 0.0)
+
+
+def _log_density(clock: Clockwork, context: Belief, known: Marked) -> Array:
+    """That of what is known of a context, if `context` is what is believed of it, less mu_c."""
+    return context.density(temporal_filter.least(clock), known.values - clock.mean, known.lost())

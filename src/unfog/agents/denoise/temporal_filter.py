@@ -1,4 +1,6 @@
-"""The state that moves behind noisy contexts, as `temporal` filters it: parts side by side, d numbers each.
+"""The filter in time that `Temporal` runs: the moving state, the last readings, true contexts.
+
+The state is that of parts side by side, d numbers each.
 
     x = (x_1, ..., x_k),   c(t) = mu_c + sum of w_i(t) x_i over the context's parts,
                            chat(t) = c(t) + sum of x_i over the error's parts + white
@@ -7,16 +9,14 @@ channel/dynamics.py says how parts move. Those that move at all come first, so t
 columns to the root for them alone. Weights w_i are 1, or cos(2 pi t / period) and sin(2 pi t / period) for
 the two parts of a cycle; these come last.
 
-The last readings of a stream, kept so that true contexts may come late: they are filtered anew from there.
+The last readings are kept, each with the belief just before it, so that true contexts may come late. When
+more of a past context becomes known, all readings from its own on are filtered again, with everything that is
+known by now. Beside the state runs a copy of that past context, which does not move: in the end the copy is
+what all readings up to now say of it.
 
-A reading is kept with the belief just before it. When more of a past context becomes known, all readings from
-its own on are filtered again, with everything that is known by now, and beside the state runs a copy of that
-past context, which does not move: in the end the copy is what all readings up to now say of it.
-
-What a true context changes of a filter in time (denoise/temporal.py): at once, or late.
-
-That of the last reading is one more observation of a state that has not moved since. That of a reading in the
-window has it and all since filtered anew (denoise/recent.py). An older one is an observation of the past.
+The true context of the last reading is one more observation of a state that has not moved since (`at_once`).
+For that of an older reading in the window, it and all since are filtered anew; one older than the window is
+an observation of the past (`late`).
 """
 
 from typing import NamedTuple
@@ -33,9 +33,9 @@ from unfog.maths.kalman import Belief
 from unfog.maths.trees import each
 from unfog.validation import InputError
 
-EXACT = (
-    1e-9  # in deviations of the context: what is known is known to this much, so that S^(1/2) has an inverse
-)
+# In deviations of the context: what is known is known to this much, so that S^(1/2) has an inverse.
+EXACT = 1e-9
+NEVER = -1.0  # the number of a reading that there was not
 
 
 class Clockwork(NamedTuple):
@@ -52,6 +52,47 @@ class Clockwork(NamedTuple):
     scale: Array  # (d,)    deviations of the context, as told
     since: Array  # ()      the time of the start; not a number where that is the first reading's
     is_bias: Array  # (k,)    1 where a part is the bias, 0 elsewhere
+
+
+class Marked(NamedTuple):
+    """Numbers, some of which may be lost or hidden: a state holds nothing that is not a number."""
+
+    values: Array  # (..., d)
+    there: Array  # (..., d)  1, or 0 where it is not
+
+    def lost(self) -> Bools | None:
+        """Where it is not there; None where it is settled that all of it is."""
+        there = self.there > 0
+        return None if settled(there) else ~there
+
+
+class Kept(NamedTuple):
+    """A reading, and what was believed before it."""
+
+    number: Array  # (...,)  negative: there was none
+    at: Array  # (...,)
+    belief: Belief  # of its time
+    noise: Array  # (..., d, d)  root of its noise
+    noisy: Marked
+    known: Marked  # its true context
+
+
+class State(NamedTuple):
+    """What is believed after the last reading."""
+
+    belief: Belief
+    at: Array  # (...,)  its time
+    number: Array  # (...,)  its number, negative before the first
+    window: tuple[Kept, ...]  # the last readings, the latest last
+    stale: Array  # (...,)  how many true contexts came too late for the window
+
+
+class Replay(NamedTuple):
+    """Readings filtered anew."""
+
+    belief: Belief  # after the last of them
+    window: tuple[Kept, ...]
+    context: Belief  # what is believed by now of the context that was asked for, less mu_c
 
 
 class _Wheel(NamedTuple):
@@ -126,13 +167,6 @@ def started(clock: Clockwork) -> Belief:
     return Belief(xp.zeros(clock.start.shape[:-1], dtype=clock.start.dtype), clock.start)
 
 
-def least(clock: Clockwork) -> Array:
-    """Root of the noise that stands for none, (d, d)."""
-    xp = clock.scale.__array_namespace__()
-    found: Array = EXACT * clock.scale * xp.eye(clock.mean.shape[0], dtype=clock.mean.dtype)
-    return found
-
-
 def share_kept(clock: Clockwork, length: Array) -> Array:
     """Of each part over a step of time (...,): (..., k)."""
     xp, step = length.__array_namespace__(), length[..., None]
@@ -173,22 +207,6 @@ def _padded(x: Array, axis: int, more: int, value: float) -> Array:
     return xp.concat([x, xp.full(tuple(shape), value, dtype=x.dtype)], axis=axis)
 
 
-def seen_at(clock: Clockwork, belief: Belief, at: Array) -> tuple[Belief, Belief]:
-    """What is believed of the context at a time (...,), less mu_c, and of its reading without white noise."""
-    n = clock.start.shape[-1]
-    state = Belief(belief.mean[..., :n], belief.root[..., :n, :])
-    context, reading = (Belief(matvec(x, state.mean), x @ state.root) for x in rows(clock, at))
-    return context, reading
-
-
-def bias(clock: Clockwork, belief: Belief) -> Belief:
-    """What is believed of the bias."""
-    xp, d = belief.mean.__array_namespace__(), clock.mean.shape[0]
-    blocks = clock.is_bias[:, None] * xp.eye(d, dtype=clock.mean.dtype)[:, None, :]
-    chosen = blocks.reshape(d, -1)
-    return Belief(matvec(chosen, belief.mean), chosen @ belief.root)
-
-
 def rows(clock: Clockwork, at: Array) -> tuple[Array, Array]:
     """How a context and a noisy context read the state at a time (...,): (..., d, n) each."""
     xp, turning = at.__array_namespace__(), clock.frequencies.shape[0]
@@ -206,27 +224,20 @@ def rows(clock: Clockwork, at: Array) -> tuple[Array, Array]:
     return wide(weights * clock.in_context), wide(weights)
 
 
-class Marked(NamedTuple):
-    """Numbers, some of which may be lost or hidden: a state holds nothing that is not a number."""
-
-    values: Array  # (..., d)
-    there: Array  # (..., d)  1, or 0 where it is not
-
-    def lost(self) -> Bools | None:
-        """Where it is not there; None where it is settled that all of it is."""
-        there = self.there > 0
-        return None if settled(there) else ~there
+def seen_at(clock: Clockwork, belief: Belief, at: Array) -> tuple[Belief, Belief]:
+    """What is believed of the context at a time (...,), less mu_c, and of its reading without white noise."""
+    n = clock.start.shape[-1]
+    state = Belief(belief.mean[..., :n], belief.root[..., :n, :])
+    context, reading = (Belief(matvec(x, state.mean), x @ state.root) for x in rows(clock, at))
+    return context, reading
 
 
-class Kept(NamedTuple):
-    """A reading, and what was believed before it."""
-
-    number: Array  # (...,)  negative: there was none
-    at: Array  # (...,)
-    belief: Belief  # of its time
-    noise: Array  # (..., d, d)  root of its noise
-    noisy: Marked
-    known: Marked  # its true context
+def bias(clock: Clockwork, belief: Belief) -> Belief:
+    """What is believed of the bias."""
+    xp, d = belief.mean.__array_namespace__(), clock.mean.shape[0]
+    blocks = clock.is_bias[:, None] * xp.eye(d, dtype=clock.mean.dtype)[:, None, :]
+    chosen = blocks.reshape(d, -1)
+    return Belief(matvec(chosen, belief.mean), chosen @ belief.root)
 
 
 def mark(values: Array) -> Marked:
@@ -255,6 +266,13 @@ def after_reading(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
     return belief.told(reading, kept.noise, kept.noisy.values - clock.mean, kept.noisy.lost())
 
 
+def least(clock: Clockwork) -> Array:
+    """Root of the noise that stands for none, (d, d)."""
+    xp = clock.scale.__array_namespace__()
+    found: Array = EXACT * clock.scale * xp.eye(clock.mean.shape[0], dtype=clock.mean.dtype)
+    return found
+
+
 def known(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
     """After a true context, as far as that is known."""
     hidden = kept.known.lost()
@@ -262,96 +280,6 @@ def known(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
         return belief
     context, _ = seen_at(clock, belief, kept.at)
     return belief.told(context, least(clock), kept.known.values - clock.mean, hidden)
-
-
-class Replay(NamedTuple):
-    """Readings filtered anew."""
-
-    belief: Belief  # after the last of them
-    window: tuple[Kept, ...]
-    context: Belief  # what is believed by now of the context that was asked for, less mu_c
-
-
-def replayed(clock: Clockwork, window: tuple[Kept, ...], asked: list[Bools]) -> Replay:
-    """Filter readings anew from the first on; `asked` is true where a reading is that of the context."""
-    n, d = clock.start.shape[-1], clock.mean.shape[0]
-    moved, found = _with_copy(window[0].belief, d), [window[0]]
-    belief = _copied(clock, after(clock, moved, window[0]), window[0].at, asked[0])
-    for kept, here in zip(window[1:], asked[1:], strict=True):
-        last = found[-1]
-        moved = moved_on(clock, belief, since(clock, last.number, last.at, kept.at))
-        found.append(kept._replace(belief=_without_copy(moved, n, d)))
-        belief = _copied(clock, after(clock, moved, kept), kept.at, here)
-    copy = Belief(belief.mean[..., n:], belief.root[..., n:, :])
-    return Replay(_without_copy(belief, n, d), tuple(found), copy)
-
-
-def since(clock: Clockwork, number: Array, last: Array, at: Array) -> Array:
-    """The time from a last reading to this one; where there was none, from the start."""
-    xp = at.__array_namespace__()
-    first = xp.where(xp.isnan(clock.since), 0.0, at - clock.since)
-    found: Array = xp.where(number < 0, first, at - last)
-    return found
-
-
-def _without_copy(belief: Belief, n: int, d: int) -> Belief:
-    """The state alone: a triangular root, whatever a step has added, has zeros in the copy's columns."""
-    root = belief.root[..., :n, :]
-    return Belief(belief.mean[..., :n], np.delete(root, np.s_[n : n + d], axis=-1))
-
-
-def _with_copy(belief: Belief, d: int) -> Belief:
-    """With room for a copy of a context."""
-    xp = belief.mean.__array_namespace__()
-    mean = xp.concat([belief.mean, xp.zeros((*belief.mean.shape[:-1], d))], axis=-1)
-    root = xp.concat([belief.root, xp.zeros((*belief.root.shape[:-2], d, belief.root.shape[-1]))], axis=-2)
-    return Belief(mean, root)
-
-
-def _copied(clock: Clockwork, belief: Belief, at: Array, here: Bools) -> Belief:
-    """With the context of this moment as the copy, where it is the one asked for."""
-    xp, n = belief.mean.__array_namespace__(), clock.start.shape[-1]
-    context, _ = seen_at(clock, belief, at)
-    if settled(~here):
-        return belief
-    mean = xp.where(here[..., None], context.mean, belief.mean[..., n:])
-    root = xp.where(here[..., None, None], context.root, belief.root[..., n:, :])
-    batch = np.broadcast_shapes(mean.shape[:-1], belief.mean.shape[:-1])
-    rest = np.broadcast_to(belief.mean[..., :n], (*batch, n))
-    wide = np.broadcast_shapes(root.shape[:-2], belief.root.shape[:-2])
-    body = np.broadcast_to(belief.root[..., :n, :], (*wide, n, belief.root.shape[-1]))
-    return Belief(xp.concat([rest, mean], axis=-1), xp.concat([body, root], axis=-2))
-
-
-def past(clock: Clockwork, belief: Belief, gap: Array, kept: Kept, mine: Bools) -> Belief:
-    """After a pair from so long ago (...,) that its reading is no longer kept, where it is `mine` to use.
-
-    What moves keeps the same share backwards, and gains as much spread: x_then = keeps x_now + adds z.
-    """
-    xp, d = gap.__array_namespace__(), clock.mean.shape[0]
-    keeps, adds = step(clock, gap)
-    of_context, of_reading = rows(clock, kept.at)
-    both = xp.concat([of_context, of_reading - of_context], axis=-2)
-    white = xp.concat([xp.zeros_like(clock.white), clock.white], axis=-2)
-    moves = both @ adds
-    noise = xp.concat([moves, xp.broadcast_to(white, (*moves.shape[:-1], d))], axis=-1)
-    context, error = kept.known.values - clock.mean, kept.noisy.values - kept.known.values
-    there = xp.concat([kept.known.there, kept.known.there * kept.noisy.there], axis=-1)
-    lost = (there == 0) | ~mine[..., None]
-    return belief.seen(both * keeps[..., None, :], noise, xp.concat([context, error], axis=-1), lost)
-
-
-NEVER = -1.0  # the number of a reading that there was not
-
-
-class State(NamedTuple):
-    """What is believed after the last reading."""
-
-    belief: Belief
-    at: Array  # (...,)  its time
-    number: Array  # (...,)  its number, negative before the first
-    window: tuple[Kept, ...]  # the last readings, the latest last
-    stale: Array  # (...,)  how many true contexts came too late for the window
 
 
 def when(moment: Moment, state: State) -> tuple[Array, Array]:
@@ -400,6 +328,75 @@ def late(clock: Clockwork, state: State, kept: Kept, news: Bools) -> tuple[State
     again = replayed(clock, tuple(anew), asked[first:])
     state = state._replace(belief=again.belief, window=(*window[:first], *again.window))
     return state, exact(clock, again.context, kept.known)
+
+
+def since(clock: Clockwork, number: Array, last: Array, at: Array) -> Array:
+    """The time from a last reading to this one; where there was none, from the start."""
+    xp = at.__array_namespace__()
+    first = xp.where(xp.isnan(clock.since), 0.0, at - clock.since)
+    found: Array = xp.where(number < 0, first, at - last)
+    return found
+
+
+def replayed(clock: Clockwork, window: tuple[Kept, ...], asked: list[Bools]) -> Replay:
+    """Filter readings anew from the first on; `asked` is true where a reading is that of the context."""
+    n, d = clock.start.shape[-1], clock.mean.shape[0]
+    moved, found = _with_copy(window[0].belief, d), [window[0]]
+    belief = _copied(clock, after(clock, moved, window[0]), window[0].at, asked[0])
+    for kept, here in zip(window[1:], asked[1:], strict=True):
+        last = found[-1]
+        moved = moved_on(clock, belief, since(clock, last.number, last.at, kept.at))
+        found.append(kept._replace(belief=_without_copy(moved, n, d)))
+        belief = _copied(clock, after(clock, moved, kept), kept.at, here)
+    copy = Belief(belief.mean[..., n:], belief.root[..., n:, :])
+    return Replay(_without_copy(belief, n, d), tuple(found), copy)
+
+
+def _with_copy(belief: Belief, d: int) -> Belief:
+    """With room for a copy of a context."""
+    xp = belief.mean.__array_namespace__()
+    mean = xp.concat([belief.mean, xp.zeros((*belief.mean.shape[:-1], d))], axis=-1)
+    root = xp.concat([belief.root, xp.zeros((*belief.root.shape[:-2], d, belief.root.shape[-1]))], axis=-2)
+    return Belief(mean, root)
+
+
+def _copied(clock: Clockwork, belief: Belief, at: Array, here: Bools) -> Belief:
+    """With the context of this moment as the copy, where it is the one asked for."""
+    xp, n = belief.mean.__array_namespace__(), clock.start.shape[-1]
+    context, _ = seen_at(clock, belief, at)
+    if settled(~here):
+        return belief
+    mean = xp.where(here[..., None], context.mean, belief.mean[..., n:])
+    root = xp.where(here[..., None, None], context.root, belief.root[..., n:, :])
+    batch = np.broadcast_shapes(mean.shape[:-1], belief.mean.shape[:-1])
+    rest = np.broadcast_to(belief.mean[..., :n], (*batch, n))
+    wide = np.broadcast_shapes(root.shape[:-2], belief.root.shape[:-2])
+    body = np.broadcast_to(belief.root[..., :n, :], (*wide, n, belief.root.shape[-1]))
+    return Belief(xp.concat([rest, mean], axis=-1), xp.concat([body, root], axis=-2))
+
+
+def _without_copy(belief: Belief, n: int, d: int) -> Belief:
+    """The state alone: a triangular root, whatever a step has added, has zeros in the copy's columns."""
+    root = belief.root[..., :n, :]
+    return Belief(belief.mean[..., :n], np.delete(root, np.s_[n : n + d], axis=-1))
+
+
+def past(clock: Clockwork, belief: Belief, gap: Array, kept: Kept, mine: Bools) -> Belief:
+    """After a pair from so long ago (...,) that its reading is no longer kept, where it is `mine` to use.
+
+    What moves keeps the same share backwards, and gains as much spread: x_then = keeps x_now + adds z.
+    """
+    xp, d = gap.__array_namespace__(), clock.mean.shape[0]
+    keeps, adds = step(clock, gap)
+    of_context, of_reading = rows(clock, kept.at)
+    both = xp.concat([of_context, of_reading - of_context], axis=-2)
+    white = xp.concat([xp.zeros_like(clock.white), clock.white], axis=-2)
+    moves = both @ adds
+    noise = xp.concat([moves, xp.broadcast_to(white, (*moves.shape[:-1], d))], axis=-1)
+    context, error = kept.known.values - clock.mean, kept.noisy.values - kept.known.values
+    there = xp.concat([kept.known.there, kept.known.there * kept.noisy.there], axis=-1)
+    lost = (there == 0) | ~mine[..., None]
+    return belief.seen(both * keeps[..., None, :], noise, xp.concat([context, error], axis=-1), lost)
 
 
 def _where(here: Bools, one: Marked, other: Marked) -> Marked:
