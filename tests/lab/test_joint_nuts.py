@@ -25,7 +25,7 @@ from tests.problems import inverse, random_knowledge
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import Hetero, Joint, Smoothing
-from unfog.agents.learn import hindsight as hindsight_learner
+from unfog.agents.learn.hindsight import mixture, moments
 from unfog.agents.round import Offer
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import product
@@ -83,8 +83,8 @@ def standing(told: Story, learner: Any) -> Standing:
     hindsight = denoiser.hindsight(setup.denoiser, memory.denoiser, told.noisy[-1])
     bias = hindsight.mean, hindsight.cov
     if isinstance(learner, Joint):
-        mixed = hindsight_learner.mixture(setup.learner, memory.learner, features, hindsight)
-        bias = hindsight_learner.moments(mixed.weights, mixed.bias)
+        mixed = mixture(setup.learner, memory.learner, features, hindsight)
+        bias = moments(mixed.weights, mixed.bias)
     found = (view.belief.mean, view.belief.root @ view.belief.root.T), view.context, bias
     return Standing(*((mean, np.sqrt(np.diag(cov))) for mean, cov in found))
 

@@ -1,7 +1,4 @@
-"""Assumed-density filtering.
-
-Assumed-density filtering that can take back.
-"""
+"""Assumed-density filtering, and the same with one site for each reward, which can be taken back."""
 
 from dataclasses import dataclass
 
@@ -167,7 +164,7 @@ class Sites(Grows, Learner, TakesBack):
 
     The likelihood is log-concave, so tau > 0 and the cavity is always proper; only digits may be lacking.
     Where `left` has lost more than half of them, the round keeps its old site. What goes in comes out bit by
-    bit: learn/information.py.
+    bit: learn/revisable.py.
 
     A context that is hidden is averaged out of the likelihood, which is then sigmoid(s / sqrt(1 + pi/8 h)), h
     = E[theta'Cov(phi)theta] under the belief at the time. Before its reward a round's term has h for its

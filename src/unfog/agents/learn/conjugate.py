@@ -1,7 +1,4 @@
-"""The learner that weighs a reward by its variance.
-
-The conjugate Gaussian learner.
-"""
+"""The conjugate Gaussian learner, and the one that weighs each reward by the variance it really has."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What learners have in common that denoise past rounds anew: rewards in a form that waits for the bias.
+"""Learners that denoise past rounds anew: rewards are kept in a form that waits for the bias.
 
 With lifted rows z (features/base.py) all that past rounds say of theta, given the bias, is in the sums
 
@@ -7,10 +7,6 @@ With lifted rows z (features/base.py) all that past rounds say of theta, given t
 with the variances s^2 of the rewards as they were thought to be at the time. A round costs as much after a
 million rounds as after one, but more than a rank-one update: P must be made and factorised at every decision.
 A prior in blocks is kept in blocks.
-
-The conjugate learner with hindsight.
-
-theta and the bias together.
 """
 
 from collections.abc import Callable
@@ -30,6 +26,8 @@ from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Belief, Blocks, Gaussian, certain, square_root
 from unfog.validation import InputError
+
+MOST_NODES = 10_000
 
 
 class Prior(NamedTuple):
@@ -53,6 +51,21 @@ class Posterior(NamedTuple):
     mean: Array  # (..., m) or (..., K, k)
     root: Array  # (..., m, m) or (..., K, k, k)
     evidence: Array  # (...,)  log density of the rewards, but for what does not hang on the bias
+
+
+class Parameters(NamedTuple):
+    """The prior, and the nodes."""
+
+    prior: Prior
+    nodes: Array  # (n, d)  of N(0, I)
+
+
+class Mixture(NamedTuple):
+    """The posterior: the bias at nodes, and theta given each of them."""
+
+    bias: Array  # (..., n, d)
+    weights: Array  # (..., n)
+    theta: Posterior  # its first axis after the batch is that of the nodes
 
 
 class FromNoisy(Learner, LooksBack):
@@ -130,71 +143,6 @@ class Lifted(Grows, FromNoisy):
         return Sums(moment, state.natural_mean + natural_mean)
 
 
-def refuse_other_blocks(learner: str, known: Knowledge, features: FeatureMap) -> None:
-    """Complain of a prior in other blocks than those of the features."""
-    d = known.context_mean.shape[-1]
-    size = as_liftable(features).projection(np.zeros(d), np.eye(d)).shape[-2]
-    if known.prior_cov.ndim == 3 and size != known.prior_cov.shape[-1]:
-        raise InputError("learner", f"{learner!r} with this prior in blocks", "a prior in one piece")
-
-
-def prior(known: Knowledge) -> Prior:
-    """The prior in the form that sums add to."""
-    variance, cov = reward_variance(known), known.prior_cov
-    xp = cov.__array_namespace__()
-    precision = xp.linalg.inv(cov)
-    return Prior(precision, matvec(precision, known.prior_mean.reshape(cov.shape[:-1])), variance)
-
-
-def posterior(prior: Prior, sums: Sums, projection: Array) -> Posterior:
-    """Of theta, with all past rounds projected by T (..., m, q), or (..., k, q / K) for a map of blocks."""
-    xp = projection.__array_namespace__()
-    projection = _fitted(projection, prior.precision)
-    size = projection.shape[-1]
-    moment = xp.broadcast_to(sums.moment, (*sums.moment.shape[:-2], size, size))
-    lifted = xp.broadcast_to(sums.natural_mean, (*sums.natural_mean.shape[:-1], size))
-    precision = prior.precision + projection @ moment @ projection.mT
-    natural_mean = prior.natural_mean + matvec(projection, lifted)
-    factor = xp.linalg.cholesky(precision)
-    inverse = xp.linalg.inv(factor)
-    half = matvec(inverse, natural_mean)
-    evidence = 0.5 * xp.vecdot(half, half) - xp.log(xp.linalg.diagonal(factor)).sum(-1)
-    evidence = evidence.sum(-1) if prior.precision.ndim == 3 else evidence
-    return Posterior(matvec(inverse.mT, half), inverse.mT, evidence)
-
-
-def for_nodes(prior: Prior, sums: Sums) -> Sums:
-    """The sums with an axis for nodes of the bias between trials and what each trial has."""
-    if prior.precision.ndim == 3 and sums.moment.ndim > 2:  # they have blocks, but for the first of all
-        return Sums(sums.moment[..., None, :, :, :], sums.natural_mean[..., None, :, :])
-    return Sums(sums.moment[..., None, :, :], sums.natural_mean[..., None, :])
-
-
-def as_liftable(features: FeatureMap) -> Liftable:
-    """The map as one that lifts: those that do not were refused before the first round."""
-    return cast(Liftable, features)
-
-
-def as_belief(prior: Prior, mean: Array, root: Array) -> Belief:
-    """In blocks where the prior is."""
-    form: Callable[[Array, Array], Belief] = Blocks if prior.precision.ndim == 3 else Gaussian
-    return form(mean, root)
-
-
-def _fitted(projection: Array, precision: Array) -> Array:
-    """T with an axis for blocks where the prior has them, or that of all blocks where only the map has."""
-    xp = projection.__array_namespace__()
-    if precision.ndim == 3:
-        return projection[..., None, :, :]
-    size, width = projection.shape[-2:]
-    number = precision.shape[-1] // size
-    if number == 1:
-        return projection
-    places = xp.eye(number, dtype=projection.dtype)[:, None, :, None]
-    whole = places * projection[..., None, :, None, :]
-    return whole.reshape(*whole.shape[:-4], number * size, number * width)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Smoothing(Lifted):
     """The conjugate learner with hindsight: every past round is denoised with what is known of the bias
@@ -203,9 +151,9 @@ class Smoothing(Lifted):
     The filter keeps expected features as they were when the bias was hardly known. Given all measurements up
     to now the bias is N(g, S), and the context of every round, this one included, N(v - B g, M^-1 + B S B')
     with v its mean were the bias zero. The rows of all past rounds follow as x = T(B g, M^-1 + B S B') z from
-    sums of lifted rows (learn/lifted.py): exactly what computing all of them again would give, at a cost that
+    sums of lifted rows (`Sums`): exactly what computing all of them again would give, at a cost that
     does not grow. The variances of past rewards stay as they were thought to be at the time. Rewards say
-    nothing of the bias here: see learn/joint.py.
+    nothing of the bias here: see `Joint`.
 
     Settings
     --------
@@ -237,30 +185,12 @@ class Smoothing(Lifted):
         return as_belief(parameters, mean, root), context
 
 
-MOST_NODES = 10_000
-
-
-class Parameters(NamedTuple):
-    """The prior, and the nodes."""
-
-    prior: Prior
-    nodes: Array  # (n, d)  of N(0, I)
-
-
-class Mixture(NamedTuple):
-    """The posterior: the bias at nodes, and theta given each of them."""
-
-    bias: Array  # (..., n, d)
-    weights: Array  # (..., n)
-    theta: Posterior  # its first axis after the batch is that of the nodes
-
-
 @dataclass(frozen=True, kw_only=True)
 class Joint(Lifted):
     """theta and the bias together: rewards, too, say something of the bias, and so of every context.
 
     Given the bias gamma the rounds are independent and theta is Gaussian: with rows T(B gamma, M^-1) z,
-    precision P = P0 + T Z T' and b = P0 mu0 + T y from the sums of learn/lifted.py, the density of all
+    precision P = P0 + T Z T' and b = P0 mu0 + T y from the `Sums` of past rounds, the density of all
     rewards is
 
         density(rewards | gamma) = constant det(P)^(-1/2) exp(b'P^-1 b / 2)
@@ -324,6 +254,64 @@ class Joint(Lifted):
         return _gaussian(parameters.prior, mixed), Context(posterior_mean(shrinkage, noisy, mean), left)
 
 
+def prior(known: Knowledge) -> Prior:
+    """The prior in the form that sums add to."""
+    variance, cov = reward_variance(known), known.prior_cov
+    xp = cov.__array_namespace__()
+    precision = xp.linalg.inv(cov)
+    return Prior(precision, matvec(precision, known.prior_mean.reshape(cov.shape[:-1])), variance)
+
+
+def refuse_other_blocks(learner: str, known: Knowledge, features: FeatureMap) -> None:
+    """Complain of a prior in other blocks than those of the features."""
+    d = known.context_mean.shape[-1]
+    size = as_liftable(features).projection(np.zeros(d), np.eye(d)).shape[-2]
+    if known.prior_cov.ndim == 3 and size != known.prior_cov.shape[-1]:
+        raise InputError("learner", f"{learner!r} with this prior in blocks", "a prior in one piece")
+
+
+def posterior(prior: Prior, sums: Sums, projection: Array) -> Posterior:
+    """Of theta, with all past rounds projected by T (..., m, q), or (..., k, q / K) for a map of blocks."""
+    xp = projection.__array_namespace__()
+    projection = _fitted(projection, prior.precision)
+    size = projection.shape[-1]
+    moment = xp.broadcast_to(sums.moment, (*sums.moment.shape[:-2], size, size))
+    lifted = xp.broadcast_to(sums.natural_mean, (*sums.natural_mean.shape[:-1], size))
+    precision = prior.precision + projection @ moment @ projection.mT
+    natural_mean = prior.natural_mean + matvec(projection, lifted)
+    factor = xp.linalg.cholesky(precision)
+    inverse = xp.linalg.inv(factor)
+    half = matvec(inverse, natural_mean)
+    evidence = 0.5 * xp.vecdot(half, half) - xp.log(xp.linalg.diagonal(factor)).sum(-1)
+    evidence = evidence.sum(-1) if prior.precision.ndim == 3 else evidence
+    return Posterior(matvec(inverse.mT, half), inverse.mT, evidence)
+
+
+def as_liftable(features: FeatureMap) -> Liftable:
+    """The map as one that lifts: those that do not were refused before the first round."""
+    return cast(Liftable, features)
+
+
+def as_belief(prior: Prior, mean: Array, root: Array) -> Belief:
+    """In blocks where the prior is."""
+    form: Callable[[Array, Array], Belief] = Blocks if prior.precision.ndim == 3 else Gaussian
+    return form(mean, root)
+
+
+def _fitted(projection: Array, precision: Array) -> Array:
+    """T with an axis for blocks where the prior has them, or that of all blocks where only the map has."""
+    xp = projection.__array_namespace__()
+    if precision.ndim == 3:
+        return projection[..., None, :, :]
+    size, width = projection.shape[-2:]
+    number = precision.shape[-1] // size
+    if number == 1:
+        return projection
+    places = xp.eye(number, dtype=projection.dtype)[:, None, :, None]
+    whole = places * projection[..., None, :, None, :]
+    return whole.reshape(*whole.shape[:-4], number * size, number * width)
+
+
 def mixture(parameters: Parameters, state: Sums, features: FeatureMap, hindsight: Hindsight) -> Mixture:
     """The posterior of theta and the bias."""
     xp = hindsight.mean.__array_namespace__()
@@ -333,6 +321,13 @@ def mixture(parameters: Parameters, state: Sums, features: FeatureMap, hindsight
     theta = posterior(parameters.prior, for_nodes(parameters.prior, state), projection)
     weights = xp.exp(theta.evidence - theta.evidence.max(-1)[..., None])
     return Mixture(bias, weights / weights.sum(-1)[..., None], theta)
+
+
+def for_nodes(prior: Prior, sums: Sums) -> Sums:
+    """The sums with an axis for nodes of the bias between trials and what each trial has."""
+    if prior.precision.ndim == 3 and sums.moment.ndim > 2:  # they have blocks, but for the first of all
+        return Sums(sums.moment[..., None, :, :, :], sums.natural_mean[..., None, :, :])
+    return Sums(sums.moment[..., None, :, :], sums.natural_mean[..., None, :])
 
 
 def moments(weights: Array, values: Array) -> tuple[Array, Array]:

@@ -1,22 +1,21 @@
-"""Past rounds, for learners whose belief about theta cannot be updated in place; and their logits.
+"""Learners of 0/1 rewards that keep all past rounds: their history, their posterior, Laplace's approximation.
 
 The likelihood of a reward is Bernoulli(sigmoid(logit)), with logit = x'theta for the expected features x, as
 in the paper's Algorithm 1, or with the context averaged out, E[sigmoid(phi'theta)], by D. J. C. MacKay's
 approximation (*The evidence framework applied to classification networks*): x'theta / sqrt(1 + pi/8 v), where
 v = theta'Cov(phi)theta is the variance of the score.
 
-A round that has not been yet is a column of zeros: its logit is 0 whatever theta is, so it says nothing.
+Minus the log density of the posterior of theta is, up to a constant,
 
-The posterior of theta that logistic learners aim at: U(theta), minus its log density, and derivatives.
+    U(theta) = (theta - mu)'P(theta - mu) / 2 + sum_i (log(1 + exp(z_i)) - r_i z_i),
 
-U(theta) = (theta - mu)'P(theta - mu) / 2 + sum_i (log(1 + exp(z_i)) - r_i z_i), with P the prior's precision
-and z_i the logit of round i (learn/history.py), whose gradient is g_i. The gradient of U is P(theta - mu) +
-sum_i (sigmoid(z_i) - r_i) g_i; its Hessian is P + sum_i sigmoid'(z_i) g_i g_i' where logits are linear in
-theta, and where they are not this is Gauss and Newton's approximation of it.
+with P the prior's precision and z_i the logit of round i, whose gradient is g_i. The gradient of U is
+P(theta - mu) + sum_i (sigmoid(z_i) - r_i) g_i. Its Hessian is P + sum_i sigmoid'(z_i) g_i g_i' where logits
+are linear in theta; where they are not, this is Gauss and Newton's approximation of it.
 
-What learners have in common that keep all past rounds and find theta anew before every decision.
-
-Laplace's approximation.
+Such a belief about theta cannot be updated in place: these learners (`Refit`) find theta anew, by steps,
+before every decision. In a history of fixed size a round that has not been yet is a column of zeros. Its
+logit is 0 whatever theta is, so it says nothing.
 """
 
 from dataclasses import dataclass
@@ -33,6 +32,8 @@ from unfog.maths.gaussian import Gaussian, certain, whole
 from unfog.maths.logistic import sigmoid, softplus
 
 PROBIT = np.pi / 8
+MOST_STEPS = 10_000
+FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)  # of a step of Newton's
 
 
 class History(NamedTuple):
@@ -149,9 +150,6 @@ def hessian(prior: Prior, past: History, theta: Array) -> Array:
     return prior.precision + weighed @ at.rows.mT
 
 
-MOST_STEPS = 10_000
-
-
 class State(NamedTuple):
     """The rounds so far and where the steps have come to."""
 
@@ -192,9 +190,6 @@ class Refit(Grows, Learner, Chain):
     def update(self, parameters: Prior, state: State, evidence: Evidence, reward: Array) -> State:
         """Remember the round."""
         return state._replace(past=add(state.past, evidence, reward))
-
-
-FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)
 
 
 @dataclass(frozen=True, kw_only=True)

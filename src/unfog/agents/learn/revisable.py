@@ -1,4 +1,4 @@
-"""theta in information form: a Gaussian that is a sum of one term for every round, which can be replaced.
+"""theta in information form: a sum of one term for every round, each of which can be replaced.
 
 A round that says value = row'theta + N(0, variance) adds row row' / variance to the precision and row value /
 variance to the natural mean b; the belief is N(precision^-1 b, precision^-1). A prior of independent blocks
@@ -20,8 +20,6 @@ good where rounding leaves s negative. So the new term goes in first, and where 
 variance still the root is made anew from the sums. What limits it then is the precision itself: with its
 diagonal scaled to one, its eigenvalues may not spread over more than about 1e15, or it cannot be factorised
 (NumPy says so, JAX yields no numbers).
-
-A Gaussian learner that can take back.
 """
 
 from dataclasses import dataclass
@@ -65,6 +63,89 @@ class State(NamedTuple):
     precision: Sum  # (..., m, m), or (..., B, k, k)
     natural_mean: Sum  # (..., m), or (..., B, k)  precision times mean
     root: Array  # as precision: root root' is its inverse
+
+
+class Parameters(NamedTuple):
+    """What is known of rewards and theta to begin with."""
+
+    reward_var: Array  # ()  sigma^2
+    prior_cov: Array  # (m, m), or (B, k, k): independent blocks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revisable(Grows, Learner, TakesBack):
+    """A Gaussian learner that can take back: theta in information form, a sum of one term for every round.
+
+        theta ~ N(P^-1 b, P^-1),   P = prior_cov^-1 + sum x x' / w,
+        b = prior_cov^-1 prior_mean + sum x r / w
+        w = sigma^2 + E[theta'Cov(phi)theta], as it was believed to be at the time
+
+    When the context of a past round comes to be known, its term is replaced by another (`replace`), in any
+    order and any number of times. The variance w of a reward is that given what is known of the context
+    (heteroscedastic), and is kept with the round, since the very number that went in must come out. A prior
+    of independent blocks is kept in blocks. Of the digits of these sums see learn/revisable.py.
+
+    Settings
+    --------
+    `hetero` counts what is not known of the context as noise of the reward.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Incomplete(pairs=True), unfog.learn.Revisable(), unfog.choose.Ucb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, revealed=0.3, late=5)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
+    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
+    [5.2, 8.0]
+    """
+
+    hetero: bool = True
+
+    name = "revisable"
+    note = "can take back what a past round said, when more of its context becomes known"
+    rewards = "gaussian"
+    cost = 1.5
+    squares = 3
+
+    def __post_init__(self) -> None:
+        """Check the setting."""
+        validation.flag("hetero", self.hetero)
+
+    def setup(self, known: Knowledge) -> Parameters:
+        """The variance of a reward given its features; the prior's covariance tells whether it has blocks."""
+        return Parameters(reward_variance(known), known.prior_cov)
+
+    def start(self, known: Knowledge, rounds: int | None) -> State:
+        """The prior."""
+        return start(known)
+
+    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
+        """With the prior of what is new."""
+        return grown(old.prior_cov, state, self.start(new, None))
+
+    def belief(self, parameters: Parameters, state: State) -> Belief:
+        """The posterior."""
+        return belief(parameters.prior_cov, state)
+
+    def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
+        """As told."""
+        return parameters.reward_var + hidden
+
+    def term(self, parameters: Parameters, evidence: Evidence) -> Term:
+        """The row, and sigma^2 + E[theta' Cov(phi) theta]."""
+        if not self.hetero:
+            return Term(evidence.row(), parameters.reward_var)
+        return Term(evidence.row(), parameters.reward_var + evidence.context_variance())
+
+    def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
+        """The belief after one more reward."""
+        return self.replace(parameters, state, None, self.term(parameters, evidence), reward)
+
+    def replace(
+        self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
+    ) -> State:
+        """The belief with one round's term replaced by another, or with one more."""
+        return replaced(parameters.prior_cov, state, old, new, reward)
 
 
 def start(known: Knowledge) -> State:
@@ -195,86 +276,3 @@ def _wide(x: Array, shape: tuple[int, ...]) -> Array:
 def _cut(prior_cov: Array, flat: Array) -> Array:
     """A vector as the prior has it: (..., m) as it is, or in blocks (..., B, k)."""
     return flat.reshape(*flat.shape[:-1], *prior_cov.shape[:-1])
-
-
-class Parameters(NamedTuple):
-    """What is known of rewards and theta to begin with."""
-
-    reward_var: Array  # ()  sigma^2
-    prior_cov: Array  # (m, m), or (B, k, k): independent blocks
-
-
-@dataclass(frozen=True, kw_only=True)
-class Revisable(Grows, Learner, TakesBack):
-    """A Gaussian learner that can take back: theta in information form, a sum of one term for every round.
-
-        theta ~ N(P^-1 b, P^-1),   P = prior_cov^-1 + sum x x' / w,
-        b = prior_cov^-1 prior_mean + sum x r / w
-        w = sigma^2 + E[theta'Cov(phi)theta], as it was believed to be at the time
-
-    When the context of a past round comes to be known, its term is replaced by another (`replace`), in any
-    order and any number of times. The variance w of a reward is that given what is known of the context
-    (heteroscedastic), and is kept with the round, since the very number that went in must come out. A prior
-    of independent blocks is kept in blocks. The sums and their digits: learn/information.py.
-
-    Settings
-    --------
-    `hetero` counts what is not known of the context as noise of the reward.
-
-    >>> import unfog
-    >>> agent = unfog.Agent(
-    ...     "mine", unfog.denoise.Incomplete(pairs=True), unfog.learn.Revisable(), unfog.choose.Ucb()
-    ... )
-    >>> problem = unfog.GaussianProblem(dim=2, actions=5, revealed=0.3, late=5)
-    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
-    >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
-    [5.2, 8.0]
-    """
-
-    hetero: bool = True
-
-    name = "revisable"
-    note = "can take back what a past round said, when more of its context becomes known"
-    rewards = "gaussian"
-    cost = 1.5
-    squares = 3
-
-    def __post_init__(self) -> None:
-        """Check the setting."""
-        validation.flag("hetero", self.hetero)
-
-    def setup(self, known: Knowledge) -> Parameters:
-        """The variance of a reward given its features; the prior's covariance tells whether it has blocks."""
-        return Parameters(reward_variance(known), known.prior_cov)
-
-    def start(self, known: Knowledge, rounds: int | None) -> State:
-        """The prior."""
-        return start(known)
-
-    def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
-        """With the prior of what is new."""
-        return grown(old.prior_cov, state, self.start(new, None))
-
-    def belief(self, parameters: Parameters, state: State) -> Belief:
-        """The posterior."""
-        return belief(parameters.prior_cov, state)
-
-    def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
-        """As told."""
-        return parameters.reward_var + hidden
-
-    def term(self, parameters: Parameters, evidence: Evidence) -> Term:
-        """The row, and sigma^2 + E[theta' Cov(phi) theta]."""
-        if not self.hetero:
-            return Term(evidence.row(), parameters.reward_var)
-        return Term(evidence.row(), parameters.reward_var + evidence.context_variance())
-
-    def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
-        """The belief after one more reward."""
-        return self.replace(parameters, state, None, self.term(parameters, evidence), reward)
-
-    def replace(
-        self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
-    ) -> State:
-        """The belief with one round's term replaced by another, or with one more."""
-        return replaced(parameters.prior_cov, state, old, new, reward)

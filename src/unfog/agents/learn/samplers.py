@@ -1,7 +1,4 @@
-"""Langevin Monte Carlo for the logistic posterior.
-
-Polya-Gamma Gibbs sampling.
-"""
+"""Samplers of the logistic posterior: Langevin Monte Carlo and Polya-Gamma Gibbs sampling."""
 
 from dataclasses import dataclass
 

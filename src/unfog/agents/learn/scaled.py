@@ -44,7 +44,7 @@ class Scaled(Grows, Learner):
         e = r - x'mean,   t = k + x'V x,   a <- a + 1/2,   b <- b + e^2 / (2 t),
         mean, V by a rank-one update.
 
-    Here k = 1 + w / sigma^2 is for what the context hides (learn/hetero.py), w as the belief has it: what
+    Here k = 1 + w / sigma^2 is for what the context hides (learn/conjugate.py), w as the belief has it: what
     hides and what is noise are taken to be wrong by the same factor v / sigma^2. Where contexts are not as
     told that holds up better than to charge all of it to the noise, and the order of rewards does not matter.
     The density of r, Student's t with 2 a degrees of freedom about x'mean and of the scale sqrt(t b / a),
