@@ -1,13 +1,8 @@
-"""Ridge regression with a width.
+"""What baselines share: their description, ridge regression with a width, and optimism.
 
-What there is to say of a rival: its agent, what it must be told and sees, and where it is at home.
-
-What learners have in common that take either kind of rewards: Gaussian ones, or 0 and 1.
-
-A row of the catalogue has a learner for each kind (`Agent.learner`, `Agent.binary`). Most rivals have one
-rule for both, which a setting tells apart.
-
-The chooser of rivals that are optimistic.
+`Rival` describes a published system: its agent, what it must be told and sees, and where it is at home.
+`EitherKind` is a learner that takes Gaussian rewards or 0 and 1, as a setting says: most baselines have one
+rule for both, so that a row's two learners (`Agent.learner`, `Agent.binary`) differ in that setting alone.
 """
 
 from dataclasses import dataclass
@@ -24,6 +19,8 @@ from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Belief, whole
+
+BOUNDED = 0.5  # a reward between 0 and 1 has tails no heavier than those of N(0, 1/4)
 
 
 class Rival(NamedTuple):
@@ -60,9 +57,6 @@ class EitherKind(Learner):
         return "bernoulli" if self.zero_one else "gaussian"
 
 
-BOUNDED = 0.5  # a reward between 0 and 1 has tails no heavier than those of N(0, 1/4)
-
-
 class Sizes(NamedTuple):
     """What papers ask to be told of rewards and of theta."""
 
@@ -88,7 +82,7 @@ class Ridge(EitherKind):
     kept as the Gaussian N(theta_hat, V^-1) by the rank-one update of maths/gaussian.py (a prior N(0, I / l)
     and rewards of variance one give the same V and theta_hat), and as ln(det V / det l I), which grows by
     ln(1 + x'V^-1 x). What is believed is N(theta_hat, beta_t^2 V^-1): an optimist adds one deviation of a
-    score to its mean (rivals/optimism.py), a sampler draws from it. Rivals differ in beta_t alone: they
+    score to its mean (`Optimism`), a sampler draws from it. Rivals differ in beta_t alone: they
     inherit this learner and say their own `width`. Nothing is taken from the prior that agents are told,
     except for the sizes that a rival's paper says must be known.
 

@@ -1,8 +1,8 @@
-"""Ridge regression with an intercept on imputed features, past rounds imputed anew.
+"""CLBBF: contexts of which some coordinates are lost, and imputed.
 
-Imputing what was lost of a reading.
-
-CLBBF, a rival for contexts of which some coordinates are lost.
+The denoiser (`Imputed`) imputes what was lost of a reading. The learner (`Imputing`) does ridge regression
+with an intercept on imputed features, and imputes past rounds anew. The chooser (`Lifting`), which has the
+formulas, is optimistic.
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,10 @@ from unfog.maths.arrays import Array, Ints, matvec, settled, take
 from unfog.maths.gaussian import Gaussian, certain
 from unfog.validation import InputError
 
+PAPER = (
+    "Kim, Yun, Jeong, Nam, Shin and Combes, Contextual Linear Bandits under Noisy Features: "
+    "Towards Bayesian Oracles"
+)
 SINGULAR = 1e-15  # of the largest eigenvalue: what is smaller is taken for zero
 
 
@@ -82,12 +86,6 @@ def _gain(cov: Array, lost: Any) -> Array:
     least = max(SINGULAR, 4 * float(xp.finfo(cov.dtype).eps))  # single precision sees no further
     inverse: Array = xp.linalg.pinv(both * cov, rtol=least, hermitian=True)
     return cov @ (both * inverse)
-
-
-def samples(known: Knowledge) -> tuple[int, int]:
-    """How many samples a round has, and how many numbers a sample has."""
-    dim, size = known.context_mean.shape[-1], known.prior_mean.shape[-1]
-    return (dim // size, size) if size < dim and dim % size == 0 else (1, dim)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +150,7 @@ class Imputed(Denoiser, Rewinds):
         return context_of(self.hindsight(parameters, state, noisy), parameters.certain, noisy)
 
     def hindsight(self, parameters: Parameters, state: ImputationState, noisy: Array) -> Any:
-        """The `Law` with this round's samples: what learners of rivals/clbbf.py look back with."""
+        """The `Law` with this round's samples: what `Imputing` looks back with."""
         number, width = parameters.sample.shape
         state = self.update(parameters, state, noisy, None)
         xp, many = noisy.__array_namespace__(), number * state.rounds
@@ -167,6 +165,12 @@ class Imputed(Denoiser, Rewinds):
     def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
         """The reading, gaps and all: it may be imputed anew."""
         return noisy
+
+
+def samples(known: Knowledge) -> tuple[int, int]:
+    """How many samples a round has, and how many numbers a sample has."""
+    dim, size = known.context_mean.shape[-1], known.prior_mean.shape[-1]
+    return (dim // size, size) if size < dim and dim % size == 0 else (1, dim)
 
 
 def context_of(law: Law, certain: Array, noisy: Array) -> Context:
@@ -227,7 +231,7 @@ class Raised(NamedTuple):
 class Imputing(EitherKind, LooksBack, Keeps):
     """Ridge regression with an intercept on imputed features, past rounds imputed anew: what CLBBF learns.
 
-    The formulas stand in rivals/clbbf.py. Sums over past rounds are kept without the ridge l I, because l
+    The formulas stand with `Lifting`. Sums over past rounds are kept without the ridge l I, because l
     hangs on the number of arms, and the rounds themselves as they were read. The law of readings by which a
     decision was made comes with its belief, so that a reward which comes late finds it.
 
@@ -254,7 +258,7 @@ class Imputing(EitherKind, LooksBack, Keeps):
 
     def misses(self, denoiser: Denoiser) -> str:
         """One that estimates the law of readings."""
-        return "" if isinstance(denoiser, Imputed) else "the denoiser that imputes (rivals/imputation.py)"
+        return "" if isinstance(denoiser, Imputed) else "the denoiser that imputes (Imputed)"
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Sizes must say whether arms have contexts of their own."""
@@ -369,17 +373,11 @@ def _rebuilt(past: Past, features: FeatureMap, law: Law, ridge: float) -> Sums:
     return Sums(moment, (past.rewards[..., None, :] @ rows)[..., 0, :], gathered)
 
 
-PAPER = (
-    "Kim, Yun, Jeong, Nam, Shin and Combes, Contextual Linear Bandits under Noisy Features: "
-    "Towards Bayesian Oracles"
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Lifting(Optimism):
     """CLBBF: contextual linear bandits with Bayesian features, some of which are lost.
 
-    Lost numbers are imputed (rivals/imputation.py), x = [1, features of the imputed context], and with m
+    Lost numbers are imputed (`Imputed`), x = [1, features of the imputed context], and with m
     features
 
         V = l I + sum x x',    theta = V^-1 sum x r,    l = (m + 1) ln(K T),

@@ -1,8 +1,9 @@
-"""Denoise by being told the law of every context.
+"""Baselines that are told the distribution of every context: Kirschner and Krause, and Yang and others.
 
-UCB with context distributions.
+**Kirschner and Krause** have UCB with context distributions: see `ContextRidge`.
 
-Probabilistic contexts: a round shows a bundle of contexts and their probabilities, and kernel UCB chooses.
+**Yang and others** have probabilistic contexts: a round shows a bundle of contexts and their probabilities,
+and kernel UCB chooses.
 
     k(B, B') = sum_s sum_s' p_s p'_s' k((a, c_s), (a', c'_s'))         the bundle kernel
     mean(B) = k_t'(K + l I)^-1 r,    sd(B)^2 = (k(B, B) - k_t'(K + l I)^-1 k_t) / l
@@ -41,9 +42,8 @@ from unfog.maths.random import generator
 
 DENOISER = KnownBias()
 PLACES = 2**16  # where in the row of normals a round's draws may begin
-DIGITS = (
-    1e4  # how many times a noisy context is blown up before its place is read off what is left of a whole
-)
+# How many times a noisy context is blown up before its place is read off what is left of a whole.
+DIGITS = 1e4
 MOST_SAMPLES = 10_000
 
 
@@ -62,7 +62,7 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
     """Denoise by being told the law of every context: mu_t, the distribution that it is drawn from.
 
     In our worlds that is the law of the context given its measurement and the bias, N(A, M^-1) of
-    denoise/known_bias.py: the bias is a privilege here, too. What was lost of a measurement is left out of it
+    `KnownBias`: the bias is a privilege here, too. What was lost of a measurement is left out of it
     (`masked_shrinkage`). With heavy tails mu_t is still the Gaussian law, with the covariance of the noise
     that agents are told, and not the law that the context was drawn from.
 

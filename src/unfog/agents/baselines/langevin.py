@@ -1,9 +1,4 @@
-"""LMC-TS, a rival that samples by Langevin Monte Carlo.
-
-Underdamped Langevin Thompson sampling.
-
-Feel-good Langevin Thompson sampling.
-"""
+"""Thompson sampling by Langevin Monte Carlo: LMC-TS, with a momentum (underdamped), and feel-good."""
 
 from dataclasses import dataclass
 from math import log
@@ -215,7 +210,7 @@ class Underdamped(Langevin):
 
         p <- (1 - g h) p - h U'(theta) + sqrt(2 g h / beta) normals,      theta <- theta + h p
 
-    with the U of LMC-TS (rivals/lmcts.py). H. Zheng, W. Deng, C. Moya and G. Lin, *Accelerating Approximate
+    with the U of LMC-TS (`Langevin`). H. Zheng, W. Deng, C. Moya and G. Lin, *Accelerating Approximate
     Thompson Sampling with Underdamped Langevin Monte Carlo*, for arms without contexts; for linear bandits E.
     Anand and S. Liaw, *Feel-Good Thompson Sampling for Contextual Bandits: a Markov Chain Monte Carlo
     Showdown*. Sample and momentum go on from where the last round left off.
@@ -307,7 +302,7 @@ class FeelGood(Langevin):
     for Contextual Bandits and Reinforcement Learning*; with a Langevin chain E. Anand and S. Liaw, *Feel-Good
     Thompson Sampling for Contextual Bandits: a Markov Chain Monte Carlo Showdown*, whose code has these
     defaults: lambda = 0.5, b = 1000, l = 0.01, 25 steps, eta_t = 0.1 / t and 1 / beta = 0.001 m ln T in all
-    rounds. With lambda = 0 it is LMC-TS with these settings (rivals/lmcts.py, whose remarks on the length of
+    rounds. With lambda = 0 it is LMC-TS with these settings (`Langevin`, whose remarks on the length of
     features hold here). Three things differ from that code: the first theta has a spread of 1 / sqrt(3 m) and
     not of one, as many steps as there were rounds are taken in the first 25, and theirs have length 0.1 / (n
     + 1) after n rewards, where ours have 0.1 / n.

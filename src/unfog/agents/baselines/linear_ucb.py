@@ -1,23 +1,23 @@
-"""SupLinUCB, a rival that learns in stages, each from rounds of its own.
+"""Optimistic linear bandits: LinUCB, OFUL, LinRel and SupLinUCB.
 
-That the rounds of a stage are picked without regard to their rewards makes these independent and the regret's
-bound provable; it explores far more than LinUCB. The paper has no experiment.
-
-LinUCB: ridge regression and a constant number of deviations.
+**LinUCB**: ridge regression and a constant number of deviations.
 
     A = I + sum x x',    theta = A^-1 sum x r,    argmax x'theta + alpha sqrt(x'A^-1 x)
 
 L. Li, W. Chu, J. Langford and R. E. Schapire, *A Contextual-Bandit Approach to Personalized News Article
 Recommendation* (one theta for all arms; the map `per_arm` gives one for each). alpha = 1 +
-sqrt(ln(2 / delta) / 2), which is 2.36 with delta = 0.05. It takes the features of a
-noisy context for the features. Known well.
+sqrt(ln(2 / delta) / 2), which is 2.36 with delta = 0.05. It takes the features of a noisy context for the
+features. Known well.
 
-OFUL, a rival with a confidence ellipsoid.
+**OFUL** has a confidence ellipsoid in place of a constant.
 
-LinRel, a rival that does least squares along directions which were seen often enough.
+**LinRel** does least squares along directions which were seen often enough. All rounds are learnt from:
+SupLinRel, which sorts them into stages, is to LinRel what SupLinUCB is to LinUCB. The paper has no
+experiment.
 
-All rounds are learnt from: SupLinRel, which sorts them into stages, is to LinRel what SupLinUCB is to LinUCB
-(rivals/suplinucb.py). The paper has no experiment.
+**SupLinUCB** learns in stages, each from rounds of its own. That the rounds of a stage are picked without
+regard to their rewards makes these independent and the regret's bound provable; it explores far more than
+LinUCB. The paper has no experiment.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Ridge regression on profiles of arms that become known better.
+"""SampLinUCB: arms have constant profiles, which must be learnt from noisy samples.
 
-Averages of all readings so far.
-
-SampLinUCB, a rival for arms whose profiles must be learnt.
+The denoiser (`Averages`) takes the means of all readings, the learner (`Profiles`) does ridge regression on
+profiles that become known better, past plays too, and the chooser (`Reach`), which has the formulas, is
+optimistic about theta and the profile.
 """
 
 from abc import abstractmethod
@@ -22,6 +22,9 @@ from unfog.features import Context, FeatureMap
 from unfog.features.linear import Own
 from unfog.maths.arrays import Array, Ints, diagonal_matrix, matvec
 from unfog.maths.gaussian import Belief, Blocks, Gaussian, certain
+
+PAPER = "Lamprier, Gisselbrecht and Gallinari, Profile-Based Bandit with Unknown Profiles"
+UNSEEN = 1e30  # the reach of an arm that must be played, and with a minus of one that must not
 
 
 class Tally(NamedTuple):
@@ -106,9 +109,6 @@ class Averages(Denoiser, Counts):
         return noisy
 
 
-UNSEEN = 1e30  # the reach of an arm that must be played, and with a minus of one that must not
-
-
 class Reaching(NamedTuple):
     """A belief about theta, and what not knowing an arm's profile adds to the bound of its score."""
 
@@ -168,7 +168,7 @@ class State(NamedTuple):
 class Profiles(EitherKind, LooksBack, Reaches):
     """Ridge regression on profiles of arms that become known better: what SampLinUCB learns.
 
-    For the formulas see rivals/samplinucb.py. Plays and rewards are added up for each arm, and theta is
+    For the formulas see `Reach`. Plays and rewards are added up for each arm, and theta is
     fitted to them at every decision, with the averages of samples as they are then. A prior in blocks is kept
     in blocks.
 
@@ -308,9 +308,6 @@ def _fitted(
     return mean, inverse, volume.sum(-1) if zero.ndim == 2 else volume
 
 
-PAPER = "Lamprier, Gisselbrecht and Gallinari, Profile-Based Bandit with Unknown Profiles"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Reach(Optimism):
     """SampLinUCB: arms have constant profiles, of which noisy samples are seen.
@@ -326,7 +323,7 @@ class Reach(Optimism):
         argmax_i x_i'beta + rho_i |beta| + alpha (|x_i|_{V^-1} + rho_i / sqrt(l))
 
     It must be told R, S and L, a bound on the length of samples, here `length`. A sample of arm i is phi(i,
-    chat_t): their mean is the expected features at the moments of all readings (rivals/averages.py). With
+    chat_t): their mean is the expected features at the moments of all readings (`Averages`). With
     `own` features an arm has coordinates of its own, and n_i is how often all of them were read; with other
     maps all arms share the readings. The three deliveries of the paper: samples of all arms; of each with
     some probability, where coordinates get lost; of the arm that is played alone, after it was (`chosen`).

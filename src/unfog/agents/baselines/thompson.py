@@ -1,22 +1,21 @@
-"""Two rivals of Park and Faradonbeh: Thompson sampling where contexts are seen through a channel.
+"""Thompson sampling of Russo and Van Roy, of Agrawal and Goyal, and of Park and Faradonbeh.
 
-H. Park and M. K. S. Faradonbeh, *Analysis of Thompson Sampling for Partially Observable Contextual
-Multi-Armed Bandits* (`park-faradonbeh`) and *Thompson Sampling in Partially Observable Contextual Bandits*
-(`park-faradonbeh-arms`). Regret is against one who knows mu and D and sees y: the Bayesian oracle. Rewards of
-0 or 1 are taken for any numbers.
-
-Thompson sampling of Russo and Van Roy: a draw from the posterior as it is, without inflation.
+**Russo and Van Roy** draw from the posterior as it is, without inflation.
 
     theta ~ N(mu_t, Sigma_t),    argmax x'theta
     Sigma_t^-1 = Sigma_0^-1 + sum x x' / sigma^2,    mu_t = Sigma_t (Sigma_0^-1 mu_0 + sum x r / sigma^2)
 
 D. Russo and B. Van Roy, *Learning to Optimize via Posterior Sampling*. It must be told the prior of theta and
-the variance of rewards, and takes the features of a noisy context for the features. For rewards of 0 or
-1 the exact posterior of their logistic law is the row `pgts`. It has the parts of `naive`, and no setting
-that says how much it explores. Known well. The paper's experiments are of Gaussian linear bandits with
-figures alone.
+the variance of rewards, and takes the features of a noisy context for the features. For rewards of 0 or 1 the
+exact posterior of their logistic law is the row `pgts`. It has the parts of `naive`, and no setting that says
+how much it explores. Known well. The paper's experiments are of Gaussian linear bandits with figures alone.
 
-Thompson sampling of Agrawal and Goyal.
+**Agrawal and Goyal** draw from a Gaussian that is wider.
+
+**Park and Faradonbeh** have contexts that are seen through a channel. H. Park and M. K. S. Faradonbeh,
+*Analysis of Thompson Sampling for Partially Observable Contextual Multi-Armed Bandits* (`park-faradonbeh`)
+and *Thompson Sampling in Partially Observable Contextual Bandits* (`park-faradonbeh-arms`). Regret is against
+one who knows mu and D and sees y: the Bayesian oracle. Rewards of 0 or 1 are taken for any numbers.
 """
 
 from dataclasses import dataclass
@@ -115,11 +114,13 @@ AGRAWAL_GOYAL = [
 ]
 
 
-CENTRED = (
+PARK_FARADONBEH_PAPER = (
     "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observable Contextual Multi-Armed "
     "Bandits"
 )
-ARMS = "Park and Faradonbeh, Thompson Sampling in Partially Observable Contextual Bandits"
+PARK_FARADONBEH_ARMS_PAPER = (
+    "Park and Faradonbeh, Thompson Sampling in Partially Observable Contextual Bandits"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +201,7 @@ PARK_FARADONBEH = [
             "park-faradonbeh",
             Centred(),
             summary="Thompson sampling on the mean of the context, were there no bias",
-            reference=CENTRED,
+            reference=PARK_FARADONBEH_PAPER,
         ),
         told="the mean and covariance of contexts, and the covariance of noise",
         sees="noisy contexts",
@@ -210,7 +211,7 @@ PARK_FARADONBEH = [
             "park-faradonbeh-arms",
             Identity(),
             summary="Thompson sampling that regresses rewards on the noisy context itself",
-            reference=ARMS,
+            reference=PARK_FARADONBEH_ARMS_PAPER,
         ),
         told="nothing",
         sees="noisy contexts",
