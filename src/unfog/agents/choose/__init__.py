@@ -1,4 +1,4 @@
-"""Expected features and a belief about theta to an arm. One chooser a file."""
+"""Choosers: from expected features and a belief about theta to an arm."""
 
 from unfog.agents.choose.greedy import Epsilon, Greedy
 from unfog.agents.choose.ids import Ids

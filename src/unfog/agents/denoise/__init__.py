@@ -1,4 +1,4 @@
-"""Noisy context, and history, to a belief about the true context. One denoiser a file."""
+"""Denoisers: from a noisy context, and those before it, to a belief about the true context."""
 
 from unfog.agents.denoise.adaptive import Adaptive
 from unfog.agents.denoise.drift import Drift

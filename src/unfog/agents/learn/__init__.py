@@ -1,4 +1,4 @@
-"""What rounds show of theta, and their rewards, to a belief about theta. One learner a file."""
+"""Learners: from what rounds show of theta, and their rewards, to a belief about theta."""
 
 from unfog.agents.learn.adf import Adf, Sites
 from unfog.agents.learn.conjugate import Conjugate, Hetero
