@@ -54,7 +54,8 @@ class Meb(EitherKind):
         theta_a = (V_a - W_a)^-1 b_a  after a burn-in,  V_a^-1 b_a  before
 
     Then the arm with the largest x~'theta_a + alpha |x~|_{V_a^-1}, alpha = 1, with probability 1 - p0
-    (`ClippedOptimism`). Y. Guo, Z. Xu and S. A. Murphy, *Online Learning in Bandits with Predicted Context*,
+    (`ClippedOptimism`). Y. Guo, Z. Xu and S. A. Murphy,
+    *Online Learning in Bandits with Predicted Context*,
     and their code, which is the reference for l = 1, alpha = 1, p0 = 0.2 and a burn-in of 100 rounds; the run
     behind their table has one of 500. `meb-naive` is theirs too: no weights, and W_a = sum 1{A_t = a}
     Sigma_e. All that is sure, from the code; the text chooses greedily, as we remember it.
