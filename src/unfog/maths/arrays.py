@@ -1,14 +1,11 @@
-"""The few array operations everything else is written in, for NumPy and JAX alike.
+"""Array operations for NumPy and JAX alike, and what a compiled program may decide while it runs.
 
-All arrays carry leading batch axes (trials), written `...` in the shapes. Statically an `Array` is a NumPy
-array; at run time it is any array with `__array_namespace__`, which is how a function finds its library.
+Arrays carry leading batch axes (trials), written `...` in the shapes. Statically an `Array` is a NumPy array;
+at run time it is any array with `__array_namespace__`, which is how a function finds its library.
 
-What a compiled program may decide while it runs: whether to do something at all, and how often.
-
-NumPy has numbers and Python's own `if`. A library that compiles has none yet: what hangs on a number is
-worked out for all cases, unless the library is handed a conditional and a loop of its own. The engine that
-compiles does that (`offer`), since nothing here knows such a library by name; where none is offered, all is
-worked out.
+NumPy has numbers, and Python's own `if`. A library that compiles has no numbers yet, so all cases are worked
+out, unless the engine that compiles offers a conditional and a loop (`offer`). Nothing here knows such a
+library by name.
 """
 
 from collections.abc import Callable
@@ -93,7 +90,7 @@ def settled(condition: Bools) -> bool:
 
 
 class Flow(NamedTuple):
-    """Of a library that compiles."""
+    """The conditional and the loop of a library that compiles."""
 
     choose: Callable[..., Any]  # (condition, this, that): this() if it holds, else that()
     repeat: Callable[..., Any]  # (condition, step, state): state = step(state) as long as condition(state)
@@ -104,10 +101,10 @@ _FLOWS = dict[Any, Flow]()
 
 
 def offer(library: Any, flow: Flow) -> None:
-    """From now on, for arrays of this library (what their `__array_namespace__()` gives)."""
+    """Use this conditional and loop for arrays of a library (what their `__array_namespace__()` gives)."""
     _FLOWS[library] = flow
 
 
 def flow_of(library: Any) -> Flow | None:
-    """What was offered for it, if anything."""
+    """The conditional and the loop that were offered for a library; None where there are none."""
     return _FLOWS.get(library)

@@ -1,7 +1,7 @@
-"""A Gaussian belief N(mean, root root') in square-root form.
+"""Gaussian beliefs in square-root form: about one vector, in independent blocks, about a vector that grows.
 
-The root is any square root of the covariance, not necessarily triangular; one with more columns than rows is
-made square when it is drawn from. Conditioning on y = x'w + noise,
+A belief is N(mean, root root'). The root is any square root of the covariance, not necessarily triangular;
+one with more columns than rows is made square when it is drawn from. Conditioning on y = x'w + noise,
 noise ~ N(0, variance), is Potter's rank-one update (*New statistical formulas*, J. E. Potter, 1963; also
 Bierman, *Factorization Methods for Discrete Sequential Estimation*, 1977): with f = root' x and
 s = f'f + variance,
@@ -11,16 +11,14 @@ s = f'f + variance,
 It costs O(m^2), needs no inverse and no factorisation, and root root' stays positive semi-definite whatever
 the rounding, because it is a square.
 
-A Gaussian belief about a vector in blocks that are independent of each other.
+`Blocks` is a belief about a vector in blocks that are independent of each other. A measurement whose row is
+zero outside one block tells nothing of the others, so that they stay independent, and the same update, block
+by block, costs O(B k^2) for B blocks of k instead of (B k)^2. All blocks are updated alike; where the row is
+zero nothing changes.
 
-A measurement whose row is zero outside one block tells nothing of the others, so that they stay independent:
-the rank-one update of `gaussian`, block by block, costs O(B k^2) for B blocks of k instead of (B k)^2.
-All blocks are updated alike; where the row is zero nothing changes.
-
-Beliefs about a vector that becomes longer: what is new at its end is independent of all before it.
-
-Arrays of before have batch axes; what comes at their end is taken from arrays of the longer vector as it was
-to begin with, which have none, and is the same in every trial.
+A vector may become longer (`grown`): what is new at its end is independent of all before it. The arrays so
+far have batch axes. What is added to them is taken from arrays of the longer vector as it was to begin with,
+which have none, and is the same in every trial.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -73,63 +71,6 @@ class Gaussian(NamedTuple):
         mean = self.mean + gain * (surprise / total)[..., None]
         scaled = half / (total + xp.sqrt(variance * total))[..., None]
         return Gaussian(mean, self.root - gain[..., None] * scaled[..., None, :])
-
-
-def from_moments(mean: Array, cov: Array) -> Gaussian:
-    """The belief with this mean and (positive definite) covariance.
-
-    >>> import numpy as np
-    >>> from unfog.maths import gaussian
-    >>> gaussian.from_moments(np.zeros(1), np.array([[4.0]])).root.tolist()
-    [[2.0]]
-    """
-    xp = cov.__array_namespace__()
-    return Gaussian(mean, xp.linalg.cholesky(cov))
-
-
-def certain(mean: Array) -> Gaussian:
-    """The belief that is sure of its mean: every draw from it is the mean."""
-    xp = mean.__array_namespace__()
-    return Gaussian(mean, xp.zeros((mean.shape[-1],) * 2, dtype=mean.dtype))
-
-
-def square_root(cov: Array) -> Array:
-    """Cholesky's factor of a covariance that may be zero."""
-    xp = cov.__array_namespace__()
-    # The smallest normal number lets a zero be factorised.
-    floor = xp.finfo(cov.dtype).tiny * xp.eye(cov.shape[-1], dtype=cov.dtype)
-    root: Array = xp.linalg.cholesky(cov + floor)
-    return root
-
-
-def singular_root(cov: Array) -> Array:
-    """A root of a covariance that may be singular, by its eigenvectors."""
-    xp = cov.__array_namespace__()
-    values, vectors = xp.linalg.eigh(cov)
-    root: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :]
-    return root
-
-
-def square(root: Array) -> Array:
-    """A root of the same covariance with as many columns as rows: (..., m, n) -> (..., m, m)."""
-    return root if root.shape[-1] == root.shape[-2] else square_root(root @ root.mT)
-
-
-def covariance(belief: Gaussian) -> Array:
-    """The covariance matrix, (..., m, m)."""
-    return belief.root @ belief.root.mT
-
-
-def inverted(cov: Array) -> tuple[Array, Array]:
-    """The inverse of a covariance (..., d, d), and the logarithm of its determinant, (...,).
-
-    In compiled programs by hand, where it is small (maths/linalg.py): XLA's calls of LAPACK were seen
-    to wait for each other for ever on a CPU of few cores.
-    """
-    xp = cov.__array_namespace__()
-    if not linalg.by_hand(cov):
-        return xp.linalg.inv(cov), xp.linalg.slogdet(cov)[1]
-    return linalg.swept(cov)
 
 
 class Blocks(NamedTuple):
@@ -189,6 +130,27 @@ class Blocks(NamedTuple):
 Belief: TypeAlias = Gaussian | Blocks
 
 
+def _cut(flat: Array, like: Array) -> Array:
+    """A vector cut into blocks: (..., B k) -> (..., B, k)."""
+    return flat.reshape(*flat.shape[:-1], *like.shape[-3:-1])
+
+
+def _flat(blocks: Array) -> Array:
+    return blocks.reshape(*blocks.shape[:-2], -1)
+
+
+def from_moments(mean: Array, cov: Array) -> Gaussian:
+    """The belief with this mean and (positive definite) covariance.
+
+    >>> import numpy as np
+    >>> from unfog.maths import gaussian
+    >>> gaussian.from_moments(np.zeros(1), np.array([[4.0]])).root.tolist()
+    [[2.0]]
+    """
+    xp = cov.__array_namespace__()
+    return Gaussian(mean, xp.linalg.cholesky(cov))
+
+
 def blocks_from_moments(mean: Array, covs: Array) -> Blocks:
     """The belief with this mean (..., B k) and the blocks' covariances (..., B, k, k)."""
     xp = covs.__array_namespace__()
@@ -198,6 +160,39 @@ def blocks_from_moments(mean: Array, covs: Array) -> Blocks:
 def belief_from_moments(mean: Array, cov: Array, *, in_blocks: bool) -> Belief:
     """The belief with this mean and covariance, which is that of the whole vector or of its blocks."""
     return blocks_from_moments(mean, cov) if in_blocks else from_moments(mean, cov)
+
+
+def certain(mean: Array) -> Gaussian:
+    """The belief that is sure of its mean: every draw from it is the mean."""
+    xp = mean.__array_namespace__()
+    return Gaussian(mean, xp.zeros((mean.shape[-1],) * 2, dtype=mean.dtype))
+
+
+def square_root(cov: Array) -> Array:
+    """Cholesky's factor of a covariance that may be zero."""
+    xp = cov.__array_namespace__()
+    # The smallest normal number lets a zero be factorised.
+    floor = xp.finfo(cov.dtype).tiny * xp.eye(cov.shape[-1], dtype=cov.dtype)
+    root: Array = xp.linalg.cholesky(cov + floor)
+    return root
+
+
+def singular_root(cov: Array) -> Array:
+    """A root of a covariance that may be singular, by its eigenvectors."""
+    xp = cov.__array_namespace__()
+    values, vectors = xp.linalg.eigh(cov)
+    root: Array = vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :]
+    return root
+
+
+def square(root: Array) -> Array:
+    """A root of the same covariance with as many columns as rows: (..., m, n) -> (..., m, m)."""
+    return root if root.shape[-1] == root.shape[-2] else square_root(root @ root.mT)
+
+
+def covariance(belief: Gaussian) -> Array:
+    """The covariance matrix, (..., m, m)."""
+    return belief.root @ belief.root.mT
 
 
 def whole(cov: Array) -> Array:
@@ -211,13 +206,16 @@ def whole(cov: Array) -> Array:
     return matrix
 
 
-def _cut(flat: Array, like: Array) -> Array:
-    """A vector cut into blocks: (..., B k) -> (..., B, k)."""
-    return flat.reshape(*flat.shape[:-1], *like.shape[-3:-1])
+def inverted(cov: Array) -> tuple[Array, Array]:
+    """The inverse of a covariance (..., d, d), and the logarithm of its determinant, (...,).
 
-
-def _flat(blocks: Array) -> Array:
-    return blocks.reshape(*blocks.shape[:-2], -1)
+    In compiled programs by hand, where it is small (maths/linalg.py): XLA's calls of LAPACK were seen
+    to wait for each other for ever on a CPU of few cores.
+    """
+    xp = cov.__array_namespace__()
+    if not linalg.by_hand(cov):
+        return xp.linalg.inv(cov), xp.linalg.slogdet(cov)[1]
+    return linalg.swept(cov)
 
 
 def longer(old: Array, fresh: Array, axis: int) -> Array:

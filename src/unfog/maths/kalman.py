@@ -1,10 +1,21 @@
-"""Several hypotheses about how a hidden vector x walks and how it is seen, filtered side by side.
+"""Kalman filters in square-root form, and a bank of them: several hypotheses filtered side by side.
 
-Under hypothesis h the vector walks by N(0, walk_h) a round, and a measurement is y = x + N(0, hidden) +
-noise. The noise has the covariance f Sigma with a factor f drawn anew every time: f_j with probability p_j.
-One factor is Gaussian noise of another size; several stand for heavy tails, as Student's t is a mixture of
-Gaussians over its precision (maths/student.py). With x ~ N(g_h, S_h), e = y - g_h and P_j = S_h + hidden +
-f_j Sigma,
+`Belief` is N(mean, root root'), of roots however wide. A step of time widens the root by the root of what the
+step adds. To see value = rows x + noise_root z, z standard normal, is to triangularise, by rotations T of
+columns,
+
+    ( noise_root  rows root )  T  =  ( S^(1/2)   0    )
+    (     0          root   )        (   K     root'  ),    mean' = mean + K S^(-1/2) (value - rows mean).
+
+No covariance is subtracted from another, so root' root'' stays positive semi-definite whatever the rounding,
+and an exact observation (noise_root zero) is one like any other. T. Kailath, A. H. Sayed, B. Hassibi, *Linear
+Estimation*, chapter 12; the filter is R. E. Kalman's.
+
+The bank has several hypotheses about how a hidden vector x walks and how it is seen. Under hypothesis h the
+vector walks by N(0, walk_h) a round, and a measurement is y = x + N(0, hidden) + noise. The noise has the
+covariance f Sigma with a factor f drawn anew every time: f_j with probability p_j. One factor is Gaussian
+noise of another size; several stand for heavy tails, as Student's t is a mixture of Gaussians over its
+precision (maths/student.py). With x ~ N(g_h, S_h), e = y - g_h and P_j = S_h + hidden + f_j Sigma,
 
     p(y | h) = sum_j p_j N(e; 0, P_j),     q_j = p(f_j | y, h),     score = sum_j q_j P_j^-1 e,
     g_h <- g_h + S_h score,     S_h <- S_h - keep S_h (sum_j p_j P_j^-1) S_h + walk_h.
@@ -12,26 +23,14 @@ f_j Sigma,
 With one factor, and keep = 1, this is Kalman's filter, exact. With several the posterior of x is a mixture:
 its mean is exact for one round, and for its covariance the information of a measurement is what it is on
 average (C. J. Masreliez, *Approximate Non-Gaussian Filtering with Linear State and Observation Relations*):
-sum_j p_j P_j^-1 were f known, and the share `keep` of it since f is not (`kept`). So covariances do not hang
-on what was measured: those of all trials are the same, as long as nothing is lost.
+sum_j p_j P_j^-1 were f known, and the share `keep` of it since f is not (`kept`). So covariances do not
+depend on what was measured: those of all trials are the same, as long as nothing is lost.
 
 Weights follow Bayes' rule. With a rate of switching r each round ends with w <- (1 - r) w + r prior, so that
 a hypothesis that was ruled out can come back. It has many names: multiple-model adaptive estimation (D. T.
 Magill, *Optimal Adaptive Estimation of Sampled Stochastic Processes*), Bayesian model averaging; weights move
 as those of interacting multiple models do (H. A. P. Blom and Y. Bar-Shalom, *The Interacting Multiple Model
 Algorithm for Systems with Markovian Switching Coefficients*), whose mixing of states is left out.
-
-A Gaussian filter in array square-root form: beliefs N(mean, root root'), of roots however wide.
-
-A step of time widens the root by the root of what the step adds. To see value = rows x + noise_root z, z
-standard normal, is to triangularise, by rotations T of columns,
-
-    ( noise_root  rows root )  T  =  ( S^(1/2)   0    )
-    (     0          root   )        (   K     root'  ),    mean' = mean + K S^(-1/2) (value - rows mean).
-
-No covariance is subtracted from another, so root' root'' stays positive semi-definite whatever the rounding,
-and an exact observation (noise_root zero) is one like any other. T. Kailath, A. H. Sayed, B. Hassibi, *Linear
-Estimation*, chapter 12; the name is for R. E. Kalman.
 """
 
 from typing import Any, NamedTuple
@@ -41,9 +40,11 @@ import numpy as np
 from unfog.maths.arrays import Array, Bools, Ints, matvec
 from unfog.maths.gaussian import inverted
 
+NODES = 400  # of the integral in `kept`
+
 
 class Belief(NamedTuple):
-    """Of a vector x."""
+    """A Gaussian belief about a vector x."""
 
     mean: Array  # (..., n)
     root: Array  # (..., n, m), m >= n
@@ -158,9 +159,6 @@ def forward(lower: Array, value: Array) -> Array:
     return xp.stack(found, axis=-1)
 
 
-NODES = 400  # of an integral
-
-
 class Family(NamedTuple):
     """Hypotheses that have equally many factors."""
 
@@ -168,6 +166,22 @@ class Family(NamedTuple):
     chances: Array  # (H, J)  logarithms of p
     keep: Array  # (H,)
     walk: Array  # (H, d, d)
+
+
+class Beliefs(NamedTuple):
+    """About x, under every hypothesis of a family."""
+
+    mean: Array  # (..., H, d)
+    cov: Array  # (H, d, d), or (..., H, d, d) where trials lost other coordinates
+
+
+class Reading(NamedTuple):
+    """What a measurement says under every hypothesis of a family."""
+
+    density: Array  # (..., H)  log p(y | h), up to a constant that all hypotheses share
+    chances: Array  # (..., H, J)  q
+    precision: Array  # (H, J, d, d) or (..., H, J, d, d)  P^-1, zero where a coordinate was lost
+    slopes: Array  # (..., H, J, d)  P^-1 e
 
 
 def kept(factors: Array, chances: Array, hidden: Array, dim: int) -> Array:
@@ -186,22 +200,6 @@ def kept(factors: Array, chances: Array, hidden: Array, dim: int) -> Array:
     score = far * (share / variances).sum(-1) / share.sum(-1)
     found: Array = xp.vecdot(chances, score**2 @ law) / law.sum() / (dim * (chances / variances).sum())
     return found
-
-
-class Beliefs(NamedTuple):
-    """About x, under every hypothesis of a family."""
-
-    mean: Array  # (..., H, d)
-    cov: Array  # (H, d, d), or (..., H, d, d) where trials lost other coordinates
-
-
-class Reading(NamedTuple):
-    """What a measurement says under every hypothesis of a family."""
-
-    density: Array  # (..., H)  log p(y | h), up to a constant that all hypotheses share
-    chances: Array  # (..., H, J)  q
-    precision: Array  # (H, J, d, d) or (..., H, J, d, d)  P^-1, zero where a coordinate was lost
-    slopes: Array  # (..., H, J, d)  P^-1 e
 
 
 def read(

@@ -1,9 +1,9 @@
-"""Inverses, roots, eigenvectors and products of many small matrices, in plain sums and products over trials.
+"""Many small matrices at a time: inverses, roots, eigenvectors and products; and linear recurrences.
 
 Compiled programs hand the matrices of a batch to LAPACK, or to a GPU's likeness of it: for thousands of
 matrices of five rows the calls take many times as long as the work. Here every entry of a matrix is an array
-over trials, the trials last, so that neighbours in memory are worked on side by side. NumPy calls LAPACK as
-ever, and so does any library where matrices have more than `SMALL` rows.
+over trials, the trials last, so that neighbours in memory are worked on side by side, in plain sums and
+products. NumPy calls LAPACK as ever, and so does any library where matrices have more than `SMALL` rows.
 
 - Inverses by sweeping the diagonal: J. H. Goodnight, *A Tutorial on the SWEEP Operator*. Of positive definite
   matrices alone: there pivots need no search.
@@ -12,11 +12,6 @@ ever, and so does any library where matrices have more than `SMALL` rows.
 
 On a CPU rotations take half as long again as LAPACK, and so do roots of many rows: these, and products, are
 by hand only where the engine says that calls are slow (`Flow.calls`).
-
-x_t = keep_t x_{t-1} + fresh_t for all t at once, in log2(n) steps instead of n.
-
-W. D. Hillis and G. L. Steele, *Data parallel algorithms*: two stretches that follow each other, (a, b) and
-(a', b'), are one stretch (a a', a' b + b'), and stretches double in length. No loop over t to be compiled.
 """
 
 from functools import cache
@@ -33,12 +28,12 @@ NEAR = 4.0  # in units of rounding: entries beside the diagonal that are smaller
 
 
 def by_hand(matrix: Array) -> bool:
-    """Whether it is worked on here."""
+    """Whether matrices are worked on entry by entry rather than by LAPACK."""
     return matrix.__array_namespace__() is not np and matrix.shape[-1] <= SMALL
 
 
 def inverse(cov: Array) -> Array:
-    """Of positive definite matrices (..., d, d)."""
+    """The inverses of positive definite matrices (..., d, d)."""
     xp = cov.__array_namespace__()
     found: Array = swept(cov)[0] if by_hand(cov) else xp.linalg.inv(cov)
     return found
@@ -101,7 +96,7 @@ def inverse_root(precision: Array) -> Array:
 
 
 def product(left: Array, right: Array) -> Array:
-    """Of matrices (..., p, q) and (..., q, r)."""
+    """The matrix product of (..., p, q) and (..., q, r)."""
     if not (_calls_are_slow(left.__array_namespace__()) and by_hand(left) and right.shape[-1] <= ROOTS):
         return left @ right
     parts = [left[..., :, k, None] * right[..., None, k, :] for k in range(left.shape[-1])]
@@ -119,7 +114,6 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
 
 
 def _calls_are_slow(library: Any) -> bool:
-    """Whether the engine said so."""
     flow = flow_of(library)
     return flow is not None and not flow.calls
 
@@ -206,7 +200,12 @@ def _trials_first(matrix: Array) -> Array:
 
 
 def recurrence(keep: Array, fresh: Array) -> Array:
-    """All x_t (..., n, d) from keep (..., n) and fresh (..., n, d), the first being fresh_0."""
+    """All x_t = keep_t x_{t-1} + fresh_t at once: keep (..., n) and fresh (..., n, d) -> (..., n, d).
+
+    The first is fresh_0. It takes log2(n) steps instead of n, and no loop over t has to be compiled: two
+    stretches that follow each other, (a, b) and (a', b'), are one stretch (a a', a' b + b'), and stretches
+    double in length. W. D. Hillis and G. L. Steele, *Data parallel algorithms*.
+    """
     xp = fresh.__array_namespace__()
     share, found, length = keep[..., None], fresh, 1
     while length < fresh.shape[-2]:

@@ -1,4 +1,4 @@
-"""The logistic function, and its mean under a Gaussian or a quadratic form of Gaussians.
+"""The logistic function and its mean under a Gaussian or a quadratic form of Gaussians; Polya-Gamma draws.
 
 For S = shift + sum_k (slope_k z_k + curvature_k z_k^2), z ~ N(0, I), the characteristic function is known and
 the sigmoid's is 1 / sinh, so that one integral over a line does what would be one over R^d (the inversion of
@@ -13,16 +13,15 @@ The integrand falls as exp(-pi u): past `LAST` less than 1e-5 is left. Gauss and
 follows scores of size up to about n / 2, so that n must grow with the scores (worlds/synthetic.py sees to
 it); where the mean is so far from zero that the sigmoid is 0 or 1, it is moved nearer, within 2e-5.
 
-Draws of the Polya-Gamma distribution PG(1, z) from a fixed number of standard normals.
-
-N. G. Polson, J. G. Scott and J. Windle, *Bayesian Inference for Logistic Models Using Polya-Gamma Latent
-Variables*: PG(1, z) is the sum over k = 1, 2, ... of e_k / (2 pi^2 ((k - 1/2)^2 + (z / 2 pi)^2)) with
-independent e_k ~ Exp(1). The first `terms` are drawn as they are; the rest, after four of them three
-ten-thousandths of the variance, is replaced by an inverse Gaussian of the same mean and variance. Its
-skewness, 3 sd / mean, is within a fifth of the true one at z = 0 and tends to it as z grows. The
-distribution function is off by 1e-5 at most for |z| < 1, 2e-5 at 3, 1e-4 at 10 and 1e-3 at 50, where a round
-hardly counts: far below what a sampler's own noise can show. Unlike rejection it always takes equally many
-random numbers, so that trials stay side by side and either engine can run it.
+Samplers of logistic models draw from the Polya-Gamma distribution PG(1, z). N. G. Polson, J. G. Scott and
+J. Windle, *Bayesian Inference for Logistic Models Using Polya-Gamma Latent Variables*: it is the sum over
+k = 1, 2, ... of e_k / (2 pi^2 ((k - 1/2)^2 + (z / 2 pi)^2)) with independent e_k ~ Exp(1). The first `terms`
+are drawn as they are; the rest, after four of them three ten-thousandths of the variance, is replaced by an
+inverse Gaussian of the same mean and variance. Its skewness, 3 sd / mean, is within a fifth of the true one
+at z = 0 and tends to it as z grows. The distribution function is off by 1e-5 at most for |z| < 1, 2e-5 at 3,
+1e-4 at 10 and 1e-3 at 50, where a round hardly counts: far below what a sampler's own noise can show. Unlike
+rejection a draw always takes equally many standard normals, so that trials stay side by side and any engine
+can run it.
 """
 
 from functools import lru_cache
@@ -49,14 +48,6 @@ def softplus(score: Array) -> Array:
     return xp.maximum(score, 0.0) + xp.log1p(xp.exp(-xp.abs(score)))
 
 
-@lru_cache
-def _rule(nodes: int) -> tuple[Array, Array]:
-    """Points on (0, LAST) and weights, with the kernel 1 / sinh(pi u) in them."""
-    points, weights = np.polynomial.legendre.leggauss(nodes)
-    points, weights = LAST / 2 * (points + 1), LAST / 2 * weights
-    return points, weights / np.sinh(np.pi * points)
-
-
 def expected_sigmoid(shift: Array, slope: Array, curvature: Array, nodes: int = NODES) -> Array:
     """E[sigmoid(shift + slope'z + z'diag(curvature)z)]: (...,), (..., d) and (..., d) -> (...,).
 
@@ -77,6 +68,14 @@ def expected_sigmoid(shift: Array, slope: Array, curvature: Array, nodes: int = 
 def _of(values: Array, trial: int) -> Array:
     """A trial's own, or what all share."""
     return values[trial if values.shape[0] > 1 else 0]
+
+
+@lru_cache
+def _rule(nodes: int) -> tuple[Array, Array]:
+    """Points on (0, LAST) and weights, with the kernel 1 / sinh(pi u) in them."""
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    points, weights = LAST / 2 * (points + 1), LAST / 2 * weights
+    return points, weights / np.sinh(np.pi * points)
 
 
 def _integral(shift: Array, slope: Array, curvature: Array, nodes: int) -> Array:
@@ -108,11 +107,13 @@ def _nearer(shift: Array, slope: Array, curvature: Array) -> Array:
 
 
 TERMS = 4
-SMALL = 0.3  # below it the variance is summed as a series
+SMALL = 0.3  # below it mean and variance are summed as series, of these coefficients
+MEAN = (1 / 4, -1 / 48, 1 / 480, -17 / 80640, 31 / 1451520)
+VARIANCE = (1 / 24, -1 / 120, 17 / 13440, -31 / 181440, 691 / 31933440)
 
 
 def normals(terms: int = TERMS) -> int:
-    """How many standard normals one draw takes: two for an exponential, three for an inverse Gaussian."""
+    """How many standard normals a draw takes: two for each exponential, three for the inverse Gaussian."""
     return 2 * terms + 3
 
 
@@ -126,10 +127,6 @@ def moments(z: Array) -> tuple[Array, Array]:
     mean = xp.where(near, _series(square, MEAN), half / (2 * size))
     variance = xp.where(near, _series(square, VARIANCE), (2 * half - size * (1 - half**2)) / (4 * size**3))
     return mean, variance
-
-
-MEAN = (1 / 4, -1 / 48, 1 / 480, -17 / 80640, 31 / 1451520)
-VARIANCE = (1 / 24, -1 / 120, 17 / 13440, -31 / 181440, 691 / 31933440)
 
 
 def _series(square: Array, coefficients: tuple[float, ...]) -> Array:

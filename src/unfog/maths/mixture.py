@@ -1,22 +1,7 @@
-"""A quantity that is one of n known points, as likely as they are told to be, seen through additive noise.
+"""A hidden quantity that is drawn from a mixture of Gaussians, or is one of known points.
 
-With x the measurement, its bias taken off, and P the inverse of the noise's covariance (or of its scale),
-Bayes' rule over the points u_1 .. u_n with prior weights p_1 .. p_n is
-
-    s_i = (x - u_i)'P(x - u_i),    w_i ~ p_i exp(-s_i / 2),
-
-or for Student's t w_i ~ p_i (1 + s_i / nu)^(-(nu + d) / 2), and the moments of the posterior are sum w_i u_i
-and sum w_i u_i u_i' less the mean's square. Both s_i, up to x'P x, and the moments are linear in the numbers
-[u_i, u_i u_i'], which are made once, each product of two coordinates once: each is one product with their
-table. Weights are made in the log, the largest taken off first, so that a measurement far from all points
-still names the nearest. Points lie about their mean, so that little is lost in the differences.
-
-Coordinates that were not measured have zero rows and columns in P, which may then differ from one measurement
-to the next.
-
-A quantity whose law is a mixture of Gaussians, seen through Gaussian noise.
-
-With x ~ N(u_j, H_j) with probability p_j, and y = x + N(0, V) + N(0, S) measured,
+A `Mixture` is for few components, each with a factor of its own in every trial. With x ~ N(u_j, H_j) with
+probability p_j, and y = x + N(0, V) + N(0, S) measured,
 
     w_j ~ p_j N(y; u_j, T_j),    T_j = H_j + S + V,
 
@@ -24,8 +9,20 @@ and given j both x and the part of the noise that is N(0, S) are Gaussian: u_j +
 covariance H_j - H_j T_j^-1 H_j, and S T_j^-1 (y - u_j) with S - S T_j^-1 S. The moments of either are those
 of the mixture over j: sum w_j m_j, and sum w_j (C_j + (m_j - m)(m_j - m)').
 
-Components are few: every one has a factor of its own in every trial. For many with one covariance see
-maths/mixture.py.
+`Points` are for many: n known points, as likely as they are told to be, seen through additive noise, or many
+components with one covariance, which counts as noise. With x the measurement, its bias taken off, and P the
+inverse of the noise's covariance (or of its scale), Bayes' rule over the points u_1 .. u_n with prior weights
+p_1 .. p_n is
+
+    s_i = (x - u_i)'P(x - u_i),    w_i ~ p_i exp(-s_i / 2),
+
+or for Student's t w_i ~ p_i (1 + s_i / nu)^(-(nu + d) / 2), and the moments of the posterior are sum w_i u_i
+and sum w_i u_i u_i' less the mean's square. Both s_i, up to x'P x, and the moments are linear in the numbers
+[u_i, u_i u_i'], which are made once, each product of two coordinates once: each is one product with their
+table. Weights are made in the log, the largest taken off first, so that a measurement far from all points
+still names the nearest. Points lie about their mean, so that little is lost in the differences. Coordinates
+that were not measured have zero rows and columns in P, which may then differ from one measurement to the
+next.
 """
 
 from typing import NamedTuple
@@ -34,6 +31,8 @@ import numpy as np
 
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import inverted
+
+CELLS = 2**20  # weights of points that are made at once, where a block of rounds is asked for
 
 
 class Mixture(NamedTuple):
@@ -45,7 +44,7 @@ class Mixture(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """What a measurement says."""
+    """What a measurement says of a mixture."""
 
     weights: Array  # (..., k)
     precisions: Array  # (..., k, d, d)  T^-1
@@ -81,12 +80,9 @@ def quantity(law: Mixture, found: Posterior) -> tuple[Array, Array]:
 
 
 def shared(cov: Array, found: Posterior) -> tuple[Array, Array]:
-    """Likewise of the part of the noise that is N(0, cov): (d, d) or (..., d, d)."""
+    """Mean and covariance of the part of the noise that is N(0, cov): (d, d) or (..., d, d)."""
     wide = cov[..., None, :, :]
     return moments(found.weights, matvec(wide, found.turned), wide - wide @ found.precisions @ wide)
-
-
-CELLS = 2**20  # weights that are made at once, where a block of rounds is asked for
 
 
 class Points(NamedTuple):

@@ -1,13 +1,12 @@
-"""Streams of random numbers: one Philox stream per (seed, trial), cut into parts by purpose.
+"""Random numbers: Philox streams by seed, trial and purpose; normal quantiles and uniforms.
 
-The key of the stream is (seed, trial) and the purpose is the high word of its counter, so no two parts
-overlap, and a trial's numbers depend on nothing but the seed, the trial and the purpose: not on the batch it
-runs in, the number of workers, or which agents run beside it. Agents that need equally many draws get the
-same ones, so that their differences are paired as closely as can be.
+There is one stream per (seed, trial), cut into parts by purpose. The key of the stream is (seed, trial) and
+the purpose is the high word of its counter, so no two parts overlap, and a trial's numbers depend on nothing
+but the seed, the trial and the purpose: not on the batch it runs in, the number of workers, or which agents
+run beside it. Agents that need equally many draws get the same ones, so that their differences are paired as
+closely as can be.
 
-The standard normal distribution: its quantiles, and uniform numbers made of draws from it.
-
-The quantile is algorithm AS 241, the shorter one (M. J. Wichura, *The Percentage Points of the Normal
+The normal quantile is algorithm AS 241, the shorter one (M. J. Wichura, *The Percentage Points of the Normal
 Distribution*): three ratios of polynomials, right to 2e-7 of its value wherever the tail is a normal number.
 """
 
