@@ -9,19 +9,13 @@ With errors e = noisy - true, and groups g (weeks, devices, sites) each with a b
 the random-effects estimator by moments (S. R. Searle, G. Casella, C. E. McCulloch, *Variance Components*),
 unbiased for any sizes n_g. mu_c and Sigma_c are the sample moments of the true contexts.
 
-Sensors often read in units of their own. Then `affine` comes first: it regresses readings on true contexts,
-raw = gain c + offset + e, the direction in which the error is the sensor's, and turns the line around. The
-opposite regression shrinks readings towards the mean, which is the denoiser's task, and would do it twice.
+A calibration is printed with the standard error of each number, coordinate by coordinate. Variances are shown
+as standard deviations, in the units of the readings; the error of s = sqrt(v) is that of v over 2 s. A number
+without an error is one that the study does not show: it was told, or taken for zero.
 
-A calibration as people read it: each number with its standard error, coordinate by coordinate.
-
-Variances are shown as standard deviations, in the units of the readings; the error of s = sqrt(v) is that of
-v over 2 s. A number without an error is one that the study does not show: it was told, or taken for zero.
-
-Whether errors depend on the truth: the regression of errors on true contexts, which pairs allow.
-
-A channel reads c + bias + n with an n that knows nothing of c. A sensor with a gain reads 0.5 c + n, and so
-does one that drags readings towards their mean. Its error is -0.5 c + n and falls with c. So regress errors,
+Pairs also show whether errors depend on the truth. A channel reads c + bias + n with an n that knows nothing
+of c. A sensor with a gain reads 0.5 c + n, and so does one that drags readings towards their mean: its error
+is -0.5 c + n and falls with c. So `dependence` regresses errors on true contexts,
 
     e = B c + rest,    B_jk the error of coordinate j for a deviation more of coordinate k,
 
@@ -31,6 +25,10 @@ standard errors the largest counts. One is HC3, which holds where errors have ot
 Model*). The others are from sums over blocks of rows that follow each other, which are alike where rows are
 in the order of time. They help and are no cure: with 300 pairs that keep 0.9 of their distance from the mean
 from row to row one right sensor of 20 is noted. So the note speaks of it.
+
+Sensors often read in units of their own. Then `affine` comes first: it regresses readings on true contexts,
+raw = gain c + offset + e, the direction in which the error is the sensor's, and turns the line around. The
+opposite regression shrinks readings towards the mean, which is the denoiser's task, and would do it twice.
 """
 
 from collections.abc import Sequence
@@ -40,7 +38,6 @@ import numpy as np
 import numpy.typing as npt
 
 from unfog.channel import moments
-from unfog.channel import moments as standard
 from unfog.channel.channel import Channel
 from unfog.channel.dynamics import Tempo
 from unfog.channel.fit_dynamics import Constant, Timing, check_periods
@@ -49,84 +46,10 @@ from unfog.channel.moments import PAIRS, UNTOLD, Design, Errors, between
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError
 
-
-def statement(context_mean: Array, context_cov: Array, bias: Array, noise_cov: Array, errors: Errors) -> str:
-    """A table of four lines, a column for each coordinate."""
-    rows = {
-        "context mean": (context_mean, errors.context_mean),
-        "context sd": _deviations(context_cov, errors.context_cov),
-        "bias": (bias, errors.bias),
-        "noise sd": _deviations(noise_cov, errors.noise_cov),
-    }
-    return "\n".join(f"{name:13}{_line(*row)}".rstrip() for name, row in rows.items())
-
-
-def _deviations(cov: Array, error: Array) -> tuple[Array, Array]:
-    deviations = np.sqrt(np.diag(cov))
-    return deviations, (np.diag(error) if error.ndim else error) / (2 * deviations)
-
-
-def _line(values: Array, errors: Array) -> str:
-    pairs = zip(values, np.broadcast_to(errors, values.shape), strict=True)
-    return " ".join(f"{_number(value, error):20}" for value, error in pairs)
-
-
-def _number(value: float, error: float) -> str:
-    return f"{value:.4g}" if np.isnan(error) else f"{value:.4g} ± {error:.2g}"
-
-
 FAR = 4.0  # standard errors; three coordinates that are right: 0.5 % of studies of 30 pairs, 0.1 % of 300
 FEW = 10  # pairs for each coordinate, without which nothing is said
 BLOCKS = 5, 10, 20  # longer ones for what stays longer
 TIME = "(Pairs that stay alike for long can look so by chance.)"
-
-
-def dependence(contexts: Array, errors: Array, labels: Ints) -> tuple[str, ...]:
-    """What to note of errors (n, d) beside their true contexts (n, d), n labels of groups."""
-    d = contexts.shape[1]
-    away, within = (part - moments.group_means(part, labels)[labels] for part in (contexts, errors))
-    spread = np.sqrt((away**2).mean(axis=0))
-    if len(away) < FEW * d + labels.max() or not spread.all():
-        return ()
-    slope, error = _slopes(away / spread, within / spread, 1 / np.bincount(labels)[labels])
-    far = np.argwhere(np.abs(slope) > FAR * error)
-    return tuple(_words(int(j), int(k), slope[j, k], error[j, k]) for j, k in far)
-
-
-def _slopes(away: Array, within: Array, own: Array) -> tuple[Array, Array]:
-    """B and its standard errors, (d, d) each; `own` is what the mean of its group gives a row of leverage."""
-    gram = away.T @ away
-    if np.linalg.eigvalsh(gram / len(away))[0] < moments.SINGULAR:  # contexts stay the same in each group
-        return np.zeros_like(gram), np.ones_like(gram)
-    lines = away @ np.linalg.inv(gram)
-    slope = within.T @ lines
-    room = 1 - own - (lines * away).sum(axis=1)
-    alone = room < moments.SINGULAR  # a row that decides its own fit says nothing
-    rest = np.where(alone[:, None], 0.0, within - away @ slope.T) / np.where(alone, 1.0, room)[:, None]
-    found = [(rest**2).T @ lines**2, *(_in_blocks(rest, lines, number) for number in BLOCKS)]
-    return slope, np.sqrt(np.max(found, axis=0))
-
-
-def _in_blocks(rest: Array, lines: Array, number: int) -> Array:
-    """Squared errors of slopes where only so many blocks of rows are draws of their own."""
-    blocks = zip(np.array_split(rest, number), np.array_split(lines, number), strict=True)
-    found: Array = np.sum([(left.T @ line) ** 2 for left, line in blocks], axis=0)
-    return found
-
-
-def _words(j: int, k: int, slope: float, error: float) -> str:
-    if j == k:
-        return (
-            f"Errors depend on the truth: where that of coordinate {j} moves by 1, the reading moves by"
-            f" {1 + slope:.2f} ± {error:.2f}, and 1 is assumed. First turn readings into contexts with"
-            f" unfog.channel.calibration.affine(noisy, true). {TIME}"
-        )
-    return (
-        f"Errors depend on the truth: that of coordinate {j} moves by {slope:.2f} ± {error:.2f} deviations of"
-        f" contexts where coordinate {k} moves by one, and 0 is assumed. {TIME}"
-    )
-
-
 UNUSED = "and are not used"
 BY_SUBSET = ': design="subset" uses them'
 FOR_TIME = "and are used for the constants of time alone"
@@ -193,6 +116,31 @@ class Affine(NamedTuple):
     def contexts(self, raw: Array) -> Array:
         """Readings (..., d) in the units of the contexts."""
         return (raw - self.offset) / self.gain
+
+
+def statement(context_mean: Array, context_cov: Array, bias: Array, noise_cov: Array, errors: Errors) -> str:
+    """A table of four lines, a column for each coordinate."""
+    rows = {
+        "context mean": (context_mean, errors.context_mean),
+        "context sd": _deviations(context_cov, errors.context_cov),
+        "bias": (bias, errors.bias),
+        "noise sd": _deviations(noise_cov, errors.noise_cov),
+    }
+    return "\n".join(f"{name:13}{_line(*row)}".rstrip() for name, row in rows.items())
+
+
+def _deviations(cov: Array, error: Array) -> tuple[Array, Array]:
+    deviations = np.sqrt(np.diag(cov))
+    return deviations, (np.diag(error) if error.ndim else error) / (2 * deviations)
+
+
+def _line(values: Array, errors: Array) -> str:
+    pairs = zip(values, np.broadcast_to(errors, values.shape), strict=True)
+    return " ".join(f"{_number(value, error):20}" for value, error in pairs)
+
+
+def _number(value: float, error: float) -> str:
+    return f"{value:.4g}" if np.isnan(error) else f"{value:.4g} ± {error:.2g}"
 
 
 def calibrate(
@@ -263,13 +211,63 @@ def _moments(rows: moments.Rows, labels: Ints) -> Calibration:
     found = Calibration(*law, bias, noise_cov, _symmetric(spread), n, contexts)
     groups = f" in {len(means)} groups" if len(means) > 1 else ""
     errs = Errors(
-        standard.of_mean(contexts),
-        standard.of_covariance(contexts),
-        standard.of_mean(means if groups else errors),
-        standard.of_within(within, labels, noise_cov),
+        moments.of_mean(contexts),
+        moments.of_covariance(contexts),
+        moments.of_mean(means if groups else errors),
+        moments.of_within(within, labels, noise_cov),
     )
     notes = dependence(contexts, errors, labels)
     return found._replace(errors=errs, design=Design(PAIRS, f"{n} pairs{groups}", notes))
+
+
+def _symmetric(matrix: Array) -> Array:
+    return (matrix + matrix.T) / 2
+
+
+def dependence(contexts: Array, errors: Array, labels: Ints) -> tuple[str, ...]:
+    """What to note of errors (n, d) beside their true contexts (n, d), n labels of groups."""
+    d = contexts.shape[1]
+    away, within = (part - moments.group_means(part, labels)[labels] for part in (contexts, errors))
+    spread = np.sqrt((away**2).mean(axis=0))
+    if len(away) < FEW * d + labels.max() or not spread.all():
+        return ()
+    slope, error = _slopes(away / spread, within / spread, 1 / np.bincount(labels)[labels])
+    far = np.argwhere(np.abs(slope) > FAR * error)
+    return tuple(_words(int(j), int(k), slope[j, k], error[j, k]) for j, k in far)
+
+
+def _slopes(away: Array, within: Array, own: Array) -> tuple[Array, Array]:
+    """B and its standard errors, (d, d) each; `own` is what the mean of its group gives a row of leverage."""
+    gram = away.T @ away
+    if np.linalg.eigvalsh(gram / len(away))[0] < moments.SINGULAR:  # contexts stay the same in each group
+        return np.zeros_like(gram), np.ones_like(gram)
+    lines = away @ np.linalg.inv(gram)
+    slope = within.T @ lines
+    room = 1 - own - (lines * away).sum(axis=1)
+    alone = room < moments.SINGULAR  # a row that decides its own fit says nothing
+    rest = np.where(alone[:, None], 0.0, within - away @ slope.T) / np.where(alone, 1.0, room)[:, None]
+    found = [(rest**2).T @ lines**2, *(_in_blocks(rest, lines, number) for number in BLOCKS)]
+    return slope, np.sqrt(np.max(found, axis=0))
+
+
+def _in_blocks(rest: Array, lines: Array, number: int) -> Array:
+    """Squared errors of slopes where only so many blocks of rows are draws of their own."""
+    blocks = zip(np.array_split(rest, number), np.array_split(lines, number), strict=True)
+    found: Array = np.sum([(left.T @ line) ** 2 for left, line in blocks], axis=0)
+    return found
+
+
+def _words(j: int, k: int, slope: float, error: float) -> str:
+    if j == k:
+        return (
+            f"Errors depend on the truth: where that of coordinate {j} moves by 1, the reading moves by"
+            f" {1 + slope:.2f} ± {error:.2f}, and 1 is assumed. First turn readings into contexts with"
+            f" unfog.channel.calibration.affine(noisy, true). {TIME}"
+        )
+    return (
+        f"Errors depend on the truth: that of coordinate {j} moves by {slope:.2f} ± {error:.2f} deviations of"
+        f" contexts where coordinate {k} moves by one, and 0 is assumed. {TIME}"
+    )
 
 
 def affine(raw: npt.ArrayLike, true: npt.ArrayLike) -> Affine:
@@ -291,7 +289,3 @@ def affine(raw: npt.ArrayLike, true: npt.ArrayLike) -> Affine:
     shifted = rows.true - centre
     gain = (shifted * rows.other).sum(axis=0) / (shifted**2).sum(axis=0)
     return Affine(gain, rows.other.mean(axis=0) - gain * centre)
-
-
-def _symmetric(matrix: Array) -> Array:
-    return (matrix + matrix.T) / 2

@@ -1,6 +1,7 @@
-"""A mixture of Gaussians for contexts of which only noisy measurements are there: extreme deconvolution.
+"""The law of contexts: a mixture of Gaussians fitted to noisy contexts, or a kernel on a sample of true ones.
 
-With y_i = x_i + N(0, N), N known, and x ~ sum_j p_j N(u_j, H_j), the steps of EM are, T_j = H_j + N,
+`deconvolve` fits a mixture of Gaussians where only noisy measurements are there: extreme deconvolution. With
+y_i = x_i + N(0, N), N known, and x ~ sum_j p_j N(u_j, H_j), the steps of EM are, T_j = H_j + N,
 
     q_ij ~ p_j N(y_i; u_j, T_j),   b_ij = u_j + H_j T_j^-1 (y_i - u_j),   B_j = H_j - H_j T_j^-1 H_j,
     p_j <- mean_i q_ij,   u_j <- sum_i q_ij b_ij / q_j,   H_j <- sum_i q_ij ((u_j - b_ij)(..)' + B_j) / q_j,
@@ -13,9 +14,8 @@ noise keeps T_j regular, and the likelihood bounded.
 Measurements of a biased channel, c + gamma + n, show the law of c + gamma: the bias and the mean of contexts
 cannot be told apart. So `mean` is to be said, and the mixture is moved there: what is fitted is the shape.
 
-The law of contexts from a sample of them: a kernel on every atom, no more atoms than can be afforded.
-
-Contexts are taken for N(u_i, H) with probability p_i, H = h^2 C, where C is the covariance of the sample and
+`smoothed` puts a kernel on every atom of a sample, and uses no more atoms than can be afforded. Contexts are
+taken for N(u_i, H) with probability p_i, H = h^2 C, where C is the covariance of the sample and
 
     h = bandwidth (4 / ((d + 2) n))^(1 / (d + 4)),    n = 1 / sum p_i^2,    h at most 1,
 
@@ -23,10 +23,8 @@ which for a Gaussian law and `bandwidth` 1 is the best h there is (B. W. Silverm
 Statistics and Data Analysis*, section 4.3). Kernels make a law wider than its sample: so atoms are drawn
 towards the mean, u_i = mean + sqrt(1 - h^2) (x_i - mean), and mean and covariance stay those of the sample
 (M. West, *Approximating Posterior Distributions by Mixtures*). With h = 1 this is one Gaussian, with h = 0
-the sample itself.
-
-A sample that is too large is thinned: every k-th stays, and stands for those that it is the nearest to, each
-coordinate in units of its deviation: its weight is their share.
+the sample itself. A sample that is too large is thinned: every k-th stays, and stands for those that it is
+the nearest to, each coordinate in units of its deviation: its weight is their share.
 """
 
 from typing import NamedTuple
@@ -44,6 +42,7 @@ from unfog.validation import InputError
 MOST_COMPONENTS = 100
 STARTS, SHORT = 5, 20  # the best of so many starts after so many steps goes on
 STEPS, NEAR = 500, 1e-6  # until a step raises the mean log likelihood by less
+CELLS = 2**22  # distances between a sample and its atoms that are made at once
 
 
 def deconvolve(
@@ -147,9 +146,6 @@ def _climbed(law: Mixture, noisy: Array, noise_cov: Array, steps: int) -> Mixtur
             break
         before = now
     return law
-
-
-CELLS = 2**22  # distances that are made at once
 
 
 class Law(NamedTuple):

@@ -1,4 +1,18 @@
-"""The likelihood of a series in time whose parts all have one covariance between coordinates, up to size.
+"""How contexts and errors move in time, and the likelihood of a series of them.
+
+Besides the moments of a channel agents may be told a `Tempo`, the law of
+
+    c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
+
+Every part is Gaussian, with covariances between coordinates, and lives in one of two ways. One with a time
+constant tau comes back to zero: over a step of length h it keeps the share exp(-h / tau), and its covariance
+stays what it is (an Ornstein-Uhlenbeck process). One without end, tau infinite, walks: its covariance grows
+by `walk` for each unit of time, from that of its start. With tau = 0 every moment has a new one; readings of
+one and the same moment share it. The white part is new in every reading. A cycle is a cos + b sin of its
+period, a and b drawn once for each period. Time is real: its unit is that of the times given, and what is
+measured in rounds has steps of 1.
+
+The likelihood is that of a series whose parts all have one covariance S between coordinates, up to size:
 
     y(t) = start + walk + fast + white + sum_p (a_p cos + b_p sin)(2 pi t / period_p)
 
@@ -14,26 +28,13 @@ the density of the differences from each series' first reading (A. C. Harvey, *F
 Series Models and the Kalman Filter*, on concentration and on starts that are diffuse). Times are any; many
 laws are tried at one time.
 
-How contexts and errors move in time: what agents may be told of it besides the moments of a channel.
+For the search (channel/fit_dynamics.py) a law is a point, and a `Model` says which numbers there are and
+which parts may be missing. A point holds logarithms of the walk, of its time constant, of that of the fast
+part, the logit of the white share, and logarithms of the sizes of cycles. A part that is missing has infinite
+entries. The edges of the box are as good as that.
 
-    c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
-
-Every part is Gaussian, with covariances between coordinates, and lives in one of two ways. One with a time
-constant tau comes back to zero: over a step of length h it keeps the share exp(-h / tau), and its covariance
-stays what it is (an Ornstein-Uhlenbeck process). One without end, tau infinite, walks: its covariance grows
-by `walk` for each unit of time, from that of its start. With tau = 0 every moment has a new one; readings of
-one and the same moment share it. The white part is new in every reading. A cycle is a cos + b sin of its
-period, a and b drawn once for each period.
-
-Time is real: its unit is that of the times given, and what is measured in rounds has steps of 1.
-
-The laws that a series may follow, as points: which numbers there are, and which parts may be missing.
-
-A point holds logarithms of the walk, of its time constant, of that of the fast part, the logit of the white
-share, and logarithms of the sizes of cycles. A part that is missing has infinite entries. The edges of the
-box are as good as that.
-
-What a law leaves over: innovations in units of what it expected are independent N(0, 1), if it is right.
+A law that is right leaves innovations that, in units of what it expected, are independent N(0, 1). `leftover`
+checks
 
     whiteness   Q = N (N + 2) sum_l r_l^2 / (N - l), summed over coordinates: chi-squared of d * lags
                 (G. M. Ljung and G. E. P. Box, *On a Measure of Lack of Fit in Time Series Models*)
@@ -301,7 +302,7 @@ def starts_of(model: Model, given: Series, box: Box) -> Array:
 
 
 LAGS = 10
-BAND = 1.959964
+BAND = 1.959964  # standard deviations about the mean that hold 95 %
 DOUBT = 0.001  # probability below which a check speaks up
 
 

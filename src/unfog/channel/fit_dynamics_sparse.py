@@ -1,21 +1,18 @@
 """Constants of time where most noisy contexts have no true one beside them: from both kinds together.
 
+`timed` chooses the rows that say how fast contexts and errors move. Where readings without a truth are more
+than the pairs, both are used, as below. Otherwise, and with cycles, which this fit does not know, the pairs
+alone are (channel/fit_dynamics.py).
+
 The covariances between coordinates are those of the pairs, up to one factor for contexts and one for errors.
 In coordinates in which both are diagonal,
 
     true(t)  = level + fast,    noisy(t) = level + fast + bias + error + white,
 
 and every coordinate is a Kalman filter of its own, of four states; level and bias start from N(0, `VAGUE`
-times their size). Parts are dropped as in `unfog.channel.fit_dynamics`; limits are estimates times or divided
-by exp(1.96 standard errors of the logarithm), as the curvature says. Which of level and bias a slow move
-belongs to shows in the true contexts alone.
-
-Constants of time where true contexts are seldom: a `Tempo` from pairs and noisy contexts together.
-
-Which rows say how fast contexts and errors move: the pairs, or with them readings that have no truth.
-
-Where readings without a truth are more than the pairs, both are used (`unfog.channel.fit_dynamics_sparse`).
-Otherwise, and with cycles, which that one does not know, the pairs alone are (`unfog.channel.fit_dynamics`).
+times their size). Parts are dropped as in channel/fit_dynamics.py; limits are estimates times or divided by
+exp(1.96 standard errors of the logarithm), as the curvature says. Which of level and bias a slow move belongs
+to shows in the true contexts alone.
 """
 
 from typing import NamedTuple
@@ -24,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unfog.channel import moments
-from unfog.channel.dynamics import ONE_SIDED, PAIR, Drop, Moving, Tempo, leftover
+from unfog.channel.dynamics import BAND, NEVER, ONE_SIDED, PAIR, TINY, Drop, Moving, Tempo, leftover
 from unfog.channel.fit_dynamics import Constant, Pairs, Timing, check_order, check_times, timing, top
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.optimize import Box, Function, Place, climb
@@ -40,8 +37,41 @@ DROPS = (
 )
 SIZES = (np.log(0.05), np.log(20.0))  # by how much pairs may mislead
 VAGUE = 1e4
-TINY = 1e-12
-NORMAL = 1.959964
+SELDOM = (
+    "{alone} noisy contexts without a true one are used beside {pairs} pairs: which of level and bias a slow "
+    "move belongs to is decided by the true contexts alone"
+)
+
+
+class Study(NamedTuple):
+    """What a caller gives: readings and true contexts, row by row, and labels of groups."""
+
+    noisy: Array  # (n, d)
+    true: Array  # (n, d)
+    groups: npt.ArrayLike | None
+
+    @property
+    def alone(self) -> int:
+        """How many whole readings have no whole truth beside them."""
+        seen, known = (np.isfinite(part).all(axis=1) for part in self[:2])
+        return int((seen & ~known).sum())
+
+
+class Rows(NamedTuple):
+    """Readings, in the order of time within each label."""
+
+    noisy: Array  # (n, d)
+    true: Array  # (n, d)  NaN where there is none
+    times: Array  # (n,)
+    labels: Ints  # (n,)
+
+
+class Covs(NamedTuple):
+    """Of the pairs, (d, d) each."""
+
+    contexts: Array
+    errors: Array
+    bias: Array  # at the start
 
 
 class Record(NamedTuple):
@@ -78,6 +108,64 @@ class Together(NamedTuple):
     noisy_news: Array  # (n, d)
 
 
+def timed(study: Study, times: npt.ArrayLike, periods: tuple[float, ...], covs: Covs, *, few: bool) -> Timing:
+    """Constants of time from these rows; `few`: of all readings and not of the pairs alone."""
+    used = np.asarray(np.isfinite(study.noisy if few else study.noisy + study.true).all(axis=1))
+    noisy, true = study.noisy[used], study.true[used]
+    when, labels = check_times(times, used), moments.labels(study.groups, used)
+    if few:
+        return seldom(Rows(noisy, true, when, labels), covs)
+    fitted = timing(Pairs(true, noisy - true, when, labels), periods, covs.bias)
+    if study.alone <= used.sum():
+        return fitted
+    note = f"{study.alone} noisy contexts without a true one are not used, since cycles are asked for"
+    return fitted._replace(notes=(*fitted.notes, note))
+
+
+def seldom(rows: Rows, covs: Covs) -> Timing:
+    """The law in time; checks are of true contexts, and of noisy ones, each given all that came before."""
+    order = np.argsort(rows.labels, kind="stable")
+    times, labels = rows.times[order], rows.labels[order]
+    check_order(times, labels)
+    first = np.diff(labels, prepend=-1) != 0
+    pairs = _check_pairs(rows.true)
+    given = record(rows.noisy[order], rows.true[order], times, first, (covs.contexts, covs.errors))
+    found = together(given)
+    unit = np.eye(len(covs.bias))
+    true, noisy = (leftover(z, np.ones(len(z)), unit) for z in (found.true_news, found.noisy_news))
+    notes = [SELDOM.format(alone=len(times) - pairs, pairs=pairs)]
+    notes += [f"true contexts: {words}" for words in true.doubts()]
+    notes += [f"noisy contexts: {words}" for words in noisy.doubts()]
+    span = max(part.sum() for part in np.split(given.steps, np.flatnonzero(first)[1:]))
+    since = float(times[-1]) if first.sum() == 1 else None
+    tempo = _tempo(found, covs, float(span))._replace(since=since).check(len(unit))
+    return Timing(tempo, found.constants, true, noisy, found.value, tuple(notes))
+
+
+def _check_pairs(true: Array) -> int:
+    """Refuse fewer pairs than a mean and a covariance have numbers."""
+    pairs, d = int(np.isfinite(true).all(axis=1).sum()), true.shape[1]
+    least = d + d * (d + 1) // 2
+    if pairs < least:
+        raise InputError(
+            "true", f"{pairs} pairs are complete", f"at least {least} with times, for {d} dimensions"
+        )
+    return pairs
+
+
+def _tempo(found: Together, covs: Covs, span: float) -> Tempo:
+    now = found.numbers
+    contexts, errors = now["contexts.size"] * covs.contexts, now["errors.size"] * covs.errors
+    level, bias, white = now["level.walk"] * contexts, now["bias.walk"] * errors, now["white.share"]
+    return Tempo(
+        fast=Moving(contexts, now["fast.time"]),
+        bias=Moving(covs.bias, np.inf, bias if bias.any() else None),
+        white=white * errors if white else None,
+        level=Moving(level * span / 3, np.inf, level) if level.any() else None,
+        error=Moving((1 - white) * errors, now["error.time"]) if white < 1 else None,
+    )
+
+
 def record(noisy: Array, true: Array, times: Array, first: Bools, covs: tuple[Array, Array]) -> Record:
     """Rows (n, d), true ones NaN where there is none; covs are those of contexts and of errors."""
     root = np.linalg.cholesky(covs[1])
@@ -94,65 +182,6 @@ def record(noisy: Array, true: Array, times: Array, first: Bools, covs: tuple[Ar
     centre = true[paired].mean(axis=0), noisy[paired].mean(axis=0) - true[paired].mean(axis=0)
     rows = (noisy - centre[0] - centre[1]) @ way, np.where(paired[:, None], true - centre[0], 0.0) @ way
     return Record(rows[0], rows[1], paired & ~again, steps, first, sizes, scale)
-
-
-def numbers(points: Array) -> Numbers:
-    """Of points (B, 7)."""
-    with np.errstate(over="ignore"):
-        found = np.exp(points)
-        found[:, WHITE] = 1 / (1 + np.exp(-points[:, WHITE]))
-    return Numbers(*found.T[:, :, None])
-
-
-def news(given: Record, now: Numbers) -> tuple[Array, Array, Array]:
-    """Log L (B,); and innovations over their standard deviations, of true and noisy contexts, (n, B, d)."""
-    n, d = given.noisy.shape
-    shape = (len(now.level), d)
-    z = np.zeros((2, n, *shape))
-    value = np.zeros(shape)
-    state = np.zeros((4, 5, *shape))
-    for t in range(n):
-        if given.first[t]:
-            state = _begun(given, now, shape)
-        else:
-            _moved(state, given.steps[t], now, given.sizes)
-        if given.paired[t]:
-            z[0, t] = _updated(state, value, 2, given.true[t], np.zeros(1))
-        z[1, t] = _updated(state, value, 4, given.noisy[t], now.white * now.errors)
-    count = n + int(given.paired.sum())
-    constant = count * (given.scale - d * np.log(2 * np.pi) / 2)
-    return value.sum(axis=1) + constant, z[0], z[1]
-
-
-def _begun(given: Record, now: Numbers, shape: tuple[int, int]) -> Array:
-    state = np.zeros((4, 5, *shape))
-    state[0, 0], state[1, 1] = VAGUE * given.sizes, now.contexts * given.sizes
-    state[2, 2], state[3, 3] = VAGUE, (1 - now.white) * now.errors
-    return state
-
-
-def _moved(state: Array, step: float, now: Numbers, sizes: Array) -> None:
-    """A step of time: covariances (4, 4), and means in the last column."""
-    for k, time, size in ((1, now.fast, now.contexts * sizes), (3, now.error, (1 - now.white) * now.errors)):
-        held = np.exp(-step / np.maximum(time, 1e-200))
-        state[k] *= held
-        state[:, k] *= held
-        state[k, k] += (1 - held**2) * size
-    state[0, 0] += step * now.level * now.contexts * sizes
-    state[2, 2] += step * now.bias * now.errors
-
-
-def _updated(state: Array, value: Array, seen: int, reading: Array, noise: Array) -> Array:
-    """A reading of the sum of the first `seen` states; adds to the likelihood, gives the innovation."""
-    shown = state[:seen].sum(axis=0)
-    size = np.maximum(shown[:seen].sum(axis=0) + noise, TINY)
-    gain = shown[:4] / size
-    shown[:4] *= -1
-    shown[4] = reading - shown[4]
-    state += gain[:, None] * shown
-    z = shown[4] / np.sqrt(size)
-    value -= (z**2 + np.log(size)) / 2
-    return z
 
 
 def together(given: Record) -> Together:
@@ -221,7 +250,7 @@ def _constant(at: Place, free: Bools, place: int) -> Constant:
     places = np.flatnonzero(free)
     spread = np.diag(np.linalg.pinv(-at.bend[0][np.ix_(places, places)]))[int(np.searchsorted(places, place))]
     error = float(np.sqrt(max(spread, 0.0)))
-    size, low, high = (_unit(place, entry + k * NORMAL * error) for k in (0, -1, 1))
+    size, low, high = (_unit(place, entry + k * BAND * error) for k in (0, -1, 1))
     return Constant(size, error * (size * (1 - size) if place == WHITE else size), low, high)
 
 
@@ -229,96 +258,60 @@ def _unit(place: int, entry: float) -> float:
     return float(1 / (1 + np.exp(-entry)) if place == WHITE else np.exp(entry))
 
 
-SELDOM = (
-    "{alone} noisy contexts without a true one are used beside {pairs} pairs: which of level and bias a slow "
-    "move belongs to is decided by the true contexts alone"
-)
+def numbers(points: Array) -> Numbers:
+    """Of points (B, 7)."""
+    with np.errstate(over="ignore"):
+        found = np.exp(points)
+        found[:, WHITE] = 1 / (1 + np.exp(-points[:, WHITE]))
+    return Numbers(*found.T[:, :, None])
 
 
-class Rows(NamedTuple):
-    """Readings, in the order of time within each label."""
-
-    noisy: Array  # (n, d)
-    true: Array  # (n, d)  NaN where there is none
-    times: Array  # (n,)
-    labels: Ints  # (n,)
-
-
-class Covs(NamedTuple):
-    """Of the pairs, (d, d) each."""
-
-    contexts: Array
-    errors: Array
-    bias: Array  # at the start
-
-
-def seldom(rows: Rows, covs: Covs) -> Timing:
-    """The law in time; checks are of true contexts, and of noisy ones, each given all that came before."""
-    order = np.argsort(rows.labels, kind="stable")
-    times, labels = rows.times[order], rows.labels[order]
-    check_order(times, labels)
-    first = np.diff(labels, prepend=-1) != 0
-    pairs = _check_pairs(rows.true)
-    given = record(rows.noisy[order], rows.true[order], times, first, (covs.contexts, covs.errors))
-    found = together(given)
-    unit = np.eye(len(covs.bias))
-    true, noisy = (leftover(z, np.ones(len(z)), unit) for z in (found.true_news, found.noisy_news))
-    notes = [SELDOM.format(alone=len(times) - pairs, pairs=pairs)]
-    notes += [f"true contexts: {words}" for words in true.doubts()]
-    notes += [f"noisy contexts: {words}" for words in noisy.doubts()]
-    span = max(part.sum() for part in np.split(given.steps, np.flatnonzero(first)[1:]))
-    since = float(times[-1]) if first.sum() == 1 else None
-    tempo = _tempo(found, covs, float(span))._replace(since=since).check(len(unit))
-    return Timing(tempo, found.constants, true, noisy, found.value, tuple(notes))
+def news(given: Record, now: Numbers) -> tuple[Array, Array, Array]:
+    """Log L (B,); and innovations over their standard deviations, of true and noisy contexts, (n, B, d)."""
+    n, d = given.noisy.shape
+    shape = (len(now.level), d)
+    z = np.zeros((2, n, *shape))
+    value = np.zeros(shape)
+    state = np.zeros((4, 5, *shape))
+    for t in range(n):
+        if given.first[t]:
+            state = _begun(given, now, shape)
+        else:
+            _moved(state, given.steps[t], now, given.sizes)
+        if given.paired[t]:
+            z[0, t] = _updated(state, value, 2, given.true[t], np.zeros(1))
+        z[1, t] = _updated(state, value, 4, given.noisy[t], now.white * now.errors)
+    count = n + int(given.paired.sum())
+    constant = count * (given.scale - d * np.log(2 * np.pi) / 2)
+    return value.sum(axis=1) + constant, z[0], z[1]
 
 
-def _check_pairs(true: Array) -> int:
-    """Refuse fewer pairs than a mean and a covariance have numbers."""
-    pairs, d = int(np.isfinite(true).all(axis=1).sum()), true.shape[1]
-    least = d + d * (d + 1) // 2
-    if pairs < least:
-        raise InputError(
-            "true", f"{pairs} pairs are complete", f"at least {least} with times, for {d} dimensions"
-        )
-    return pairs
+def _begun(given: Record, now: Numbers, shape: tuple[int, int]) -> Array:
+    state = np.zeros((4, 5, *shape))
+    state[0, 0], state[1, 1] = VAGUE * given.sizes, now.contexts * given.sizes
+    state[2, 2], state[3, 3] = VAGUE, (1 - now.white) * now.errors
+    return state
 
 
-def _tempo(found: Together, covs: Covs, span: float) -> Tempo:
-    now = found.numbers
-    contexts, errors = now["contexts.size"] * covs.contexts, now["errors.size"] * covs.errors
-    level, bias, white = now["level.walk"] * contexts, now["bias.walk"] * errors, now["white.share"]
-    return Tempo(
-        fast=Moving(contexts, now["fast.time"]),
-        bias=Moving(covs.bias, np.inf, bias if bias.any() else None),
-        white=white * errors if white else None,
-        level=Moving(level * span / 3, np.inf, level) if level.any() else None,
-        error=Moving((1 - white) * errors, now["error.time"]) if white < 1 else None,
-    )
+def _moved(state: Array, step: float, now: Numbers, sizes: Array) -> None:
+    """A step of time: covariances (4, 4), and means in the last column."""
+    for k, time, size in ((1, now.fast, now.contexts * sizes), (3, now.error, (1 - now.white) * now.errors)):
+        held = np.exp(-step / np.maximum(time, NEVER))
+        state[k] *= held
+        state[:, k] *= held
+        state[k, k] += (1 - held**2) * size
+    state[0, 0] += step * now.level * now.contexts * sizes
+    state[2, 2] += step * now.bias * now.errors
 
 
-class Study(NamedTuple):
-    """What a caller gives: readings and true contexts, row by row, and labels of groups."""
-
-    noisy: Array  # (n, d)
-    true: Array  # (n, d)
-    groups: npt.ArrayLike | None
-
-    @property
-    def alone(self) -> int:
-        """How many whole readings have no whole truth beside them."""
-        seen, known = (np.isfinite(part).all(axis=1) for part in self[:2])
-        return int((seen & ~known).sum())
-
-
-def timed(study: Study, times: npt.ArrayLike, periods: tuple[float, ...], covs: Covs, *, few: bool) -> Timing:
-    """Constants of time from these rows; `few`: of all readings and not of the pairs alone."""
-    used = np.asarray(np.isfinite(study.noisy if few else study.noisy + study.true).all(axis=1))
-    noisy, true = study.noisy[used], study.true[used]
-    when, labels = check_times(times, used), moments.labels(study.groups, used)
-    if few:
-        return seldom(Rows(noisy, true, when, labels), covs)
-    fitted = timing(Pairs(true, noisy - true, when, labels), periods, covs.bias)
-    if study.alone <= used.sum():
-        return fitted
-    note = f"{study.alone} noisy contexts without a true one are not used, since cycles are asked for"
-    return fitted._replace(notes=(*fitted.notes, note))
+def _updated(state: Array, value: Array, seen: int, reading: Array, noise: Array) -> Array:
+    """A reading of the sum of the first `seen` states; adds to the likelihood, gives the innovation."""
+    shown = state[:seen].sum(axis=0)
+    size = np.maximum(shown[:seen].sum(axis=0) + noise, TINY)
+    gain = shown[:4] / size
+    shown[:4] *= -1
+    shown[4] = reading - shown[4]
+    state += gain[:, None] * shown
+    z = shown[4] / np.sqrt(size)
+    value -= (z**2 + np.log(size)) / 2
+    return z

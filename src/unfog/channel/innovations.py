@@ -8,9 +8,9 @@ told, z = (noisy - mean) / sd is standard normal given the past, and for every v
 
 has the mean one: c_v is what it would be otherwise. So the product of the ratios of all readings from the
 s-th on is a martingale, and so is the mean over scales and coordinates, and over all starts s with weights
-that sum to one, however coordinates hang together. By Ville's inequality such a mean exceeds `ALARM`, which
-is 1 / `LEVEL`, in at most the share `LEVEL` of worlds that are as told, ever. That is half of the 5 % that
-are promised: the rest is for denoisers whose readings are not quite Gaussian.
+that sum to one, however coordinates depend on each other. By Ville's inequality such a mean exceeds `ALARM`,
+which is 1 / `LEVEL`, in at most the share `LEVEL` of worlds that are as told, ever. That is half of the 5 %
+that are promised: the rest is for denoisers whose readings are not quite Gaussian.
 
 The starts make for an alarm also where trouble comes after many good readings, and all of them cost no more
 than one: with R(t) the weight of those after the t-th reading,

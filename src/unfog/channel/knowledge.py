@@ -1,11 +1,12 @@
-"""A context seen through a channel whose bias is known: c ~ N(mu_c, Sigma_c), chat = c + gamma + n.
+"""What an agent is told before the first round, and the posterior of a context when the bias is known.
 
-The posterior of c is N(A, M^-1) in the paper's letters; without its inverses A = mu_c + B (chat - mu_c -
-gamma) and M^-1 = Sigma_c - B Sigma_c, with B = Sigma_c (Sigma_c + Sigma_n)^-1. Where only some coordinates of
-chat were measured, the same holds with the rows and columns of the others left out: a mask of ones and zeros
-does that without changing shapes, so that every trial of a batch may miss others.
+`Knowledge` holds distributions and priors, never a draw from them.
 
-What an agent is told before the first round: distributions and priors, never a draw from them.
+A context is seen as chat = c + gamma + n with c ~ N(mu_c, Sigma_c) and n ~ N(0, Sigma_n). Where the bias
+gamma is known, the posterior of c is N(A, M^-1) in the paper's letters; without its inverses A = mu_c + B
+(chat - mu_c - gamma) and M^-1 = Sigma_c - B Sigma_c, with B = Sigma_c (Sigma_c + Sigma_n)^-1. Where only some
+coordinates of chat were measured, the same holds with the rows and columns of the others left out: a mask of
+ones and zeros does that without changing shapes, so that every trial of a batch may miss others.
 """
 
 from typing import NamedTuple

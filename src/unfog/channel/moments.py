@@ -1,12 +1,15 @@
-"""Readings and true contexts as a caller gives them: matrices of numbers, NaN where a value is missing.
+"""Tables of readings and true contexts, and their means and covariances with standard errors.
 
-Every design of a calibration (channel/studies.py) reads its tables here, so that all of them refuse the same
-things in the same words.
+Readings and true contexts are matrices of numbers, NaN where a value is missing. Every design of a
+calibration (channel/studies.py) reads its tables here, so that all of them refuse the same things in the same
+words. `Design` says which of the designs a study has: what it took for granted, and what no such study can
+know. The four are those of the literature on measurement error (R. J. Carroll, D. Ruppert, L. A. Stefanski
+and C. M. Crainiceanu, *Measurement Error in Nonlinear Models*, section 1.8; in R the package mecor, by L.
+Nab): pairs for all, readings repeated, the truth for some, an estimate from elsewhere.
 
-Standard errors of means and covariances, whatever the law of the numbers.
-
-An estimate is, but for small terms, a mean of what each row (or context, or group) contributes to it. So with
-contributions p_i, about their mean,
+The standard errors of means and covariances hold whatever the law of the numbers. An estimate is, but for
+small terms, a mean of what each row (or context, or group) contributes to it. So with contributions p_i,
+about their mean,
 
     standard error^2 = sum_i p_i^2 / (n (n - 1)),
 
@@ -14,14 +17,6 @@ the infinitesimal jackknife (B. Efron, *The Jackknife, the Bootstrap and Other R
 Heavy tails make it larger, as they should; a formula for Gaussian numbers would not see them. Of a covariance
 within groups of m rows each deviation is short by the mean that was taken off, and so counts m / (m - 1).
 Rows that follow each other in time and are alike count for less than they seem to: errors are then too small.
-
-How far groups lie apart, from means that are blurred themselves.
-
-Which study a calibration comes from: what it took for granted, and what no such study can know.
-
-The four designs are those of the literature on measurement error (R. J. Carroll, D. Ruppert, L. A. Stefanski
-and C. M. Crainiceanu, *Measurement Error in Nonlinear Models*, section 1.8; in R the package mecor, by
-L. Nab): pairs for all, readings repeated, the truth for some, an estimate from elsewhere.
 """
 
 from collections.abc import Callable
@@ -44,6 +39,63 @@ class Rows(NamedTuple):
     other: Array  # (n, d)
     true: Array  # (n, d)
     kept: Bools  # which of the rows given these are
+
+
+class Errors(NamedTuple):
+    """Standard errors of the numbers of a calibration; NaN: the study cannot tell."""
+
+    context_mean: Array  # (d,)
+    context_cov: Array  # (d, d)
+    bias: Array  # (d,)
+    noise_cov: Array  # (d, d)
+
+
+UNTOLD = Errors(*(np.asarray(np.nan),) * 4)  # of numbers that no study gave
+
+
+PAIRS, REPLICATES, SUBSET, EXTERNAL = DESIGNS = "pairs", "replicates", "subset", "external"
+
+ASSUMED = {
+    PAIRS: "The true contexts have no error. Errors do not depend on them. Each pair is a draw of its own"
+    " (with groups: each group is), and pairs are like the decisions to come.",
+    REPLICATES: "A context stays the same while it is read again. The errors of its readings do not depend on"
+    " each other or on the context.",
+    SUBSET: "Whose truth is known was decided at random, or by the noisy reading, and not by the truth."
+    " The expected truth is a line of the reading. Each row is a draw of its own.",
+    EXTERNAL: "The device errs here as it did in the study that the noise comes from. Errors do not depend on"
+    " the contexts.",
+}
+UNKNOWN = {
+    PAIRS: "Without groups: how far biases of other devices or times lie apart.",
+    REPLICATES: "The bias. An error that all readings of a context share looks like a part of the context:"
+    " context_mean and context_cov hold it.",
+    SUBSET: "Whether rows without truth differ in more than their readings; how far biases of other devices"
+    " lie apart.",
+    EXTERNAL: "Whether noise and bias are what they were: readings alone do not tell noise from contexts that"
+    " spread.",
+}
+
+
+class Design(NamedTuple):
+    """A study in words."""
+
+    name: str = PAIRS
+    used: str = ""  # how many pairs, readings, contexts
+    notes: tuple[str, ...] = ()  # of this study alone
+
+    @property
+    def assumed(self) -> str:
+        """What must hold for the estimates to be right."""
+        return ASSUMED[self.name]
+
+    @property
+    def unknown(self) -> str:
+        """What cannot be known from such a study, however large."""
+        return UNKNOWN[self.name]
+
+    def __str__(self) -> str:
+        lines = f"{self.name}: {self.used}", f"assumed: {self.assumed}", f"not known: {self.unknown}"
+        return "\n".join([*lines, *self.notes])
 
 
 def complete(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> Rows:
@@ -151,36 +203,27 @@ def check_independent(field: str, values: Array) -> None:
         raise InputError(field, problem, "columns that vary on their own")
 
 
-class Errors(NamedTuple):
-    """Standard errors of the numbers of a calibration; NaN: the study cannot tell."""
-
-    context_mean: Array  # (d,)
-    context_cov: Array  # (d, d)
-    bias: Array  # (d,)
-    noise_cov: Array  # (d, d)
-
-
-UNTOLD = Errors(*(np.asarray(np.nan),) * 4)  # of numbers that no study gave
-
-
 def of_mean(contributions: Array) -> Array:
-    """Of the mean of rows (n, d)."""
+    """The standard error of the mean of rows (n, d)."""
     return np.asarray(contributions.std(axis=0, ddof=1) / np.sqrt(len(contributions)))
 
 
 def of_matrix(line: Callable[[int], Array], size: int) -> Array:
-    """Of a matrix (d, d): `line(a)` are contributions (n, d) to its line a, one at a time to save memory."""
+    """Standard errors of a matrix (d, d).
+
+    `line(a)` are contributions (n, d) to its line a, one line at a time to save memory.
+    """
     return np.stack([of_mean(line(a)) for a in range(size)])
 
 
 def of_covariance(values: Array) -> Array:
-    """Of the sample covariance of rows (n, d)."""
+    """Standard errors of the sample covariance of rows (n, d)."""
     away = values - values.mean(axis=0)
     return of_matrix(lambda a: away[:, [a]] * away, values.shape[1])
 
 
 def of_within(away: Array, labels: Ints, cov: Array) -> Array:
-    """Of a covariance within groups, from deviations (n, d) of rows from their group's mean."""
+    """Standard errors of a covariance within groups, from deviations (n, d) from the group's mean."""
     sizes = np.bincount(labels)
     free = len(labels) - len(sizes)
     size = sizes[labels].astype(np.float64)
@@ -192,7 +235,7 @@ def of_within(away: Array, labels: Ints, cov: Array) -> Array:
 
 
 def of_wishart(cov: Array, free: float) -> Array:
-    """Of a covariance of Gaussian numbers with so many degrees of freedom."""
+    """Standard errors of a covariance of Gaussian numbers with so many degrees of freedom."""
     variances = np.diag(cov)
     return np.asarray(np.sqrt((variances[:, None] * variances + cov**2) / free))
 
@@ -208,48 +251,3 @@ def between(means: Array, blur: float, cov: Array, least: float) -> Array:
     values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
     half = root @ vectors * np.sqrt(np.maximum(values, least))
     return half @ half.T
-
-
-PAIRS, REPLICATES, SUBSET, EXTERNAL = DESIGNS = "pairs", "replicates", "subset", "external"
-
-ASSUMED = {
-    PAIRS: "The true contexts have no error. Errors do not depend on them. Each pair is a draw of its own"
-    " (with groups: each group is), and pairs are like the decisions to come.",
-    REPLICATES: "A context stays the same while it is read again. The errors of its readings do not depend on"
-    " each other or on the context.",
-    SUBSET: "Whose truth is known was decided at random, or by the noisy reading, and not by the truth."
-    " The expected truth is a line of the reading. Each row is a draw of its own.",
-    EXTERNAL: "The device errs here as it did in the study that the noise comes from. Errors do not depend on"
-    " the contexts.",
-}
-UNKNOWN = {
-    PAIRS: "Without groups: how far biases of other devices or times lie apart.",
-    REPLICATES: "The bias. An error that all readings of a context share looks like a part of the context:"
-    " context_mean and context_cov hold it.",
-    SUBSET: "Whether rows without truth differ in more than their readings; how far biases of other devices"
-    " lie apart.",
-    EXTERNAL: "Whether noise and bias are what they were: readings alone do not tell noise from contexts that"
-    " spread.",
-}
-
-
-class Design(NamedTuple):
-    """A study in words."""
-
-    name: str = PAIRS
-    used: str = ""  # how many pairs, readings, contexts
-    notes: tuple[str, ...] = ()  # of this study alone
-
-    @property
-    def assumed(self) -> str:
-        """What must hold for the estimates to be right."""
-        return ASSUMED[self.name]
-
-    @property
-    def unknown(self) -> str:
-        """What cannot be known from such a study, however large."""
-        return UNKNOWN[self.name]
-
-    def __str__(self) -> str:
-        lines = f"{self.name}: {self.used}", f"assumed: {self.assumed}", f"not known: {self.unknown}"
-        return "\n".join([*lines, *self.notes])

@@ -1,7 +1,15 @@
-"""Noise without any truth: the same context read twice or more, y_ij = c_i + bias + n_ij.
+"""Calibration studies: which of four designs a caller has, and the estimator for it.
 
-What readings of one context differ by is noise, and what their means differ by beyond it is context. With
-r_i readings of context i, R in all, and means m_i of n contexts,
+    pairs       noisy and true contexts, side by side (channel/calibration.py)
+    replicates  the same context read twice or more, no truth
+    subset      readings for all, the truth for some
+    external    readings, and a noise from elsewhere
+
+What belongs to another design is refused by name, never left unused: a caller who gives it means something.
+
+Replicates show the noise without any truth, y_ij = c_i + bias + n_ij. What readings of one context differ
+by is noise, and what their means differ by beyond it is context. With r_i readings of context i, R in all,
+and means m_i of n contexts,
 
     Sigma_n = sum_i sum_j (y_ij - m_i)(y_ij - m_i)' / (R - n)
     Sigma_c = sum_i (m_i - m)(m_i - m)' / (n - 1) - Sigma_n mean(1 / r_i),    mu_c = m - bias,
@@ -13,10 +21,9 @@ The bias is in every reading and so in none of these differences: it is told, or
 are what the device reads of them on average, and of the bias is unknown what is unknown of m: `bias_cov` is
 Cov(m_i) / n, besides what is told.
 
-Readings for all, the truth for some: the pairs say how they hang together, all readings how they spread.
-
-Let w be readings and c true contexts. The likelihood falls apart into that of w, which all rows have, and
-that of c given w, a line with what is left over, which the pairs have:
+In a subset study the pairs say how readings and truth go together, all readings how they spread. Let w be
+readings and c true contexts. The likelihood factorises into that of w, which all rows have, and that of c
+given w, a line with what is left over, which the pairs have:
 
     c = a + B w + rest,  Cov(rest) = O  (pairs);     m = E[w],  S = Cov(w)  (all),
 
@@ -27,28 +34,17 @@ Multivariate Normal Distribution when Some Observations are Missing*), but for n
 that with a truth for every row it is what pairs say. It holds too where those with high readings are the ones
 that were looked at again: then errors of the pairs alone are off, since a high reading is high by error too.
 
-Noise from elsewhere, readings from here: a data sheet, a paper, a colleague's study.
-
-The noise Sigma_n and the bias are told, with how well they are known. Own readings w then show the rest,
+In an external study the noise Sigma_n and the bias are told, with how well they are known: by a data sheet, a
+paper, a colleague's study. Own readings w then show the rest,
 
     mu_c = mean(w) - bias,    Sigma_c = Cov(w) - Sigma_n,
 
 which is deconvolution by moments (W. A. Fuller, *Measurement Error Models*, section 1.2). In units of Sigma_n
 no eigenvalue of Sigma_c is below 1 / n. How well the bias is known is `bias_cov`, which agents are told, so
-that they go on learning it; noise they take for known, and its error shows in `errors` alone.
-
-A covariance estimated with f degrees of freedom (from f + 1 pairs, or f + 1 readings of one thing) has
-entries with standard errors sqrt((s_ii s_jj + s_ij^2) / f). Where errors of the variances alone are told, f
-differs from coordinate to coordinate, and for two of them the geometric mean is taken.
-
-Which study a caller has, and the estimator for it.
-
-    pairs       noisy and true contexts, side by side                     channel/calibration.py
-    replicates  the same context read twice or more, no truth             channel/studies.py
-    subset      readings for all, the truth for some                      channel/studies.py
-    external    readings, and a noise from elsewhere                      channel/studies.py
-
-What belongs to another design is refused by name, never left unused: a caller who gives it means something.
+that they go on learning it; noise they take for known, and its error shows in `errors` alone. A covariance
+estimated with f degrees of freedom (from f + 1 pairs, or f + 1 readings of one thing) has entries with
+standard errors sqrt((s_ii s_jj + s_ij^2) / f). Where errors of the variances alone are told, f differs from
+coordinate to coordinate, and for two of them the geometric mean is taken.
 """
 
 from collections.abc import Sequence
@@ -59,17 +55,96 @@ import numpy.typing as npt
 
 from unfog import validation
 from unfog.channel import moments
-from unfog.channel import moments as standard
 from unfog.channel.calibration import Calibration, calibrate
 from unfog.channel.moments import DESIGNS, EXTERNAL, PAIRS, REPLICATES, SUBSET, Design, Errors, between
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.validation import InputError, Numbers, one_of
 
+TAKES = {
+    PAIRS: ("groups", "times", "cycles"),
+    REPLICATES: ("replicates", "bias", "bias_cov"),
+    SUBSET: (),
+    EXTERNAL: ("noise_cov", "noise_df", "noise_error", "bias", "bias_cov"),
+}
+NEEDS = {
+    PAIRS: "noisy and true contexts side by side",
+    REPLICATES: "readings of the same context, twice or more, and no truth",
+    SUBSET: "readings for all and, in true, the truth for some, NaN elsewhere",
+    EXTERNAL: "readings and noise_cov, noise_df or noise_error, and bias_cov, and no truth",
+}
 REPEATED_READINGS = (
     "readings (n, r, d): n contexts, each read r times; or (rows, d) with replicates=, a label for each row"
     " that says whose context it is; NaN where a value is missing"
 )
+SINGLE_READINGS = "a matrix (n, d) of noisy readings, NaN where a value is missing"
+EXTERNAL_NEEDS = (
+    "noise_cov with noise_df (its degrees of freedom) or noise_error (standard errors; 0: known exactly),"
+    " and bias_cov (how well the bias is known), with bias unless it is zero"
+)
 FLOOR = "In some direction readings spread no more than noise does: context_cov is held at its floor there."
+BEYOND = 4.0  # standard errors by which noise told is larger than all spread there is, and is refused
+
+
+class Asked(NamedTuple):
+    """What a caller gives besides readings and truth."""
+
+    groups: npt.ArrayLike | None = None
+    times: npt.ArrayLike | None = None
+    cycles: Sequence[float] | Array | None = None
+    replicates: npt.ArrayLike | None = None
+    noise_cov: Numbers | None = None
+    noise_df: float | None = None
+    noise_error: Numbers | None = None
+    bias: Numbers | None = None
+    bias_cov: Numbers | None = None
+
+
+def study(noisy: npt.ArrayLike, true: npt.ArrayLike | None, design: str | None, asked: Asked) -> Calibration:
+    """What this study says of the channel."""
+    name = _which(noisy, true, asked) if design is None else one_of("design", design, DESIGNS)
+    _refuse(name, true, asked)
+    given = {field: asked._asdict()[field] for field in TAKES[name]}
+    if name == REPLICATES:
+        return calibrate_replicates(noisy, **given)
+    if name == EXTERNAL:
+        return calibrate_external(noisy, **given)
+    assert true is not None  # refused above
+    if name == SUBSET:
+        return calibrate_subset(noisy, true)
+    cycles = () if asked.cycles is None else asked.cycles
+    return calibrate(noisy, true, groups=asked.groups, times=asked.times, cycles=cycles)
+
+
+def _which(noisy: npt.ArrayLike, true: npt.ArrayLike | None, asked: Asked) -> str:
+    """The design that fits what is given."""
+    if true is not None:
+        return PAIRS
+    if asked.noise_cov is not None:
+        return EXTERNAL
+    if asked.replicates is not None or _rank(noisy) == 3:
+        return REPLICATES
+    allowed = "; ".join(f"{name}: {NEEDS[name]}" for name in DESIGNS)
+    raise InputError("true", "readings alone do not show their noise", allowed)
+
+
+def _rank(noisy: npt.ArrayLike) -> int:
+    try:
+        return np.ndim(noisy)
+    except ValueError:  # ragged: the estimator says so
+        return 0
+
+
+def _refuse(name: str, true: npt.ArrayLike | None, asked: Asked) -> None:
+    """Refuse what this design does not take, and a truth that is missing or too much."""
+    for field, value in asked._asdict().items():
+        if value is not None and field not in TAKES[name]:
+            takes = f"; it takes {', '.join(TAKES[name])}" if TAKES[name] else ""
+            allowed = f"nothing for a study of design {name}, which is {NEEDS[name]}{takes}"
+            raise InputError(field, "is given", allowed)
+    if name in (PAIRS, SUBSET) and true is None:
+        raise InputError("true", None, f"true contexts: design {name} is {NEEDS[name]}")
+    if name in (REPLICATES, EXTERNAL) and true is not None:
+        raise InputError("true", "is given", f"nothing: design {name} is {NEEDS[name]}")
 
 
 class Readings(NamedTuple):
@@ -97,10 +172,10 @@ def calibrate_replicates(
     known = np.zeros(d) if bias is None else validation.vector("bias", bias, d)
     told = None if bias_cov is None else validation.covariance("bias_cov", bias_cov, d)
     errs = Errors(
-        np.sqrt(standard.of_mean(means) ** 2 + (0.0 if told is None else np.diag(told))),
+        np.sqrt(moments.of_mean(means) ** 2 + (0.0 if told is None else np.diag(told))),
         _law_error(Readings(away, labels), means, noise, blur),
         np.full(d, np.nan) if told is None else np.sqrt(np.diag(told)),
-        standard.of_within(away, labels, noise),
+        moments.of_within(away, labels, noise),
     )
     seen = f"{len(values)} readings of {n} contexts, {int((sizes > 1).sum())} of them read more than once"
     notes = () if np.allclose(law, raw - noise * blur, rtol=1e-6) else (FLOOR,)
@@ -151,7 +226,7 @@ def _law_error(away: Readings, means: Array, noise: Array, blur: float) -> Array
         within = np.add.reduceat(rows[:, [a]] * rows, starts) - (sizes - 1)[:, None] * noise[a]
         return np.asarray(apart[:, [a]] * apart - weight * within)
 
-    return standard.of_matrix(line, rows.shape[1])
+    return moments.of_matrix(line, rows.shape[1])
 
 
 class Line(NamedTuple):
@@ -234,23 +309,15 @@ def _errors(line: Line, readings: Array, known: Bools) -> tuple[Errors, Array]:
             own = own - known[:, None] * line.rest_cov[a]
             return np.asarray(stands * own + seen[:, [a]] * seen)
 
-        return standard.of_matrix(part, d)
+        return moments.of_matrix(part, d)
 
     errs = Errors(
-        standard.of_mean(of_mean),
+        moments.of_mean(of_mean),
         error(slope, 1.0),
-        standard.of_mean(of_bias),
+        moments.of_mean(of_bias),
         error(np.eye(d) - slope, -1.0),
     )
     return errs, np.atleast_2d(np.cov(of_bias.T)) / n
-
-
-SINGLE_READINGS = "a matrix (n, d) of noisy readings, NaN where a value is missing"
-EXTERNAL_NEEDS = (
-    "noise_cov with noise_df (its degrees of freedom) or noise_error (standard errors; 0: known exactly),"
-    " and bias_cov (how well the bias is known), with bias unless it is zero"
-)
-BEYOND = 4.0  # standard errors by which noise told is larger than all spread there is, and is refused
 
 
 def calibrate_external(
@@ -274,10 +341,10 @@ def calibrate_external(
         np.atleast_2d(np.cov(values.T)),
     )
     unsure = validation.covariance("bias_cov", bias_cov, d)
-    seen = standard.of_covariance(values)
+    seen = moments.of_covariance(values)
     _check_room(spread, seen, noise, error)
     law = between(values, 1.0, noise, 1 / n)
-    mean_error = np.sqrt(standard.of_mean(values) ** 2 + np.diag(unsure))
+    mean_error = np.sqrt(moments.of_mean(values) ** 2 + np.diag(unsure))
     errs = Errors(mean_error, np.hypot(seen, error), np.sqrt(np.diag(unsure)), error)
     notes = () if np.allclose(law, spread - noise, rtol=1e-6) else (FLOOR,)
     found = Calibration(values.mean(axis=0) - known, law, known, noise, unsure, 0, None)
@@ -303,7 +370,7 @@ def _told_noise(
         raise InputError("noise_error", said, f"one of the two: {EXTERNAL_NEEDS}")
     noise = validation.covariance("noise_cov", noise_cov, d)
     if noise_df is not None:
-        return noise, standard.of_wishart(noise, validation.positive("noise_df", noise_df))
+        return noise, moments.of_wishart(noise, validation.positive("noise_df", noise_df))
     allowed = f"standard errors, none negative: one, {d} for the variances, or {d} x {d} for all entries"
     given = validation.numbers("noise_error", noise_error, allowed)
     if (given < 0).any() or given.shape not in ((), (d,), (d, d)):
@@ -311,7 +378,7 @@ def _told_noise(
     if given.ndim == 2:
         return noise, given
     share = np.sqrt(np.broadcast_to(given, (d,)) / np.diag(noise) / np.sqrt(2))
-    return noise, standard.of_wishart(noise, 1.0) * share[:, None] * share
+    return noise, moments.of_wishart(noise, 1.0) * share[:, None] * share
 
 
 def _check_room(spread: Array, spread_error: Array, noise: Array, error: Array) -> None:
@@ -323,79 +390,3 @@ def _check_room(spread: Array, spread_error: Array, noise: Array, error: Array) 
         where = int(np.argmax(short))
         said = f"the variance of coordinate {where} is larger than that of the readings themselves"
         raise InputError("noise_cov", said, "the noise of these readings, in their units")
-
-
-class Asked(NamedTuple):
-    """What a caller gives besides readings and truth."""
-
-    groups: npt.ArrayLike | None = None
-    times: npt.ArrayLike | None = None
-    cycles: Sequence[float] | Array | None = None
-    replicates: npt.ArrayLike | None = None
-    noise_cov: Numbers | None = None
-    noise_df: float | None = None
-    noise_error: Numbers | None = None
-    bias: Numbers | None = None
-    bias_cov: Numbers | None = None
-
-
-TAKES = {
-    PAIRS: ("groups", "times", "cycles"),
-    REPLICATES: ("replicates", "bias", "bias_cov"),
-    SUBSET: (),
-    EXTERNAL: ("noise_cov", "noise_df", "noise_error", "bias", "bias_cov"),
-}
-NEEDS = {
-    PAIRS: "noisy and true contexts side by side",
-    REPLICATES: "readings of the same context, twice or more, and no truth",
-    SUBSET: "readings for all and, in true, the truth for some, NaN elsewhere",
-    EXTERNAL: "readings and noise_cov, noise_df or noise_error, and bias_cov, and no truth",
-}
-
-
-def study(noisy: npt.ArrayLike, true: npt.ArrayLike | None, design: str | None, asked: Asked) -> Calibration:
-    """What this study says of the channel."""
-    name = _which(noisy, true, asked) if design is None else one_of("design", design, DESIGNS)
-    _refuse(name, true, asked)
-    given = {field: asked._asdict()[field] for field in TAKES[name]}
-    if name == REPLICATES:
-        return calibrate_replicates(noisy, **given)
-    if name == EXTERNAL:
-        return calibrate_external(noisy, **given)
-    assert true is not None  # refused above
-    if name == SUBSET:
-        return calibrate_subset(noisy, true)
-    cycles = () if asked.cycles is None else asked.cycles
-    return calibrate(noisy, true, groups=asked.groups, times=asked.times, cycles=cycles)
-
-
-def _which(noisy: npt.ArrayLike, true: npt.ArrayLike | None, asked: Asked) -> str:
-    """The design that fits what is given."""
-    if true is not None:
-        return PAIRS
-    if asked.noise_cov is not None:
-        return EXTERNAL
-    if asked.replicates is not None or _rank(noisy) == 3:
-        return REPLICATES
-    allowed = "; ".join(f"{name}: {NEEDS[name]}" for name in DESIGNS)
-    raise InputError("true", "readings alone do not show their noise", allowed)
-
-
-def _rank(noisy: npt.ArrayLike) -> int:
-    try:
-        return np.ndim(noisy)
-    except ValueError:  # ragged: the estimator says so
-        return 0
-
-
-def _refuse(name: str, true: npt.ArrayLike | None, asked: Asked) -> None:
-    """Refuse what this design does not take, and a truth that is missing or too much."""
-    for field, value in asked._asdict().items():
-        if value is not None and field not in TAKES[name]:
-            takes = f"; it takes {', '.join(TAKES[name])}" if TAKES[name] else ""
-            allowed = f"nothing for a study of design {name}, which is {NEEDS[name]}{takes}"
-            raise InputError(field, "is given", allowed)
-    if name in (PAIRS, SUBSET) and true is None:
-        raise InputError("true", None, f"true contexts: design {name} is {NEEDS[name]}")
-    if name in (REPLICATES, EXTERNAL) and true is not None:
-        raise InputError("true", "is given", f"nothing: design {name} is {NEEDS[name]}")
