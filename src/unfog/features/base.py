@@ -1,27 +1,25 @@
-"""What a feature map phi(a, c) must offer, and a belief about a context.
+"""The contract of a feature map phi(a, c), the laws of its scores, and what a map may offer besides.
 
-A map holds the actions; shown a belief about the context it yields a `Design`, which knows the expected
-features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix where structure avoids it.
+A map holds the actions; shown a belief about the context (`Context`) it yields a `Design`, which knows the
+expected features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix where structure avoids
+it.
 
-The law of a score phi(a, c)'theta when the context is only believed, for one theta and a chosen arm.
+`Liftable` maps have their expected features as a function of the channel's bias: x = T z, with z free of the
+bias. Were the bias zero, the context of a round would have the mean v; with a bias gamma its law is
+N(v - s, C), s = B gamma. The expected features of a map that is polynomial in the context are then linear in
+a lifted row z(v, a), with a matrix T(s, C) that all rounds share: sums of z z' over past rounds serve for
+every belief about the bias, also one that comes later. A map of blocks lifts each block alike: z has its
+blocks end to end, and T is that of one block.
 
-Rewards that are not linear in the score need more of it than its mean. A score that is linear or quadratic in
-a Gaussian context is, after one rotation, `shift + sum_k (slope_k z_k + curvature_k z_k^2)` with independent
-standard normals z; any other one is known at the points of a quadrature rule. The contract is `Law` in
-features/link.py.
-
-Expected features as a function of the channel's bias: x = T z, with z free of the bias.
-
-Were the bias zero, the context of a round would have the mean v; with a bias gamma its law is N(v - s, C), s
-= B gamma. The expected features of a map that is polynomial in the context are then linear in a lifted row
-z(v, a), with a matrix T(s, C) that all rounds share: sums of z z' over past rounds serve for every belief
-about the bias, also one that comes later. A map of blocks lifts each block alike: z has its blocks end to
-end, and T is that of one block.
-
-How the expected score of an arm changes with the context, for learners that linearise.
-
-For a map at most quadratic in the context, and c ~ N(v, C), E[phi(a, c)] hangs on C by a term that does not
+`Sloped` maps say how the expected score of an arm changes with the context, for learners that linearise. For
+a map at most quadratic in the context, and c ~ N(v, C), E[phi(a, c)] depends on C by a term that does not
 know v: the slope of psi(a)'theta in v is E[d phi(a, c) / dc]'theta, taken at c = v.
+
+Rewards that are not linear in the score need more of it than its mean: the law of phi(a, c)'theta when the
+context is only believed, for one theta and a chosen arm. A score that is linear or quadratic in a Gaussian
+context is, after one rotation, `shift + sum_k (slope_k z_k + curvature_k z_k^2)` with independent standard
+normals z (`Form`); any other one is known at the points of a quadrature rule (`Weighed`). The contract of
+both is `Law` in features/link.py.
 """
 
 from collections.abc import Callable
@@ -143,6 +141,28 @@ class Linear(Protocol):
         ...
 
 
+@runtime_checkable
+class Liftable(Protocol):
+    """A feature map, linear or quadratic in the context, that can be expected anew for any bias."""
+
+    def lift(self, unbiased: Array, arm: Ints) -> Array:
+        """The lifted row z of an arm: v (..., d), arm (...,) -> (..., q)."""
+        ...
+
+    def projection(self, shift: Array, cov: Array) -> Array:
+        """T for s (..., d) and C (..., d, d): (..., m, q), or that of one block, (..., m / K, q / K)."""
+        ...
+
+
+@runtime_checkable
+class Sloped(Protocol):
+    """A feature map, linear or quadratic in the context, whose expected scores have a slope in it."""
+
+    def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:
+        """That of psi(arm)'theta: v (..., d), theta (..., m), arm (...,) -> (..., d)."""
+        ...
+
+
 MapBuilder: TypeAlias = Callable[[Array], FeatureMap]
 """Turns actions (..., K, p) into a feature map."""
 
@@ -159,13 +179,6 @@ class Form(NamedTuple):
         return expected_sigmoid(*self, nodes)
 
 
-def linear_form(weight: Array, mean: Array, cov: Array) -> Form:
-    """The law of weight'c with c ~ N(mean, cov): Gaussian."""
-    xp = weight.__array_namespace__()
-    spread = xp.sqrt(xp.vecdot(weight, matvec(cov, weight)))[..., None]
-    return Form(xp.vecdot(weight, mean), spread, xp.zeros_like(spread))
-
-
 class Weighed(NamedTuple):
     """A score at the points of a rule, with their weights."""
 
@@ -179,17 +192,11 @@ class Weighed(NamedTuple):
         return found
 
 
-@runtime_checkable
-class Liftable(Protocol):
-    """A feature map, linear or quadratic in the context, that can be expected anew for any bias."""
-
-    def lift(self, unbiased: Array, arm: Ints) -> Array:
-        """The lifted row z of an arm: v (..., d), arm (...,) -> (..., q)."""
-        ...
-
-    def projection(self, shift: Array, cov: Array) -> Array:
-        """T for s (..., d) and C (..., d, d): (..., m, q), or that of one block, (..., m / K, q / K)."""
-        ...
+def linear_form(weight: Array, mean: Array, cov: Array) -> Form:
+    """The law of weight'c with c ~ N(mean, cov): Gaussian."""
+    xp = weight.__array_namespace__()
+    spread = xp.sqrt(xp.vecdot(weight, matvec(cov, weight)))[..., None]
+    return Form(xp.vecdot(weight, mean), spread, xp.zeros_like(spread))
 
 
 def shifted(shift: Array) -> Array:
@@ -207,12 +214,3 @@ def quadratic_form(mean: Array, root: Array, cov: Array) -> Array:
     certain = xp.vecdot(mean, (cov @ mean[..., None])[..., 0])
     found: Array = certain + (product(cov, root) * root).sum((-2, -1))
     return found
-
-
-@runtime_checkable
-class Sloped(Protocol):
-    """A feature map, linear or quadratic in the context, whose expected scores have a slope in it."""
-
-    def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:
-        """That of psi(arm)'theta: v (..., d), theta (..., m), arm (...,) -> (..., d)."""
-        ...

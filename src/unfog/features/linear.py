@@ -1,24 +1,13 @@
-"""Features linear in the context, by any matrices.
-
-Features linear in the context, entry by entry.
-
-A context of its own for every arm.
-"""
+"""Feature maps linear in the context: by any matrices, entry by entry, a context of its own for every arm."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from unfog.features.base import Context, FeatureMap, Form, linear_form, quadratic_form
-from unfog.maths.arrays import Array, Ints, diagonal_matrix, matvec, rowdots, stretch, take
+from unfog.maths.arrays import Array, Ints, diagonal_matrix, flat, matvec, rowdots, stretch, take
 from unfog.maths.gaussian import Gaussian
 from unfog.validation import InputError, Numbers
-
-
-def _flat(matrices: Array) -> Array:
-    """Each matrix with its rows laid end to end: (..., p, q) -> (..., p q)."""
-    rows, columns = matrices.shape[-2:]  # spelled out: of no matrices at all, -1 would not be found
-    return matrices.reshape(*matrices.shape[:-2], rows * columns)
 
 
 class MatrixDesign(NamedTuple):
@@ -30,12 +19,12 @@ class MatrixDesign(NamedTuple):
 
     def matrix(self, arm: Ints) -> Array:
         """G(arm): (..., m, d)."""
-        chosen = take(_flat(self.matrices), arm)
+        chosen = take(flat(self.matrices), arm)
         return chosen.reshape(*chosen.shape[:-1], *self.matrices.shape[-2:])
 
     def scores(self, theta: Array) -> Array:
         """psi(a)'theta of every arm."""
-        return rowdots(_flat(self.matrices), _flat(theta[..., :, None] * self.mean[..., None, :]))
+        return rowdots(flat(self.matrices), flat(theta[..., :, None] * self.mean[..., None, :]))
 
     def row(self, arm: Ints) -> Array:
         """psi(arm)."""
@@ -45,7 +34,7 @@ class MatrixDesign(NamedTuple):
         """Variance of every arm's score under a belief about theta."""
         xp = self.mean.__array_namespace__()
         outer = belief.root[..., :, None, :] * self.mean[..., None, :, None]
-        spread = _flat(self.matrices) @ outer.reshape(*outer.shape[:-3], -1, outer.shape[-1])
+        spread = flat(self.matrices) @ outer.reshape(*outer.shape[:-3], -1, outer.shape[-1])
         variances: Array = xp.vecdot(spread, spread)
         return variances
 
@@ -114,7 +103,7 @@ class Matrix(NamedTuple):
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """[G v, G with its rows laid end to end]."""
         xp = unbiased.__array_namespace__()
-        entries = take(_flat(self.matrices), arm)
+        entries = take(flat(self.matrices), arm)
         matrix = entries.reshape(*entries.shape[:-1], *self.matrices.shape[-2:])
         row: Array = xp.concat([matvec(matrix, unbiased), entries], axis=-1)
         return row
@@ -125,12 +114,12 @@ class Matrix(NamedTuple):
         eye = xp.eye(self.size, dtype=shift.dtype)
         placed = eye[:, :, None] * shift[..., None, None, :]
         whole = xp.broadcast_to(eye, (*shift.shape[:-1], *eye.shape))
-        matrix: Array = xp.concat([whole, -_flat(placed)], axis=-1)
+        matrix: Array = xp.concat([whole, -flat(placed)], axis=-1)
         return matrix
 
     def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
         """G'theta."""
-        entries = take(_flat(self.matrices), arm)
+        entries = take(flat(self.matrices), arm)
         matrix = entries.reshape(*entries.shape[:-1], *self.matrices.shape[-2:])
         return matvec(matrix.mT, theta)
 
@@ -380,25 +369,6 @@ class Own(NamedTuple):
         return self
 
 
-def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
-    """The mean or covariance of all arms' contexts, where that of one arm is given: independent, and alike.
-
-    Whatever else is given, or belongs to another map, comes back as it is.
-    """
-    if not isinstance(features, Own) or features.arms == 1:
-        return law
-    try:
-        shape = np.shape(law)
-    except ValueError:  # it is ragged, for others to complain of
-        return law
-    if shape == (features.size,):
-        return np.tile(law, features.arms)
-    if shape == (features.size,) * 2:
-        repeated: Array = np.kron(np.eye(features.arms), np.asarray(law)).astype(np.float64)
-        return repeated
-    return law
-
-
 def own(actions: Array) -> Own:
     """A context of its own for every arm: c = [c_1, ..., c_K] and phi(a, c) = c_a, m = d / K.
 
@@ -417,3 +387,22 @@ def own(actions: Array) -> Own:
     if dim % arms:
         raise InputError("dim", dim, f"a multiple of {arms}: with own features each arm has as many numbers")
     return Own(arms, dim // arms)
+
+
+def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
+    """The mean or covariance of all arms' contexts, where that of one arm is given: independent, and alike.
+
+    Whatever else is given, or belongs to another map, comes back as it is.
+    """
+    if not isinstance(features, Own) or features.arms == 1:
+        return law
+    try:
+        shape = np.shape(law)
+    except ValueError:  # it is ragged, for others to complain of
+        return law
+    if shape == (features.size,):
+        return np.tile(law, features.arms)
+    if shape == (features.size,) * 2:
+        repeated: Array = np.kron(np.eye(features.arms), np.asarray(law)).astype(np.float64)
+        return repeated
+    return law

@@ -43,7 +43,7 @@ class Scored(Protocol):
 
 
 class Rewards(Protocol):
-    """How rewards hang on scores."""
+    """How rewards depend on scores."""
 
     @property
     def kind(self) -> str:

@@ -5,14 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.features.base import Context, Form, linear_form, quadratic_form, shifted
-from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
+from unfog.maths.arrays import Array, Ints, flat, matvec, rowdots, take
 from unfog.maths.gaussian import Blocks, Gaussian
-
-
-def _flat(matrices: Array) -> Array:
-    """Each matrix with its rows laid end to end: (..., p, q) -> (..., p q)."""
-    rows, columns = matrices.shape[-2:]  # spelled out: of no matrices at all, -1 would not be found
-    return matrices.reshape(*matrices.shape[:-2], rows * columns)
 
 
 def _place(arm: Ints, arms: int, like: Array) -> Array:
@@ -43,7 +37,7 @@ class PerArmDesign(NamedTuple):
 
     def row(self, arm: Ints) -> Array:
         """psi(arm)."""
-        return _flat(self.place(arm)[..., None] * self.mean[..., None, :])
+        return flat(self.place(arm)[..., None] * self.mean[..., None, :])
 
     def variances(self, belief: Gaussian | Blocks) -> Array:
         """Variance of every arm's score under a belief about theta."""
@@ -64,7 +58,7 @@ class PerArmDesign(NamedTuple):
     def context_variance(self, belief: Gaussian | Blocks, arm: Ints) -> Array:
         """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
         mean, root = self._by_arm(belief)
-        chosen = self._chosen(_flat(root), arm)
+        chosen = self._chosen(flat(root), arm)
         chosen = chosen.reshape(*chosen.shape[:-1], *root.shape[-2:])
         return quadratic_form(self._chosen(mean, arm), chosen, self.cov)
 
@@ -77,7 +71,7 @@ class PerArmDesign(NamedTuple):
     def context_slope(self, theta: Array, arm: Ints) -> Array:
         """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
         place = self.place(arm)[..., None]
-        return _flat(place * matvec(self.cov, (place.mT @ self.cut(theta))[..., 0, :])[..., None, :])
+        return flat(place * matvec(self.cov, (place.mT @ self.cut(theta))[..., 0, :])[..., None, :])
 
     def _by_arm(self, belief: Gaussian | Blocks) -> tuple[Array, Array]:
         """Mean (..., K, k) and root (..., K, k, n) of a belief, whose root may be that of all arms."""
@@ -139,7 +133,7 @@ class PerArm(NamedTuple):
         """[v, 1] at the place of the arm."""
         xp = unbiased.__array_namespace__()
         one = xp.concat([unbiased, xp.ones_like(unbiased[..., :1])], axis=-1)
-        return _flat(_place(arm, self.arms, unbiased)[..., None] * one[..., None, :])
+        return flat(_place(arm, self.arms, unbiased)[..., None] * one[..., None, :])
 
     def projection(self, shift: Array, cov: Array) -> Array:  # noqa: ARG002
         """[I, -s], that of one block, and above it the row that takes [v, 1] to the intercept's 1."""

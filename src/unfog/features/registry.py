@@ -1,6 +1,7 @@
-"""Feature maps by name, as specs say them: built in, or `module:name` of a builder that can be imported.
+"""Feature maps by the names that specs and live problems use, and the prior of theta for a map.
 
-The prior of theta for a feature map, from numbers, lists or matrices.
+A name is that of a map that is built in, or `module:name` of a builder that can be imported. A prior is given
+as numbers, lists or matrices.
 """
 
 from collections.abc import Callable

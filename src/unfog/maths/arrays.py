@@ -74,6 +74,12 @@ def stretch(x: Array, like: Array) -> Array:
     return x if x.shape == like.shape else xp.broadcast_to(x, like.shape)
 
 
+def flat(matrices: Array) -> Array:
+    """Each matrix with its rows laid end to end: (..., p, q) -> (..., p q)."""
+    rows, columns = matrices.shape[-2:]  # spelled out: of no matrices at all, -1 would not be found
+    return matrices.reshape(*matrices.shape[:-2], rows * columns)
+
+
 def diagonal_matrix(entries: Array) -> Array:
     """The matrices with these diagonals: (..., d) -> (..., d, d)."""
     xp = entries.__array_namespace__()

@@ -176,6 +176,6 @@ def _places(dim: int) -> Ints:
 def _each(rows: Array, values: Array) -> Array:
     """Every row's product with the values: (r, p), (..., p) -> (..., r).
 
-    Over rounds this is one matrix product; over trials alone its bits would hang on how many there are.
+    Over rounds this is one matrix product; over trials alone its bits would depend on how many there are.
     """
     return values @ rows.mT if values.ndim > 2 else matvec(rows, values)

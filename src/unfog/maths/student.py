@@ -80,7 +80,7 @@ def _each(rates: Array, values: Array) -> Array:
 
 
 def _in_one_product(rates: Array, values: Array) -> bool:
-    """Whether rates are shared by rounds; over trials alone a product's bits would hang on how many."""
+    """Whether rates are shared by rounds; over trials alone a product's bits would depend on how many."""
     return rates.ndim == 2 and values.ndim > 2
 
 

@@ -29,7 +29,7 @@ def changed(where: Bools, step: Callable[..., Tree], state: Tree, *inputs: Any) 
     """The state where it is false, step(state, *inputs) where it is true.
 
     All arrays have the axes of `where` in front. NumPy works on the places where it is true alone; a library
-    that compiles needs shapes that hang on no number, and works on all.
+    that compiles needs shapes that depend on no number, and works on all.
     """
     xp = where.__array_namespace__()
     found: Tree

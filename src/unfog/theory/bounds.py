@@ -1,24 +1,8 @@
-"""Setting 1, the true contexts stay hidden: the bounds of Algorithm 1.
-
-A bound as a value, and the terms that bounds of both settings share.
-
-The one step that unbounded features may escape: u <= 2 ln(1 + u) in the elliptical potential.
-
-It holds up to u = 2.51, and u is at most |x|^2 lambda / sigma^2, x being the features of the arm chosen (in
-setting 2) or the agent's belief in them (in setting 1). Linear features of Gaussian contexts have no largest
-norm, so that rounds may be beyond. How likely that is for a round is bounded here: |G(a) v| <= |G(a)| |v|,
-and with Chernoff's bound
-
-    P(|v|^2 > y) <= min_s exp(-s y) E exp(s |v|^2),      v the context, or the plug-in's mean in round 1.
-
-The means of later rounds, and the exact denoiser's, have exponential moments no larger (Jensen's inequality).
-
-Setting 2, true contexts come after rewards: the bounds of Algorithm 2.
-
-The paper's bounds on Bayesian regret, as functions of the horizon T, printed and corrected.
+"""The paper's bounds on Bayesian regret, as functions of the horizon T, printed and corrected.
 
 With U(m, l) = sqrt(2 T m s^2 min(m, 2 + 2 ln K) ln(1 + T l / (m s^2))), s^2 the variance of rewards and l
-that of theta's prior (sigma^2 and lambda in the paper):
+that of theta's prior (sigma^2 and lambda in the paper), and Algorithm 1 for setting 1, where true contexts
+stay hidden, Algorithm 2 for setting 2, where they come after rewards:
 
     lemma_1         CB of Algorithm 1         U(m, d s^2/T) and two terms for the sum of D_t, the mismatch
     lemma_2         its EE1 + EE2             any feature map
@@ -30,16 +14,21 @@ that of theta's prior (sigma^2 and lambda in the paper):
 
 `printed` is what the paper says; `corrected` is what its argument proves once its slips are mended, and needs
 no isotropic covariances: docs/science/proofs.md derives every difference. All are vectorised over T, in
-closed form. A condition that does not hold is an error, or with strict=False a mark on the value. `escape`
-says how likely a round is to be beyond the one step that unbounded features may escape (potential.py).
-`at_random` is what choosing uniformly at random obeys.
+closed form. A condition that does not hold is an error, or with strict=False a mark on the value. `at_random`
+is what choosing uniformly at random obeys.
 
-How fast something grows: the exponent b of a power law y = a x^b, with its standard error.
+One step of the proofs unbounded features may escape: u <= 2 ln(1 + u) in the elliptical potential. It holds
+up to u = 2.51, and u is at most |x|^2 lambda / sigma^2, x being the features of the arm chosen (in setting 2)
+or the agent's belief in them (in setting 1). Linear features of Gaussian contexts have no largest norm, so
+that rounds may be beyond. `escape` bounds how likely that is for a round: |G(a) v| <= |G(a)| |v|, and with
+Chernoff's bound
 
-b is the slope of ln(mean y) over ln x by least squares. The mean is over trials, each of which has a value at
-every x; the error is the jackknife's, which leaves one trial out at a time, so that it need not matter how
-the values of a trial hang together. Where leaving one trial out leaves a mean that has no logarithm, there
-is no error to be had. B. Efron and C. Stein, *The Jackknife Estimate of Variance*.
+    P(|v|^2 > y) <= min_s exp(-s y) E exp(s |v|^2),      v the context, or the plug-in's mean in round 1.
+
+The means of later rounds, and the exact denoiser's, have exponential moments no larger (Jensen's inequality).
+
+To hold a bound against what was measured, `exponent` says how fast something grows: the b of a power law
+y = a x^b.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,6 +44,24 @@ from unfog.theory.conditions import Case, Condition
 from unfog.theory.information import DENOISERS, VERSIONS, horizons, numbers
 from unfog.theory.regret import Estimate
 from unfog.validation import InputError, one_of
+
+__all__ = [
+    "Bound",
+    "at_random",
+    "learning",
+    "lemma_1",
+    "lemma_2",
+    "lemma_2_linear",
+    "lemma_3",
+    "lemma_4",
+    "mismatch_sum",
+    "ratio_limit",
+    "theorem_1",
+    "theorem_2",
+]
+
+LIMIT = 2.51  # up to which u <= 2 ln(1 + u)
+_GRID = np.linspace(0, 1, 1001)[1:-1]
 
 
 class Bound(NamedTuple):
@@ -75,7 +82,7 @@ class Bound(NamedTuple):
     horizon: Array
     parts: dict[str, Array]  # each of the horizon's shape
     broken: tuple[Condition, ...]
-    escape: float = 0.0  # caveat: how likely a round is beyond the elliptical potential, see potential.py
+    escape: float = 0.0  # caveat: how likely a round is beyond the elliptical potential, by `escape`
 
     @property
     def total(self) -> Array:
@@ -197,10 +204,6 @@ def at_random(case: Case, horizon: object, *, strict: bool = True) -> Bound:
     return made("at random", "corrected", t, {"regret": value}, asked, strict)
 
 
-LIMIT = 2.51
-_GRID = np.linspace(0, 1, 1001)[1:-1]
-
-
 def escape(case: Case) -> float:
     """A bound on the probability that a round's features are too large; 1 where none is known."""
     ratio = case.prior_var / case.reward_var
@@ -221,108 +224,6 @@ def chernoff_tail(mean: Array, cov: Array, least: float) -> float:
     left = 1 - 2 * tilt * spreads
     logs = (tilt * (axes.T @ mean) ** 2 / left - 0.5 * np.log(left)).sum(-1) - tilt[:, 0] * least
     return float(np.exp(min(logs.min(), 0)))
-
-
-def lemma_3(
-    case: Case,
-    horizon: object,
-    version: str = "corrected",
-    *,
-    denoiser: str = "plugin",
-    strict: bool = True,
-) -> Bound:
-    """CB of Algorithm 2. It is proved for the exact denoiser; the plug-in adds a little.
-
-    >>> import unfog
-    >>> from unfog.theory import bounds, conditions
-    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
-    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
-    >>> case = conditions.linear_case(problem.knowledge(), matrices)
-    >>> found = bounds.lemma_3(case, 100)
-    >>> found.name, float(found.total.round(2))
-    ('lemma 3', 12.81)
-    """
-    one_of("denoiser", denoiser, DENOISERS)
-    t = horizons(horizon)
-    asked = [conditions.centred_prior(case), conditions.noisy_rewards(case), conditions.small_features(case)]
-    mended = version == "corrected" and denoiser == "plugin"
-    extra = case.prior_var * _distances(case, t) if mended else 0.0
-    parts = {"learning": learning(case, t, case.prior_var, extra)}
-    return made("lemma 3", version, t, parts, asked, strict, escape(case))
-
-
-def _distances(case: Case, horizon: Array) -> Array:
-    """How much E|psi_H(a_t)|^2 may exceed E|phi(a_t, c_t)|^2 with the plug-in, summed over rounds.
-
-    Where |phi| <= 1 the total variation between the exact denoiser and the plug-in bounds a round's part: at
-    most sqrt(KL_t / 2), KL_t from the first to the second. Linear features of Gaussian contexts have no such
-    limit; with e_t the gap between the two means a part is at most 2 sqrt(g E|e_t|^2) + g E|e_t|^2, with
-    g = E max |G(a)|^2. Both fall as 1 / (n + l), l the least eigenvalue of Sigma_gamma^-1 relative to
-    Sigma_n^-1.
-    """
-    known = case.known
-    root = np.linalg.cholesky(known.noise_cov)
-    told = root.T @ np.linalg.solve(known.context_cov + known.noise_cov, root)
-    least = np.linalg.eigvalsh(root.T @ np.linalg.solve(known.bias_cov, root))[0]
-    first = information.harmonic(least, horizon)
-    if case.linear is None:
-        size = np.linalg.norm(told) * np.linalg.norm(np.eye(case.dim) - told)
-        return 0.5 * np.sqrt(size) * first
-    size = case.linear.norm * np.linalg.norm(told, 2) * np.linalg.norm(as_told(known).gain @ root) ** 2
-    found: Array = 2 * np.sqrt(size) * first + size * (polygamma(1, least) - polygamma(1, horizon + least))
-    return found
-
-
-def lemma_4(
-    case: Case, horizon: object, version: str = "corrected", *, delta: object = None, strict: bool = True
-) -> Bound:
-    """EE1 + EE2 of Algorithm 2; delta is 1/T unless told.
-
-    The printed information is that of T - 1 rounds, where the chain rule over T rounds gives that of T.
-
-    >>> import unfog
-    >>> from unfog.theory import bounds, conditions
-    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
-    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
-    >>> case = conditions.linear_case(problem.knowledge(), matrices)
-    >>> found = bounds.lemma_4(case, 100)
-    >>> found.name, float(found.total.round(2))
-    ('lemma 4', 14.15)
-    """
-    t = horizons(horizon)
-    cost, event = tail(case, t, version, delta, case.prior_var)
-    known = information.about_bias(case.known, t - (version == "printed"))
-    parts = {"tail": cost, "estimation": 2 * np.sqrt(2 * t * event * known)}
-    asked = [conditions.centred_prior(case), conditions.small_features(case)]
-    return made("lemma 4", version, t, parts, asked, strict)
-
-
-def theorem_2(
-    case: Case,
-    horizon: object,
-    version: str = "corrected",
-    *,
-    delta: object = None,
-    denoiser: str = "plugin",
-    strict: bool = True,
-) -> Bound:
-    """The regret of Algorithm 2. The printed one is for multiples of I.
-
-    >>> import unfog
-    >>> from unfog.theory import bounds, conditions
-    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
-    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
-    >>> case = conditions.linear_case(problem.knowledge(), matrices)
-    >>> found = bounds.theorem_2(case, 100)
-    >>> found.name, float(found.total.round(2))
-    ('theorem 2', 26.96)
-    """
-    pieces = (
-        lemma_3(case, horizon, version, denoiser=denoiser, strict=False),
-        lemma_4(case, horizon, version, delta=delta, strict=False),
-    )
-    more = [conditions.isotropic_noise(case)] if version == "printed" else []
-    return combined("theorem 2", pieces, strict, more=more)
 
 
 def _narrow_case(case: Case, horizon: Array) -> list[Condition]:
@@ -507,20 +408,106 @@ def theorem_1(
     return combined("theorem 1", [first, second], strict, twice)
 
 
-__all__ = [
-    "Bound",
-    "at_random",
-    "learning",
-    "lemma_1",
-    "lemma_2",
-    "lemma_2_linear",
-    "lemma_3",
-    "lemma_4",
-    "mismatch_sum",
-    "ratio_limit",
-    "theorem_1",
-    "theorem_2",
-]
+def lemma_3(
+    case: Case,
+    horizon: object,
+    version: str = "corrected",
+    *,
+    denoiser: str = "plugin",
+    strict: bool = True,
+) -> Bound:
+    """CB of Algorithm 2. It is proved for the exact denoiser; the plug-in adds a little.
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> found = bounds.lemma_3(case, 100)
+    >>> found.name, float(found.total.round(2))
+    ('lemma 3', 12.81)
+    """
+    one_of("denoiser", denoiser, DENOISERS)
+    t = horizons(horizon)
+    asked = [conditions.centred_prior(case), conditions.noisy_rewards(case), conditions.small_features(case)]
+    mended = version == "corrected" and denoiser == "plugin"
+    extra = case.prior_var * _distances(case, t) if mended else 0.0
+    parts = {"learning": learning(case, t, case.prior_var, extra)}
+    return made("lemma 3", version, t, parts, asked, strict, escape(case))
+
+
+def _distances(case: Case, horizon: Array) -> Array:
+    """How much E|psi_H(a_t)|^2 may exceed E|phi(a_t, c_t)|^2 with the plug-in, summed over rounds.
+
+    Where |phi| <= 1 the total variation between the exact denoiser and the plug-in bounds a round's part: at
+    most sqrt(KL_t / 2), KL_t from the first to the second. Linear features of Gaussian contexts have no such
+    limit; with e_t the gap between the two means a part is at most 2 sqrt(g E|e_t|^2) + g E|e_t|^2, with
+    g = E max |G(a)|^2. Both fall as 1 / (n + l), l the least eigenvalue of Sigma_gamma^-1 relative to
+    Sigma_n^-1.
+    """
+    known = case.known
+    root = np.linalg.cholesky(known.noise_cov)
+    told = root.T @ np.linalg.solve(known.context_cov + known.noise_cov, root)
+    least = np.linalg.eigvalsh(root.T @ np.linalg.solve(known.bias_cov, root))[0]
+    first = information.harmonic(least, horizon)
+    if case.linear is None:
+        size = np.linalg.norm(told) * np.linalg.norm(np.eye(case.dim) - told)
+        return 0.5 * np.sqrt(size) * first
+    size = case.linear.norm * np.linalg.norm(told, 2) * np.linalg.norm(as_told(known).gain @ root) ** 2
+    found: Array = 2 * np.sqrt(size) * first + size * (polygamma(1, least) - polygamma(1, horizon + least))
+    return found
+
+
+def lemma_4(
+    case: Case, horizon: object, version: str = "corrected", *, delta: object = None, strict: bool = True
+) -> Bound:
+    """EE1 + EE2 of Algorithm 2; delta is 1/T unless told.
+
+    The printed information is that of T - 1 rounds, where the chain rule over T rounds gives that of T.
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> found = bounds.lemma_4(case, 100)
+    >>> found.name, float(found.total.round(2))
+    ('lemma 4', 14.15)
+    """
+    t = horizons(horizon)
+    cost, event = tail(case, t, version, delta, case.prior_var)
+    known = information.about_bias(case.known, t - (version == "printed"))
+    parts = {"tail": cost, "estimation": 2 * np.sqrt(2 * t * event * known)}
+    asked = [conditions.centred_prior(case), conditions.small_features(case)]
+    return made("lemma 4", version, t, parts, asked, strict)
+
+
+def theorem_2(
+    case: Case,
+    horizon: object,
+    version: str = "corrected",
+    *,
+    delta: object = None,
+    denoiser: str = "plugin",
+    strict: bool = True,
+) -> Bound:
+    """The regret of Algorithm 2. The printed one is for multiples of I.
+
+    >>> import unfog
+    >>> from unfog.theory import bounds, conditions
+    >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
+    >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
+    >>> case = conditions.linear_case(problem.knowledge(), matrices)
+    >>> found = bounds.theorem_2(case, 100)
+    >>> found.name, float(found.total.round(2))
+    ('theorem 2', 26.96)
+    """
+    pieces = (
+        lemma_3(case, horizon, version, denoiser=denoiser, strict=False),
+        lemma_4(case, horizon, version, delta=delta, strict=False),
+    )
+    more = [conditions.isotropic_noise(case)] if version == "printed" else []
+    return combined("theorem 2", pieces, strict, more=more)
 
 
 def slope(points: Array, values: Array) -> Array:
@@ -531,9 +518,14 @@ def slope(points: Array, values: Array) -> Array:
 
 
 def exponent(points: Array, values: Array) -> Estimate:
-    """Of the mean of values (trials, n) at points (n,).
+    """The exponent b of y = a x^b, with its standard error, from values (trials, n) at points (n,).
 
-    The standard error is NaN for one trial alone, and where the mean is above zero thanks to one trial alone.
+    b is the slope of ln(mean y) over ln x by least squares. The mean is over trials, each of which has a
+    value at every x; the error is the jackknife's, which leaves one trial out at a time, so that it need not
+    matter how the values of a trial depend on each other. B. Efron and C. Stein, *The Jackknife Estimate of
+    Variance*.
+
+    The error is NaN for one trial alone, and where leaving one trial out leaves a mean that has no logarithm.
     """
     x = np.asarray(points, dtype=np.float64)
     trials, mean = len(values), values.mean(0)

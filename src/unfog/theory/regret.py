@@ -1,4 +1,4 @@
-"""Regret of a round, its split into CB + EE1 + EE2, and two benchmarks other papers use.
+"""Regret of a round, its split into CB + EE1 + EE2, and its mean and its tails over trials.
 
 With psi(a | gamma*) the expected features given chat_t and the true bias, psi_H those of the agent's own
 belief, a* = argmax psi(a | gamma*)'theta* (the paper's oracle) and ahat = argmax psi_H(a)'theta*, and with
@@ -19,16 +19,15 @@ not it is what was really lost to a*. Where contexts are drawn from a finite sam
 with the posterior over the sample in place of psi's belief, for the best arm too (worlds/composed.py): it is
 never negative, since nobody who knows the channel and not the context can do better on average.
 
-The other benchmarks put phi(a, c_t) or phi(a, chat_t) in place of psi(a | gamma*), for the best arm too:
-regret against an agent that sees the true context, or that trusts the noisy one.
+Two benchmarks that other papers use put phi(a, c_t) or phi(a, chat_t) in place of psi(a | gamma*), for the
+best arm too: regret against an agent that sees the true context, or that trusts the noisy one.
 
-What a mean over trials hides: quantiles of regret, and how many trials have stopped learning.
-
-An agent that has settled on the wrong arm loses as much in every further round: its regret grows linearly. A
-trial counts as such where its regret in the last quarter of the rounds is positive and at least `LINEAR` of
-that in the quarter before. Regret that grows like sqrt(t) has 0.84 there, and one that grows like ln t 0.71.
-A trial is noisy, so half of them or so pass for linear where losses have become small and steady: the share
-is to be read beside the 99 % quantile, which is far above the median where some trials have locked in.
+A mean over trials hides how many of them have stopped learning. An agent that has settled on the wrong arm
+loses as much in every further round: its regret grows linearly. A trial counts as such where its regret in
+the last quarter of the rounds is positive and at least `LINEAR` of that in the quarter before. Regret that
+grows like sqrt(t) has 0.84 there, and one that grows like ln t 0.71. A trial is noisy, so half of them or so
+pass for linear where losses have become small and steady: the share is to be read beside the 99 % quantile,
+which is far above the median where some trials have locked in.
 """
 
 from typing import NamedTuple
@@ -44,13 +43,8 @@ from unfog.worlds.problem import Emission
 PLAIN = ("regret", "regret_true_context", "regret_plug_in")
 SPLIT = ("cb", "ee1", "ee2")
 REALISED, BAYES = "regret_realised", "regret_bayes"
-
-
-def names(decompose: bool, *, discrete: bool = False) -> tuple[str, ...]:
-    """The losses of a run: regret alone, or all of them; one more where contexts are a finite sample."""
-    if not decompose:
-        return PLAIN[:1]
-    return (*PLAIN, REALISED, *((BAYES,) if discrete else ()), *SPLIT)
+QUANTILES = {"q50": 0.5, "q99": 0.99}
+LINEAR = 0.9
 
 
 class Yardstick(NamedTuple):
@@ -69,6 +63,13 @@ class Tables(NamedTuple):
     plug_in: Array | None  # (..., K)  phi(a, chat_t)'theta*; not needed for regret alone
     paper: Yardstick  # given chat_t and the bias, by the model of contexts
     bayes: Yardstick | None  # likewise, by the sample that contexts are drawn from
+
+
+def names(decompose: bool, *, discrete: bool = False) -> tuple[str, ...]:
+    """The losses of a run: regret alone, or all of them; one more where contexts are a finite sample."""
+    if not decompose:
+        return PLAIN[:1]
+    return (*PLAIN, REALISED, *((BAYES,) if discrete else ()), *SPLIT)
 
 
 def oracle_context(shrinkage: Shrinkage, noisy: Array, bias: Array) -> Context:
@@ -201,10 +202,6 @@ class Pool(NamedTuple):
     def se(self) -> Array:
         """The standard error of the mean."""
         return np.asarray(np.sqrt(self.spread / max(self.trials - 1, 1) / self.trials))
-
-
-QUANTILES = {"q50": 0.5, "q99": 0.99}
-LINEAR = 0.9
 
 
 def quantiles(values: Array) -> dict[str, float]:
