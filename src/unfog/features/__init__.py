@@ -3,8 +3,8 @@
 A map holds the actions; shown a belief about the context it yields a `Design`, which knows the expected
 features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix where structure avoids it.
 
-The names here are the builders: `features.quadratic(actions)` is a map. Each stands in the file of its name,
-but for `product` and `own`, which are in features/linear.py, and `slopes`, in features/per_arm.py.
+The names here are the builders: `features.quadratic(actions)` is a map. `matrix`, `product` and `own` are in
+features/linear.py, `slopes` is in features/per_arm.py, and the others are in files of their names.
 """
 
 from unfog.features.base import Context, Design, FeatureMap, Linear, MapBuilder
