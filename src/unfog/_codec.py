@@ -1,33 +1,23 @@
-"""Many values of one kind, written as columns: ten thousand open decisions take as long as a few hundred.
-
-A column is a list that says what it is, and what there is of all its values together:
-
-    c  the same for all       p  as JSON has them          f  floats, as an array    i  one by one
-    t  tuples                 n  tuples of a class         d  mappings with the same keys: a column a field
-    l  lists: their lengths, and a column of all their items
-    a  arrays of one layout   g  several kinds: of which each is, and a column a kind
-
-What is read is what was written, to the layout of every array: see _codec.py.
-
-How an array lies in memory: written down, and laid out again.
-
-Sums of products in another order differ in their last bits, so that the layout of a state is part of it.
-
-Which classes of tuples may be written and read: NamedTuples, by the module that holds them.
-
-A value made of its tree and the bytes of its arrays: what _codec.py has written, read again.
-
-Nested values to bytes and back, without pickle: reading a file runs no code of the file's.
+"""Nested values to bytes and back, without pickle: reading a file runs no code of the file's.
 
     head    magic, version, lengths of tree and arrays
     tree    JSON: what is not an array as it is, an array as its kind and layout; classes of tuples by name
     arrays  their bytes, one after the other
     tail    SHA-256 of all that
 
-Many values of one kind are written as columns: _codec.py. Arrays come back with the layout they had in
-memory, transposed or broadcast as they were, and not with their values alone: sums of products in another
-order differ in their last bits, and a state that was written and read must go on to the same bits as one that
-was not. Views with large gaps come back without them.
+The tuples that may be written and read are NamedTuples, by the module that holds them.
+
+Many values of one kind are written as columns, so that ten thousand open decisions take as long as a few
+hundred. A column is a list that says what it is, and what there is of all its values together:
+
+    c  the same for all       p  as JSON has them          f  floats, as an array    i  one by one
+    t  tuples                 n  tuples of a class         d  mappings with the same keys: a column a field
+    l  lists: their lengths, and a column of all their items
+    a  arrays of one layout   g  several kinds: of which each is, and a column a kind
+
+Arrays come back with the layout they had in memory, transposed or broadcast as they were, and not with their
+values alone: sums of products in another order differ in their last bits, and a state that was written and
+read must go on to the same bits as one that was not. Views with large gaps come back without them.
 """
 
 import json
@@ -40,13 +30,35 @@ from importlib import import_module
 from itertools import chain
 from math import isfinite, prod
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unfog.validation import InputError
 
+MAGIC, VERSION = b"unfogval", 2
+HEAD = struct.Struct("<8sHQQ")  # magic, version, bytes of the tree, bytes of the arrays
+TAIL = 32  # bytes of a SHA-256
+HOUSE = "unfog."  # classes of its modules may be read
+ALLOWED = (
+    "None, True, False, whole numbers, floats, text, lists, tuples, NamedTuples that a module holds, "
+    "mappings with text for keys, NumPy arrays and numbers of kind b, i, u or f"
+)
+BROKEN = (  # what a tree that is not one of ours may lead to
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+LARGEST_INT = 2**63  # beyond, text in decimals takes long, and Python refuses to read it
+LEAST_VALUES, MOST_A_BYTE = 10**6, 64  # how many values a file may stand for: in any case, and for each byte
+MANY = 32  # so few are written one by one
+MOST_KINDS = 16  # in one column
 WIDEST_GAP, LEAST_SPAN = 64, 4096  # how much memory a layout may take: times its values, or bytes
 
 AnyArray: TypeAlias = npt.NDArray[Any]
@@ -79,121 +91,251 @@ class Layout(NamedTuple):
         return 0 not in self.shape and self.span <= max(WIDEST_GAP * values, LEAST_SPAN)
 
 
-def laid_out(values: AnyArray, layout: Layout) -> AnyArray:
-    """The values at the strides they had; what is broadcast cannot be written to, as NumPy has it."""
-    strides, memory = layout.strides or (), np.zeros(layout.span, np.uint8)
-    first = sum((n - 1) * -s for n, s in zip(layout.shape, strides, strict=True) if s < 0)
-    place: AnyArray = np.ndarray(layout.distinct, values.dtype, memory.data, first, strides)
-    place[...] = values
-    found: AnyArray = np.ndarray(layout.shape, values.dtype, memory.data, first, strides)
-    found.flags.writeable = layout.distinct == layout.shape
-    return found
-
-
-def without_padding(raw: bytes, kind: np.dtype[Any]) -> bytes:
-    """Long doubles of ten bytes take sixteen, six of which may hold anything."""
-    if kind.itemsize <= 8 or np.finfo(kind).nmant != 63:
-        return raw
-    cells = np.frombuffer(raw, np.uint8).reshape(-1, kind.itemsize).copy()
-    cells[:, 10:] = 0
-    return cells.tobytes()
-
-
-HOUSE = "unfog."  # classes of its modules may be read
-ALLOWED = (
-    "None, True, False, whole numbers, floats, text, lists, tuples, NamedTuples that a module holds, "
-    "mappings with text for keys, NumPy arrays and numbers of kind b, i, u or f"
-)
-
-
 class DecodeError(ValueError):
     """Bytes that are damaged, or not of values that may be read."""
 
 
-def name_of(kind: type[Any]) -> str:
-    """As it is written."""
-    return f"{kind.__module__}:{kind.__qualname__}"
+def encode(value: Any) -> bytes:
+    """The bytes of a value; InputError where it holds what cannot be written."""
+    writer = Writer(canonical=False)
+    body = writer.written(value)
+    return body + sha256(body).digest()
 
 
-def fields_of(kind: type[Any]) -> tuple[str, ...]:
-    """Of a NamedTuple; nothing of what is none."""
-    found = getattr(kind, "_fields", ())
-    return found if issubclass(kind, tuple) and isinstance(found, tuple) else ()
+def digest(value: Any) -> str:
+    """SHA-256 of what a value holds: the same for equal values, whatever their layout in memory.
+
+    Kinds of numbers matter, and so do the bits of floats; the order of a mapping's keys does not.
+    """
+    return sha256(Writer(canonical=True).written(value)).hexdigest()
 
 
-@lru_cache(maxsize=1024)
-def writable(kind: type[Any]) -> type[Any]:
-    """A class of tuples that will be found again by its name."""
-    if not (fields_of(kind) and _found(kind.__module__, kind.__qualname__) is kind):
-        raise InputError("value", f"a tuple of the class {name_of(kind)}", ALLOWED)
-    return kind
-
-
-@lru_cache(maxsize=1024)
-def readable(name: str, fields: tuple[str, ...], allowed: tuple[str, ...]) -> type[Any]:
-    """The class of that name, if it may be read and is as it was."""
-    module, _, path = name.partition(":")
-    if not module.startswith(HOUSE) and module not in allowed:
-        raise DecodeError(f"{name}: classes of the module {module!r} are not allowed")
+def decode(data: bytes, allowed: Sequence[str] = ()) -> Any:
+    """The value of the bytes; classes of tuples from unfog or from the modules that are allowed."""
+    tree, arrays = _checked(data)
     try:
-        import_module(module)
-    except ImportError as error:
-        raise DecodeError(f"{name}: {error}") from error
-    found = _found(module, path)
-    if not (isinstance(found, type) and fields_of(found)):
-        raise DecodeError(f"{name}: there is no NamedTuple of that name")
-    if fields_of(found) != fields:
-        raise DecodeError(f"{name}: its fields were {fields}, and are {fields_of(found)}")
-    return found
+        told = json.loads(tree)
+        classes = [readable(name, tuple(fields), tuple(allowed)) for name, fields in told["classes"]]
+        reader = Reader(classes, memoryview(arrays), len(data))
+        value = reader.read(told["value"])
+    except DecodeError:
+        raise
+    except BROKEN as error:
+        raise DecodeError(f"the bytes are whole and make no sense: {error!r}") from error
+    if reader.place != len(arrays):
+        raise DecodeError(f"{len(arrays) - reader.place} bytes of arrays belong to none")
+    return value
 
 
-def _found(module: str, path: str) -> Any:
-    """What a module that is loaded holds under a dotted name, or None."""
-    found: Any = sys.modules.get(module)
-    for name in path.split("."):
-        found = vars(found).get(name) if isinstance(found, type(sys) | type) else None
-    return found
+def _checked(data: bytes) -> tuple[bytes, bytes]:
+    """Tree and arrays, of bytes that are whole."""
+    if len(data) < HEAD.size + TAIL:
+        raise DecodeError(f"{len(data)} bytes are too few: they were cut, or never a value")
+    magic, version, tree, arrays = HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise DecodeError("these bytes do not begin as a value's do")
+    if len(data) != HEAD.size + tree + arrays + TAIL:
+        raise DecodeError(f"{len(data)} bytes are not as many as their head says")
+    if sha256(memoryview(data)[:-TAIL]).digest() != data[-TAIL:]:
+        raise DecodeError("the bytes are damaged: their SHA-256 is another")
+    if version != VERSION:
+        raise DecodeError(f"they were written in version {version}, and this one reads version {VERSION}")
+    middle = HEAD.size + tree
+    return data[HEAD.size : middle], data[middle:-TAIL]
 
 
-MANY = 32  # so few are written one by one
-MOST_KINDS = 16  # in one column
-SMALL_INT = 2**63
+class Writer:
+    """Collects the arrays and the classes of a value while its tree is made."""
 
+    def __init__(self, *, canonical: bool) -> None:
+        self.canonical = canonical
+        self.arrays: list[bytes] = []
+        self.classes: dict[type, int] = {}
+        self.kinds: dict[type, Callable[[Any], Any]] = {
+            type(None): _same,
+            bool: _same,
+            str: _same,
+            int: _int,
+            float: _float,
+            list: self._list,
+            tuple: lambda value: {"t": self._list(value)},
+            dict: self._mapping,
+            np.ndarray: self._array,
+        }
 
-class Writer(Protocol):
-    """What a column needs of who writes it."""
+    def written(self, value: Any) -> bytes:
+        """Head, tree and arrays."""
+        try:
+            tree = self.tree(value)
+            told = {"classes": [[name_of(kind), fields_of(kind)] for kind in self.classes], "value": tree}
+            text = json.dumps(told, separators=(",", ":"), allow_nan=False).encode("ascii")
+        except RecursionError:
+            raise InputError("value", "nested too deep, or holds itself", ALLOWED) from None
+        raw = b"".join(self.arrays)
+        return HEAD.pack(MAGIC, VERSION, len(text), len(raw)) + text + raw
 
     def tree(self, value: Any) -> Any:
-        """One value."""
+        """What JSON can hold of a value."""
+        kind: Any = type(value)
+        write = self.kinds.get(kind)
+        if write is not None:
+            return write(value)
+        if isinstance(value, np.generic):
+            return {"s": self._array(np.asarray(value))["a"]}
+        if isinstance(value, tuple):
+            return {"n": [self.number_of(kind), *map(self.tree, value)]}
+        raise InputError("value", f"{value!r} is a {kind.__name__}", ALLOWED)
 
-    def number_of(self, kind: type[Any]) -> int:
-        """Of a class."""
+    def number_of(self, kind: Any) -> int:
+        """The number of a class of tuples in this file."""
+        return self.classes.setdefault(writable(kind), len(self.classes))
+
+    def _list(self, value: Sequence[Any]) -> Any:
+        if self._is_long(value):
+            return {"m": [len(value), column(self, value)]}
+        return [self.tree(item) for item in value]
+
+    def _is_long(self, value: Collection[Any]) -> bool:
+        return not self.canonical and len(value) >= MANY
+
+    def _mapping(self, value: dict[Any, Any]) -> dict[str, Any]:
+        strange = [key for key in value if type(key) is not str]
+        if strange:
+            raise InputError("value", f"a mapping with the key {strange[0]!r}", ALLOWED)
+        if self._is_long(value):
+            return {"e": [list(value), column(self, list(value.values()))]}
+        items = sorted(value.items()) if self.canonical else value.items()
+        return {"d": {key: self.tree(item) for key, item in items}}
+
+    def _array(self, value: AnyArray) -> dict[str, Any]:
+        return {"a": self.put([value], self.layout_of(value))}
 
     def layout_of(self, value: AnyArray) -> Layout:
-        """How an array will lie in memory."""
+        """How an array will lie in memory when it is read."""
+        kind = value.dtype
+        if kind.kind not in "biuf":
+            raise InputError("value", f"an array of {kind}", ALLOWED)
+        layout = Layout(kind.str, value.shape, None)
+        if not self.canonical and not value.flags.c_contiguous:
+            strided = layout._replace(strides=value.strides)
+            layout = strided if strided.fits else layout
+        return layout
 
     def put(self, values: Sequence[AnyArray], layout: Layout) -> Layout:
         """The bytes of arrays that lie alike."""
+        if layout.strides is not None:
+            part = tuple(slice(n) for n in layout.distinct)
+            values = [value[part] for value in values]
+        raw = b"".join([value.tobytes() for value in values])
+        self.arrays.append(without_padding(raw, np.dtype(layout.dtype)))
+        return layout
 
 
-class ColumnReader(Protocol):
-    """What a column needs of who reads it."""
+def _same(value: Any) -> Any:
+    return value
+
+
+def _int(value: int) -> Any:
+    return value if -LARGEST_INT < value < LARGEST_INT else {"i": hex(value)}
+
+
+def _float(value: float) -> Any:
+    return value if isfinite(value) else {"f": struct.pack("<d", value).hex()}
+
+
+class Reader:
+    """Makes a value of its tree, and takes its arrays in the order in which they were written."""
+
+    def __init__(self, classes: list[type], arrays: memoryview, size: int) -> None:
+        self.classes, self.arrays, self.place = classes, arrays, 0
+        self.left = LEAST_VALUES + MOST_A_BYTE * size
 
     def read(self, tree: Any) -> Any:
-        """One value."""
+        """The value of a tree."""
+        if isinstance(tree, list):
+            return [self.read(item) for item in tree]
+        if not isinstance(tree, dict):
+            return tree
+        ((kind, told),) = tree.items()
+        return _READERS[kind](self, told)
+
+    def plain(self, told: Any) -> Any:
+        """A plain one."""
+        return tuple(self.read(told))
+
+    def many(self, told: Any) -> Any:
+        """A long list."""
+        number, column = told
+        return values(self, column, number)
+
+    def many_by_name(self, told: Any) -> Any:
+        """A mapping of many."""
+        names, column = told
+        return dict(zip(names, values(self, column, len(names)), strict=True))
+
+    def mapping(self, told: Any) -> Any:
+        """With its keys in the order they had."""
+        return {key: self.read(item) for key, item in told.items()}
+
+    def named(self, told: Any) -> Any:
+        """One with names, of its class; no function of the class is called."""
+        number, *fields = told
+        return tuple.__new__(self.class_of(number, len(fields)), [self.read(item) for item in fields])
 
     def expect(self, number: int) -> None:
         """Refuse more values than such a file may hold: a few bytes can say that something comes often."""
+        self.left -= number
+        if number < 0 or self.left < 0:
+            raise DecodeError(f"{number} values, in a place for fewer")
 
     def class_of(self, number: int, fields: int) -> Any:
-        """The class of this number, with so many fields."""
+        """The class of this number, which must have so many fields."""
+        kind: Any = self.classes[number]
+        if fields != len(kind._fields):
+            raise DecodeError(f"{name_of(kind)} has {len(kind._fields)} fields, not {fields}")
+        return kind
+
+    def scalar(self, told: Any) -> Any:
+        """A number of NumPy's."""
+        return self.array(told)[()]
+
+    def array(self, told: Any) -> AnyArray:
+        """A copy, laid out as it was."""
+        return self.take(told, 1)[0]
 
     def take(self, told: Any, number: int) -> list[AnyArray]:
-        """So many arrays that lie alike."""
+        """Copies of so many, laid out as they were."""
+        layout = Layout(told[0], tuple(told[1]), None if told[2] is None else tuple(told[2]))
+        kind = np.dtype(layout.dtype)
+        if kind.kind not in "biuf":
+            raise DecodeError(f"an array of {kind}")
+        size = prod(layout.distinct) * number
+        if min(layout.shape, default=0) < 0 or size * kind.itemsize > len(self.arrays) - self.place:
+            raise DecodeError(f"the shape {layout.shape} is not that of the bytes that are there")
+        if layout.strides is not None and not layout.fits:
+            raise DecodeError(f"the strides {layout.strides} leave gaps that are too large")
+        values: AnyArray = np.frombuffer(self.arrays, kind, size, self.place) if size else np.empty(0, kind)
+        self.place += size * kind.itemsize
+        values = values.reshape(number, *layout.distinct)
+        each = [values[i, ...] for i in range(number)]
+        return [one.copy() if layout.strides is None else laid_out(one, layout) for one in each]
+
+
+_READERS: dict[str, Callable[[Reader, Any], Any]] = {
+    "a": Reader.array,
+    "d": Reader.mapping,
+    "e": Reader.many_by_name,
+    "f": lambda _, told: struct.unpack("<d", bytes.fromhex(told))[0],
+    "i": lambda _, told: int(told, 16),
+    "m": Reader.many,
+    "n": Reader.named,
+    "s": Reader.scalar,
+    "t": Reader.plain,
+}
 
 
 def column(writer: Writer, values: Sequence[Any]) -> list[Any]:
-    """A column of values."""
+    """Write values as a column."""
     kinds = set(map(type, values))
     if len(kinds) != 1:
         return _sorted(writer, values, type) if values else ["p", []]
@@ -231,7 +373,7 @@ def _plain(writer: Writer, values: Sequence[Any]) -> list[Any]:  # noqa: ARG001
 
 
 def _ints(writer: Writer, values: Sequence[Any]) -> list[Any]:
-    if min(values) > -SMALL_INT and max(values) < SMALL_INT:
+    if min(values) > -LARGEST_INT and max(values) < LARGEST_INT:
         return _plain(writer, values)
     return ["i", [writer.tree(value) for value in values]]
 
@@ -284,8 +426,8 @@ _COLUMNS: Mapping[type[Any], Callable[[Writer, Sequence[Any]], list[Any]]] = {
 }
 
 
-def values(reader: ColumnReader, told: Any, number: int) -> list[Any]:
-    """So many values of a column."""
+def values(reader: Reader, told: Any, number: int) -> list[Any]:
+    """Read so many values of a column."""
     reader.expect(number)
     kind, *rest = told
     found: list[Any] = _VALUES[kind](reader, number, *rest)
@@ -294,19 +436,19 @@ def values(reader: ColumnReader, told: Any, number: int) -> list[Any]:
     return found
 
 
-def _rows(reader: ColumnReader, number: int, told: Any) -> list[tuple[Any, ...]]:
+def _rows(reader: Reader, number: int, told: Any) -> list[tuple[Any, ...]]:
     """The fields of every value."""
     if not told:
         return [()] * number
     return list(zip(*(values(reader, one, number) for one in told), strict=True))
 
 
-def _named(reader: ColumnReader, number: int, which: int, told: Any) -> list[Any]:
+def _named(reader: Reader, number: int, which: int, told: Any) -> list[Any]:
     kind = reader.class_of(which, len(told))
     return [tuple.__new__(kind, row) for row in _rows(reader, number, told)]
 
 
-def _listed(reader: ColumnReader, number: int, lengths: Any, told: Any) -> list[Any]:
+def _listed(reader: Reader, number: int, lengths: Any, told: Any) -> list[Any]:
     sizes = values(reader, lengths, number)
     if min(sizes, default=0) < 0:
         raise DecodeError(f"a list of {min(sizes)} items")
@@ -315,16 +457,16 @@ def _listed(reader: ColumnReader, number: int, lengths: Any, told: Any) -> list[
     return [items[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
-def _mapped(reader: ColumnReader, number: int, keys: Any, told: Any) -> list[Any]:
+def _mapped(reader: Reader, number: int, keys: Any, told: Any) -> list[Any]:
     return [dict(zip(keys, row, strict=True)) for row in _rows(reader, number, told)]
 
 
-def _floated(reader: ColumnReader, number: int, told: Any) -> list[Any]:  # noqa: ARG001
+def _floated(reader: Reader, number: int, told: Any) -> list[Any]:  # noqa: ARG001
     found: list[Any] = reader.take(told, 1)[0].tolist()
     return found
 
 
-def _mixed(reader: ColumnReader, number: int, told: Any, groups: Any) -> list[Any]:
+def _mixed(reader: Reader, number: int, told: Any, groups: Any) -> list[Any]:
     which = reader.take(told, 1)[0].tolist()
     if len(which) != number:
         raise DecodeError(f"of {number} values, {len(which)} have a kind")
@@ -332,13 +474,13 @@ def _mixed(reader: ColumnReader, number: int, told: Any, groups: Any) -> list[An
     return [next(columns[place]) for place in which]
 
 
-def _repeated(reader: ColumnReader, number: int, told: Any) -> list[Any]:  # noqa: ARG001
+def _repeated(reader: Reader, number: int, told: Any) -> list[Any]:  # noqa: ARG001
     if isinstance(told, list | dict):
         raise DecodeError("a value that may change stands for many")
     return [told] * number
 
 
-def _one_by_one(reader: ColumnReader, number: int, told: Any) -> list[Any]:  # noqa: ARG001
+def _one_by_one(reader: Reader, number: int, told: Any) -> list[Any]:  # noqa: ARG001
     return [reader.read(one) for one in told]
 
 
@@ -356,259 +498,66 @@ _VALUES: Mapping[str, Callable[..., list[Any]]] = {
 }
 
 
-LEAST_VALUES, MOST_A_BYTE = 10**6, 64  # how many values a file may stand for: in any case, and for each byte
+def name_of(kind: type[Any]) -> str:
+    """A class as it is written: `module:name`."""
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
-class Reader:
-    """Makes a value of its tree, and takes its arrays in the order in which they were written."""
-
-    def __init__(self, classes: list[type], arrays: memoryview, size: int) -> None:
-        self.classes, self.arrays, self.place = classes, arrays, 0
-        self.left = LEAST_VALUES + MOST_A_BYTE * size
-
-    def read(self, tree: Any) -> Any:
-        """The value of a tree."""
-        if isinstance(tree, list):
-            return [self.read(item) for item in tree]
-        if not isinstance(tree, dict):
-            return tree
-        ((kind, told),) = tree.items()
-        return _READERS[kind](self, told)
-
-    def plain(self, told: Any) -> Any:
-        """A plain one."""
-        return tuple(self.read(told))
-
-    def many(self, told: Any) -> Any:
-        """A long list."""
-        number, column = told
-        return values(self, column, number)
-
-    def many_by_name(self, told: Any) -> Any:
-        """A mapping of many."""
-        names, column = told
-        return dict(zip(names, values(self, column, len(names)), strict=True))
-
-    def mapping(self, told: Any) -> Any:
-        """With its keys in the order they had."""
-        return {key: self.read(item) for key, item in told.items()}
-
-    def named(self, told: Any) -> Any:
-        """One with names, of its class; no function of the class is called."""
-        number, *fields = told
-        return tuple.__new__(self.class_of(number, len(fields)), [self.read(item) for item in fields])
-
-    def expect(self, number: int) -> None:
-        """So many values are to come in one go."""
-        self.left -= number
-        if number < 0 or self.left < 0:
-            raise DecodeError(f"{number} values, in a place for fewer")
-
-    def class_of(self, number: int, fields: int) -> Any:
-        """The class of this number, which must have so many fields."""
-        kind: Any = self.classes[number]
-        if fields != len(kind._fields):
-            raise DecodeError(f"{name_of(kind)} has {len(kind._fields)} fields, not {fields}")
-        return kind
-
-    def scalar(self, told: Any) -> Any:
-        """A number of NumPy's."""
-        return self.array(told)[()]
-
-    def array(self, told: Any) -> AnyArray:
-        """A copy, laid out as it was."""
-        return self.take(told, 1)[0]
-
-    def take(self, told: Any, number: int) -> list[AnyArray]:
-        """Copies of so many, laid out as they were."""
-        layout = Layout(told[0], tuple(told[1]), None if told[2] is None else tuple(told[2]))
-        kind = np.dtype(layout.dtype)
-        if kind.kind not in "biuf":
-            raise DecodeError(f"an array of {kind}")
-        size = prod(layout.distinct) * number
-        if min(layout.shape, default=0) < 0 or size * kind.itemsize > len(self.arrays) - self.place:
-            raise DecodeError(f"the shape {layout.shape} is not that of the bytes that are there")
-        if layout.strides is not None and not layout.fits:
-            raise DecodeError(f"the strides {layout.strides} leave gaps that are too large")
-        values: AnyArray = np.frombuffer(self.arrays, kind, size, self.place) if size else np.empty(0, kind)
-        self.place += size * kind.itemsize
-        values = values.reshape(number, *layout.distinct)
-        each = [values[i, ...] for i in range(number)]
-        return [one.copy() if layout.strides is None else laid_out(one, layout) for one in each]
+def fields_of(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a NamedTuple; none for any other class."""
+    found = getattr(kind, "_fields", ())
+    return found if issubclass(kind, tuple) and isinstance(found, tuple) else ()
 
 
-_READERS: dict[str, Callable[[Reader, Any], Any]] = {
-    "a": Reader.array,
-    "d": Reader.mapping,
-    "e": Reader.many_by_name,
-    "f": lambda _, told: struct.unpack("<d", bytes.fromhex(told))[0],
-    "i": lambda _, told: int(told, 16),
-    "m": Reader.many,
-    "n": Reader.named,
-    "s": Reader.scalar,
-    "t": Reader.plain,
-}
+@lru_cache(maxsize=1024)
+def writable(kind: type[Any]) -> type[Any]:
+    """A class of tuples that will be found again by its name."""
+    if not (fields_of(kind) and _found(kind.__module__, kind.__qualname__) is kind):
+        raise InputError("value", f"a tuple of the class {name_of(kind)}", ALLOWED)
+    return kind
 
 
-MAGIC, VERSION = b"unfogval", 2
-HEAD = struct.Struct("<8sHQQ")  # magic, version, bytes of the tree, bytes of the arrays
-TAIL = 32  # bytes of a SHA-256
-LARGEST_INT = 2**63  # beyond, text in decimals takes long, and Python refuses to read it
-BROKEN = (  # what a tree that is not one of ours may lead to
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
-
-
-def encode(value: Any) -> bytes:
-    """The bytes of a value."""
-    writer = _Writer(canonical=False)
-    body = writer.written(value)
-    return body + sha256(body).digest()
-
-
-def digest(value: Any) -> str:
-    """SHA-256 of what a value holds: the same for equal values, whatever their layout in memory.
-
-    Kinds of numbers matter, and so do the bits of floats; the order of a mapping's keys does not.
-    """
-    return sha256(_Writer(canonical=True).written(value)).hexdigest()
-
-
-def decode(data: bytes, allowed: Sequence[str] = ()) -> Any:
-    """The value of the bytes; classes of tuples from unfog or from the modules that are allowed."""
-    tree, arrays = _checked(data)
+@lru_cache(maxsize=1024)
+def readable(name: str, fields: tuple[str, ...], allowed: tuple[str, ...]) -> type[Any]:
+    """The class of that name, if it may be read and is as it was."""
+    module, _, path = name.partition(":")
+    if not module.startswith(HOUSE) and module not in allowed:
+        raise DecodeError(f"{name}: classes of the module {module!r} are not allowed")
     try:
-        told = json.loads(tree)
-        classes = [readable(name, tuple(fields), tuple(allowed)) for name, fields in told["classes"]]
-        reader = Reader(classes, memoryview(arrays), len(data))
-        value = reader.read(told["value"])
-    except DecodeError:
-        raise
-    except BROKEN as error:
-        raise DecodeError(f"the bytes are whole and make no sense: {error!r}") from error
-    if reader.place != len(arrays):
-        raise DecodeError(f"{len(arrays) - reader.place} bytes of arrays belong to none")
-    return value
+        import_module(module)
+    except ImportError as error:
+        raise DecodeError(f"{name}: {error}") from error
+    found = _found(module, path)
+    if not (isinstance(found, type) and fields_of(found)):
+        raise DecodeError(f"{name}: there is no NamedTuple of that name")
+    if fields_of(found) != fields:
+        raise DecodeError(f"{name}: its fields were {fields}, and are {fields_of(found)}")
+    return found
 
 
-def _checked(data: bytes) -> tuple[bytes, bytes]:
-    """Tree and arrays, of bytes that are whole."""
-    if len(data) < HEAD.size + TAIL:
-        raise DecodeError(f"{len(data)} bytes are too few: they were cut, or never a value")
-    magic, version, tree, arrays = HEAD.unpack_from(data)
-    if magic != MAGIC:
-        raise DecodeError("these bytes do not begin as a value's do")
-    if len(data) != HEAD.size + tree + arrays + TAIL:
-        raise DecodeError(f"{len(data)} bytes are not as many as their head says")
-    if sha256(memoryview(data)[:-TAIL]).digest() != data[-TAIL:]:
-        raise DecodeError("the bytes are damaged: their SHA-256 is another")
-    if version != VERSION:
-        raise DecodeError(f"they were written in version {version}, and this one reads version {VERSION}")
-    middle = HEAD.size + tree
-    return data[HEAD.size : middle], data[middle:-TAIL]
+def _found(module: str, path: str) -> Any:
+    """What a module that is loaded holds under a dotted name, or None."""
+    found: Any = sys.modules.get(module)
+    for name in path.split("."):
+        found = vars(found).get(name) if isinstance(found, type(sys) | type) else None
+    return found
 
 
-class _Writer:
-    """Collects the arrays and the classes of a value while its tree is made."""
-
-    def __init__(self, *, canonical: bool) -> None:
-        self.canonical = canonical
-        self.arrays: list[bytes] = []
-        self.classes: dict[type, int] = {}
-        self.kinds: dict[type, Callable[[Any], Any]] = {
-            type(None): _same,
-            bool: _same,
-            str: _same,
-            int: _int,
-            float: _float,
-            list: self._list,
-            tuple: lambda value: {"t": self._list(value)},
-            dict: self._mapping,
-            np.ndarray: self._array,
-        }
-
-    def written(self, value: Any) -> bytes:
-        """Head, tree and arrays."""
-        try:
-            tree = self.tree(value)
-            told = {"classes": [[name_of(kind), fields_of(kind)] for kind in self.classes], "value": tree}
-            text = json.dumps(told, separators=(",", ":"), allow_nan=False).encode("ascii")
-        except RecursionError:
-            raise InputError("value", "nested too deep, or holds itself", ALLOWED) from None
-        raw = b"".join(self.arrays)
-        return HEAD.pack(MAGIC, VERSION, len(text), len(raw)) + text + raw
-
-    def tree(self, value: Any) -> Any:
-        """What JSON can hold of it."""
-        kind: Any = type(value)
-        write = self.kinds.get(kind)
-        if write is not None:
-            return write(value)
-        if isinstance(value, np.generic):
-            return {"s": self._array(np.asarray(value))["a"]}
-        if isinstance(value, tuple):
-            return {"n": [self.number_of(kind), *map(self.tree, value)]}
-        raise InputError("value", f"{value!r} is a {kind.__name__}", ALLOWED)
-
-    def number_of(self, kind: Any) -> int:
-        """Of a class of tuples."""
-        return self.classes.setdefault(writable(kind), len(self.classes))
-
-    def _list(self, value: Sequence[Any]) -> Any:
-        if self._is_long(value):
-            return {"m": [len(value), column(self, value)]}
-        return [self.tree(item) for item in value]
-
-    def _is_long(self, value: Collection[Any]) -> bool:
-        return not self.canonical and len(value) >= MANY
-
-    def _mapping(self, value: dict[Any, Any]) -> dict[str, Any]:
-        strange = [key for key in value if type(key) is not str]
-        if strange:
-            raise InputError("value", f"a mapping with the key {strange[0]!r}", ALLOWED)
-        if self._is_long(value):
-            return {"e": [list(value), column(self, list(value.values()))]}
-        items = sorted(value.items()) if self.canonical else value.items()
-        return {"d": {key: self.tree(item) for key, item in items}}
-
-    def _array(self, value: AnyArray) -> dict[str, Any]:
-        return {"a": self.put([value], self.layout_of(value))}
-
-    def layout_of(self, value: AnyArray) -> Layout:
-        """How it will lie in memory again."""
-        kind = value.dtype
-        if kind.kind not in "biuf":
-            raise InputError("value", f"an array of {kind}", ALLOWED)
-        layout = Layout(kind.str, value.shape, None)
-        if not self.canonical and not value.flags.c_contiguous:
-            strided = layout._replace(strides=value.strides)
-            layout = strided if strided.fits else layout
-        return layout
-
-    def put(self, values: Sequence[AnyArray], layout: Layout) -> Layout:
-        """The bytes of arrays that lie alike."""
-        if layout.strides is not None:
-            part = tuple(slice(n) for n in layout.distinct)
-            values = [value[part] for value in values]
-        raw = b"".join([value.tobytes() for value in values])
-        self.arrays.append(without_padding(raw, np.dtype(layout.dtype)))
-        return layout
+def laid_out(values: AnyArray, layout: Layout) -> AnyArray:
+    """The values at the strides they had; what is broadcast cannot be written to, as NumPy has it."""
+    strides, memory = layout.strides or (), np.zeros(layout.span, np.uint8)
+    first = sum((n - 1) * -s for n, s in zip(layout.shape, strides, strict=True) if s < 0)
+    place: AnyArray = np.ndarray(layout.distinct, values.dtype, memory.data, first, strides)
+    place[...] = values
+    found: AnyArray = np.ndarray(layout.shape, values.dtype, memory.data, first, strides)
+    found.flags.writeable = layout.distinct == layout.shape
+    return found
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _int(value: int) -> Any:
-    return value if -LARGEST_INT < value < LARGEST_INT else {"i": hex(value)}
-
-
-def _float(value: float) -> Any:
-    return value if isfinite(value) else {"f": struct.pack("<d", value).hex()}
+def without_padding(raw: bytes, kind: np.dtype[Any]) -> bytes:
+    """Long doubles of ten bytes take sixteen, six of which may hold anything."""
+    if kind.itemsize <= 8 or np.finfo(kind).nmant != 63:
+        return raw
+    cells = np.frombuffer(raw, np.uint8).reshape(-1, kind.itemsize).copy()
+    cells[:, 10:] = 0
+    return cells.tobytes()

@@ -1,7 +1,4 @@
-"""Optional dependencies: which extra brings a module that is missing.
-
-What to install where an adapter's package is missing.
-"""
+"""Optional dependencies: which extra brings a module that is missing, and what to install for it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

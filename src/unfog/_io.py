@@ -1,21 +1,18 @@
-"""Files that a user names: read whole or refused in one line, whatever there is under the name.
+"""Files read whole or refused in one line, and files that appear whole or not at all.
 
-A pipe or a device may keep whoever opens it waiting, or never end: only ordinary files are opened. A file of
-TOML is written by hand, so that its size and its nesting have a bound, and its reading takes no time.
+What a user names may be anything. A pipe or a device may keep whoever opens it waiting, or never end: only
+ordinary files are opened. A file of TOML is written by hand, so that its size and its nesting have a bound,
+and its reading takes no time.
 
-Files that appear whole or not at all, and say themselves whether they still are.
-
-A sealed file is JSON whose last entry, `sha256`, is the hash of the rest as we write it. One is whole where
+A sealed file is JSON whose last entry, `sha256`, is the hash of the rest as we write it. It is whole where
 writing what was read gives the same bytes again: no damage passes, not even one that changes no value.
 
-A file that is not whole yet, and how it gets its name: it is there whole, or not at all.
-
-Each draft is a file of its own, however many are written at a time, and for its owner alone: a store holds
-contexts of people. Its name says which process writes it, so that what a process that was killed has left is
-found and removed by whoever writes the next one.
+A draft is a file that is not whole yet; when it is, it gets its name. Each draft is a file of its own,
+however many are written at a time, and for its owner alone: a store holds contexts of people. Its name says
+which process writes it, so that what a process that was killed has left is found and removed by whoever
+writes the next one.
 """
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -53,6 +50,27 @@ _OTHERS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
 }
+
+SEAL = "sha256"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # trouble of the disk, not with what was asked for
+PRIVATE = 0o600  # of a draft
+STILL = 60.0  # seconds: a draft that was written to since may be of a process that cannot be seen from here
+NAME = re.compile(r".*-(\d+)-[0-9a-f]{16}-backup(-journal)?")  # of a draft
+NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
+_open: set[str] = set()  # drafts of this process
+
+
+class DamagedError(ValueError):
+    """A file that is not as it was written, or something else in its place."""
+
+
+class TooLargeError(DamagedError):
+    """A file of more bytes than it may have."""
+
+    def __init__(self, path: str | Path, most: int) -> None:
+        """Say which file."""
+        super().__init__(f"{str(path)!r} is too large")
+        self.most = most
 
 
 def reason(error: Exception) -> str:
@@ -104,19 +122,6 @@ def _alike(wanted: Path, names: list[str]) -> str:
         return stem + wanted.suffix
     kind = nearest(wanted.suffix, [Path(name).suffix for name in names])
     return nearest(wanted.name, [name for name in names if Path(name).suffix == kind])
-
-
-class DamagedError(ValueError):
-    """A file that is not as it was written, or something else in its place."""
-
-
-class TooLargeError(DamagedError):
-    """A file of more bytes than it may have."""
-
-    def __init__(self, path: str | Path, most: int) -> None:
-        """Say which file."""
-        super().__init__(f"{str(path)!r} is too large")
-        self.most = most
 
 
 def check(path: str | Path, most: int | None = None) -> None:
@@ -210,10 +215,6 @@ def writing(path: str | Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-SEAL = "sha256"
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # trouble of the disk, not with what was asked for
-
-
 def write_atomically(path: Path, content: bytes) -> None:
     """The file appears whole, or not at all."""
     temporary = path.with_name(path.name + ".tmp")
@@ -293,14 +294,7 @@ def parsed(content: bytes) -> dict[str, Any]:
     return found
 
 
-PRIVATE = 0o600
-STILL = 60.0  # seconds: a draft that was written to since may be of a process that cannot be seen from here
-NAME = re.compile(r".*-(\d+)-[0-9a-f]{16}-backup(-journal)?")
-NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
-_open: set[str] = set()  # drafts of this process
-
-
-@contextlib.contextmanager
+@contextmanager
 def draft(target: Path) -> Iterator[Path]:
     """An empty file beside the target, for this call alone; at the end it is gone."""
     path = target.with_name(f"{target.name}-{os.getpid()}-{secrets.token_hex(8)}-backup")
@@ -310,7 +304,7 @@ def draft(target: Path) -> Iterator[Path]:
         yield path
     finally:
         for left in (path, path.with_name(f"{path.name}-journal")):
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 left.unlink(missing_ok=True)
         _open.discard(path.name)
 
@@ -332,7 +326,7 @@ def sweep(folder: Path) -> None:
         found = NAME.fullmatch(path.name)
         if found is None or path.name.removesuffix("-journal") in _open or _runs(int(found[1])):
             continue
-        with contextlib.suppress(OSError):  # it may be gone by now, or another user's
+        with suppress(OSError):  # it may be gone by now, or another user's
             if time.time() - path.stat().st_mtime > STILL:
                 path.unlink()
 

@@ -1,17 +1,12 @@
 """Bad input is refused at the door: the message names the field, the value and what is allowed.
 
-Public constructors and the spec call these checks; nothing further inside checks again.
+Public constructors, the spec and the calls of a round make these checks; nothing further inside checks again.
+A refusal of a name suggests the nearest of those that are allowed. Whoever refuses it may say which names
+there are; where they do not, the refusal's own words list them.
 
-Which name was meant by one that is not known: the nearest of those that are allowed.
-
-Whoever refuses a name may say which names there are. Where they do not, the refusal's own words list them.
-
-The doors of a round: what comes in from a world or a caller, checked before anything is changed by it.
-
-Not a number means lost in a noisy context, and hidden in a true one, where that is allowed; elsewhere it, and
-infinity, would stay in a belief for good. What is finite but absurd may come in: agents/round.py.
-
-Names that a caller gives: of coordinates, arms, units, problems, keys.
+In what comes in from a world or a caller during a round, not a number means lost in a noisy context, and
+hidden in a true one, where that is allowed; elsewhere it, and infinity, would stay in a belief for good. What
+is finite but absurd may come in: agents/round.py.
 """
 
 import re
@@ -25,6 +20,20 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+Array: TypeAlias = npt.NDArray[np.float64]
+Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
+REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
+VARIABLES = "UNFOG_"  # what the names of our environment variables begin with
+DIGITS = re.compile(
+    r"Exceeds the limit \((\d+) digits\) for integer string conversion.*to increase the limit"
+)
+LARGEST = 1e50  # squares of squares of larger numbers overflow
+SMALLEST = 1e-50  # likewise what one divides by
+WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
+LONGEST_NAME = 200
+MOST_ARMS = 10_000
+MOST_COORDINATES = 1_000
+
 LONGEST_LOOKED_UP = 80  # of names that are looked up: what is longer is no slip of the pen
 CLOSE = 0.65  # of the letters of two names, those that they share: 'best' is no 'robust'
 MOST = 2000  # names to compare with: a refusal takes no time
@@ -34,54 +43,6 @@ BEFORE = re.compile(r"^(?:[a-z ]*(?:one of|with|among|the names|the arms|columns
 BETWEEN = re.compile(r", |; | or ")
 QUOTED = re.compile(r"'([^']+)'")
 WORD = re.compile(r"[\w:./-]+")
-
-
-def nearest(value: object, names: Iterable[str]) -> str:
-    """The name that is most like this one, the first of several; empty where none is like it.
-
-    Small and large letters are alike; the name itself is not news.
-    """
-    if not isinstance(value, str) or len(value) > LONGEST_LOOKED_UP:
-        return ""
-    known = {name.lower(): name for name in islice(names, MOST) if name != value}
-    matcher = SequenceMatcher(b=value.strip().lower(), autojunk=False)
-    best, found = CLOSE, ""
-    for word, name in known.items():
-        matcher.set_seq1(word)
-        # The quick ones are bounds on the last, which takes longer.
-        if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= best and matcher.ratio() >= best:
-            best, found = nextafter(matcher.ratio(), 2), name
-    return found
-
-
-def meant(field: str, value: str, allowed: str) -> str:
-    """Likewise, from the words of a refusal: the name that was given, and those that it lists."""
-    given = field.rpartition(".")[2] if value.startswith(UNKNOWN) and "'" not in value else _given(value)
-    if not given or len(given) > LONGEST_LOOKED_UP:
-        return ""
-    listed = BETWEEN.split(BEFORE.sub("", allowed))
-    return "" if given in listed else nearest(given, filter(NAME.fullmatch, listed))
-
-
-def _given(value: str) -> str:
-    """The name that a value is, or the first that it quotes; a list or a table of names is none."""
-    if value.startswith(("[", "{", "(")):
-        return ""
-    quoted = QUOTED.search(value)
-    return quoted[1] if quoted else value if WORD.fullmatch(value) else ""
-
-
-Array: TypeAlias = npt.NDArray[np.float64]
-Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
-
-REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
-VARIABLES = "UNFOG_"  # what the names of our environment variables begin with
-DIGITS = re.compile(
-    r"Exceeds the limit \((\d+) digits\) for integer string conversion.*to increase the limit"
-)
-LARGEST = 1e50  # squares of squares of larger numbers overflow
-SMALLEST = 1e-50  # likewise what one divides by
-WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
 
 
 class InputError(ValueError):
@@ -148,6 +109,41 @@ def _short(value: object) -> str:
         r"a whole number of more than \1 digits", " ".join(text.split())
     )  # else: advice on code
     return text if len(text) <= 160 else f"{text[:100]}...{text[-57:]}"
+
+
+def nearest(value: object, names: Iterable[str]) -> str:
+    """The name that is most like this one, the first of several; empty where none is like it.
+
+    Small and large letters are alike; the name itself is not news.
+    """
+    if not isinstance(value, str) or len(value) > LONGEST_LOOKED_UP:
+        return ""
+    known = {name.lower(): name for name in islice(names, MOST) if name != value}
+    matcher = SequenceMatcher(b=value.strip().lower(), autojunk=False)
+    best, found = CLOSE, ""
+    for word, name in known.items():
+        matcher.set_seq1(word)
+        # The quick ones are bounds on the last, which takes longer.
+        if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= best and matcher.ratio() >= best:
+            best, found = nextafter(matcher.ratio(), 2), name
+    return found
+
+
+def meant(field: str, value: str, allowed: str) -> str:
+    """The name that was meant, from the words of a refusal: what was given, and the names that it lists."""
+    given = field.rpartition(".")[2] if value.startswith(UNKNOWN) and "'" not in value else _given(value)
+    if not given or len(given) > LONGEST_LOOKED_UP:
+        return ""
+    listed = BETWEEN.split(BEFORE.sub("", allowed))
+    return "" if given in listed else nearest(given, filter(NAME.fullmatch, listed))
+
+
+def _given(value: str) -> str:
+    """The name that a value is, or the first that it quotes; a list or a table of names is none."""
+    if value.startswith(("[", "{", "(")):
+        return ""
+    quoted = QUOTED.search(value)
+    return quoted[1] if quoted else value if WORD.fullmatch(value) else ""
 
 
 def numbers(field: str, value: object, allowed: str) -> Array:
@@ -330,11 +326,6 @@ def _refuse(field: str, values: Array, bad: Any, allowed: str) -> None:
     place = tuple(int(i) for i in np.argwhere(bad)[0])
     where = "".join(f"[{i}]" for i in place)
     raise InputError(f"{field}{where}", f"{float(np.asarray(values)[place])}", allowed)
-
-
-LONGEST_NAME = 200
-MOST_ARMS = 10_000
-MOST_COORDINATES = 1_000
 
 
 def check_name(field: str, value: object) -> str:
