@@ -94,7 +94,7 @@ def calibrate(
 
     Covariances are a number (times I), a list (the diagonal) or a matrix. `found.design` says in words what
     was assumed and what cannot be known; `found.channel` is for a live problem, `found.problem(...)` for the
-    lab. The estimators: unfog.channel.calibration, replicates, subset, external.
+    lab. The estimators: unfog.channel.calibration and unfog.channel.studies.
 
     >>> import numpy as np
     >>> import unfog

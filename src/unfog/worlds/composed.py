@@ -1,23 +1,18 @@
-"""A world put together: contexts x channel x arms x payoff, all scores being phi(a, c)'theta*.
+"""A world composed of parts: contexts x channel x arms x payoff, all scores being phi(a, c)'theta*.
 
-A round's normals are laid out in this order: the contexts' own, the channel's (noise first), those that say
-whose round it is where there are several units, the reward's.
+`Arms` are the actions, given or drawn once a trial, and the map that makes features of them. A payoff is what
+a score pays: Gaussian noise around it (`Noisy`), or 0 and 1 by its sigmoid (`Binary`). A round's normals are
+laid out in this order: the contexts' own, the channel's (noise first), those that say whose round it is where
+there are several units, the reward's.
 
-The arms of a world: their actions, given or drawn once a trial, and the map that makes features.
-
-What a score pays: Gaussian noise around it, or 0 and 1 by its sigmoid.
-
-A round's last normals are the reward's.
-
-What can be known of a context that is one of a finite sample: Bayes' rule over its atoms.
-
-One who knows the channel as it is, gamma_t included though not what was lost, has the posterior weights
+`Sample` is what can be known of a context that is one of a finite sample: Bayes' rule over its atoms. One who
+knows the channel as it is, gamma_t included though not what was lost, has the posterior weights
 
     w_i ~ p(chat - gamma_t - u_i),    p the density of the noise in the coordinates that were measured,
 
-Gaussian or Student's t. The Gaussian belief of `channel.best` has the sample's first two moments right and
-its shape wrong. Mean and covariance stand for the posterior here: exact for all that hangs on them alone,
-expected features of the second degree at most and rewards with Gaussian noise.
+Gaussian or Student's t. The Gaussian belief of `best` (worlds/measurement.py) has the sample's first two
+moments right and its shape wrong. Mean and covariance stand for the posterior here: exact for all that
+depends on them alone, expected features of the second degree at most and rewards with Gaussian noise.
 """
 
 from abc import ABC, abstractmethod
@@ -41,8 +36,7 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
 from unfog.maths.logistic import NODES, sigmoid
 from unfog.validation import InputError, Numbers
-from unfog.worlds import contexts
-from unfog.worlds import measurement as channels
+from unfog.worlds import contexts, measurement
 from unfog.worlds.contexts import Atoms, Clock, Contexts, Units
 from unfog.worlds.measurement import Channel, ChannelFields, ToldFields, told
 from unfog.worlds.problem import Draws, Emission, Truth
@@ -53,6 +47,8 @@ MOST_ACTIONS = 10**6
 FEW = 2  # actions that stand for all where a map is looked at that is the same for any number of them
 ALIKE = (quadratic, product)
 BARE = ("per_arm", "slopes", "own")  # maps whose arms are told apart by their place alone
+PRIORS = 5  # matrices of theta's size while a covariance is checked, and its root taken
+LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
 
 
 class Arms(NamedTuple):
@@ -69,7 +65,7 @@ class Arms(NamedTuple):
 
     @property
     def looked_at(self) -> int:
-        """How many actions `one` has: of a map that does not hang on their number a few, however many."""
+        """How many actions `one` has: of a map that does not depend on their number a few, however many."""
         return min(FEW, self.shape[0]) if self.build in ALIKE and self.given is None else self.shape[0]
 
     def cells(self) -> int:
@@ -97,13 +93,6 @@ class Arms(NamedTuple):
         return self.build(xp.broadcast_to(xp.asarray(self.given), (*trials, *self.given.shape)))
 
 
-def _drawn(law: ActionLaw, draws: Array) -> Array:
-    """Actions that follow this law, from its standard draws."""
-    if law == "uniform":
-        return 2 * draws - 1
-    return draws if law == "normal" else abs(draws)
-
-
 def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arms:
     """The arms that these fields describe, checked.
 
@@ -125,6 +114,13 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
         made = Arms(build, given.shape, given, found)
     check_map(made.one, made.looked_at, dim)
     return made
+
+
+def _drawn(law: ActionLaw, draws: Array) -> Array:
+    """Actions that follow this law, from its standard draws."""
+    if law == "uniform":
+        return 2 * draws - 1
+    return draws if law == "normal" else abs(draws)
 
 
 def _given(actions: object, dim: int, name: object) -> Array:
@@ -226,13 +222,9 @@ class Sample(NamedTuple):
 
 
 def sample(points: Array, channel: Channel) -> Sample:
-    """Of these atoms (n, d)."""
+    """The sample of these atoms (n, d), seen through a channel."""
     xp = channel.noise_cov.__array_namespace__()
     return Sample(mixture.points(points), channel, xp.linalg.inv(channel.noise_cov))
-
-
-PRIORS = 5  # matrices of theta's size while a covariance is checked, and its root taken
-LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
 
 
 class Parts(NamedTuple):
@@ -295,7 +287,7 @@ class Composed(ToldFields, ChannelFields, ABC):
 
     @property
     def rewards(self) -> Rewards:
-        """How rewards hang on scores."""
+        """How rewards depend on scores."""
         return self._parts.payoff.rewards
 
     @property
@@ -374,7 +366,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         unit, rest = self._unit(normals, number), normals[..., own : own + parts.channel.normals()]
         if unit is not None and truth.biases is not None:
             truth = truth._replace(bias=contexts.own(truth.biases, unit))
-        emission = channels.emit(parts.channel, context, truth, rest, number, row)._replace(at=at)
+        emission = measurement.emit(parts.channel, context, truth, rest, number, row)._replace(at=at)
         if unit is not None:
             emission = emission._replace(bias=truth.bias, unit=unit if self.tell_units else None)
         if truth.context is not None:  # it will be found out, so that regret is against the context itself
@@ -383,7 +375,7 @@ class Composed(ToldFields, ChannelFields, ABC):
             return emission._replace(best=Context(context, nothing))
         if not self.has_bias:  # likewise
             return emission
-        return emission._replace(best=channels.best(parts.channel, emission, truth.bias, number))
+        return emission._replace(best=measurement.best(parts.channel, emission, truth.bias, number))
 
     def _context(self, truth: Truth, normals: Array, row: Ints | None) -> Array:
         """The context of the trial, where there is one for all rounds, else of the round."""

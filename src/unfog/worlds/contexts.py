@@ -1,8 +1,9 @@
-"""Where contexts come from: a Gaussian law, a sphere, atoms drawn at random, or a record's rows in order.
+"""Where contexts come from, whose they are, and when.
 
-Each draws a context (..., d) from its own normals, or from the row (...,) of the record that a round has.
+Contexts come from a Gaussian law, a sphere, atoms drawn at random, or a record's rows in order. Each source
+draws a context (..., d) from its own normals, or from the row (...,) of the record that a round has.
 
-Units: devices or persons with biases of their own. Every round belongs to one.
+Units are devices or persons with biases of their own. Every round belongs to one.
 
     units       how many there are
     unit_order  "random": each round's is drawn, all alike; "turn": one after the other
@@ -11,11 +12,10 @@ Units: devices or persons with biases of their own. Every round belongs to one.
 Agents that are told keep a state of the channel for each unit (agents/round.py). Runs with and without
 `tell_units` have all else in common, and the first unit has the bias that a world of one has.
 
-The time of the rows of a record, which goes on where the record is begun again.
-
-A trial walks through the rows and comes from the last one to the first: the time between them is the whole
-span of the record and then some, rounded up to weeks of hours, so that the hour of the day and the day of
-the week stay what they were.
+A `Clock` has the times of the rows of a record, which go on where the record is begun again. A trial walks
+through the rows and comes from the last one to the first: the time between them is the whole span of the
+record and then some, rounded up to weeks of hours, so that the hour of the day and the day of the week stay
+what they were.
 """
 
 from dataclasses import dataclass
@@ -28,6 +28,11 @@ from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import from_moments
 from unfog.validation import InputError, Numbers
+
+MOST_UNITS = 1000
+ORDERS = ("random", "turn")
+GAP = 1000.0  # hours beyond the span of a record
+WEEK = 168.0
 
 
 class Contexts(Protocol):
@@ -133,10 +138,6 @@ class Rows(NamedTuple):
         return found
 
 
-MOST_UNITS = 1000
-ORDERS = ("random", "turn")
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnitFields:
     """How many units there are, and whose turn it is: fields of worlds that can have several."""
@@ -189,10 +190,6 @@ def own(values: Array, unit: Ints, *where: Any) -> Array:
     trial = xp.arange(values.shape[0]).reshape(-1, *[1] * (unit.ndim - 1))
     found: Array = values[(trial, unit, *where)]
     return found
-
-
-GAP = 1000.0  # beyond the span of a record
-WEEK = 168.0
 
 
 class Clock(NamedTuple):

@@ -1,19 +1,6 @@
-"""What a channel may do besides adding a bias and Gaussian noise, and what can be known of a context then.
+"""What a channel does to a context, which true contexts are shown and when, and what agents are told.
 
-    actual noise   the noise has another covariance than agents are told
-    tails          it is Student's t, with so many degrees of freedom and that covariance as its scale
-    missing        every coordinate of chat is lost with this probability, and reads mu_c
-    drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
-    trouble from   the other noise and the walk begin in this round; before it the channel is as told
-
-Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
-may be lost and drift be added all the same. Which true contexts are shown is for worlds/measurement.py.
-
-Regret is measured against one who knows the channel as it is, gamma_t included, though not what was lost.
-Under heavy tails this belief is not Gaussian; its mean and covariance are exact, and so is all that hangs on
-them alone: expected features of the second degree at most, rewards with Gaussian noise.
-
-Which true contexts a world shows to agents that want them, and how late.
+A world shows true contexts to agents that want them:
 
     revealed      the share of the rounds whose context is shown, `late` rounds after the reward
     reveal        "random": each round by itself with that probability; "every": at equal distances, the
@@ -25,15 +12,28 @@ shown where the first is below `revealed`, a coordinate where its own is below `
 shown goes with nothing else that happens, is the same for all agents, and is nested: what is shown at random
 at one share is shown at every larger one, in runs that have everything else in common.
 
-What agents are told of the law of contexts beyond its mean and covariance.
+A channel may do more than add a bias and Gaussian noise:
 
-`told_contexts` true contexts of the past: so many of a sample that the world has (users, hours of a
-calibration), without repetition, or else drawn from its law. Without it agents are told the whole sample,
-where there is one. And a mixture of Gaussians, fitted to `told_noisy` noisy contexts that were read through
-one bias, which is no trial's, and moved to the told mean of contexts (channel/deconvolution.py).
+    actual noise   the noise has another covariance than agents are told
+    tails          it is Student's t, with so many degrees of freedom and that covariance as its scale
+    missing        every coordinate of chat is lost with this probability, and reads mu_c
+    drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
+    trouble from   the other noise and the walk begin in this round; before it the channel is as told
 
-Both are the same in every trial and for every seed: they are part of the problem. Oracles and yardsticks know
-all contexts there are, whatever agents are told.
+Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
+may be lost and drift be added all the same.
+
+Regret is measured against one who knows the channel as it is (`best`), gamma_t included, though not what was
+lost. Under heavy tails this belief is not Gaussian; its mean and covariance are exact, and so is all that
+depends on them alone: expected features of the second degree at most, rewards with Gaussian noise.
+
+Agents may be told more of the law of contexts than its mean and covariance. `told_contexts` are true contexts
+of the past: so many of a sample that the world has (users, hours of a calibration), without repetition, or
+else drawn from its law. Without it agents are told the whole sample, where there is one. `told_noisy` are
+noisy contexts that were read through one bias, which is no trial's: agents are told a mixture of Gaussians
+fitted to so many of them and moved to the told mean of contexts (channel/deconvolution.py). Both are the same
+in every trial and for every seed: they are part of the problem. Oracles and yardsticks know all contexts
+there are, whatever agents are told.
 """
 
 from collections.abc import Mapping
@@ -58,6 +58,10 @@ from unfog.worlds.contexts import Contexts, Rows
 from unfog.worlds.problem import Draws, Emission, Truth
 
 MOST_LATE = 10_000
+MOST_WALK = 10**6
+MOST_TAILS = 1000
+MOST_TOLD = 100_000
+COMPONENTS = 5  # of the mixture that agents are told
 WAYS = ("random", "every", "asked")
 ROUNDING = 1e-9  # (t + 1) revealed is a whole number where it is one to so many digits
 
@@ -113,25 +117,6 @@ def _grows(share: float, number: Ints, like: Array) -> Array:
     return found
 
 
-def check_revealing(fields: RevealFields) -> None:
-    """Refuse what cannot be shown."""
-    check_share("revealed", fields.revealed, 1.0)
-    check_share("reveal_share", fields.reveal_share, 1.0)
-    validation.one_of("reveal", fields.reveal, WAYS)
-    validation.count("late", fields.late, 0, MOST_LATE)
-
-
-def check_share(field: str, share: object, most: float) -> None:
-    """Refuse what is no number from 0 to so much."""
-    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
-    if not number or not 0 <= share <= most:  # type: ignore[operator]
-        raise InputError(field, validation.shown(share), f"a number from 0 to {most:g}")
-
-
-MOST_WALK = 10**6
-MOST_TAILS = 1000
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelFields(RevealFields):
     """What agents are not told of the channel: the fields that every world has."""
@@ -142,6 +127,14 @@ class ChannelFields(RevealFields):
     drift_cov: Numbers = 0.0
     drift_rounds: int = 1000
     trouble_from: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ToldFields:
+    """What agents are told of contexts besides their moments: fields that every world has."""
+
+    told_contexts: int = 0
+    told_noisy: int = 0
 
 
 class Channel(NamedTuple):
@@ -247,6 +240,21 @@ def check_channel(fields: ChannelFields) -> None:
     validation.count("trouble_from", fields.trouble_from, 0, MOST_WALK)
 
 
+def check_revealing(fields: RevealFields) -> None:
+    """Refuse what cannot be shown."""
+    check_share("revealed", fields.revealed, 1.0)
+    check_share("reveal_share", fields.reveal_share, 1.0)
+    validation.one_of("reveal", fields.reveal, WAYS)
+    validation.count("late", fields.late, 0, MOST_LATE)
+
+
+def check_share(field: str, share: object, most: float) -> None:
+    """Refuse what is no number from 0 to so much."""
+    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not number or not 0 <= share <= most:  # type: ignore[operator]
+        raise InputError(field, validation.shown(share), f"a number from 0 to {most:g}")
+
+
 def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
     """A covariance, or None where it is the number 0: nothing out of the ordinary."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
@@ -317,18 +325,6 @@ def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None 
     else:
         shrunk = knowledge.masked_shrinkage(mean, cov, noise, mask)
     return Context(knowledge.posterior_mean(shrunk, noisy, bias), shrunk.cov)
-
-
-MOST_TOLD = 100_000
-COMPONENTS = 5
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ToldFields:
-    """What agents are told of contexts besides their moments: fields that every world has."""
-
-    told_contexts: int = 0
-    told_noisy: int = 0
 
 
 def check_told(fields: ToldFields) -> None:

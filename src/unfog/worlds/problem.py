@@ -58,7 +58,7 @@ class Problem(Protocol):
 
     @property
     def rewards(self) -> Rewards:
-        """How rewards hang on scores."""
+        """How rewards depend on scores."""
         ...
 
     @property

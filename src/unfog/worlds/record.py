@@ -1,4 +1,4 @@
-"""A recorded channel: contexts and measurements are rows of data in the order of time, rewards simulated.
+"""A recorded channel as a bandit: contexts and readings are rows of data in time order, rewards simulated.
 
 The first rows calibrate: sensors are turned into contexts by a line each (`affine`), and what agents are told
 of contexts, noise and bias is `calibrate` of these rows alone. The rest is played: round t of a trial that
@@ -9,21 +9,14 @@ standard deviations; scores are (a * c)'theta*.
 The true context is in the data and the bias is not: regret is against c_t. To see what a departure from the
 Gaussian model costs, contexts or errors can be drawn from the model instead, in the same units.
 
-What agents are told of time in a world made of a record: constants found in the rows that calibrate.
+What agents are told of time are constants found in the rows that calibrate, fitted once for the same rows.
+Where these cannot say it, agents are told of no time. Contexts or errors that are drawn from the calibrated
+model, one by one, have no time, and agents are told so.
 
-They are fitted once for the same rows. Where these cannot say it, agents are told of no time. Contexts or
-errors that are drawn from the calibrated model, one by one, have no time, and agents are told so.
-
-Columns of a table as arrays: numbers, with gaps where they may have any, and times.
-
-Complaints name the table, the column and the row, counted from 1 below the header.
-
-A record of one's own as a bandit: columns for time, noisy contexts and true ones, in the order of time.
-
-The first `calibration` rows calibrate and the others are played, as worlds/record.py has it: each noisy
-column is turned into the true one beside it by a line, contexts are counted in standard deviations of the
-calibration, and rewards are simulated. A row that lacks a true value cannot be played and is left out, which
-the world's note says; a noisy value that is missing is a coordinate that was lost.
+A record of one's own (`Columns`) is a table with columns for time, noisy contexts and true ones. A row that
+lacks a true value cannot be played and is left out, which the world's note says; a noisy value that is
+missing is a coordinate that was lost. Complaints name the table, the column and the row, counted from 1 below
+the header.
 """
 
 from abc import abstractmethod
@@ -47,35 +40,11 @@ from unfog.worlds.composed import LAWS, Composed, Noisy, Parts, arms, described
 from unfog.worlds.contexts import Clock, Contexts, Rows, as_told
 from unfog.worlds.measurement import channel
 
-
-def fitted_tempo(noisy: Array, true: Array, times: Array) -> tuple[Tempo | None, str]:
-    """Constants of time of pairs (n, d) at these times (n,); or none, and why."""
-    return _found(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
-
-
-@lru_cache(maxsize=32)
-def _found(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Tempo | None, str]:
-    first, second = (np.frombuffer(x).reshape(-1, dim) for x in (noisy, true))
-    try:
-        return calibrate(first, second, times=np.frombuffer(times)).tempo, ""
-    except InputError as error:  # too few rows, or several devices at one moment
-        return None, f"agents are told of no time, which the calibration does not show ({error})"
-
-
-def drawn(tempo: Tempo | None, found: Calibration, contexts: bool, errors: bool) -> Tempo | None:
-    """Constants for a world in which contexts, or errors, are drawn one by one."""
-    if tempo is None or not (contexts or errors):
-        return tempo
-    plain = untimed(found.context_cov, found.noise_cov, found.bias_cov)
-    if contexts:
-        tempo = tempo._replace(fast=plain.fast, level=None, periods=(), cycles=None)
-    if errors:
-        tempo = tempo._replace(bias=Moving(found.bias_cov, np.inf), error=None, white=plain.white)
-    return tempo
-
-
 SOURCES = ("data", "gaussian")
 LEVEL = 1.0  # a context in average air: at 0, arms would be alike to an agent that knows the mean alone
+STRETCHES = 10  # that the calibration is cut into where no column says which rows may share a bias
+MISSING = ("", "na", "nan", "none", "null")
+HOUR = np.timedelta64(1, "h")
 
 
 class Record(NamedTuple):
@@ -157,114 +126,6 @@ class Recorded(Composed):
         contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
         recorded = errors if self.channel == "data" else None
         return Parts(known, contexts, channel(self, known, recorded), made, payoff, Clock(times))
-
-
-def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tuple[Calibration, Array, Array]:
-    """The channel, and all contexts and noisy contexts in its units, freed of the mean error."""
-    rows = len(record.true)
-    if calibration >= rows:
-        raise InputError("calibration", calibration, f"fewer than the record's {rows} rows")
-    first = record.true[:calibration]
-    contexts = LEVEL + (record.true - first.mean(axis=0)) / first.std(axis=0, ddof=1)
-    known = slice(calibration, None) if hindsight else slice(calibration)
-    if len(set(record.groups[known])) < 2:
-        where = "after" if hindsight else "in"
-        problem = f"{calibration}, {where} which all rows are of one group"
-        raise InputError("calibration", problem, "a stretch over two groups (weeks) or more")
-    noisy = affine(record.raw[known], contexts[known]).contexts(record.raw)
-    found = calibrate(noisy[known], contexts[known], groups=record.groups[known])
-    return found, contexts, noisy - found.bias
-
-
-MISSING = ("", "na", "nan", "none", "null")
-HOUR = np.timedelta64(1, "h")
-
-
-def column(table: Mapping[str, Any], name: str, source: str) -> Sequence[Any]:
-    """One column, by name."""
-    if name not in table:
-        there = ", ".join(map(str, table)) or "none"
-        raise InputError("data", f"{source} has no column {name!r}", f"columns that are there: {there}")
-    found: Sequence[Any] = np.asarray(table[name]).tolist() if not _is_dates(table[name]) else table[name]
-    return found
-
-
-def _is_dates(values: Any) -> bool:
-    return np.asarray(values).dtype.kind == "M"
-
-
-def numbers(table: Mapping[str, Any], names: Sequence[str], source: str) -> Array:
-    """Some columns (n, d), not a number where a value is missing."""
-    found = [
-        [_number(value, name, row, source) for row, value in enumerate(column(table, name, source), 1)]
-        for name in names
-    ]
-    if len({len(one) for one in found}) > 1:
-        raise InputError("data", f"{source} has columns of different lengths", "columns of one length")
-    return np.array(found, np.float64).T
-
-
-def _number(value: Any, name: str, row: int, source: str) -> float:
-    if value is None or (isinstance(value, str) and value.strip().lower() in MISSING):
-        return float("nan")
-    try:
-        found = float("text" if isinstance(value, bool) else value)
-    except (TypeError, ValueError):
-        found = float("inf")
-    if np.isinf(found):
-        problem = f"{source}, column {name!r}, row {row}: {value!r}"
-        raise InputError("data", problem, "numbers, and nothing where one is missing")
-    return found
-
-
-def times(table: Mapping[str, Any], name: str, source: str) -> Array:
-    """The times (n,), never going back: numbers as they are, dates as hours since the first."""
-    given = column(table, name, source)
-    if _is_dates(given):
-        dates = np.asarray(given)
-        found = np.where(np.isnat(dates), np.nan, (dates - dates[0]) / HOUR)
-    else:
-        numbered = [_is_number(value) for value in given]
-        other = next(
-            (i for i, x in enumerate(numbered) if x != numbered[0] and _time(given[i]) == _time(given[i])), 0
-        )
-        if other:
-            problem = (
-                f"{source}, column {name!r}, row {other + 1}: {str(given[other])!r} beside {str(given[0])!r}"
-            )
-            raise InputError("data", problem, "numbers alone, or dates alone")
-        found = np.array([_time(value) for value in given], np.float64)
-        if len(found) and isinstance(given[0], str) and not _is_number(given[0]):
-            found = (found - found[0]) / 3600.0
-    bad = np.flatnonzero(~np.isfinite(found))
-    back = np.flatnonzero(np.diff(found) < 0) + 1
-    for rows, why in ((bad, "is no time"), (back, "goes back")):
-        if len(rows):
-            problem = f"{source}, column {name!r}, row {rows[0] + 1}: {str(given[rows[0]])!r} {why}"
-            raise InputError("data", problem, "numbers, or dates like 2004-03-10T18:00, that never go back")
-    return found
-
-
-def _time(value: Any) -> float:
-    """A number, or seconds of a date; not a number where it is neither."""
-    if _is_number(value):
-        return float(value)
-    try:
-        date = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        return (date - datetime(1970, 1, 1, tzinfo=date.tzinfo)).total_seconds()
-    except ValueError:
-        return float("nan")
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return not isinstance(value, bool)
-
-
-STRETCHES = 10  # that the calibration is cut into where no column says which rows may share a bias
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -367,3 +228,130 @@ class _Table:
 
     def keys(self) -> Any:
         """The names of its columns."""
+
+
+def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tuple[Calibration, Array, Array]:
+    """The channel, and all contexts and noisy contexts in its units, freed of the mean error."""
+    rows = len(record.true)
+    if calibration >= rows:
+        raise InputError("calibration", calibration, f"fewer than the record's {rows} rows")
+    first = record.true[:calibration]
+    contexts = LEVEL + (record.true - first.mean(axis=0)) / first.std(axis=0, ddof=1)
+    known = slice(calibration, None) if hindsight else slice(calibration)
+    if len(set(record.groups[known])) < 2:
+        where = "after" if hindsight else "in"
+        problem = f"{calibration}, {where} which all rows are of one group"
+        raise InputError("calibration", problem, "a stretch over two groups (weeks) or more")
+    noisy = affine(record.raw[known], contexts[known]).contexts(record.raw)
+    found = calibrate(noisy[known], contexts[known], groups=record.groups[known])
+    return found, contexts, noisy - found.bias
+
+
+def fitted_tempo(noisy: Array, true: Array, times: Array) -> tuple[Tempo | None, str]:
+    """Constants of time of pairs (n, d) at these times (n,); or none, and why."""
+    return _found(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
+
+
+@lru_cache(maxsize=32)
+def _found(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Tempo | None, str]:
+    first, second = (np.frombuffer(x).reshape(-1, dim) for x in (noisy, true))
+    try:
+        return calibrate(first, second, times=np.frombuffer(times)).tempo, ""
+    except InputError as error:  # too few rows, or several devices at one moment
+        return None, f"agents are told of no time, which the calibration does not show ({error})"
+
+
+def drawn(tempo: Tempo | None, found: Calibration, contexts: bool, errors: bool) -> Tempo | None:
+    """Constants for a world in which contexts, or errors, are drawn one by one."""
+    if tempo is None or not (contexts or errors):
+        return tempo
+    plain = untimed(found.context_cov, found.noise_cov, found.bias_cov)
+    if contexts:
+        tempo = tempo._replace(fast=plain.fast, level=None, periods=(), cycles=None)
+    if errors:
+        tempo = tempo._replace(bias=Moving(found.bias_cov, np.inf), error=None, white=plain.white)
+    return tempo
+
+
+def column(table: Mapping[str, Any], name: str, source: str) -> Sequence[Any]:
+    """One column, by name."""
+    if name not in table:
+        there = ", ".join(map(str, table)) or "none"
+        raise InputError("data", f"{source} has no column {name!r}", f"columns that are there: {there}")
+    found: Sequence[Any] = np.asarray(table[name]).tolist() if not _is_dates(table[name]) else table[name]
+    return found
+
+
+def _is_dates(values: Any) -> bool:
+    return np.asarray(values).dtype.kind == "M"
+
+
+def numbers(table: Mapping[str, Any], names: Sequence[str], source: str) -> Array:
+    """Some columns (n, d), not a number where a value is missing."""
+    found = [
+        [_number(value, name, row, source) for row, value in enumerate(column(table, name, source), 1)]
+        for name in names
+    ]
+    if len({len(one) for one in found}) > 1:
+        raise InputError("data", f"{source} has columns of different lengths", "columns of one length")
+    return np.array(found, np.float64).T
+
+
+def _number(value: Any, name: str, row: int, source: str) -> float:
+    if value is None or (isinstance(value, str) and value.strip().lower() in MISSING):
+        return float("nan")
+    try:
+        found = float("text" if isinstance(value, bool) else value)
+    except (TypeError, ValueError):
+        found = float("inf")
+    if np.isinf(found):
+        problem = f"{source}, column {name!r}, row {row}: {value!r}"
+        raise InputError("data", problem, "numbers, and nothing where one is missing")
+    return found
+
+
+def times(table: Mapping[str, Any], name: str, source: str) -> Array:
+    """The times (n,), never going back: numbers as they are, dates as hours since the first."""
+    given = column(table, name, source)
+    if _is_dates(given):
+        dates = np.asarray(given)
+        found = np.where(np.isnat(dates), np.nan, (dates - dates[0]) / HOUR)
+    else:
+        numbered = [_is_number(value) for value in given]
+        other = next(
+            (i for i, x in enumerate(numbered) if x != numbered[0] and _time(given[i]) == _time(given[i])), 0
+        )
+        if other:
+            problem = (
+                f"{source}, column {name!r}, row {other + 1}: {str(given[other])!r} beside {str(given[0])!r}"
+            )
+            raise InputError("data", problem, "numbers alone, or dates alone")
+        found = np.array([_time(value) for value in given], np.float64)
+        if len(found) and isinstance(given[0], str) and not _is_number(given[0]):
+            found = (found - found[0]) / 3600.0
+    bad = np.flatnonzero(~np.isfinite(found))
+    back = np.flatnonzero(np.diff(found) < 0) + 1
+    for rows, why in ((bad, "is no time"), (back, "goes back")):
+        if len(rows):
+            problem = f"{source}, column {name!r}, row {rows[0] + 1}: {str(given[rows[0]])!r} {why}"
+            raise InputError("data", problem, "numbers, or dates like 2004-03-10T18:00, that never go back")
+    return found
+
+
+def _time(value: Any) -> float:
+    """A number, or seconds of a date; not a number where it is neither."""
+    if _is_number(value):
+        return float(value)
+    try:
+        date = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        return (date - datetime(1970, 1, 1, tzinfo=date.tzinfo)).total_seconds()
+    except ValueError:
+        return float("nan")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, bool)

@@ -1,14 +1,9 @@
-"""Contexts of which a part is read before the arm is chosen.
+"""The synthetic bandits: Gaussian rewards, rewards of 0 and 1, and contexts in two parts.
 
-What the synthetic bandits share: c ~ N(mu_c, Sigma_c), chat = c + gamma* + n, scores phi(a, c)'theta*.
-
-The paper does not say how actions are drawn, mu_c, or the horizon: here actions are drawn once per trial,
-normal, folded (the absolute value of a normal) or uniform on [-1, 1], and mu_c is zero unless given. What a
-score pays is for the worlds built on this one: worlds/synthetic.py, worlds/synthetic.py.
-
-The Gaussian bandit.
-
-The logistic bandit.
+The first two share c ~ N(mu_c, Sigma_c), chat = c + gamma* + n and scores phi(a, c)'theta* (`Synthetic`);
+each says what a score pays. The paper does not say how actions are drawn, mu_c, or the horizon: here actions
+are drawn once per trial, normal, folded (the absolute value of a normal) or uniform on [-1, 1], and mu_c is
+zero unless given. In `PostServingProblem` a part of the context is read before the arm is chosen.
 """
 
 from abc import abstractmethod
@@ -46,6 +41,12 @@ from unfog.worlds.problem import Emission, Truth
 
 MOST_DIM = 1000
 CONTEXT_LAWS = ("normal", "sphere")
+MAPS = ("linear", "polynomial")
+MOST_POST_SERVING_DIM = 500
+EXACT = 1e-12  # a covariance that stands for none
+PAPER_SCORE = 18.0  # the size of the largest of all arms' scores in the paper's experiment, which NODES suit
+MOST_NODES = 2048
+DRAWN = 100_000  # coordinates of actions, to estimate the size of scores
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,11 +182,6 @@ class GaussianProblem(Synthetic):
         return Noisy(validation.positive("reward_var", self.reward_var), share, outlier)
 
 
-PAPER_SCORE = 18.0  # the size of the largest of all arms' scores in the paper's experiment, which NODES suit
-MOST_NODES = 2048
-DRAWN = 100_000  # coordinates of actions, to estimate the size of scores
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogisticProblem(Synthetic):
     """The logistic bandit: r ~ Bernoulli(sigmoid(phi(a, c)'theta*)), the paper's second (Fig. 1 centre).
@@ -234,11 +230,6 @@ class LogisticProblem(Synthetic):
         gain = known.context_cov @ np.linalg.inv(known.context_cov + known.noise_cov)
         spread = known.context_cov + 2 * gain @ known.bias_cov @ gain.T
         return known.context_mean + normals @ np.linalg.cholesky(spread).T
-
-
-MAPS = ("linear", "polynomial")
-MOST_POST_SERVING_DIM = 500
-EXACT = 1e-12  # a covariance that stands for none
 
 
 class Followed(NamedTuple):

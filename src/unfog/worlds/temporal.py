@@ -1,7 +1,8 @@
-"""A synthetic world in time.
+"""A synthetic world in time: contexts, biases and errors drawn from a `Tempo` (channel/dynamics.py), exactly.
 
-The course of a trial in time: contexts, biases and errors drawn from a `Tempo` (channel/dynamics.py),
-exactly.
+`MovementFields` say how the world moves, and when rounds take place. A part that is not wanted has covariance
+0. The level walks. The bias walks where `bias_time` is 0, and comes back to zero with that time constant
+otherwise. All other parts come back to zero. The course of a trial is drawn from that:
 
     times     t_0 = 0, then steps of one length, some of them longer by a gap of exponential length
     part      x_0 ~ N(0, cov); over a step h one with a time constant tau keeps exp(-h / tau) and is refreshed
@@ -11,11 +12,6 @@ exactly.
 
 Units have courses of their own, at the same times. After its last round a course stays where it is and so
 does time: readings of one moment.
-
-How a synthetic world moves in time, from fields: a `Tempo` (channel/dynamics.py), and when rounds take place.
-
-A part that is not wanted has covariance 0. The level walks. The bias walks where `bias_time` is 0, and comes
-back to zero with that time constant otherwise. All other parts come back to zero.
 """
 
 from collections.abc import Mapping
@@ -32,14 +28,16 @@ from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import singular_root
 from unfog.maths.linalg import recurrence
 from unfog.validation import InputError, Numbers
-from unfog.worlds import contexts
-from unfog.worlds import measurement as channels
+from unfog.worlds import contexts, measurement
 from unfog.worlds.composed import Composed, Noisy, Parts, arms, described
 from unfog.worlds.contexts import UnitFields, as_told
 from unfog.worlds.measurement import check_share
 from unfog.worlds.problem import Draws, Emission, Truth
 
 PARTS = ("fast", "level", "bias", "error")
+MOST_DIM = 100
+MOST_ROUNDS = 10**6
+MOST_NUMBERS = 10**7  # of a trial's course
 
 
 class Spacing(NamedTuple):
@@ -60,74 +58,6 @@ class Spacing(NamedTuple):
         longer = (uniforms[..., 1:, 0] < self.gaps) * -xp.log1p(-uniforms[..., 1:, 1])
         steps = self.step + self.gap_time * longer
         return xp.concat([xp.zeros_like(steps[..., :1]), xp.cumulative_sum(steps, axis=-1)], axis=-1)
-
-
-class Course(NamedTuple):
-    """A trial: times (..., n), the rest (..., units, n, d)."""
-
-    times: Array
-    contexts: Array
-    biases: Array
-    errors: Array
-
-
-def draws(tempo: Tempo, rounds: int, units: int, dim: int) -> dict[str, Draws]:
-    """What a course is made of."""
-    made = {
-        "path": Draws("normal", (len(PARTS), units, rounds, dim)),
-        "times": Draws("uniform", (rounds, 2)),
-    }
-    cycles = {"cycles": Draws("normal", (units, len(tempo.periods), 2, dim))}
-    return {**made, **(cycles if tempo.periods else {})}
-
-
-def course(tempo: Tempo, mean: Array, spacing: Spacing, drawn: Mapping[str, Array]) -> Course:
-    """The course of every trial."""
-    normals = drawn["path"]
-    xp = normals.__array_namespace__()
-    times = spacing.times(drawn["times"])
-    steps = xp.concat([times[..., :1], times[..., 1:] - times[..., :-1]], axis=-1)[..., None, :]
-    made = {
-        name: moved(part, normals[..., index, :, :, :], steps)
-        for index, name in enumerate(PARTS)
-        if (part := tempo._asdict()[name]) is not None
-    }
-    still = xp.zeros_like(made["bias"])
-    contexts = xp.asarray(mean) + made["fast"] + made.get("level", still)
-    if tempo.periods:
-        contexts = contexts + turned(tempo, drawn["cycles"], times)
-    return Course(times, contexts, made["bias"], made.get("error", still))
-
-
-def moved(part: Moving, normals: Array, steps: Array) -> Array:
-    """A part at all times (..., n, d) from as many normals, after steps (..., n), the first of which is 0."""
-    xp = normals.__array_namespace__()
-    start = matvec(xp.asarray(singular_root(part.cov)), normals)
-    if part.time == np.inf:
-        keep = xp.ones_like(steps)
-        walk = xp.zeros_like(start)
-        if part.walk is not None:
-            walk = matvec(xp.asarray(singular_root(part.walk)), normals)
-        fresh = xp.sqrt(steps)[..., None] * walk
-    else:
-        keep = xp.exp(-steps / part.time) if part.time else (steps == 0).astype(steps.dtype)
-        fresh = xp.sqrt(1 - keep**2)[..., None] * start
-    fresh = xp.concat([start[..., :1, :], fresh[..., 1:, :]], axis=-2)
-    return recurrence(xp.broadcast_to(keep, fresh.shape[:-1]), fresh)
-
-
-def turned(tempo: Tempo, normals: Array, times: Array) -> Array:
-    """The sum of all cycles at these times (..., units, n, d), from normals (..., units, p, 2, d)."""
-    xp = normals.__array_namespace__()
-    total = 0.0
-    for index, period in enumerate(tempo.periods):
-        drawn = matvec(xp.asarray(singular_root(np.asarray(tempo.cycles)[index])), normals[..., index, :, :])
-        angle = (2 * np.pi / period * times)[..., None, :, None]
-        total = total + drawn[..., :1, :] * xp.cos(angle) + drawn[..., 1:, :] * xp.sin(angle)
-    return total  # type: ignore[return-value]
-
-
-MOST_DIM = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -228,19 +158,79 @@ def _average(part: Moving, half: float) -> Array:
     return part.cov if part.walk is None else part.cov + half * part.walk
 
 
-MOST_ROUNDS = 10**6
-MOST_NUMBERS = 10**7  # of a trial's course
+class Course(NamedTuple):
+    """A trial: times (..., n), the rest (..., units, n, d)."""
+
+    times: Array
+    contexts: Array
+    biases: Array
+    errors: Array
+
+
+def draws(tempo: Tempo, rounds: int, units: int, dim: int) -> dict[str, Draws]:
+    """What a course is made of."""
+    made = {
+        "path": Draws("normal", (len(PARTS), units, rounds, dim)),
+        "times": Draws("uniform", (rounds, 2)),
+    }
+    cycles = {"cycles": Draws("normal", (units, len(tempo.periods), 2, dim))}
+    return {**made, **(cycles if tempo.periods else {})}
+
+
+def course(tempo: Tempo, mean: Array, spacing: Spacing, drawn: Mapping[str, Array]) -> Course:
+    """The course of every trial."""
+    normals = drawn["path"]
+    xp = normals.__array_namespace__()
+    times = spacing.times(drawn["times"])
+    steps = xp.concat([times[..., :1], times[..., 1:] - times[..., :-1]], axis=-1)[..., None, :]
+    made = {
+        name: moved(part, normals[..., index, :, :, :], steps)
+        for index, name in enumerate(PARTS)
+        if (part := tempo._asdict()[name]) is not None
+    }
+    still = xp.zeros_like(made["bias"])
+    contexts = xp.asarray(mean) + made["fast"] + made.get("level", still)
+    if tempo.periods:
+        contexts = contexts + turned(tempo, drawn["cycles"], times)
+    return Course(times, contexts, made["bias"], made.get("error", still))
+
+
+def moved(part: Moving, normals: Array, steps: Array) -> Array:
+    """A part at all times (..., n, d) from as many normals, after steps (..., n), the first of which is 0."""
+    xp = normals.__array_namespace__()
+    start = matvec(xp.asarray(singular_root(part.cov)), normals)
+    if part.time == np.inf:
+        keep = xp.ones_like(steps)
+        walk = xp.zeros_like(start)
+        if part.walk is not None:
+            walk = matvec(xp.asarray(singular_root(part.walk)), normals)
+        fresh = xp.sqrt(steps)[..., None] * walk
+    else:
+        keep = xp.exp(-steps / part.time) if part.time else (steps == 0).astype(steps.dtype)
+        fresh = xp.sqrt(1 - keep**2)[..., None] * start
+    fresh = xp.concat([start[..., :1, :], fresh[..., 1:, :]], axis=-2)
+    return recurrence(xp.broadcast_to(keep, fresh.shape[:-1]), fresh)
+
+
+def turned(tempo: Tempo, normals: Array, times: Array) -> Array:
+    """The sum of all cycles at these times (..., units, n, d), from normals (..., units, p, 2, d)."""
+    xp = normals.__array_namespace__()
+    total = 0.0
+    for index, period in enumerate(tempo.periods):
+        drawn = matvec(xp.asarray(singular_root(np.asarray(tempo.cycles)[index])), normals[..., index, :, :])
+        angle = (2 * np.pi / period * times)[..., None, :, None]
+        total = total + drawn[..., :1, :] * xp.cos(angle) + drawn[..., 1:, :] * xp.sin(angle)
+    return total  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemporalProblem(UnitFields, MovementFields, Composed):
-    """A synthetic world in time, whose truth is known: contexts and errors move as channel/dynamics.py has
-    it.
+    """A synthetic world in time, whose truth is known: contexts and errors move as a `Tempo` has it.
 
         c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
 
-    The course of a trial is drawn once (worlds/temporal.py), for `path_rounds` rounds; then it stays. Units
-    have contexts and biases of their own. Scores are phi(a, c)'theta*, and regret is against c itself.
+    The course of a trial is drawn once, for `path_rounds` rounds; then it stays. Units have contexts and
+    biases of their own. Scores are phi(a, c)'theta*, and regret is against c itself.
 
     Agents are told moments: the mean and the covariance of contexts, the covariance of error and white
     together as that of the noise, and that of the bias; what walks is averaged over the rounds of the course.
@@ -280,7 +270,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         found = arms(self.actions, self.action_law, self.features, dim)
         laws: Any = {"context_mean": self.context_mean, **self.moments(self.path_rounds)}
         known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        white = channels.channel(self, known._replace(noise_cov=self.white))
+        white = measurement.channel(self, known._replace(noise_cov=self.white))
         known = known._replace(tempo=tempo if self.tell_tempo else None)
         return Parts(known, as_told(known), white, found, payoff, units=owners)
 
@@ -315,6 +305,8 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         context, bias, error = (contexts.own(one, whose, place) for one in made[1:])
         own = parts.contexts.normals
         rest = normals[..., own : own + parts.channel.normals()]
-        found = channels.emit(parts.channel, context, truth._replace(bias=bias + error), rest, number, None)
+        found = measurement.emit(
+            parts.channel, context, truth._replace(bias=bias + error), rest, number, None
+        )
         at = xp.broadcast_to(made.times[..., place], batch)
         return found._replace(at=at, bias=bias, unit=unit if self.tell_units else None)
