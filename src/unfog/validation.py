@@ -4,9 +4,9 @@ Public constructors, the spec and the calls of a round make these checks; nothin
 A refusal of a name suggests the nearest of those that are allowed. Whoever refuses it may say which names
 there are; where they do not, the refusal's own words list them.
 
-In what comes in from a world or a caller during a round, not a number means lost in a noisy context, and
-hidden in a true one, where that is allowed; elsewhere it, and infinity, would stay in a belief for good. What
-is finite but absurd may come in: agents/round.py.
+What comes in from a world or a caller during a round is checked before anything is changed by it. Not a
+number means lost in a noisy context, and hidden in a true one, where that is allowed; elsewhere it, and
+infinity, would stay in a belief for good. What is finite but absurd may come in: agents/round.py.
 """
 
 import re
