@@ -4,7 +4,7 @@ The paper's D_t = E[KL(P_t || Pbar_t)]. Pbar_t is the conjugate posterior of the
 up as it went. P_t is the posterior given all that was seen: chat_1 .. chat_t, the actions and the rewards of
 rounds 1 .. n = t - 1, with bias and contexts unknown. For phi(a, c) = G(a) c and Gaussian rewards all else is
 jointly Gaussian given theta: with gamma ~ N(g, S) from the noisy contexts alone, w_i = G(a_i)'theta and B and
-M as in denoise/known_bias.py, the rewards are Gaussian and gamma couples them,
+M as in channel/knowledge.py, the rewards are Gaussian and gamma couples them,
 
     mean_i = w_i'(mu_c + B (chat_i - mu_c - g)),
     cov    = diag(sigma^2 + w_i'M^-1 w_i) + Y S Y',    the rows of Y being -w_i'B,
