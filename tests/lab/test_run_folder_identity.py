@@ -13,7 +13,6 @@ from unfog.simulation import engines
 NOT_HASHED = {
     "unfog": "the table of public names",
     "unfog.version": "a run's identity has the version as it is",
-    "unfog.validation": "suggestions in the words of a refusal",
     "unfog._memory": "refuses what does not fit in memory; batches do not hang on it",
     "unfog._io": "opens files that a user names; the identity has the hash of their bytes",
 }

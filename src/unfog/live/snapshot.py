@@ -105,7 +105,7 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 HOME = Path(__file__).parents[1]
-ROOMS = ("agents", "channel", "features", "live", "maths", "_codec.py", "validation.py")
+ROOMS = ("agents", "channel", "features", "live", "maths", "_codec.py", "_io.py", "validation.py")
 
 
 def files() -> list[Path]:
