@@ -1,4 +1,4 @@
-"""The only loop: world, agent, world, for many trials at once."""
+"""Simulated runs: many trials of agents on the same worlds, side by side, with nothing written to disk."""
 
 from collections.abc import Sequence
 

@@ -1,13 +1,14 @@
-"""What decides a result, and what an engine gives back.
+"""Jobs: what decides the result of a run, the random numbers it uses, and how its work is cut.
 
-The random numbers that worlds and learners ask for, from the streams of a run.
+A `Job` holds everything that decides a result except the engine; a `Part` is what an engine gives back for
+some of its trials. Worlds and learners take their random numbers from the streams of the run, so that a
+trial's numbers depend on its seed, its number and their purpose, and on nothing else.
 
-How work is cut: pieces, which decide bits, and tasks, which do not.
-
-A piece is some trials of one job, played side by side. Its size follows from the job alone, so that however
-many workers there are, and whatever interrupts them, moments over trials are added up in the same order. A
-task is what a worker is given at a time: as many pieces as take about `AIM` seconds, so that sending it costs
-next to nothing, and little is lost with a worker.
+Work is cut into pieces, which decide bits, and tasks, which do not. A piece is some trials of one job, played
+side by side. Its size follows from the job alone, so that moments over trials are added up in the same order
+however many workers there are and whatever interrupts them. A task is what a worker is given at a time: as
+many pieces as take about `AIM` seconds, so that sending it costs next to nothing, and little is lost with a
+worker.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ from unfog.worlds.problem import Draws, Emission, Problem, Truth
 PRECISIONS = ("float32", "float64")
 ALSO_CALLED = {"single": "float32", "double": "float64"}  # elsewhere, so that it may be tried here
 DRAWS = ("device", "numpy")
+MOMENTS = "moments_"
+SOUND = "features, numbers and settings with which it stays so"
 
 Tick: TypeAlias = Callable[[int], None]
 """Told of agent-rounds done, all trials counted."""
@@ -36,8 +39,6 @@ Tick: TypeAlias = Callable[[int], None]
 Part: TypeAlias = dict[str, Array]
 """Cumulative losses of a batch by name, (agents, trials, grid), and under `MOMENTS` + name their mean over
 the trials and sum of squared deviations, (agents, curve, 2), where the job has a curve."""
-
-MOMENTS = "moments_"
 
 
 def precision_of(field: str, value: object) -> str:
@@ -88,9 +89,6 @@ def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
         whose = "looks back on past rounds as those of one unit, and there are several"
         why = f"the learner of {agent.name!r} {whose}"
         raise InputError("agents", why, "other learners, or tell_units = false")
-
-
-SOUND = "features, numbers and settings with which it stays so"
 
 
 def refuse_nonsense(agent: str, sound: bool) -> None:

@@ -3,8 +3,8 @@
     run = this process + what is stored + workers x the peak of a batch
     stored = curves, twice while they are put together + moments: what is pooled, and of pieces under way
 
-Where the peak of a batch goes the engine says, term by term (engines/room.py); how much there is to have says
-the machine, or UNFOG_MEMORY (_memory.py). What does not fit is, in this order: the curves of all trials; the
+Where the peak of a batch goes, the engine says term by term (`Engine.terms`); how much there is to have, the
+machine says, or UNFOG_MEMORY (_memory.py). What does not fit is, in this order: the curves of all trials; the
 workers, where one process would fit; the trials side by side, where one would; and else what takes most of
 one trial.
 """

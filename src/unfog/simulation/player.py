@@ -1,15 +1,7 @@
-"""One agent in the middle of its run: its memory, and its own random numbers.
+"""A player: one agent in the middle of a simulated run, with its memory and its own random numbers.
 
-When to ask for a true context: where it is worth most, within a budget.
-
-Every round adds a share of a reading to the credit, and a question takes one. It is asked where the credit
-allows it and a true context is worth more than a level that is learnt on the way: a round that is worth more
-raises the level by a factor, one that is not lowers it, by so much that in the long run the share of rounds
-above it is the share that can be paid (H. Robbins, S. Monro, *A Stochastic Approximation Method*). Credit is
-kept up to `MOST` readings, so that a question is put off for a better one; what could not be kept is asked.
-
-The level begins at the worth of the second question: before the first next to nothing is known, and that one
-is worth many times any other.
+Round by round it is offered what the problem emits, takes an arm, is paid, and is shown the true contexts
+that are due. Where the problem shows true contexts on request, `Asking` decides when to ask.
 """
 
 from collections import deque
@@ -33,10 +25,21 @@ RATE = 0.5  # of the level's logarithm, for a round above it
 
 
 class Asking:
-    """The questions of a batch of trials."""
+    """When to ask for a true context, in a batch of trials: where it is worth most, within a budget.
+
+    Every round adds a share of a reading to the credit, and a question takes one. It is asked where the
+    credit allows it and a true context is worth more than a level that is learnt on the way: a round that is
+    worth more raises the level by a factor, one that is not lowers it, by so much that in the long run the
+    share of rounds above it is the share that can be paid (H. Robbins, S. Monro, *A Stochastic Approximation
+    Method*). Credit is kept up to `MOST` readings, so that a question can be put off for a better one; credit
+    that could not be kept is spent on a question.
+
+    The level begins at the worth of the second question: before the first, next to nothing is known, and that
+    one is worth many times any other.
+    """
 
     def __init__(self, share: float, trials: int) -> None:
-        """With credit for one question, which the first round asks."""
+        """Start with credit for one question, which the first round asks."""
         self._share = share
         self._credit, self._level = np.ones(trials), np.zeros(trials)
         self.asked = np.zeros(trials)
@@ -110,7 +113,7 @@ class Player:
             self.memory, _ = rounds.revisit(*told, self.recent.popleft())
 
     def belief(self) -> Belief:
-        """What it believes of theta."""
+        """What the agent believes about theta."""
         return self.agent.learner.belief(self.setup.learner, self.memory.learner)
 
 

@@ -1,32 +1,32 @@
-"""Where the memory of a batch goes: terms with a name, and the fields to blame for them.
+"""Engines, by name: what plays the rounds of a batch of trials, and what that takes in seconds and in memory.
 
-A term is so many bytes for each trial that is played side by side, and so many for the process whatever the
-trials. It is there all the time, or in one stretch of the work, after which it is given back:
+Each engine is a module of its own, imported when it is asked for. It plays any batch of a job anywhere: which
+batches, and in which process, is an executor's business.
+
+The estimate of seconds is linear: an agent takes
+
+    start + rounds (call batches + trials (each + root m^2 + arm K m))
+
+seconds, and where its learner keeps all past rounds, `past` for every multiplication of its steps, which on
+compiled engines work on the whole history from the first round on. Parts that take longer than those of the
+paper's agents say by how much (`cost`, as measured with NumPy for d = 5 and K = 40): rounds take 1 + cost
+times as long. Each engine's coefficients were fitted by hand to benchmarks/results, and a test holds them to
+a factor of three of every measurement there: they need to be right only to the factor that separates the
+engines.
+
+Memory is estimated by terms, each with a name and the fields to blame for it. A term is so many bytes for
+each trial that is played side by side, and so many for the process whatever the trials. It is there all the
+time, or in one stretch of the work, after which it is given back:
 
     start    the truth is made of its draws
     block    the rounds of a block are made
     round    an agent plays a round
     losses   what its rounds cost is read off
 
-So the peak is what is there all the time and the most that any stretch takes besides. How many arrays of a
-kind there are at a time was counted in the code and checked against measured peaks
+So the peak is what is there all the time, and the most that any one stretch takes besides. How many arrays of
+a kind there are at a time was counted in the code and checked against measured peaks
 (tests/simulation/test_memory.py): it needs to be right to a factor of two. Engines put their terms together
-from these, and cut batches by the same.
-
-Engines: who plays the rounds of a batch of trials.
-
-One file each, imported when it is used. An engine plays any batch of a job anywhere: which batches, and in
-which process, is an executor's business.
-
-What a job costs in seconds; for memory see engines/room.py.
-
-The estimate of seconds is linear: an agent takes start + rounds (call batches + trials (each + root m^2 +
-arm K m)) seconds, and where its learner keeps all past rounds, `past` for every multiplication of its steps,
-which on compiled engines work on the whole history from the first round on. Parts that take longer than those
-of the paper's agents say by how much (`cost`, as measured with NumPy for d = 5 and K = 40): rounds take
-1 + cost times as long. Each engine's coefficients were fitted by hand to benchmarks/results, and a test
-holds them to a factor of three of every measurement there: they need to be right only to the factor that
-separates the engines.
+from the functions here, and cut batches by the same.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,6 +39,11 @@ from unfog.simulation.job import Job, Part, Tick
 from unfog.validation import InputError, one_of
 from unfog.worlds.problem import Problem
 
+NAMES = ("numpy", "numba", "jax", "cuda")
+ALIASES = {"chip": "cuda", "pallas": "cuda"}  # what older specs call it
+AUTO, AS_TOLD = "auto", "as told"
+CANDIDATES = NAMES  # for `auto`
+STEPS_A_CALL = 4  # a step of a learner takes as long to call as a fourth of a round without
 NUMBER = 8  # bytes
 ALWAYS, START, BLOCK, ROUND, LOSSES = "always", "start", "block", "round", "losses"
 ACTIONS, DIM = ("problem.actions", "problem.dim"), ("problem.dim",)
@@ -60,6 +65,126 @@ class Term(NamedTuple):
     def bytes(self, trials: int) -> int:
         """Of so many trials side by side."""
         return int(self.fixed + self.each * trials)
+
+
+class Cost(NamedTuple):
+    """Seconds: to start (compile), for a round of a batch, and for a trial of a round."""
+
+    batch: int  # trials at most
+    start: float
+    call: float
+    each: float
+    root: float  # times m^2
+    arm: float  # times K m
+    past: float  # times the multiplications of a learner's steps
+    share: float  # of the rounds of the run that its steps work on, on average
+    parts: float = 1.0  # times what parts say that they cost with NumPy
+
+    def seconds(self, job: Job, trials: int, processes: int = 1) -> float:
+        """The estimate for a job; processes beyond the number of batches have nothing to do."""
+        return sum(self._agent(job, agent, trials, processes) for agent in job.agents)
+
+    def _agent(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
+        known, chain = job.problem.knowledge(), agent.chain
+        m, arms, batches = known.prior_mean.shape[0], job.problem.arms(), -(-trials // self.batch)
+        trial, call = self.each + self.root * known.prior_cov.size + self.arm * arms * m, self.call
+        if chain is not None:
+            trial += self.past * chain.steps * chain.work(known) * self.share * job.rounds
+            call *= 1 + chain.steps / STEPS_A_CALL
+        slow = 1 + self.parts * (agent.denoiser.cost + agent.learner.cost)
+        return self.start + job.rounds * slow * (call * batches + trials * trial) / min(processes, batches)
+
+
+class Engine(Protocol):
+    """A way to play rounds. Engines hold no state: they travel to other processes by pickle."""
+
+    name: str
+    packages: tuple[str, ...]  # those besides NumPy whose versions decide results
+    shares_work: bool  # whether several processes are faster than one; not where one takes the device whole
+
+    @property
+    def label(self) -> str:
+        """Its name and, where there is a choice, the device it runs on."""
+        ...
+
+    def refuse(self, job: Job) -> None:
+        """Raise InputError for what it cannot do."""
+        ...
+
+    def settle(self, precision: str | None) -> str | None:
+        """The precision it computes in, where it is asked for this one or for none."""
+        ...
+
+    def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
+        """How long it is estimated to take."""
+        ...
+
+    def batch(self, job: Job, trials: int) -> int:
+        """How many trials to play side by side: the same however many workers there are."""
+        ...
+
+    def terms(self, job: Job) -> list[Term]:
+        """Where the memory of one of its processes goes."""
+        ...
+
+    def bytes(self, job: Job, trials: int) -> int:
+        """The peak of one process that plays so many trials side by side."""
+        ...
+
+    def device(self) -> int | None:
+        """Bytes of the device that a batch lies on; None: it is the machine's own memory."""
+        ...
+
+    def run(self, job: Job, trials: range, tick: Tick) -> Part:
+        """Cumulative losses of these trials."""
+        ...
+
+
+def canonical(name: Any, field: str = "engine") -> str:
+    """The name of an engine, or `auto`; any other is refused."""
+    return one_of(field, ALIASES.get(name, name) if isinstance(name, str) else name, (*NAMES, AUTO))
+
+
+def engine(name: str) -> Engine:
+    """The engine of this name; what it needs is imported now."""
+    home = "numba.engine" if name == "numba" else name
+    found: Engine = import_module(f"{__name__}.{home}").ENGINE
+    return found
+
+
+def choose(jobs: Sequence[Job], trials: int, workers: int, wanted: str) -> tuple[Engine, str]:
+    """The one engine that will play all of these jobs, which differ in their problem alone, and why."""
+    if wanted == AUTO:
+        return _cheapest(jobs, trials, workers)
+    found = engine(wanted)
+    for job in jobs:
+        found.refuse(job)
+    return found, AS_TOLD
+
+
+def _cheapest(jobs: Sequence[Job], trials: int, workers: int) -> tuple[Engine, str]:
+    """The engine that is estimated to finish first, of those that can do it."""
+    able: list[tuple[float, Engine]] = []
+    without: list[tuple[str, InputError | ModuleNotFoundError]] = []
+    for name in CANDIDATES:
+        try:
+            found, _ = choose(jobs, trials, workers, name)
+            able.append((sum(found.seconds(job, trials, workers) for job in jobs), found))
+        except (InputError, ModuleNotFoundError) as error:
+            without.append((name, error))
+    if not able:
+        errors = [error for _, error in without]
+        raise next((e for e in errors if isinstance(e, ModuleNotFoundError)), errors[0])
+    told = ", ".join(f"{found.label} about {seconds:.1f} s" for seconds, found in able)
+    lacking = "".join(f"; {_why_not(name, error)}" for name, error in without)
+    return min(able, key=lambda one: one[0])[1], f"estimated to finish first ({told}){lacking}"
+
+
+def _why_not(name: str, error: InputError | ModuleNotFoundError) -> str:
+    """Why an engine is no candidate, in a few words."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"not {name} ({error.name} is not installed)"
+    return str(error.value) if error.field == "engine" else f"not {name} ({error})"
 
 
 def counted(terms: Iterable[Term], trials: int) -> list[Term]:
@@ -151,132 +276,3 @@ def drawn(job: Job) -> int:
 def curves(job: Job) -> int:
     """Bytes of the curves of one trial."""
     return NUMBER * len(job.agents) * len(job.losses) * len(job.grid)
-
-
-NAMES = ("numpy", "numba", "jax", "cuda")
-ALIASES = {"chip": "cuda", "pallas": "cuda"}  # what older specs call it
-AUTO, AS_TOLD = "auto", "as told"
-CANDIDATES = NAMES  # for `auto`
-
-
-class Engine(Protocol):
-    """A way to play rounds. Engines hold no state: they travel to other processes by pickle."""
-
-    name: str
-    packages: tuple[str, ...]  # those besides NumPy whose versions decide results
-    shares_work: bool  # whether several processes are faster than one; not where one takes the device whole
-
-    @property
-    def label(self) -> str:
-        """Its name and, where there is a choice, the device it runs on."""
-        ...
-
-    def refuse(self, job: Job) -> None:
-        """Raise InputError for what it cannot do."""
-        ...
-
-    def settle(self, precision: str | None) -> str | None:
-        """The precision it computes in, where it is asked for this one or for none."""
-        ...
-
-    def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
-        """How long it is estimated to take."""
-        ...
-
-    def batch(self, job: Job, trials: int) -> int:
-        """How many trials to play side by side: the same however many workers there are."""
-        ...
-
-    def terms(self, job: Job) -> list[Term]:
-        """Where the memory of one of its processes goes: engines/room.py."""
-        ...
-
-    def bytes(self, job: Job, trials: int) -> int:
-        """The peak of one process that plays so many trials side by side."""
-        ...
-
-    def device(self) -> int | None:
-        """Bytes of the device that a batch lies on; None: it is the machine's own memory."""
-        ...
-
-    def run(self, job: Job, trials: range, tick: Tick) -> Part:
-        """Cumulative losses of these trials."""
-        ...
-
-
-def canonical(name: Any, field: str = "engine") -> str:
-    """The name of an engine, or `auto`; any other is refused."""
-    return one_of(field, ALIASES.get(name, name) if isinstance(name, str) else name, (*NAMES, AUTO))
-
-
-def engine(name: str) -> Engine:
-    """The engine of this name; what it needs is imported now."""
-    home = "numba.engine" if name == "numba" else name
-    found: Engine = import_module(f"{__name__}.{home}").ENGINE
-    return found
-
-
-def choose(jobs: Sequence[Job], trials: int, workers: int, wanted: str) -> tuple[Engine, str]:
-    """The one engine that will play all of these jobs, which differ in their problem alone, and why."""
-    if wanted == AUTO:
-        return _cheapest(jobs, trials, workers)
-    found = engine(wanted)
-    for job in jobs:
-        found.refuse(job)
-    return found, AS_TOLD
-
-
-def _cheapest(jobs: Sequence[Job], trials: int, workers: int) -> tuple[Engine, str]:
-    """The engine that is estimated to finish first, of those that can do it."""
-    able: list[tuple[float, Engine]] = []
-    without: list[tuple[str, InputError | ModuleNotFoundError]] = []
-    for name in CANDIDATES:
-        try:
-            found, _ = choose(jobs, trials, workers, name)
-            able.append((sum(found.seconds(job, trials, workers) for job in jobs), found))
-        except (InputError, ModuleNotFoundError) as error:
-            without.append((name, error))
-    if not able:
-        errors = [error for _, error in without]
-        raise next((e for e in errors if isinstance(e, ModuleNotFoundError)), errors[0])
-    told = ", ".join(f"{found.label} about {seconds:.1f} s" for seconds, found in able)
-    lacking = "".join(f"; {_why_not(name, error)}" for name, error in without)
-    return min(able, key=lambda one: one[0])[1], f"estimated to finish first ({told}){lacking}"
-
-
-def _why_not(name: str, error: InputError | ModuleNotFoundError) -> str:
-    """Why an engine is no candidate, in a few words."""
-    if isinstance(error, ModuleNotFoundError):
-        return f"not {name} ({error.name} is not installed)"
-    return str(error.value) if error.field == "engine" else f"not {name} ({error})"
-
-
-STEPS_A_CALL = 4  # a step of a learner takes as long to call as a fourth of a round without
-
-
-class Cost(NamedTuple):
-    """Seconds: to start (compile), for a round of a batch, and for a trial of a round."""
-
-    batch: int  # trials at most
-    start: float
-    call: float
-    each: float
-    root: float  # times m^2
-    arm: float  # times K m
-    past: float  # times the multiplications of a learner's steps
-    share: float  # of the rounds of the run that its steps work on, on average
-    parts: float = 1.0  # times what parts say that they cost with NumPy
-
-    def seconds(self, job: Job, trials: int, processes: int = 1) -> float:
-        """The estimate for a job; processes beyond the number of batches have nothing to do."""
-        return sum(self._agent(job, agent, trials, processes) for agent in job.agents)
-
-    def _agent(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
-        known, chain = job.problem.knowledge(), agent.chain
-        m, arms, batches = known.prior_mean.shape[0], job.problem.arms(), -(-trials // self.batch)
-        trial, call = self.each + self.root * known.prior_cov.size + self.arm * arms * m, self.call
-        if chain is not None:
-            trial += self.past * chain.steps * chain.work(known) * self.share * job.rounds
-            call *= 1 + chain.steps / STEPS_A_CALL
-        slow = 1 + self.parts * (agent.denoiser.cost + agent.learner.cost)
-        return self.start + job.rounds * slow * (call * batches + trials * trial) / min(processes, batches)

@@ -1,17 +1,15 @@
 """The engine of one GPU kernel: for Gaussian problems with quadratic features, many times the compiled scan.
 
-JAX makes the truth of every trial, where and as its own engine does; kernel.cu plays the rounds. It serves
-denoisers with gains that all trials share, `Conjugate` and `Scaled`, `Thompson` and `RandUcb`.
+JAX makes the truth of every trial, where and as its own engine does; kernel.cu plays the rounds. The kernel
+serves denoisers with gains that all trials share, `Conjugate` and `Scaled`, `Thompson` and `RandUcb`.
 
-The source of the GPU kernel for one problem and one agent: their numbers, in front of kernel.cu.
+Its source, for one problem and one agent, is their numbers in front of kernel.cu. It is told of a denoiser by
+numbers that `gains` reads off the denoiser itself, by showing it unit vectors, so that no formula of an agent
+is written a second time.
 
-The kernel is told of a denoiser by numbers that `gains` reads off the denoiser itself, by showing it unit
-vectors, so that no formula of an agent is written a second time.
-
-Compile and launch one CUDA kernel, by the driver and NVRTC alone, which come with JAX for GPUs.
-
-Arrays are JAX's own: its context is the device's primary one, which a kernel of ours shares, so that a
-pointer is all there is to hand over. Compiled kernels are kept beside JAX's (`XDG_CACHE_HOME/unfog/cuda`).
+It is compiled and launched by the driver and NVRTC alone, which come with JAX for GPUs. Arrays are JAX's own:
+its context is the device's primary one, which a kernel of ours shares, so that a pointer is all there is to
+hand over. Compiled kernels are kept beside JAX's (`XDG_CACHE_HOME/unfog/cuda`).
 """
 
 import ctypes
@@ -39,14 +37,20 @@ from unfog.channel.knowledge import Knowledge, as_told
 from unfog.maths.arrays import Array, Ints
 from unfog.simulation.engines import Cost
 from unfog.simulation.engines import jax as jax_engine
-from unfog.simulation.engines.jax import Program
 from unfog.simulation.job import Job, Part, Tick
 from unfog.theory import regret
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
+BATCH = 2**17  # trials side by side
+COST = Cost(BATCH, 3.0, call=1e-5, each=1e-10, root=1e-12, arm=4e-13, past=0.0, share=1.0)
+OTHERS = "numpy, numba, jax, auto"
 THREADS = 256, 128  # of a block, the larger first: it is faster where there is room for its actions
-
+OPTIONS = ("--prec-div=false", "--prec-sqrt=false", "--std=c++17")
+CAPABILITY = (75, 76)  # attributes of a device: major, minor
+BLOCK_SHARED_MOST = 97  # likewise: bytes of shared memory that a block can have, if a function asks for them
+SHARED_MOST = 8  # attribute of a function: bytes of shared memory that a launch may ask for
+NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 _MATHS = ("SQRT", "RSQRT", "LOG", "LOG1P", "EXP", "MAX")
 _SINGLE = dict(zip(_MATHS, ("sqrtf", "rsqrtf", "logf", "log1pf", "expf", "fmaxf"), strict=True))
 _DOUBLE = dict(zip(_MATHS, ("sqrt", "rsqrt", "log", "log1p", "exp", "fmax"), strict=True))
@@ -87,32 +91,6 @@ class Gains(NamedTuple):
     cov: Array  # (rounds, d, d)
     on_noisy: Array  # (rounds, d, d)
     on_total: Array  # (rounds, d, d)
-
-
-def set_up(problem: GaussianProblem, agent: Agent) -> tuple[Any, Any]:
-    """The denoiser set up; a bias that it is told is taken off the measurement, so here it is told zero."""
-    privilege = None if agent.privileged is None else Privilege(np.zeros(problem.dim))
-    setup = agent.denoiser.setup(problem.knowledge(), privilege)
-    return setup, agent.denoiser.start(setup)
-
-
-def _probes(dim: int) -> tuple[Array, Array]:
-    """Two arguments, of which all are zero but one entry: (2d + 1, d) each."""
-    unit = np.eye(2 * dim + 1, 2 * dim, k=-1)
-    return unit[:, :dim], unit[:, dim:]
-
-
-def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
-    """What the denoiser does with a measurement and a total in every round."""
-    d = problem.dim
-    setup, first = set_up(problem, agent)
-    noisy, total = _probes(d)
-    every = np.arange(float(rounds)).reshape(rounds, 1)
-    belief = agent.denoiser.predict(setup, Tally(every, total) if isinstance(first, Tally) else first, noisy)
-    means = np.broadcast_to(belief.mean, (rounds, *noisy.shape))
-    cov = np.broadcast_to(belief.cov, (rounds, 1, d, d))[:, 0]
-    slopes = (means[:, 1:] - means[:, :1]).swapaxes(1, 2)
-    return Gains(means[:, 0], cov, slopes[:, :, :d], slopes[:, :, d:])
 
 
 def kernel_source(
@@ -207,11 +185,30 @@ def _arrays(problem: GaussianProblem, agent: Agent) -> dict[str, Array]:
     }
 
 
-OPTIONS = ("--prec-div=false", "--prec-sqrt=false", "--std=c++17")
-CAPABILITY = (75, 76)  # attributes of a device: major, minor
-BLOCK_SHARED_MOST = 97  # likewise: bytes of shared memory that a block can have, if a function asks for them
-SHARED_MOST = 8  # attribute of a function: bytes of shared memory that a launch may ask for
-NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
+    """What the denoiser does with a measurement and a total in every round."""
+    d = problem.dim
+    setup, first = set_up(problem, agent)
+    noisy, total = _probes(d)
+    every = np.arange(float(rounds)).reshape(rounds, 1)
+    belief = agent.denoiser.predict(setup, Tally(every, total) if isinstance(first, Tally) else first, noisy)
+    means = np.broadcast_to(belief.mean, (rounds, *noisy.shape))
+    cov = np.broadcast_to(belief.cov, (rounds, 1, d, d))[:, 0]
+    slopes = (means[:, 1:] - means[:, :1]).swapaxes(1, 2)
+    return Gains(means[:, 0], cov, slopes[:, :, :d], slopes[:, :, d:])
+
+
+def _probes(dim: int) -> tuple[Array, Array]:
+    """Two arguments, of which all are zero but one entry: (2d + 1, d) each."""
+    unit = np.eye(2 * dim + 1, 2 * dim, k=-1)
+    return unit[:, :dim], unit[:, dim:]
+
+
+def set_up(problem: GaussianProblem, agent: Agent) -> tuple[Any, Any]:
+    """The denoiser set up; a bias that it is told is taken off the measurement, so here it is told zero."""
+    privilege = None if agent.privileged is None else Privilege(np.zeros(problem.dim))
+    setup = agent.denoiser.setup(problem.knowledge(), privilege)
+    return setup, agent.denoiser.start(setup)
 
 
 class Kernel:
@@ -353,11 +350,6 @@ def _check(code: int, what: str) -> None:
         raise RuntimeError(f"{what} failed on the GPU (error {code})")
 
 
-BATCH = 2**17  # trials side by side
-COST = Cost(BATCH, 3.0, call=1e-5, each=1e-10, root=1e-12, arm=4e-13, past=0.0, share=1.0)
-OTHERS = "numpy, numba, jax, auto"
-
-
 def refuse_what_it_cannot(job: Job) -> None:
     """Only one GPU, the quadratic Gaussian problem, and denoisers of the catalogue.
 
@@ -403,7 +395,7 @@ class _Program:
         block = block_size(problem, precision, most_shared())
         source = kernel_source(problem, agent, decompose, given, precision, block)
         self.kernel = compiled(source, block)
-        self.truth = Program(problem, agent, decompose, given, precision, trial_last=True).truth
+        self.truth = jax_engine.Program(problem, agent, decompose, given, precision, trial_last=True).truth
         self.begin = jax.jit(self._begin)
 
     def _begin(self, draws: dict[str, Array]) -> tuple[list[Array], list[Array]]:

@@ -1,23 +1,17 @@
-"""The engine compiled by JAX, on CPU, GPU or several devices: the same contract as the NumPy engine.
+"""The engine compiled by JAX, for a CPU, a GPU or several devices: the same contract as the NumPy engine.
 
-Random numbers are made on the device, one threefry stream per (seed, trial, purpose, round), so they do not
-depend on the batch or on how trials are spread over devices. With `draws="numpy"` those of the
-NumPy engine are fed instead: both engines then take the same actions and agree to rounding.
+One agent on one problem is a compiled loop over rounds, batched over trials. The maths is the agents',
+worlds' and features' own, unchanged. A program is compiled for a batch size and not for a horizon, except
+where the learner keeps all past rounds: the rounds to play are an argument. For a GPU all that is kept
+between rounds lies trial-last, so that neighbouring threads read neighbouring numbers; on a CPU it lies
+trial-first, as the maths is written.
 
-Random numbers made on the device: Threefry-2x32 words turned into normals by Box and Muller.
-
-J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, *Parallel random numbers: as easy as 1, 2, 3*. The key
-is made of seed, trial and purpose and the counter of round and position, so that a draw depends on nothing
-else: not on the batch, nor on the device that makes it. Both words of a pair are used.
-
-One agent on one problem as a compiled loop over rounds, batched over trials.
-
-A program is compiled for a batch size and not for a horizon, except where the learner keeps all past rounds:
-the rounds to play are an argument. The maths is the agents', worlds' and features' own, unchanged. For a GPU
-all that is kept between rounds lies trial-last, so that neighbouring threads read neighbouring numbers; on a
-CPU it lies trial-first, as the maths is written.
-
-Where the memory of a batch goes on compiled engines: one round at a time, one agent after the other.
+Random numbers are made on the device: Threefry-2x32 words (J. K. Salmon, M. A. Moraes, R. O. Dror and D. E.
+Shaw, *Parallel random numbers: as easy as 1, 2, 3*), turned into normals by Box and Muller. The key is made
+of seed, trial and purpose, and the counter of round and position, so that a draw depends on nothing else: not
+on the batch, nor on the device that makes it or on how trials are spread over devices. Both words of a pair
+are used. With `draws="numpy"` those of the NumPy engine are fed instead: both engines then take the same
+actions and agree to rounding.
 """
 
 import os
@@ -55,6 +49,13 @@ from unfog.simulation.player import offered, to_reveal
 from unfog.theory import regret
 from unfog.validation import LARGEST, InputError
 from unfog.worlds.problem import Emission, Problem, Truth
+
+STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard
+COSTS = {  # by platform
+    "cpu": Cost(2**12, 2.5, call=5e-6, each=3.5e-7, root=2.3e-9, arm=9.5e-10, past=2e-10, share=1.0, parts=2),
+    "gpu": Cost(2**17, 3.0, call=6e-5, each=3e-10, root=6e-12, arm=1.7e-12, past=1e-12, share=1.0),
+}
+PROCESS = 350e6  # bytes: the interpreter, JAX, its compiler and ourselves
 
 Words: TypeAlias = Any
 """An array of unsigned 32-bit numbers."""
@@ -108,11 +109,6 @@ def normals(key: tuple[Words, Words], counter: Words, count: int, dtype: str) ->
     radius, angle = xp.sqrt(-2 * xp.log(near)), xp.asarray(2 * np.pi, dtype=dtype) * far
     drawn: Array = xp.concat([radius * xp.cos(angle), radius * xp.sin(angle)], axis=-2)
     return drawn[..., :count, :]
-
-
-def offer_flow(platform: str) -> None:
-    """Let the maths decide while it runs, on this platform."""
-    offer(jnp, Flow(jax.lax.cond, jax.lax.while_loop, calls=platform == "cpu"))
 
 
 class Inputs(NamedTuple):
@@ -326,46 +322,6 @@ def _moments(totals: Array, active: Array) -> Array:
     return jnp.stack([mean, (active * (totals - mean[:, None]) ** 2).sum(-1)], -1)
 
 
-PROCESS = 350e6  # bytes: the interpreter, JAX, its compiler and ourselves
-
-
-def terms(job: Job) -> list[Term]:
-    """In double precision; single takes half of it at most, and is not counted on."""
-    arms, table, each = job.problem.arms(), job.problem.table(), NUMBER * len(job.losses) * len(job.grid)
-    rooms = [engines.history(agent, job) for agent in job.agents]
-    return [
-        Term("the interpreter, JAX and its compiler", (), fixed=PROCESS),
-        *engines.world(job, copies=10),
-        *engines.truth(job.problem),
-        *engines.beliefs(job, kept=0.0, made=2.2),
-        Term("the draws of a round", ACTIONS, 2 * NUMBER * engines.drawn(job), when=ROUND),
-        Term("scores and their spread", ACTIONS, NUMBER * (6 * arms + 1.5 * table), when=ROUND),
-        Term("features in the making", ACTIONS, NUMBER * job.problem.cells(), when=ROUND),
-        Term("weights of a sample", ("problem.told_contexts",), NUMBER * engines.weights(job), when=ROUND),
-        Term("the rounds that learners keep", ("rounds", *ACTIONS), NUMBER * max(rooms)),
-        Term("draws made beforehand", ("rounds", "draws"), NUMBER * _fed(job)),
-        Term("the curves of a batch", ("points", "agents"), engines.curves(job) + each),
-    ]
-
-
-def _fed(job: Job) -> int:
-    """Random numbers of a trial where NumPy makes those of all rounds beforehand."""
-    if job.draws != "numpy":
-        return 0
-    known, rounds = job.problem.knowledge(), job.rounds
-    world = job.problem.round_normals() + reveal_uniforms(job.problem)
-    chains = [agent.chain for agent in job.agents if agent.chain is not None]
-    steps = max((2 * chain.steps * chain.normals(known, rounds) for chain in chains), default=0)
-    return rounds * (world + engines.drawn(job) + steps)
-
-
-COSTS = {  # by platform
-    "cpu": Cost(2**12, 2.5, call=5e-6, each=3.5e-7, root=2.3e-9, arm=9.5e-10, past=2e-10, share=1.0, parts=2),
-    "gpu": Cost(2**17, 3.0, call=6e-5, each=3e-10, root=6e-12, arm=1.7e-12, past=1e-12, share=1.0),
-}
-STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard
-
-
 def platform() -> str:
     """Where JAX runs: cpu, gpu, ..."""
     return str(jax.default_backend())
@@ -374,6 +330,11 @@ def platform() -> str:
 def precision(asked: str | None) -> str:
     """The precision of the maths: float32 on a GPU and float64 elsewhere, unless told."""
     return asked or ("float32" if platform() == "gpu" else "float64")
+
+
+def offer_flow(platform: str) -> None:
+    """Let the maths decide while it runs, on this platform."""
+    offer(jnp, Flow(jax.lax.cond, jax.lax.while_loop, calls=platform == "cpu"))
 
 
 def keep_compiled_programs() -> None:
@@ -473,6 +434,10 @@ def spread(values: Array) -> Array:
     return jax.device_put(values, jax.sharding.NamedSharding(mesh, split))
 
 
+_program: Any = lru_cache(maxsize=64)(Program)
+"""The program of an agent on a problem, made once so that it is compiled once. Agents are values."""
+
+
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     gpu, given = platform() == "gpu", job.draws == "numpy"
@@ -500,6 +465,11 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
     return np.asarray(carry.stored), np.asarray(carry.moments)
 
 
+def _slots(points: Ints, first: int) -> Array:
+    """For every round of a stretch the point that its total is written to: the first at or after it."""
+    return jnp.asarray(np.searchsorted(points, np.arange(first + 1, first + STRIDE + 1)), jnp.int32)
+
+
 @contextmanager
 def _named(agent: Agent) -> Iterator[None]:
     """Refuse what cannot be compiled: a part of this agent's, or a function of the problem's."""
@@ -511,13 +481,37 @@ def _named(agent: Agent) -> Iterator[None]:
         raise InputError("engine", problem, allowed) from error
 
 
-def _slots(points: Ints, first: int) -> Array:
-    """For every round of a stretch the point that its total is written to: the first at or after it."""
-    return jnp.asarray(np.searchsorted(points, np.arange(first + 1, first + STRIDE + 1)), jnp.int32)
+def terms(job: Job) -> list[Term]:
+    """Where the memory of a batch goes: one round at a time, one agent after the other.
+
+    It is counted in double precision. Single takes at most half of it, which is not relied on.
+    """
+    arms, table, each = job.problem.arms(), job.problem.table(), NUMBER * len(job.losses) * len(job.grid)
+    rooms = [engines.history(agent, job) for agent in job.agents]
+    return [
+        Term("the interpreter, JAX and its compiler", (), fixed=PROCESS),
+        *engines.world(job, copies=10),
+        *engines.truth(job.problem),
+        *engines.beliefs(job, kept=0.0, made=2.2),
+        Term("the draws of a round", ACTIONS, 2 * NUMBER * engines.drawn(job), when=ROUND),
+        Term("scores and their spread", ACTIONS, NUMBER * (6 * arms + 1.5 * table), when=ROUND),
+        Term("features in the making", ACTIONS, NUMBER * job.problem.cells(), when=ROUND),
+        Term("weights of a sample", ("problem.told_contexts",), NUMBER * engines.weights(job), when=ROUND),
+        Term("the rounds that learners keep", ("rounds", *ACTIONS), NUMBER * max(rooms)),
+        Term("draws made beforehand", ("rounds", "draws"), NUMBER * _fed(job)),
+        Term("the curves of a batch", ("points", "agents"), engines.curves(job) + each),
+    ]
 
 
-_program: Any = lru_cache(maxsize=64)(Program)
-"""The program of an agent on a problem, made once so that it is compiled once. Agents are values."""
+def _fed(job: Job) -> int:
+    """Random numbers of a trial where NumPy makes those of all rounds beforehand."""
+    if job.draws != "numpy":
+        return 0
+    known, rounds = job.problem.knowledge(), job.rounds
+    world = job.problem.round_normals() + reveal_uniforms(job.problem)
+    chains = [agent.chain for agent in job.agents if agent.chain is not None]
+    steps = max((2 * chain.steps * chain.normals(known, rounds) for chain in chains), default=0)
+    return rounds * (world + engines.drawn(job) + steps)
 
 
 class Jax:

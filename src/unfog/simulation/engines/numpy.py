@@ -1,10 +1,9 @@
-"""The round loop in NumPy: a batch of trials side by side, one agent after the other on the same world.
+"""The NumPy engine: a batch of trials side by side, one agent after the other on the same world.
 
-A block of rounds is made at once (contexts, measurements, the mean reward of every arm), each agent walks
-through it round by round, and its losses are read off its trace afterwards, again for the whole block. Blocks
-always have the same length, so the bits of a result do not depend on how trials were batched.
-
-Where the memory of a batch goes on the NumPy engine: a block of rounds is made at once, for all trials.
+A block of rounds is made at once, for all trials (contexts, measurements, the mean reward of every arm); each
+agent walks through it round by round, and its losses are read off its trace afterwards, again for the whole
+block. Blocks always have the same length, so the bits of a result do not depend on how trials were batched.
+Most of the memory goes to blocks.
 """
 
 from collections.abc import Sequence
@@ -34,12 +33,147 @@ from unfog.theory import regret
 from unfog.validation import LARGEST, InputError
 from unfog.worlds.problem import Emission, Problem, Truth
 
+BLOCK_ROUNDS = 128  # rounds
+BATCH_BYTES = 64_000_000
+BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
+SHARES = 8  # batches of a job, where they are of enough trials
+BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
+COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
 PROCESS = 80e6  # bytes: NumPy and ourselves take 45 MB, with the lab and its libraries 130
 TABLES, PLAIN_TABLES = 3, 2  # scores of every arm that a block keeps: with the parts of regret, or without
 
 
+class Block(NamedTuple):
+    """A stretch of rounds, as nature made it: (trials, rounds, ...)."""
+
+    emission: Emission
+    normals: Array
+    tables: regret.Tables
+
+
+def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Block:
+    """Everything of a block that does not depend on the agents."""
+    return tabled(job, truth, make_emission(job, truth, normals, uniforms, numbers), normals)
+
+
+def make_emission(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Emission:
+    """What nature makes of these draws, checked."""
+    emission = emitted(job.problem, over_rounds(truth), normals, uniforms, numbers)
+    validation.check_finite("problem.context", emission.context)
+    validation.check_finite("problem.noisy", emission.noisy)
+    return emission
+
+
+def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
+    """An emission, with the worth of every arm."""
+    shrinkage = as_told(job.problem.knowledge())
+    wide = over_rounds(truth)
+    best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
+    tables = regret.tables(
+        job.problem.rewards,
+        wide.features,
+        wide.theta,
+        best,
+        emission.context,
+        emission.noisy,
+        job.decompose,
+        job.problem.posterior(wide, emission) if job.decompose and job.problem.discrete else None,
+    )
+    return Block(emission, normals, tables)
+
+
+def over_rounds(truth: Truth) -> Truth:
+    """With an axis for rounds after that for trials."""
+    first = None if truth.first is None else truth.first[:, None]
+    # What has an axis for rounds already, or is looked up by unit, stays as it is.
+    features = truth.features.over_rounds()
+    context = None if truth.context is None else truth.context[:, None]
+    wide = truth._replace(theta=truth.theta[:, None], bias=truth.bias[:, None], features=features)
+    return wide._replace(first=first, context=context)
+
+
+def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[Ints, Context]:
+    """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
+
+    Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
+    """
+    made: Any = [None if x is None else _by_round(x) for x in block.emission[:-1]]
+    draws, normals = _by_round(player.draws.next(BLOCK_ROUNDS)), _by_round(block.normals)
+    arms, beliefs = [], []
+    for t in range(rounds):
+        now: Any = [None if x is None else x[t] for x in made]
+        emission = Emission(*now)
+
+        def pay(arm: Ints, t: int = t) -> Array:
+            paid = problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
+            validation.check_reward("problem.reward", paid, problem.rewards.kind)
+            return paid
+
+        decision = player.round(emission, draws[t], pay)
+        player.reveal(decision, emission)
+        arms.append(decision.arm)
+        beliefs.append(decision.context)
+    refuse_nonsense(player.agent.name, bool((np.abs(player.belief().mean) <= LARGEST).all()))
+    last = BLOCK_ROUNDS - rounds
+    return np.stack(arms + arms[-1:] * last, 1), stacked(beliefs + beliefs[-1:] * last)
+
+
+def _by_round(values: Any) -> Any:
+    return np.ascontiguousarray(values.swapaxes(0, 1))
+
+
+def stacked(beliefs: Sequence[Context]) -> Context:
+    """Beliefs round by round to (trials, rounds, ...); covariances shared by all trials stay shared.
+
+    What was shared until trials were shown different contexts is not from the first of these rounds on.
+    """
+    first, mean = beliefs[0].cov, np.stack([belief.mean for belief in beliefs], -2)
+    if all(belief.cov is first for belief in beliefs):  # copies of one that all rounds share may be large
+        *batch, d, _ = first.shape
+        return Context(mean, np.broadcast_to(first[..., None, :, :], (*batch, len(beliefs), d, d)))
+    shape = np.broadcast_shapes(*{belief.cov.shape for belief in beliefs})
+    return Context(mean, np.stack([np.broadcast_to(belief.cov, shape) for belief in beliefs], -3))
+
+
+def losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
+    """What the arms of a block lost, (trials, rounds) by name."""
+    wide = over_rounds(truth)
+    own = wide.features.design(beliefs) if job.decompose else None
+    return regret.losses(job.problem.rewards, block.tables, arms, own, wide.theta)
+
+
+class Meter:
+    """Adds losses up and keeps the totals, and their moments over trials, at the wanted rounds."""
+
+    def __init__(self, job: Job, trials: int) -> None:
+        self._grid, self._curve = job.grid, job.curve
+        names, players = job.losses, len(job.agents)
+        self.values: Part = {name: np.empty((players, trials, len(job.grid))) for name in names}
+        self._totals = {name: np.zeros((players, trials)) for name in names}
+        if len(job.curve):
+            self.values |= {MOMENTS + name: np.empty((players, len(job.curve), 2)) for name in names}
+
+    def add(self, player: int, first: int, losses: dict[str, Array]) -> None:
+        """Take in the losses (trials, rounds) of one player from round `first` on."""
+        for name, loss in losses.items():
+            running = self._totals[name][player][:, None] + np.cumsum(loss, 1)
+            self._totals[name][player] = running[:, -1]
+            here, at = _within(self._grid, first, loss.shape[1])
+            self.values[name][player, :, here] = running[:, at]
+            here, at = _within(self._curve, first, loss.shape[1])
+            if len(at):
+                spread = np.var(running[:, at], axis=0) * len(running)
+                self.values[MOMENTS + name][player, here] = np.stack([running[:, at].mean(0), spread], -1)
+
+
+def _within(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
+    """Which of the wanted rounds fall into a block, and where in it."""
+    low, high = np.searchsorted(points, [first, first + rounds], side="right")
+    return slice(low, high), points[low:high] - first - 1
+
+
 def terms(job: Job, block: int) -> list[Term]:
-    """Of blocks of so many rounds."""
+    """Where the memory of a batch goes, for blocks of so many rounds."""
     return [
         Term("the interpreter and its libraries", (), fixed=PROCESS),
         *engines.world(job, copies=4),
@@ -114,143 +248,6 @@ def _past(job: Job) -> list[Term]:
             NUMBER * len(job.agents) * waiting * round_,
         ),
     ]
-
-
-BLOCK_ROUNDS = 128  # rounds
-BATCH_BYTES = 64_000_000
-BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
-SHARES = 8  # batches of a job, where they are of enough trials
-BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
-COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
-
-
-class Block(NamedTuple):
-    """A stretch of rounds, as nature made it: (trials, rounds, ...)."""
-
-    emission: Emission
-    normals: Array
-    tables: regret.Tables
-
-
-def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[Ints, Context]:
-    """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
-
-    Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
-    """
-    made: Any = [None if x is None else _by_round(x) for x in block.emission[:-1]]
-    draws, normals = _by_round(player.draws.next(BLOCK_ROUNDS)), _by_round(block.normals)
-    arms, beliefs = [], []
-    for t in range(rounds):
-        now: Any = [None if x is None else x[t] for x in made]
-        emission = Emission(*now)
-
-        def pay(arm: Ints, t: int = t) -> Array:
-            paid = problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
-            validation.check_reward("problem.reward", paid, problem.rewards.kind)
-            return paid
-
-        decision = player.round(emission, draws[t], pay)
-        player.reveal(decision, emission)
-        arms.append(decision.arm)
-        beliefs.append(decision.context)
-    refuse_nonsense(player.agent.name, bool((np.abs(player.belief().mean) <= LARGEST).all()))
-    last = BLOCK_ROUNDS - rounds
-    return np.stack(arms + arms[-1:] * last, 1), stacked(beliefs + beliefs[-1:] * last)
-
-
-def _by_round(values: Any) -> Any:
-    return np.ascontiguousarray(values.swapaxes(0, 1))
-
-
-def stacked(beliefs: Sequence[Context]) -> Context:
-    """Beliefs round by round to (trials, rounds, ...); covariances shared by all trials stay shared.
-
-    What was shared until trials were shown different contexts is not from the first of these rounds on.
-    """
-    first, mean = beliefs[0].cov, np.stack([belief.mean for belief in beliefs], -2)
-    if all(belief.cov is first for belief in beliefs):  # copies of one that all rounds share may be large
-        *batch, d, _ = first.shape
-        return Context(mean, np.broadcast_to(first[..., None, :, :], (*batch, len(beliefs), d, d)))
-    shape = np.broadcast_shapes(*{belief.cov.shape for belief in beliefs})
-    return Context(mean, np.stack([np.broadcast_to(belief.cov, shape) for belief in beliefs], -3))
-
-
-def make_emission(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Emission:
-    """What nature makes of these draws, checked."""
-    emission = emitted(job.problem, over_rounds(truth), normals, uniforms, numbers)
-    validation.check_finite("problem.context", emission.context)
-    validation.check_finite("problem.noisy", emission.noisy)
-    return emission
-
-
-def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Block:
-    """Everything of a block that does not depend on the agents."""
-    return tabled(job, truth, make_emission(job, truth, normals, uniforms, numbers), normals)
-
-
-def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
-    """With the worth of every arm."""
-    shrinkage = as_told(job.problem.knowledge())
-    wide = over_rounds(truth)
-    best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
-    tables = regret.tables(
-        job.problem.rewards,
-        wide.features,
-        wide.theta,
-        best,
-        emission.context,
-        emission.noisy,
-        job.decompose,
-        job.problem.posterior(wide, emission) if job.decompose and job.problem.discrete else None,
-    )
-    return Block(emission, normals, tables)
-
-
-def over_rounds(truth: Truth) -> Truth:
-    """With an axis for rounds after that for trials."""
-    first = None if truth.first is None else truth.first[:, None]
-    # What has an axis for rounds already, or is looked up by unit, stays as it is.
-    features = truth.features.over_rounds()
-    context = None if truth.context is None else truth.context[:, None]
-    wide = truth._replace(theta=truth.theta[:, None], bias=truth.bias[:, None], features=features)
-    return wide._replace(first=first, context=context)
-
-
-def losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
-    """What the arms of a block lost, (trials, rounds) by name."""
-    wide = over_rounds(truth)
-    own = wide.features.design(beliefs) if job.decompose else None
-    return regret.losses(job.problem.rewards, block.tables, arms, own, wide.theta)
-
-
-class Meter:
-    """Adds losses up and keeps the totals, and their moments over trials, at the wanted rounds."""
-
-    def __init__(self, job: Job, trials: int) -> None:
-        self._grid, self._curve = job.grid, job.curve
-        names, players = job.losses, len(job.agents)
-        self.values: Part = {name: np.empty((players, trials, len(job.grid))) for name in names}
-        self._totals = {name: np.zeros((players, trials)) for name in names}
-        if len(job.curve):
-            self.values |= {MOMENTS + name: np.empty((players, len(job.curve), 2)) for name in names}
-
-    def add(self, player: int, first: int, losses: dict[str, Array]) -> None:
-        """Take in the losses (trials, rounds) of one player from round `first` on."""
-        for name, loss in losses.items():
-            running = self._totals[name][player][:, None] + np.cumsum(loss, 1)
-            self._totals[name][player] = running[:, -1]
-            here, at = _within(self._grid, first, loss.shape[1])
-            self.values[name][player, :, here] = running[:, at]
-            here, at = _within(self._curve, first, loss.shape[1])
-            if len(at):
-                spread = np.var(running[:, at], axis=0) * len(running)
-                self.values[MOMENTS + name][player, here] = np.stack([running[:, at].mean(0), spread], -1)
-
-
-def _within(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
-    """Which of the wanted rounds fall into a block, and where in it."""
-    low, high = np.searchsorted(points, [first, first + rounds], side="right")
-    return slice(low, high), points[low:high] - first - 1
 
 
 def refuse_float32(job: Job, engine: str) -> None:

@@ -1,6 +1,6 @@
-"""Executors: where tasks are played, and in which order.
+"""Executors, by name: where tasks are played, and in which order.
 
-Executors by name: where to play, in a word.
+`Executor` is the contract. The executors are modules beside this one, imported when they are asked for.
 """
 
 import itertools
@@ -11,6 +11,9 @@ from unfog.simulation.engines import Engine
 from unfog.simulation.job import Job, Part, Task, Tick
 from unfog.validation import InputError, count, nearest, shown
 
+NAMES = ("serial", "processes", "dask", "ray")
+CLUSTERS = {"dask": "a scheduler of Dask", "ray": "a cluster of Ray"}
+ALLOWED = "serial, processes, dask, dask://HOST:PORT, ray or ray://HOST:PORT"
 IN_FLIGHT = 2  # tasks for each worker that are under way at a time: the next one waits where it is needed
 MOST_WORKERS = 10_000  # of a cluster; this machine starts no more than there are tasks
 RETRIES = 3  # times a task is played again whose worker died: more often, and it is the task that kills
@@ -72,11 +75,6 @@ def enough(tasks: Iterable[Task], workers: int) -> tuple[int, Iterator[Task]]:
 def played(engine: Engine, jobs: Sequence[Job], task: Task, tick: Tick) -> list[Part]:
     """What a worker does with a task, wherever it is."""
     return [engine.run(jobs[piece.setting], piece.trials, tick) for piece in task]
-
-
-NAMES = ("serial", "processes", "dask", "ray")
-CLUSTERS = {"dask": "a scheduler of Dask", "ray": "a cluster of Ray"}
-ALLOWED = "serial, processes, dask, dask://HOST:PORT, ray or ray://HOST:PORT"
 
 
 def executor(on: str | None, workers: int | None = None) -> Executor | None:

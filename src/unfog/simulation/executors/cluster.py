@@ -1,8 +1,7 @@
-"""What executors on clusters have in common: engine and jobs as one parcel, tasks a few at a time.
+"""What executors on clusters have in common: addresses, engine and jobs as one parcel, tasks a few at a time.
 
-Addresses of clusters: HOST:PORT is asked for, and somebody must listen there.
-
-It is tried at once, before a library of clusters is imported: those try for long.
+An address is HOST:PORT, and somebody must listen there. It is tried at once, before a library of clusters is
+imported: those try for long.
 """
 
 import itertools
@@ -17,11 +16,33 @@ from unfog.simulation.executors.local import refuse_what_cannot_travel, unpacked
 from unfog.simulation.job import Job, Part, Task, Tick
 from unfog.validation import InputError
 
+PATIENCE = 10.0  # seconds for a machine to answer
+MOST_PORT = 2**16 - 1
+
 Parcel = tuple[tuple[str, ...], bytes]
 """Where modules were looked for, and what every task needs: engine and jobs, sent once a worker."""
 
 Served = tuple[list[Part], int]
 """What a worker gives for a task, and the agent-rounds of it."""
+
+
+def endpoint(address: str) -> tuple[str, int] | None:
+    """The host and the port of HOST:PORT, whatever comes before ://; None where it is no such thing."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port[:9]) <= MOST_PORT:
+        return None
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def refuse_silence(address: str, whom: str) -> None:
+    """Complain of an address where nobody listens; of one that is no HOST:PORT nothing is known."""
+    found = endpoint(address)
+    if found is None:
+        return
+    try:
+        socket.create_connection(found, PATIENCE).close()
+    except (OSError, UnicodeError) as error:
+        raise InputError("on", repr(address), f"{whom} that answers ({error})") from None
 
 
 class Place(Protocol):
@@ -73,26 +94,3 @@ def collected(
             del handle
             tick(rounds)
             yield task, parts
-
-
-PATIENCE = 10.0  # seconds for a machine to answer
-MOST_PORT = 2**16 - 1
-
-
-def endpoint(address: str) -> tuple[str, int] | None:
-    """The host and the port of HOST:PORT, whatever comes before ://; None where it is no such thing."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port[:9]) <= MOST_PORT:
-        return None
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def refuse_silence(address: str, whom: str) -> None:
-    """Complain of an address where nobody listens; of one that is no HOST:PORT nothing is known."""
-    found = endpoint(address)
-    if found is None:
-        return
-    try:
-        socket.create_connection(found, PATIENCE).close()
-    except (OSError, UnicodeError) as error:
-        raise InputError("on", repr(address), f"{whom} that answers ({error})") from None

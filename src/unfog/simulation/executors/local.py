@@ -1,15 +1,12 @@
-"""Worker processes, each with a pipe of its own, and what happens inside one.
+"""Executors of this machine: one task after the other in this process, or tasks in worker processes.
 
-Nothing is shared that a killed worker could keep others waiting for: no queue, no lock. Its end shows at its
-own pipe, even in the middle of an answer; the tasks that it had are known, and a new worker takes its place.
+Each worker has a pipe of its own. Nothing is shared that a killed worker could keep others waiting for: no
+queue, no lock. Its end shows at its own pipe, even in the middle of an answer; the tasks that it had are
+known, a new worker takes its place, and they are played again, `RETRIES` times.
 
 Workers leave interrupts to their parent, which when it stops for whatever reason asks them to stop too, and
 waits: they do so after the block of rounds at hand. They watch their parent, so that none outlives it when
 that is killed.
-
-One task after the other, in this process.
-
-Tasks in worker processes. What a dead worker had is played again, `RETRIES` times, by new ones.
 """
 
 import itertools
@@ -35,10 +32,13 @@ from unfog.simulation.executors import IN_FLIGHT, MOST_WORKERS, RETRIES, WorkerD
 from unfog.simulation.job import Job, Part, Task, Tick
 from unfog.validation import InputError, count
 
+WATCH_SECONDS = 1.0
+FAILED = 1  # the exit code of a process that an exception ended
+
 
 @dataclass(frozen=True)
 class Serial:
-    """The executor.
+    """The executor that plays one task after the other, in this process.
 
     >>> import unfog
     >>> from unfog.simulation import simulate
@@ -59,8 +59,36 @@ class Serial:
             yield task, played(engine, jobs, task, tick)
 
 
-WATCH_SECONDS = 1.0
-FAILED = 1  # the exit code of a process that an exception ended
+@dataclass(frozen=True)
+class Processes:
+    """The executor of so many worker processes. A single task is played in this process.
+
+    >>> from unfog.simulation.executors.local import Processes
+    >>> Processes(2)  # simulate(..., executor=Processes(2)), under if __name__ == "__main__":
+    Processes(workers=2)
+    """
+
+    workers: int
+
+    def __post_init__(self) -> None:
+        """One or more."""
+        count("workers", self.workers, most=MOST_WORKERS)
+
+    @property
+    def here(self) -> int:
+        """All of them."""
+        return self.workers
+
+    def run(
+        self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
+    ) -> Iterator[tuple[Task, Sequence[Part]]]:
+        """Each task with its curves, as they finish."""
+        workers, coming = enough(tasks, self.workers)
+        if workers < 2:
+            return Serial().run(engine, jobs, coming, tick)
+        refuse_what_cannot_travel(jobs, "workers", self.workers)
+        packed = pickle.dumps((engine, tuple(jobs)))
+        return _run_in_processes(packed, coming, workers, tick)
 
 
 class Answer(NamedTuple):
@@ -155,97 +183,6 @@ class Crew:
             worker.leave()
 
 
-class _StoppedError(Exception):
-    """The parent wants no more of it."""
-
-
-def _work(pipe: Connection, done: Any, stop: Any, parent: int, packed: bytes) -> None:
-    """Tasks, until there are no more or the parent wants no more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    coming = SimpleQueue[Task | None]()
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    threading.Thread(target=_hear, args=(pipe, coming), daemon=True).start()
-    with suppress(OSError, _StoppedError):
-        pipe.send(Answer())
-        while (task := coming.get()) is not None:
-            pipe.send(_answer(task, packed, done, stop))
-
-
-def _hear(pipe: Connection, coming: "SimpleQueue[Task | None]") -> None:
-    """Take tasks off the pipe at any time, None at its end.
-
-    A parent that waits until a large task is through hears no answer: were the worker to wait until that is
-    heard, both would wait for ever.
-    """
-    with suppress(EOFError, OSError):
-        while True:
-            coming.put(pipe.recv())
-    coming.put(None)
-
-
-def _watch(parent: int) -> None:
-    """End this process when its parent is gone."""
-    while os.getppid() == parent:
-        time.sleep(WATCH_SECONDS)
-    os._exit(1)
-
-
-def _answer(task: Task, packed: bytes, done: Any, stop: Any) -> Answer:
-    """What the task gives, or why it gives nothing."""
-    before = done.value
-
-    def tick(rounds: int) -> None:
-        done.value += rounds
-        if stop.value:
-            raise _StoppedError
-
-    try:
-        return Answer(played(*unpacked(packed), task, tick), done.value - before)
-    except _StoppedError:
-        raise
-    except Exception as error:  # noqa: BLE001 - it is raised again by the parent
-        return Answer(error=error)
-
-
-@lru_cache(maxsize=1)
-def unpacked(packed: bytes) -> tuple[Engine, Sequence[Job]]:
-    """The engine and the jobs, as our own parent sent them."""
-    engine, jobs = pickle.loads(packed)  # noqa: S301
-    return engine, jobs
-
-
-@dataclass(frozen=True)
-class Processes:
-    """The executor. A single task is played in this process.
-
-    >>> from unfog.simulation.executors.local import Processes
-    >>> Processes(2)  # simulate(..., executor=Processes(2)), under if __name__ == "__main__":
-    Processes(workers=2)
-    """
-
-    workers: int
-
-    def __post_init__(self) -> None:
-        """One or more."""
-        count("workers", self.workers, most=MOST_WORKERS)
-
-    @property
-    def here(self) -> int:
-        """All of them."""
-        return self.workers
-
-    def run(
-        self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
-    ) -> Iterator[tuple[Task, Sequence[Part]]]:
-        """Each task with its curves, as they finish."""
-        workers, coming = enough(tasks, self.workers)
-        if workers < 2:
-            return Serial().run(engine, jobs, coming, tick)
-        refuse_what_cannot_travel(jobs, "workers", self.workers)
-        packed = pickle.dumps((engine, tuple(jobs)))
-        return _run_in_processes(packed, coming, workers, tick)
-
-
 def _run_in_processes(
     packed: bytes, tasks: Iterator[Task], workers: int, tick: Tick
 ) -> Iterator[tuple[Task, Sequence[Part]]]:
@@ -307,6 +244,65 @@ class _Progress:
         now = max(self.told, self.finished + crew.under_way)
         self.tick(now - self.told)
         self.told = now
+
+
+class _StoppedError(Exception):
+    """The parent wants no more of it."""
+
+
+def _work(pipe: Connection, done: Any, stop: Any, parent: int, packed: bytes) -> None:
+    """Tasks, until there are no more or the parent wants no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    coming = SimpleQueue[Task | None]()
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    threading.Thread(target=_hear, args=(pipe, coming), daemon=True).start()
+    with suppress(OSError, _StoppedError):
+        pipe.send(Answer())
+        while (task := coming.get()) is not None:
+            pipe.send(_answer(task, packed, done, stop))
+
+
+def _hear(pipe: Connection, coming: "SimpleQueue[Task | None]") -> None:
+    """Take tasks off the pipe at any time, None at its end.
+
+    A parent that waits until a large task is through hears no answer: were the worker to wait until that is
+    heard, both would wait for ever.
+    """
+    with suppress(EOFError, OSError):
+        while True:
+            coming.put(pipe.recv())
+    coming.put(None)
+
+
+def _watch(parent: int) -> None:
+    """End this process when its parent is gone."""
+    while os.getppid() == parent:
+        time.sleep(WATCH_SECONDS)
+    os._exit(1)
+
+
+def _answer(task: Task, packed: bytes, done: Any, stop: Any) -> Answer:
+    """What the task gives, or why it gives nothing."""
+    before = done.value
+
+    def tick(rounds: int) -> None:
+        done.value += rounds
+        if stop.value:
+            raise _StoppedError
+
+    try:
+        return Answer(played(*unpacked(packed), task, tick), done.value - before)
+    except _StoppedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is raised again by the parent
+        return Answer(error=error)
+
+
+@lru_cache(maxsize=1)
+def unpacked(packed: bytes) -> tuple[Engine, Sequence[Job]]:
+    """The engine and the jobs, as our own parent sent them."""
+    engine, jobs = pickle.loads(packed)  # noqa: S301
+    return engine, jobs
 
 
 @contextmanager

@@ -1,15 +1,14 @@
-"""Denoisers that tally observations of the bias, in a kernel: what they believe of a block of contexts.
-
-Given how many rounds were seen, what `plugin` and `exact` believe of a context is affine in the noisy context
-and in the tally's total, and the same for all trials. So they are told by numbers, which are read off the
-denoiser itself by showing it one thing at a time: no formula of theirs is written a second time. Steps are a
-deviation long and start at the mean, so that little is lost to rounding where contexts are far from zero.
-
-What an agent believes of the contexts of a block of rounds, before it plays any of them.
+"""What an agent believes of the contexts of a block of rounds, before the kernel plays any of them.
 
 No denoiser that the kernel plays hears of rewards, so that all rounds can be denoised first: at once where
-nothing is remembered from one to the next, in a kernel where a tally is (`numba_tally`), else one by one, by
-the round itself (agents/round.py).
+nothing is remembered from one round to the next, in a kernel of their own where observations of the bias are
+tallied, and else one by one, by the round itself (agents/round.py).
+
+Of the denoisers that tally: given how many rounds were seen, what `plugin` and `exact` believe of a context
+is affine in the noisy context and in the tally's total, and the same for all trials. So the kernel is told of
+them by numbers, which are read off the denoiser itself by showing it one thing at a time: no formula of
+theirs is written a second time. Steps are a deviation long and start at the mean, so that little is lost to
+rounding where contexts are far from zero.
 """
 
 from collections.abc import Callable
@@ -32,6 +31,13 @@ from unfog.simulation.engines.numba.compile import compiled, inlined
 from unfog.simulation.engines.numpy import stacked
 from unfog.simulation.player import Player, offered
 from unfog.worlds.problem import Emission, Truth
+
+
+class Beliefs(NamedTuple):
+    """Of a block: (trials, rounds, ...)."""
+
+    context: Context
+    shown: Array  # (trials, rounds, d)  the true context as it is learnt from; the mean where it is not shown
 
 
 class Affine(NamedTuple):
@@ -60,16 +66,38 @@ class Reach(NamedTuple):
     variance: Array  # (d,)  of a true context
 
 
+def ready(values: Array) -> Array:
+    """In one piece, and not for reading alone: as kernels take arrays, so that one program serves all."""
+    return np.require(values, dtype=np.float64, requirements=["C", "W"])
+
+
+def beliefs(
+    player: Player, emission: Emission, truth: Truth, number: int, first: int, total: Array
+) -> Beliefs:
+    """Of the first so many rounds of a block; the player, or the total, remembers what the channel showed."""
+    denoiser: Any = player.agent.denoiser
+    if emission.unit is None and tallies(player.agent):
+        return _tallied(player, emission, first, total)
+    if emission.unit is None and type(denoiser).update is Denoiser.update:
+        return _at_once(player, emission, truth)
+    return _one_by_one(player, emission, number, first)
+
+
 def tallies(agent: Agent) -> bool:
-    """Whether its denoiser is one of these."""
+    """Whether its denoiser tallies observations of the bias, in a way that the kernel knows."""
     return type(agent.denoiser) in (PlugIn, Exact)
 
 
-def _affine(probed: Array, steps: Array) -> Affine:
-    """From values (rounds, 2 d + 1, d) at the start, and one step off it in each direction."""
-    slopes = ((probed[:, 1:] - probed[:, :1]) / np.concat([steps, steps])[:, None]).swapaxes(1, 2)
-    parts = probed[:, 0], slopes[..., : len(steps)], slopes[..., len(steps) :]
-    return Affine(*(np.array(x) for x in parts))
+def _tallied(player: Player, emission: Emission, first: int, total: Array) -> Beliefs:
+    """Denoise in a kernel; the total (trials, d) is moved on in place."""
+    agent, setup, known = player.agent, player.setup, player.problem.knowledge()
+    noisy = rounds.mask_lost(agent, setup, offered(emission, np.asarray(first)))
+    told = gains(agent, setup, known, first, noisy.shape[1])
+    limit = np.inf if agent.limit is None else float(agent.limit)
+    reach = Reach(limit, ready(setup.context_mean), ready(setup.context_var))
+    mean, shown, room = np.empty(noisy.shape), np.empty(noisy.shape), np.zeros((3, noisy.shape[-1]))
+    follower(noisy.shape[-1])(told, reach, ready(noisy), ready(emission.context), total, mean, shown, room)
+    return Beliefs(Context(mean, told.cov), shown if agent.sees_context else mean)
 
 
 def gains(agent: Agent, setup: Setup, known: Knowledge, first: int, rounds: int) -> Gains:
@@ -91,6 +119,13 @@ def gains(agent: Agent, setup: Setup, known: Knowledge, first: int, rounds: int)
     spread = np.broadcast_to(variance, (rounds, 1, dim))[:, 0]
     mean, readings, more = (_affine(x, steps) for x in parts)
     return Gains(mean, readings, more, np.array(cov), np.array(spread))
+
+
+def _affine(probed: Array, steps: Array) -> Affine:
+    """From values (rounds, 2 d + 1, d) at the start, and one step off it in each direction."""
+    slopes = ((probed[:, 1:] - probed[:, :1]) / np.concat([steps, steps])[:, None]).swapaxes(1, 2)
+    parts = probed[:, 0], slopes[..., : len(steps)], slopes[..., len(steps) :]
+    return Affine(*(np.array(x) for x in parts))
 
 
 @inlined
@@ -131,7 +166,7 @@ def _step(
 
 @lru_cache
 def follower(dim: int) -> Callable[..., None]:
-    """The program for so many coordinates, as numba_kernel.py `program`."""
+    """The program for so many coordinates, as `program` of numba/kernel.py."""
 
     def follow(
         gains: Gains, reach: Reach, noisy: Array, context: Array, totals: Array, mean: Array, shown: Array,
@@ -155,44 +190,8 @@ def follower(dim: int) -> Callable[..., None]:
     return found
 
 
-class Beliefs(NamedTuple):
-    """Of a block: (trials, rounds, ...)."""
-
-    context: Context
-    shown: Array  # (trials, rounds, d)  the true context as it is learnt from; the mean where it is not shown
-
-
-def ready(values: Array) -> Array:
-    """In one piece, and not for reading alone: as kernels take arrays, so that one program serves all."""
-    return np.require(values, dtype=np.float64, requirements=["C", "W"])
-
-
-def beliefs(
-    player: Player, emission: Emission, truth: Truth, number: int, first: int, total: Array
-) -> Beliefs:
-    """Of the first so many rounds of a block; the player, or the total, remembers what the channel showed."""
-    denoiser: Any = player.agent.denoiser
-    if emission.unit is None and tallies(player.agent):
-        return _tallied(player, emission, first, total)
-    if emission.unit is None and type(denoiser).update is Denoiser.update:
-        return _at_once(player, emission, truth)
-    return _one_by_one(player, emission, number, first)
-
-
-def _tallied(player: Player, emission: Emission, first: int, total: Array) -> Beliefs:
-    """By the kernel; the total (trials, d) is moved on in place."""
-    agent, setup, known = player.agent, player.setup, player.problem.knowledge()
-    noisy = rounds.mask_lost(agent, setup, offered(emission, np.asarray(first)))
-    told = gains(agent, setup, known, first, noisy.shape[1])
-    limit = np.inf if agent.limit is None else float(agent.limit)
-    reach = Reach(limit, ready(setup.context_mean), ready(setup.context_var))
-    mean, shown, room = np.empty(noisy.shape), np.empty(noisy.shape), np.zeros((3, noisy.shape[-1]))
-    follower(noisy.shape[-1])(told, reach, ready(noisy), ready(emission.context), total, mean, shown, room)
-    return Beliefs(Context(mean, told.cov), shown if agent.sees_context else mean)
-
-
 def _at_once(player: Player, emission: Emission, truth: Truth) -> Beliefs:
-    """All rounds as if they were trials."""
+    """Denoise all rounds at once, as if they were trials."""
     if emission.bias is None and player.agent.privileged is not None:
         emission = emission._replace(bias=truth.bias[:, None])
     told = player.agent, player.setup, player.memory, player.features

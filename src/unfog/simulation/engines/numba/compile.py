@@ -1,10 +1,9 @@
-"""Compiled kernels kept on disk: a file a program, under a hash of its bytes that is looked at before use.
+"""How kernels are compiled: once a machine where the result can be kept, else once a process.
 
-Numba's own cache runs whatever stands in its files, damaged or not, and looks for changes in the file of the
-kernel alone. Here a program says for which sources, version and signature it was made; what does not fit, or
-has one wrong bit, is compiled again and replaced, and what other sources made is removed.
-
-How kernels are compiled: once a machine where the result can be kept, else once a process.
+Kept programs are files, one for each, under a hash of their bytes that is looked at before use. Numba's own
+cache runs whatever stands in its files, damaged or not, and looks for changes in the file of the kernel
+alone. Here a program says for which sources, version and signature it was made; what does not fit, or has one
+wrong bit, is compiled again and replaced, and what other sources made is removed.
 """
 
 import pickle
@@ -23,6 +22,12 @@ from unfog.agents.choose.greedy import TIE
 
 SEAL = 32  # bytes
 SUFFIX = ".nbk"
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Sums may be taken in another order, and a product and a sum rounded once: it is a matter of last bits. What
+# is not a number stays so, and dividing by zero is infinite, as with NumPy. Kernels are given all their
+# arrays and make none, so that nobody need count who holds one.
+SETTINGS: Any = {"error_model": "numpy", "_nrt": False, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
 @cache
@@ -74,14 +79,6 @@ class Kept(IndexDataCacheFile):
             return None
         *made_for, data = pickle.loads(whole[SEAL:])  # noqa: S301 - Numba's way, and by now our own bytes
         return data if made_for == [key, self._version, self._source_stamp] else None
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-# Sums may be taken in another order, and a product and a sum rounded once: it is a matter of last bits. What
-# is not a number stays so, and dividing by zero is infinite, as with NumPy. Kernels are given all their
-# arrays and make none, so that nobody need count who holds one.
-SETTINGS: Any = {"error_model": "numpy", "_nrt": False, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
 def inlined(function: Function) -> Function:

@@ -1,7 +1,7 @@
 """The engine of one compiled kernel for CPUs: the NumPy engine's random numbers, actions and results.
 
-Nature's block of rounds is made by NumPy, and denoised (`numba_block`); then one kernel (`numba_kernel`)
-takes a trial after the other through it. What has no kernel (`numba_split`) is played as the NumPy engine
+Nature's block of rounds is made by NumPy, and denoised (numba/beliefs.py); then one kernel (numba/kernel.py)
+takes a trial after the other through it. What has no kernel (numba/support.py) is played as the NumPy engine
 plays it, so that nothing is refused that NumPy does not refuse. Results agree with NumPy's to rounding; each
 trial is played by itself, so that batches of any size, in any number of processes, give the same bits.
 """

@@ -1,12 +1,6 @@
-"""Pieces of the kernel: the scores of all arms, how far they spread, and what an arm's context hides.
+"""The kernel: a trial after the other, each through all rounds of a block, its belief in the nearest cache.
 
-Pieces of the kernel: choose/thompson.py and choose/rand_ucb.py, and the belief of learn/scaled.py.
-
-Pieces of the kernel: rewards within reach (agents/round.py), Potter's update (maths/gaussian.py).
-
-The kernel: a trial after the other, each through all rounds of a block, its belief in the nearest cache.
-
-What a round does is what agents/round.py has it do, for the parts that `numba_split` lets through:
+What a round does is what agents/round.py has it do, for the parts that numba/support.py lets through:
 
     choose    learn/conjugate.py, hetero.py or scaled.py `belief`; choose/thompson.py or rand_ucb.py
     pay       the true score of the arm and noise; the oracle's best score less the arm's is the regret
@@ -15,7 +9,7 @@ What a round does is what agents/round.py has it do, for the parts that `numba_s
 Features are quadratic (features/quadratic.py). A trial sits down at a `Desk` with all its things. Sizes are
 constants of the compiled program (`Plan`), so that loops over arms, and over columns of a root, become
 vectors: that is most of the speed. There is one program for every size of problem and every pair of learner
-and chooser, and it is kept on disk (`numba_kept`).
+and chooser, and it is kept on disk (numba/compile.py).
 """
 
 from collections.abc import Callable
