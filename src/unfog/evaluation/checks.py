@@ -1,5 +1,6 @@
-"""Do the logged probabilities fit the arms that were drawn? Weighing by wrong ones misleads, and looks fine.
+"""Checks of a log before it is trusted: its probabilities, its readings, and which true contexts are known.
 
+Do the logged probabilities fit the arms that were drawn? Weighing by wrong ones misleads, and looks fine.
 With the probabilities p_t of all arms, and e_t the arm drawn as a unit vector, the sum G of e_t - p_t over
 rounds is a martingale, whatever the logger learnt meanwhile. Its variance is V, the sum of
 diag(p_t) - p_t p_t', so that
@@ -20,21 +21,8 @@ p < 0.001 in 2 of 1,000, and most in none; without it 87 % of those with 20 arms
 
 The martingale is that of Peter Hall and Chris Heyde, "Martingale Limit Theory and Its Application" (1980).
 
-Do readings vary as the channel says? If not, no curve of it can be followed to less noise.
-
-The variance of a coordinate's readings, within a unit, must be that of contexts and noise together. By how
-much a variance varies by chance hangs on the tails: (m4 - s^4) / n.
-
-Does it hang on the arm, or on what was paid, which true contexts became known?
-
-The model of rewards may use a true context in the very round it belongs to: the arm was drawn from the noisy
-context, and given that has nothing to do with the true one. That is so only if *whether* the true context is
-known has nothing to do with the arm or the reward either. Where patients are looked at again because they did
-badly, a known context says how they did, and doubly robust estimates are off.
-
-Arms drawn in rounds whose truth is known must come up as often as their probabilities say (checks.py). What
-was paid beyond what the reading explains must be alike, in mean and in size, where the truth is known and
-where it is not. A false alarm costs little: the model then goes by readings alone.
+Do readings vary as the channel says (`misfits`)? Did it hang on the arm, or on what was paid, which true
+contexts became known (`suspicion`)?
 """
 
 from itertools import pairwise
@@ -52,6 +40,10 @@ SAFE = 0.001  # below this chance a misfit is said: a check that cries often is 
 FLAT = 1e-9  # an eigenvalue of a correlation below this is none
 ROUNDED = 3e-3  # by which share sums may be off, since loggers write few digits
 UNSEEN = 5  # draws with the largest weight that each arm might have had besides
+LARGE = 0.1  # a variance of readings that is off by less would change little
+FAR_READINGS = 4.0  # standard errors of that variance
+LEAST_ROUNDS = 30  # with a true context, and without
+FAR_TRUTHS = 3.5  # standard errors: chance alone gives one in 2,000
 
 
 class Fit(NamedTuple):
@@ -180,12 +172,13 @@ def _sentence(fit: Fit, told: str) -> str:
     )
 
 
-LARGE = 0.1  # a misfit of less would change little
-FAR_READINGS = 4.0  # standard errors
-
-
 def misfits(channel: Channel, log: Log) -> list[str]:
-    """A sentence for each coordinate whose readings vary otherwise."""
+    """A sentence for each coordinate whose readings do not vary as the channel says.
+
+    The variance of a coordinate's readings, within a unit, must be that of contexts and noise together. If it
+    is not, no curve of the channel can be followed to less noise. By how much a variance varies by chance
+    hangs on the tails: (m4 - s^4) / n.
+    """
     told = np.diag(channel.context_cov + channel.noise_cov)
     said = []
     for place, name in enumerate(log.coordinates):
@@ -212,12 +205,18 @@ def _variance(values: Array, log: Log) -> tuple[float, float]:
     return found, float(np.sqrt(squares.var() / len(squares)))
 
 
-LEAST_ROUNDS = 30  # rounds of either kind
-FAR_TRUTHS = 3.5  # standard errors: chance alone gives one in 2,000
-
-
 def suspicion(log: Log, surprise: Array) -> str:
-    """What speaks against using true contexts, empty where nothing does; `surprise` (n,) is by readings."""
+    """What speaks against using true contexts, empty where nothing does; `surprise` (n,) is by readings.
+
+    The model of rewards may use a true context in the very round it belongs to: the arm was drawn from the
+    noisy context, and given that has nothing to do with the true one. That is so only if *whether* the true
+    context is known has nothing to do with the arm or the reward either. Where patients are looked at again
+    because they did badly, a known context says how they did, and doubly robust estimates are off.
+
+    Arms drawn in rounds whose truth is known must come up as often as their probabilities say. What was paid
+    beyond what the reading explains must be alike, in mean and in size, where the truth is known and where it
+    is not. A false alarm costs little: the model then goes by readings alone.
+    """
     known = np.zeros(log.rounds, bool) if log.true is None else ~np.isnan(log.true).all(axis=1)
     if min(known.sum(), (~known).sum()) < LEAST_ROUNDS:
         return ""

@@ -1,56 +1,12 @@
-"""One policy on one log: what an estimator looks at, and what it answers.
+"""Estimators of what a policy would have earned, by name: what each looks at in a log, and what it answers.
 
 The weight of a round is w = pi(a) / p(a): with which probability the policy takes the arm that was drawn,
 over that with which the logger drew it. An estimate is a ratio of sums over rounds,
 
     V = sum h num / sum h den,
 
-with weights h of time (evaluation/intervals.py), and den = 1 but for self-normalised estimators.
-
-Where to cut weights off: least estimated squared error.
-
-Cutting weights at tau buys less variance with a bias. Of the bias an unbiased estimate is at hand: the mean
-difference to what is not cut. Less the variance of that estimate, its square is that of the bias, so
-
-    error(tau) = Var(scores) / n + max(0, mean(difference)^2 - Var(difference) / n)
-
-is to be smallest (Y.-X. Wang, A. Agarwal and M. Dudik, *Optimal and Adaptive Off-policy Evaluation in
-Contextual Bandits*, choose their threshold so, with a bound in place of the bias).
-
-Clipped inverse propensity: the mean of min(w, tau) r (E. L. Ionides, *Truncated Importance Sampling*).
-
-What weights lose above tau is a bias: downwards where rewards are positive.
-
-The direct method: what a model of rewards says that the policy earns.
-
-Little variance, and all the bias of its model. Rewards hang on true contexts, so the model is fitted, and
-asked, through the denoiser (evaluation/model.py): one that is fitted on true contexts and fed with noisy ones
-says far too much, since a policy seems to know what it guesses.
-
-Doubly robust: what the model says, and w times what it was off by (M. Dudik, J. Langford and L. Li,
-*Doubly Robust Policy Evaluation and Learning*).
-
-    num = sum over arms of pi q + w (r - q(a))
-
-Right where probabilities are, however bad the model is; the better the model, the less variance. Where models
-know the past alone, the first few rounds have none and do not count: they would vary with rewards' size.
-
-Inverse propensity: the mean of w r (D. G. Horvitz and D. J. Thompson, *A Generalization of
-Sampling Without Replacement From a Finite Universe*).
-
-Right for any policy of what the logger saw, noise or no noise, if every arm that the policy may take could
-have been drawn. Its price is variance: a few rounds of large weight may decide.
-
-Self-normalised inverse propensity: sum of w r over sum of w (A. Swaminathan and T. Joachims, *The
-Self-Normalized Estimator for Counterfactual Learning*).
-
-Weights that happen to be large or small together no longer matter, and a constant added to all rewards moves
-the value by that constant. Its bias is of the order 1 / n.
-
-Switch: doubly robust where weights are small, the model alone where they are large (Y.-X. Wang, A. Agarwal
-and M. Dudik, *Optimal and Adaptive Off-policy Evaluation in Contextual Bandits*).
-
-The estimators of policies whose probabilities are known in every round, by name: one file each.
+with weights h of time (evaluation/intervals.py), and den = 1 but for self-normalised estimators. Below, r is
+the reward, q(a) what a model of rewards says of arm a, and tau a threshold of weights.
 """
 
 from collections.abc import Callable
@@ -66,20 +22,8 @@ from unfog.maths.arrays import Array, Ints, pick
 SHARES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)  # of rounds whose weights are not cut
 
 
-def chosen(weight: Array, scores: Callable[[float], Array]) -> float:
-    """The threshold, of quantiles of weights; the largest cuts nothing."""
-    whole, n = scores(np.inf), len(weight)
-
-    def error(threshold: float) -> float:
-        cut = scores(threshold)
-        off = whole - cut
-        return float(cut.var() / n + max(0.0, off.mean() ** 2 - off.var() / n))
-
-    return float(min(np.unique(np.quantile(weight, SHARES))[::-1], key=error))
-
-
 class Case:
-    """What is known of the rounds, and of the policy in them."""
+    """One policy on one log: what is known of the rounds, and of the policy in them."""
 
     def __init__(
         self,
@@ -137,8 +81,29 @@ class Estimator(Protocol):
 
 
 @dataclass(frozen=True)
+class Ips:
+    """Inverse propensity: the mean of w r.
+
+    Right for any policy of what the logger saw, noise or no noise, if every arm that the policy may take
+    could have been drawn. Its price is variance: a few rounds of large weight may decide. D. G. Horvitz and
+    D. J. Thompson, *A Generalization of Sampling Without Replacement From a Finite Universe*.
+    """
+
+    name = "ips"
+    note = "inverse propensity: rewards weighed by pi / p; no model, much variance"
+
+    def scores(self, case: Case) -> Scores:
+        """Of each round w r."""
+        return Scores(case.weight * case.reward)
+
+
+@dataclass(frozen=True)
 class Clipped:
-    """Its setting: where weights are cut; None: where the squared error is estimated to be least."""
+    """Clipped inverse propensity: the mean of min(w, tau) r.
+
+    What weights lose above tau is a bias: downwards where rewards are positive. `at` is tau; with None it is
+    where the squared error is estimated to be least. E. L. Ionides, *Truncated Importance Sampling*.
+    """
 
     at: float | None = None
     name = "clipped"
@@ -155,8 +120,30 @@ class Clipped:
 
 
 @dataclass(frozen=True)
+class Snips:
+    """Self-normalised inverse propensity: sum of w r over sum of w.
+
+    Weights that happen to be large or small together no longer matter, and a constant added to all rewards
+    moves the value by that constant. Its bias is of the order 1 / n. A. Swaminathan and T. Joachims, *The
+    Self-Normalized Estimator for Counterfactual Learning*.
+    """
+
+    name = "snips"
+    note = "self-normalised: the weighted mean of rewards; less variance, a bias of order 1/n"
+
+    def scores(self, case: Case) -> Scores:
+        """Of each round w r, over w."""
+        return Scores(case.weight * case.reward, case.weight)
+
+
+@dataclass(frozen=True)
 class Direct:
-    """No settings."""
+    """The direct method: what a model of rewards says that the policy earns.
+
+    Little variance, and all the bias of its model. Rewards hang on true contexts, so the model is fitted, and
+    asked, through the denoiser (evaluation/model.py): one that is fitted on true contexts and fed with noisy
+    ones says far too much, since a policy seems to know what it guesses.
+    """
 
     name = "dm"
     note = "direct method: the model's own word; little variance, the model's bias, which no interval shows"
@@ -168,7 +155,14 @@ class Direct:
 
 @dataclass(frozen=True)
 class DoublyRobust:
-    """No settings."""
+    """Doubly robust: what the model says, and w times what it was off by.
+
+        num = sum over arms of pi q + w (r - q(a))
+
+    Right where probabilities are, however bad the model is; the better the model, the less variance. Where
+    models know the past alone, the first few rounds have none and do not count: they would vary with rewards'
+    size. M. Dudik, J. Langford and L. Li, *Doubly Robust Policy Evaluation and Learning*.
+    """
 
     name = "dr"
     note = "doubly robust: the model, corrected by weighed residuals; right as ips, less variance"
@@ -180,32 +174,13 @@ class DoublyRobust:
 
 
 @dataclass(frozen=True)
-class Ips:
-    """No settings."""
-
-    name = "ips"
-    note = "inverse propensity: rewards weighed by pi / p; no model, much variance"
-
-    def scores(self, case: Case) -> Scores:
-        """Of each round w r."""
-        return Scores(case.weight * case.reward)
-
-
-@dataclass(frozen=True)
-class Snips:
-    """No settings."""
-
-    name = "snips"
-    note = "self-normalised: the weighted mean of rewards; less variance, a bias of order 1/n"
-
-    def scores(self, case: Case) -> Scores:
-        """Of each round w r, over w."""
-        return Scores(case.weight * case.reward, case.weight)
-
-
-@dataclass(frozen=True)
 class Switch:
-    """Its setting: from which weight on the model is trusted; None: where the squared error is least."""
+    """Switch: doubly robust where weights are small, the model alone where they are large.
+
+    `at` is the weight above which the model is trusted; with None it is where the squared error is estimated
+    to be least. Y.-X. Wang, A. Agarwal and M. Dudik, *Optimal and Adaptive Off-policy Evaluation in
+    Contextual Bandits*.
+    """
 
     at: float | None = None
     name = "switch"
@@ -223,6 +198,28 @@ class Switch:
         at = chosen(case.weight, cut) if self.at is None else self.at
         wobble = case.predicted.wobble(case.policy, kept(at))
         return Scores(cut(at), wobble=wobble, note=f"the model alone where weights are above {at:.3g}")
+
+
+def chosen(weight: Array, scores: Callable[[float], Array]) -> float:
+    """Where to cut weights off: the quantile of weights with the least estimated squared error.
+
+    Cutting weights at tau buys less variance with a bias. Of the bias an unbiased estimate is at hand: the
+    mean difference to what is not cut. Less the variance of that estimate, its square is that of the bias, so
+
+        error(tau) = Var(scores) / n + max(0, mean(difference)^2 - Var(difference) / n)
+
+    is to be smallest (Y.-X. Wang, A. Agarwal and M. Dudik, *Optimal and Adaptive Off-policy Evaluation in
+    Contextual Bandits*, choose their threshold so, with a bound in place of the bias). The largest quantile
+    cuts nothing.
+    """
+    whole, n = scores(np.inf), len(weight)
+
+    def error(threshold: float) -> float:
+        cut = scores(threshold)
+        off = whole - cut
+        return float(cut.var() / n + max(0.0, off.mean() ** 2 - off.var() / n))
+
+    return float(min(np.unique(np.quantile(weight, SHARES))[::-1], key=error))
 
 
 ESTIMATORS: dict[str, Estimator] = {

@@ -1,8 +1,7 @@
 """What would other policies have earned on this log? Values with intervals, and what they rest on.
 
-What a reader of values should know: what noise changes, and what not to trust.
-
-Values of policies as a dataset: by policy and estimator, with what they rest on.
+Every policy is valued by every estimator that is asked for (`evaluated`). The dataset (`dataset`) carries
+notes for its reader (`notes_on`): what noise changes, and what not to trust.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +20,11 @@ from unfog.validation import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
-
+REPLAY = "replay"
+DEFAULT_POLICIES = ("logger", "uniform", "fitted")
+DEFAULT_ESTIMATORS = ("dr", "snips", "ips")
+INTERVALS = ("adaptive", "plain")
+MODELLED = ("dm", "switch")  # these trust their model, so it is to have seen as much as it can
 NOISE = (
     "The logger drew its arms from the noisy context, so ips, snips and dr stand for any policy that sees the"
     " same noisy context; they need no model of the noise. A policy that would see another sensor needs the"
@@ -46,52 +49,7 @@ ALONE = (
 )
 FEW = 100  # effective rounds
 FAR = 1 - 1 / 15_000  # the level at which the mean weight is not 1
-
-
-def all_of(
-    scene: Scene, found: "Sequence[Found]", names: Sequence[str], intervals: str, fits: Sequence[Fit]
-) -> list[str]:
-    """In the order in which they matter."""
-    said = [f"Careful: {fit.sentence}" for fit in fits if not fit.fits]
-    if scene.suspicion:
-        said.append(f"Careful: {scene.suspicion} So models go by readings alone, where truth would mislead.")
-    said += [note for one in found for note in _careful(one)]
-    said += [*scene.log.notes, NOISE]
-    if {"dr", "dm", "switch"} & {*names} or any(one.policy.name.startswith("fitted") for one in found):
-        said.append(scene.about_channel)
-    said += [DIRECT] if "dm" in names else []
-    if intervals == "adaptive" and any(one.policy.fixed for one in found):
-        said.append(ALONE if scene.log.probabilities is None else ADAPTIVE)
-    said += [LEARNING] if any(not one.policy.fixed for one in found) else []
-    return said + [note for one in found for note in one.notes]
-
-
-def _careful(one: "Found") -> list[str]:
-    """Where a policy is hardly seen in the log."""
-    name, said, (low, high) = one.policy.name, list[str](), one.weight.interval(FAR)
-    if one.unsupported > 0:
-        said.append(
-            f"Careful: {name} takes arms that could not be drawn, in {one.unsupported:.1%} of rounds."
-            " What these would have been paid, no log can say."
-        )
-    elif one.weight.se > 0 and not low <= 1 <= high:
-        said.append(
-            f"Careful: weights of {name} average {one.weight.mean:.3f} ± {one.weight.se:.3f}, not 1. Either"
-            " probabilities are wrong, or it takes arms that were never drawn."
-        )
-    if one.effective < FEW:
-        said.append(
-            f"Careful: {name} rests on {one.effective:.0f} effective rounds; the largest weight is"
-            f" {one.largest:.3g}. Its intervals may be too short."
-        )
-    return said
-
-
-REPLAY = "replay"
-DEFAULT_POLICIES = ("logger", "uniform", "fitted")
-DEFAULT_ESTIMATORS = ("dr", "snips", "ips")
-INTERVALS = ("adaptive", "plain")
-MODELLED = ("dm", "switch")  # these trust their model, so it is to have seen as much as it can
+Part = tuple[list[str], Array]
 
 
 class Found(NamedTuple):
@@ -107,19 +65,6 @@ class Found(NamedTuple):
     largest: float
     unsupported: float
     weight: Value  # the mean weight: 1, if all is well
-
-
-def asked(estimators: Any, learning: bool) -> list[str]:
-    """The names of estimators, checked; replay is for agents that learn."""
-    if estimators is None:
-        return [*DEFAULT_ESTIMATORS, *([REPLAY] if learning else [])]
-    given = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else estimators
-    if not isinstance(given, Sequence) or not given:
-        said = "none" if isinstance(given, Sequence) else validation.shown(given)
-        raise InputError("estimators", said, ", ".join([*ESTIMATORS, REPLAY]))
-    for name in given:
-        validation.one_of("estimators", name, [*ESTIMATORS, REPLAY])
-    return list(dict.fromkeys(given))
 
 
 def evaluated(
@@ -138,7 +83,22 @@ def evaluated(
     names = asked(estimators, any(not policy.fixed for policy in chosen))
     held = fits(scene.log)
     found = [_one(scene, policy, names, intervals, tick) for policy in chosen]
-    return dataset(scene, found, names, intervals, level, all_of(scene, found, names, intervals, held), held)
+    return dataset(
+        scene, found, names, intervals, level, notes_on(scene, found, names, intervals, held), held
+    )
+
+
+def asked(estimators: Any, learning: bool) -> list[str]:
+    """The names of estimators, checked; replay is for agents that learn."""
+    if estimators is None:
+        return [*DEFAULT_ESTIMATORS, *([REPLAY] if learning else [])]
+    given = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else estimators
+    if not isinstance(given, Sequence) or not given:
+        said = "none" if isinstance(given, Sequence) else validation.shown(given)
+        raise InputError("estimators", said, ", ".join([*ESTIMATORS, REPLAY]))
+    for name in given:
+        validation.one_of("estimators", name, [*ESTIMATORS, REPLAY])
+    return list(dict.fromkeys(given))
 
 
 def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: Tick) -> Found:
@@ -163,7 +123,7 @@ def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: T
         gains[name] = values[name].less(value(Scores(log.reward), weights))  # in the same rounds
         plain[name], rounds[name] = value(by_all), log.rounds
         said += [f"{policy.name}, {name}: {ours.note}."] if ours.note and not policy.drawn else []
-    return Found(policy, values, plain, gains, rounds, said, *_overlap(table, ahead.weight, scene))
+    return Found(policy, values, plain, gains, rounds, said, *_weight_summary(table, ahead.weight, scene))
 
 
 def _time(scene: Scene, policy: Policy, table: Array) -> Array | None:
@@ -179,7 +139,7 @@ def _replay(scene: Scene, policy: Policy, tick: Tick) -> tuple[Value, int]:
     return found.value(scene.log.reward), len(found.accepted)
 
 
-def _overlap(table: Array, weight: Array, scene: Scene) -> tuple[float, float, float, Value]:
+def _weight_summary(table: Array, weight: Array, scene: Scene) -> tuple[float, float, float, Value]:
     """Effective rounds, the largest weight, the share of rounds without support, the mean weight."""
     squares = float((weight**2).sum())
     effective = float(weight.sum()) ** 2 / squares if squares else 0.0
@@ -188,12 +148,48 @@ def _overlap(table: Array, weight: Array, scene: Scene) -> tuple[float, float, f
     return effective, float(weight.max()), without, value(Scores(weight))
 
 
-Part = tuple[list[str], Array]
+def notes_on(
+    scene: Scene, found: Sequence[Found], names: Sequence[str], intervals: str, fits: Sequence[Fit]
+) -> list[str]:
+    """What a reader of the values should know, in the order in which it matters."""
+    said = [f"Careful: {fit.sentence}" for fit in fits if not fit.fits]
+    if scene.suspicion:
+        said.append(f"Careful: {scene.suspicion} So models go by readings alone, where truth would mislead.")
+    said += [note for one in found for note in _careful(one)]
+    said += [*scene.log.notes, NOISE]
+    if {"dr", "dm", "switch"} & {*names} or any(one.policy.name.startswith("fitted") for one in found):
+        said.append(scene.about_channel)
+    said += [DIRECT] if "dm" in names else []
+    if intervals == "adaptive" and any(one.policy.fixed for one in found):
+        said.append(ALONE if scene.log.probabilities is None else ADAPTIVE)
+    said += [LEARNING] if any(not one.policy.fixed for one in found) else []
+    return said + [note for one in found for note in one.notes]
+
+
+def _careful(one: Found) -> list[str]:
+    """Where a policy is hardly seen in the log."""
+    name, said, (low, high) = one.policy.name, list[str](), one.weight.interval(FAR)
+    if one.unsupported > 0:
+        said.append(
+            f"Careful: {name} takes arms that could not be drawn, in {one.unsupported:.1%} of rounds."
+            " What these would have been paid, no log can say."
+        )
+    elif one.weight.se > 0 and not low <= 1 <= high:
+        said.append(
+            f"Careful: weights of {name} average {one.weight.mean:.3f} ± {one.weight.se:.3f}, not 1. Either"
+            " probabilities are wrong, or it takes arms that were never drawn."
+        )
+    if one.effective < FEW:
+        said.append(
+            f"Careful: {name} rests on {one.effective:.0f} effective rounds; the largest weight is"
+            f" {one.largest:.3g}. Its intervals may be too short."
+        )
+    return said
 
 
 def dataset(
     scene: Scene,
-    found: "Sequence[Found]",
+    found: Sequence[Found],
     names: Sequence[str],
     intervals: str,
     level: float,
@@ -222,13 +218,13 @@ def dataset(
     return xr.Dataset({**_estimates(found, names, level), **_rests(found)}, where, attributes)
 
 
-def _estimates(found: "Sequence[Found]", names: Sequence[str], level: float) -> dict[str, Part]:
+def _estimates(found: Sequence[Found], names: Sequence[str], level: float) -> dict[str, Part]:
     """By policy and estimator."""
 
-    def grid(number: Callable[["Found", str], float]) -> Part:
+    def grid(number: Callable[[Found, str], float]) -> Part:
         return ["policy", "estimator"], np.array([[number(one, name) for name in names] for one in found])
 
-    def with_ends(prefix: str, name: str, values: Callable[["Found"], dict[str, Value]]) -> dict[str, Part]:
+    def with_ends(prefix: str, name: str, values: Callable[[Found], dict[str, Value]]) -> dict[str, Part]:
         return {
             name: grid(lambda one, name: values(one)[name].mean),
             f"{prefix}low": grid(lambda one, name: values(one)[name].interval(level)[0]),
@@ -244,7 +240,7 @@ def _estimates(found: "Sequence[Found]", names: Sequence[str], level: float) -> 
     }
 
 
-def _rests(found: "Sequence[Found]") -> dict[str, Part]:
+def _rests(found: Sequence[Found]) -> dict[str, Part]:
     """By policy: what its estimates rest on."""
     numbers = {
         "effective": [one.effective for one in found],

@@ -1,16 +1,13 @@
-"""What a log must be before a policy is judged by it: every refusal, with the first row that offends.
+"""A log of decisions as the evaluation of policies wants it, whatever it was read from, and what it must be.
+
+Row t is a round: the noisy context that the logger saw, the arm it drew and with which probability, and the
+reward. Rows are in the order of time. Everything is checked when a log is read (evaluation/readers), so that
+nothing further inside asks again: every refusal names the first row that offends, as the person who opens the
+log would count it (`Where`).
 
 A drawn arm has a probability above 0 and at most 1. Where the probabilities of all arms are there they sum to
 1, and that of the drawn arm is the one that stands beside it. Rewards are there, times never go back, and
 there are two arms at least. Coordinates may be lost and true contexts unknown: not a number, here.
-
-A log of decisions as the evaluation of policies wants it, whatever it was read from.
-
-Row t is a round: the noisy context that the logger saw, the arm it drew and with which probability, and the
-reward. Rows are in the order of time. Everything is checked when a log is read (evaluation/readers), so that
-nothing further inside asks again.
-
-Where something stands in a log, as the person who opens it would count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +17,19 @@ import numpy as np
 
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.validation import LARGEST, SMALLEST, InputError
+
+CLOSE = 1e-3  # by how much probabilities may be rounded: loggers write few digits
+WITHOUT = (
+    "the probability of each arm that was drawn. Other policies are judged by weighing rewards with one over "
+    "it (inverse propensity scores), and a logger that always draws the same arm in the same context says "
+    "nothing about the other arms. What can be done: log probabilities from now on, with a floor under each "
+    "arm, as `unfog live` does; or, if all arms were drawn evenly, say so: probability 0.25, for four arms. "
+    "Probabilities that are fitted to the log afterwards are not offered: unless they are fitted to the very "
+    "noisy contexts that the logger saw, they are confounded"
+)
+
+Called = Mapping[str, str]
+"""What fields of a log are called where it was read."""
 
 
 class Log(NamedTuple):
@@ -66,7 +76,7 @@ class Log(NamedTuple):
 
 
 class Where(NamedTuple):
-    """The rows of a file, its lines, or decisions by their ids."""
+    """Where rows of a log stand: the rows of a file, its lines, or decisions by their ids."""
 
     word: str
     names: Sequence[object] | Ints  # of each row
@@ -100,19 +110,6 @@ def number(value: float) -> str:
 def gaps(values: Array) -> int:
     """How many are not a number."""
     return int(np.isnan(values).sum())
-
-
-CLOSE = 1e-3  # by how much probabilities may be rounded: loggers write few digits
-WITHOUT = (
-    "the probability of each arm that was drawn. Other policies are judged by weighing rewards with one over "
-    "it (inverse propensity scores), and a logger that always draws the same arm in the same context says "
-    "nothing about the other arms. What can be done: log probabilities from now on, with a floor under each "
-    "arm, as `unfog live` does; or, if all arms were drawn evenly, say so: probability 0.25, for four arms. "
-    "Probabilities that are fitted to the log afterwards are not offered: unless they are fitted to the very "
-    "noisy contexts that the logger saw, they are confounded"
-)
-Called = Mapping[str, str]
-"""What fields of a log are called where it was read."""
 
 
 def check_log(log: Log, where: Where, called: Called | None = None) -> Log:

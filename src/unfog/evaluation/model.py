@@ -1,6 +1,7 @@
-"""A model of rewards through the denoiser: E[r | what is known of the context, a] = E[phi(a, c)]'theta.
+"""A model of rewards through the denoiser, cross-fitted: E[r | what is known of the context, a].
 
-Least squares of rewards on the expected features of the arms that were drawn, with a little of a ridge,
+The model is E[phi(a, c)]'theta, by least squares of rewards on the expected features of the arms that were
+drawn, with a little of a ridge,
 
     theta = (sum w x x' + ridge S)^-1 sum w x r,    w = s^2 / (s^2 + theta'Cov(phi)theta),
 
@@ -10,20 +11,16 @@ rounds know equally much there are none. S is diagonal, the mean square of each 
 so that units do not matter. Rewards are counted from their mean where arms have an intercept, so that the
 ridge draws an arm that was seldom drawn to that mean.
 
-What rounds come to in least squares: sums over them, so that blocks of rounds are looked at once.
-
-Models of all blocks but one, or of all blocks up to one, are made of the same sums, added.
-
-Which rounds a model of rewards is fitted on, and which it then speaks of: never the same ones.
+A model never speaks of rounds that it was fitted on. There are two ways to divide them:
 
     across    blocks of time; each is predicted by a model of all the others. For loggers that do not learn.
     forward   each block is predicted by a model of the blocks before it, the first by none. What a learning
               logger did in later rounds hangs on the rewards of earlier ones, so that a model which has seen
               later rounds has seen something of this one's reward, too.
 
-Both go through the rounds in the order of time, and speak of each once.
-
-What a model of rewards says of every round that it has not seen, and how sure that is.
+Both go through the rounds in the order of time, and speak of each once. What rounds come to in least squares
+are sums over them (`Sums`), so that blocks of rounds are looked at once: models of all blocks but one, or of
+all blocks up to one, are made of the same sums, added.
 """
 
 from collections.abc import Iterator
@@ -39,9 +36,41 @@ from unfog.features.per_arm import PerArm
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Gaussian
 
+ROWS = 100_000  # at once
+RIDGE = 1.0  # models of few rounds speak of later ones, so it is not too small
+PASSES = 2  # of weighing; a third changes next to nothing
+BLOCKS = 5
+STEPS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # where blocks begin
+FIRST = 100  # rounds of the first block, if that is no more than a quarter: a model of few does more harm
+FEW = 5  # rounds whose mean is taken for that of rewards; those before do not count
+
+
+class Data(NamedTuple):
+    """The rounds of a log as the model sees them."""
+
+    features: FeatureMap
+    contexts: Believed
+    arm: Ints  # (n,)
+    reward: Array  # (n,)
+
+    @property
+    def rounds(self) -> int:
+        """How many: n."""
+        return len(self.arm)
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether every arm has one."""
+        return isinstance(self.features, PerArm) and self.features.intercept
+
+    @property
+    def middle(self) -> float:
+        """Sums of rewards less this lose no digits; 0 where nothing could take it up."""
+        return float(self.reward.mean()) if self.has_intercept else 0.0
+
 
 class Sums(NamedTuple):
-    """Over rounds with features x, reward r and weight w."""
+    """Sums over rounds with features x, reward r and weight w."""
 
     rounds: int
     weight: float  # w
@@ -91,37 +120,8 @@ class Sums(NamedTuple):
         return np.where(some, np.diag(self.gram) / np.where(some, self.there, 1.0), 1.0)
 
 
-ROWS = 100_000  # at once
-RIDGE = 1.0  # models of few rounds speak of later ones, so it is not too small
-PASSES = 2  # of weighing; a third changes next to nothing
-
-
-class Data(NamedTuple):
-    """The rounds of a log as the model sees them."""
-
-    features: FeatureMap
-    contexts: Believed
-    arm: Ints  # (n,)
-    reward: Array  # (n,)
-
-    @property
-    def rounds(self) -> int:
-        """How many: n."""
-        return len(self.arm)
-
-    @property
-    def has_intercept(self) -> bool:
-        """Whether every arm has one."""
-        return isinstance(self.features, PerArm) and self.features.intercept
-
-    @property
-    def middle(self) -> float:
-        """Sums of rewards less this lose no digits; 0 where nothing could take it up."""
-        return float(self.reward.mean()) if self.has_intercept else 0.0
-
-
 class Model(NamedTuple):
-    """What was found, from some of the rounds."""
+    """A model fitted on some of the rounds."""
 
     theta: Array  # (m,)
     offset: float  # of rewards
@@ -148,56 +148,6 @@ class Model(NamedTuple):
         return self.variance / (self.variance + np.concat([np.zeros(0), *hidden]))
 
 
-def in_parts(places: Ints) -> Iterator[Ints]:
-    """A stretch after the other, so that memory is bounded."""
-    yield from (places[start : start + ROWS] for start in range(0, len(places), ROWS))
-
-
-def rows_of(data: Data, places: Ints) -> Array:
-    """The expected features of the arms that were drawn: (rounds, m)."""
-    parts = [data.features.design(data.contexts.rows(part)).row(data.arm[part]) for part in in_parts(places)]
-    return np.concat([np.zeros((0, data.features.size)), *parts])
-
-
-def fit(data: Data, places: Ints) -> Model:
-    """From these rounds, of which there may be none."""
-    if data.contexts.alike or not len(places):
-        return solved(data, summed(data, places))
-    rows, paid = rows_of(data, places), data.reward[places] - data.middle
-    model = solved(data, Sums.of(rows, paid, np.ones(len(places))))
-    for _ in range(PASSES):
-        model = solved(data, Sums.of(rows, paid, model.weights(data, places)))
-    return model
-
-
-def summed(data: Data, places: Ints) -> Sums:
-    """What these rounds say, all weighed alike."""
-    total = Sums.none(data.features.size)
-    for part in in_parts(places):
-        paid = data.reward[part] - data.middle
-        total = total.plus(Sums.of(rows_of(data, part), paid, np.ones(len(part))))
-    return total
-
-
-def solved(data: Data, sums: Sums) -> Model:
-    """Least squares from what rounds come to."""
-    if not sums.rounds:
-        return Model(np.zeros(len(sums.paid)), 0.0, RIDGE * np.eye(len(sums.paid)), 1.0)
-    offset = sums.reward / sums.weight if data.has_intercept else 0.0
-    paid = sums.paid - offset * sums.rows
-    squares = sums.squares - offset * (2 * sums.reward - offset * sums.weight)
-    precision = sums.gram + np.diag(RIDGE * sums.size)
-    theta: Array = np.linalg.solve(precision, paid).astype(np.float64)
-    left = float(squares - 2 * theta @ paid + theta @ sums.gram @ theta)  # of w e^2, whose mean is s^2
-    variance = max(left / sums.rounds, np.finfo(float).tiny)
-    return Model(theta, data.middle + offset, precision, variance)
-
-
-BLOCKS = 5
-STEPS = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # where blocks begin
-FIRST = 100  # rounds of the first block, if that is no more than a quarter: a model of few does more harm
-
-
 class Fold(NamedTuple):
     """Rounds to learn from, and rounds to speak of."""
 
@@ -210,27 +160,8 @@ class Fold(NamedTuple):
         return place < len(self.train) and bool(self.train[place] == block[0])
 
 
-def across(rounds: int) -> Iterator[Fold]:
-    """As many rounds in each block, or one more."""
-    places = np.arange(rounds)
-    for test in np.array_split(places, min(BLOCKS, rounds)):
-        yield Fold(np.concat([places[: test[0]], places[test[-1] + 1 :]]), test)
-
-
-def forward(rounds: int) -> Iterator[Fold]:
-    """Shorter blocks first: a model of few rounds is soon replaced by one of more."""
-    places, least = np.arange(rounds), min(FIRST, rounds // 4)
-    ends = [end for end in (round(share * rounds) for share in STEPS) if end >= least]
-    for start, end in pairwise([0, *ends]):
-        if end > start:
-            yield Fold(places[:start], places[start:end])
-
-
-FEW = 5  # rounds whose mean is taken for that of rewards; those before do not count
-
-
 class Predicted(NamedTuple):
-    """Of all rounds, each from a model of others."""
+    """What models say of all rounds, each from one of other rounds, and how sure that is."""
 
     rewards: Array  # (n, K)
     data: Data
@@ -283,8 +214,24 @@ class Predicted(NamedTuple):
         return total
 
 
+def across(rounds: int) -> Iterator[Fold]:
+    """Blocks of as many rounds each, or one more; each from all the others."""
+    places = np.arange(rounds)
+    for test in np.array_split(places, min(BLOCKS, rounds)):
+        yield Fold(np.concat([places[: test[0]], places[test[-1] + 1 :]]), test)
+
+
+def forward(rounds: int) -> Iterator[Fold]:
+    """Each block from those before; short ones first, so that a model of few rounds is soon replaced."""
+    places, least = np.arange(rounds), min(FIRST, rounds // 4)
+    ends = [end for end in (round(share * rounds) for share in STEPS) if end >= least]
+    for start, end in pairwise([0, *ends]):
+        if end > start:
+            yield Fold(places[:start], places[start:end])
+
+
 def predicted(data: Data, folds: list[Fold]) -> Predicted:
-    """Fold by fold."""
+    """What models say of the rounds of every fold, each fitted on the others."""
     alike = data.contexts.alike
     models = _by_blocks(data, folds) if alike else [fit(data, fold.train) for fold in folds]
     parts = [
@@ -315,3 +262,48 @@ def _by_blocks(data: Data, folds: list[Fold]) -> list[Model]:
         )
         for fold in folds
     ]
+
+
+def fit(data: Data, places: Ints) -> Model:
+    """Fit a model on these rounds, of which there may be none."""
+    if data.contexts.alike or not len(places):
+        return solved(data, summed(data, places))
+    rows, paid = rows_of(data, places), data.reward[places] - data.middle
+    model = solved(data, Sums.of(rows, paid, np.ones(len(places))))
+    for _ in range(PASSES):
+        model = solved(data, Sums.of(rows, paid, model.weights(data, places)))
+    return model
+
+
+def summed(data: Data, places: Ints) -> Sums:
+    """What these rounds say, all weighed alike."""
+    total = Sums.none(data.features.size)
+    for part in in_parts(places):
+        paid = data.reward[part] - data.middle
+        total = total.plus(Sums.of(rows_of(data, part), paid, np.ones(len(part))))
+    return total
+
+
+def solved(data: Data, sums: Sums) -> Model:
+    """Least squares from what rounds come to."""
+    if not sums.rounds:
+        return Model(np.zeros(len(sums.paid)), 0.0, RIDGE * np.eye(len(sums.paid)), 1.0)
+    offset = sums.reward / sums.weight if data.has_intercept else 0.0
+    paid = sums.paid - offset * sums.rows
+    squares = sums.squares - offset * (2 * sums.reward - offset * sums.weight)
+    precision = sums.gram + np.diag(RIDGE * sums.size)
+    theta: Array = np.linalg.solve(precision, paid).astype(np.float64)
+    left = float(squares - 2 * theta @ paid + theta @ sums.gram @ theta)  # of w e^2, whose mean is s^2
+    variance = max(left / sums.rounds, np.finfo(float).tiny)
+    return Model(theta, data.middle + offset, precision, variance)
+
+
+def rows_of(data: Data, places: Ints) -> Array:
+    """The expected features of the arms that were drawn: (rounds, m)."""
+    parts = [data.features.design(data.contexts.rows(part)).row(data.arm[part]) for part in in_parts(places)]
+    return np.concat([np.zeros((0, data.features.size)), *parts])
+
+
+def in_parts(places: Ints) -> Iterator[Ints]:
+    """A stretch after the other, so that memory is bounded."""
+    yield from (places[start : start + ROWS] for start in range(0, len(places), ROWS))

@@ -10,30 +10,8 @@
     {"mine": table}   probabilities (n, K), or arms (n,)
 
 Arms of a rule are names, or whole numbers: places from 0, unless arms are called by whole numbers themselves.
-uniform, fitted and agents choose from the arms that there were in a round.
-
-An agent of the catalogue that is to learn from a log: what it is told, and one round of it.
-
-A log has no prior for theta, so rewards are taught in deviations from their mean, for which the prior N(0, I)
-and a variance of 1 are of the right size; rewards of 0 or 1 stay as they are. Where no channel is known an
-agent takes readings for the truth. Each unit has a channel state of its own. The round is that of
-agents/round.py.
-
-An agent that is taught by a whole log.
-
-It sees every round in order: it says with which probabilities it would have taken each arm, is then told the
-arm that was drawn and what it was paid, and goes on. These probabilities hang on the past alone, so that
-every estimator can weigh them; but for the units of rewards, and of readings without a channel, which are
-those of the whole log (evaluation/policies.py). What is valued is the agent as the log teaches it: its own
-choices would have taught it other things, which is what replay.py is for.
-
-A learning agent replayed on a log: only rounds count that come out as if it had played them itself.
-
-It chooses, and a round counts if the logger drew that arm, and then with probability c / p, c the smallest
-probability in the log: so each of its arms counts as often, and c of all rounds do. What it learns, it learns
-from its own choices; the mean of the rewards that count is what it would have earned in as many rounds (L.
-Li, W. Chu, J. Langford and X. Wang, *Unbiased Offline Evaluation of Contextual-bandit-based News Article
-Recommendation Algorithms*, for loggers that draw evenly).
+uniform, fitted and agents choose from the arms that there were in a round. An agent that learns (`Pupil`) can
+be valued in two ways: `taught` by the whole log, or `replayed` on the rounds that come out as its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,11 +37,24 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import generator
 from unfog.validation import REFERENCE, InputError, nearest, numbers
 
+ALWAYS = "always:"
+RULE = "a function of noisy contexts (n, d), or a table: probabilities (n, K) that sum to 1, or arms (n,)"
+FIXED = ("logger", "uniform", "fitted", "fitted-noisy")  # that need not be taught round by round
+NAMES = f"logger, uniform, {ALWAYS}ARM, fitted, fitted-noisy, a name from `unfog list agents`"
+ALLOWED = f"{NAMES}; or {{name: {RULE}}}"
+TOLERANCE = 1e-6  # of sums of probabilities
 DRAWS = 200  # of an arm, where its probability is not known exactly
+Tick = Callable[[int], None]
 
 
 class Pupil(NamedTuple):
-    """An agent, what it is told, and the log in its units."""
+    """An agent of the catalogue that is to learn from a log: what it is told, and one round of it.
+
+    A log has no prior for theta, so rewards are taught in deviations from their mean, for which the prior
+    N(0, I) and a variance of 1 are of the right size; rewards of 0 or 1 stay as they are. Where no channel is
+    known an agent takes readings for the truth. Each unit has a channel state of its own. The round is that
+    of agents/round.py.
+    """
 
     agent: Agent
     known: Knowledge
@@ -132,82 +123,6 @@ class Life:
         self._channels[int(self._whose[number])] = self._memory.denoiser
 
 
-def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
-    """The agent of this name, if it can learn here."""
-    log, kind = scene.log, _kind(scene.log.reward)
-    (agent,) = named([name], field, Catalogue(kind))
-    if agent.privileged is not None:
-        raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
-    if agent.chain is not None:
-        raise InputError(field, f"{name!r} takes steps between rounds", "agents that do not, such as unfog")
-    if scene.channel is None:
-        agent = without_channel(field, agent)
-    channel = _as_read(log) if scene.channel is None else scene.channel
-    units = scene.units(channel)
-    mean, cov = prior(scene.features, 0.0, 1.0)
-    known = channel.told(units, prior_mean=mean, prior_cov=cov, reward_var=np.asarray(1.0))
-    if agent.awaits_context and not log.known().all():
-        raise InputError(field, f"{name!r} needs the true context of every round", "agents that do not")
-    world = {"partial": False, "has_bias": False, "logged": True}
-    try:
-        refuse_misfit(agent, known, scene.features, rewards=kind, **world)
-        setup, memory = rounds.begin(agent, known)
-    except InputError as error:
-        raise _renamed(field, error) from None
-    true = None if log.true is None or not agent.sees_context else units.inside(log.true)
-    return Pupil(agent, known, setup, memory, units.read(log.noisy), true, _taught(log.reward, kind), scene)
-
-
-def _renamed(field: str, error: InputError) -> InputError:
-    """The same complaint in the caller's words; one of a setting still names the setting."""
-    if error.field != "agents":
-        return InputError.prefixed(field, error)
-    return error.renamed(field)
-
-
-def _as_read(log: Log) -> Channel:
-    """Readings in deviations from their mean; the rest is never looked at."""
-    one, mean = np.eye(len(log.coordinates)), mean_reading(log)
-    spread = np.where(np.isnan(log.noisy), 0.0, (log.noisy - mean) ** 2).mean(axis=0)
-    return Channel(mean, np.diag(np.where(spread > 0, spread, 1.0)), one, one, np.zeros_like(mean))
-
-
-def _kind(reward: Array) -> str:
-    return "bernoulli" if np.isin(reward, (0.0, 1.0)).all() else "gaussian"
-
-
-def _taught(reward: Array, kind: str) -> Array:
-    spread = float(reward.std())
-    return reward if kind == "bernoulli" else (reward - reward.mean()) / (spread if spread > 0 else 1.0)
-
-
-Tick = Callable[[int], None]
-
-
-def silent(_: int) -> None:
-    """Nobody is told of progress."""
-
-
-def taught(one: Pupil, tick: Tick = silent) -> Array:
-    """With which probability it would have taken each arm in every round: (n, K)."""
-    log, normals, life = one.scene.log, one.normals(), Life(one)
-    found = np.empty((log.rounds, len(log.arms)))
-    for number in range(log.rounds):
-        considered = one.consider(life.memory(number), number, number)
-        found[number] = one.agent.chooser.probabilities(considered.view, normals.next())[0]
-        life.learn(considered, number)
-        tick(1)
-    return found
-
-
-ALWAYS = "always:"
-RULE = "a function of noisy contexts (n, d), or a table: probabilities (n, K) that sum to 1, or arms (n,)"
-FIXED = ("logger", "uniform", "fitted", "fitted-noisy")  # that need not be taught round by round
-NAMES = f"logger, uniform, {ALWAYS}ARM, fitted, fitted-noisy, a name from `unfog list agents`"
-ALLOWED = f"{NAMES}; or {{name: {RULE}}}"
-TOLERANCE = 1e-6  # of sums of probabilities
-
-
 class Policy(NamedTuple):
     """One policy on one log."""
 
@@ -220,6 +135,25 @@ class Policy(NamedTuple):
     def fixed(self) -> bool:
         """Whether it does the same in all rounds, given what it sees."""
         return self.pupil is None
+
+
+class Replayed(NamedTuple):
+    """The rounds of a log that count for a replayed agent."""
+
+    accepted: Ints  # (rounds,)  which
+
+    def value(self, reward: Array) -> Value:
+        """The mean of their rewards."""
+        paid, moved = reward[self.accepted], np.zeros(len(reward))
+        if len(paid) < 2:
+            return Value(np.nan, np.nan, moved)
+        mean = float(paid.mean())
+        moved[self.accepted] = (paid - mean) / len(paid)
+        return Value(mean, float(np.sqrt((moved**2).sum())), moved)
+
+
+def silent(_: int) -> None:
+    """Nobody is told of progress."""
 
 
 def policies(given: Any, scene: Scene) -> list[Policy]:
@@ -344,23 +278,85 @@ def _refuse_table(field: str, table: Array) -> None:
         raise InputError(f"{field}, row {row + 1}", shown, "probabilities from 0 to 1 that sum to 1")
 
 
-class Replayed(NamedTuple):
-    """The rounds that count."""
+def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
+    """The agent of this name, if it can learn here."""
+    log, kind = scene.log, _kind(scene.log.reward)
+    (agent,) = named([name], field, Catalogue(kind))
+    if agent.privileged is not None:
+        raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
+    if agent.chain is not None:
+        raise InputError(field, f"{name!r} takes steps between rounds", "agents that do not, such as unfog")
+    if scene.channel is None:
+        agent = without_channel(field, agent)
+    channel = _as_read(log) if scene.channel is None else scene.channel
+    units = scene.units(channel)
+    mean, cov = prior(scene.features, 0.0, 1.0)
+    known = channel.told(units, prior_mean=mean, prior_cov=cov, reward_var=np.asarray(1.0))
+    if agent.awaits_context and not log.known().all():
+        raise InputError(field, f"{name!r} needs the true context of every round", "agents that do not")
+    world = {"partial": False, "has_bias": False, "logged": True}
+    try:
+        refuse_misfit(agent, known, scene.features, rewards=kind, **world)
+        setup, memory = rounds.begin(agent, known)
+    except InputError as error:
+        raise _renamed(field, error) from None
+    true = None if log.true is None or not agent.sees_context else units.inside(log.true)
+    return Pupil(
+        agent, known, setup, memory, units.read(log.noisy), true, _standardised(log.reward, kind), scene
+    )
 
-    accepted: Ints  # (rounds,)  which
 
-    def value(self, reward: Array) -> Value:
-        """The mean of their rewards."""
-        paid, moved = reward[self.accepted], np.zeros(len(reward))
-        if len(paid) < 2:
-            return Value(np.nan, np.nan, moved)
-        mean = float(paid.mean())
-        moved[self.accepted] = (paid - mean) / len(paid)
-        return Value(mean, float(np.sqrt((moved**2).sum())), moved)
+def _renamed(field: str, error: InputError) -> InputError:
+    """The same complaint in the caller's words; one of a setting still names the setting."""
+    if error.field != "agents":
+        return InputError.prefixed(field, error)
+    return error.renamed(field)
+
+
+def _as_read(log: Log) -> Channel:
+    """Readings in deviations from their mean; the rest is never looked at."""
+    one, mean = np.eye(len(log.coordinates)), mean_reading(log)
+    spread = np.where(np.isnan(log.noisy), 0.0, (log.noisy - mean) ** 2).mean(axis=0)
+    return Channel(mean, np.diag(np.where(spread > 0, spread, 1.0)), one, one, np.zeros_like(mean))
+
+
+def _kind(reward: Array) -> str:
+    return "bernoulli" if np.isin(reward, (0.0, 1.0)).all() else "gaussian"
+
+
+def _standardised(reward: Array, kind: str) -> Array:
+    spread = float(reward.std())
+    return reward if kind == "bernoulli" else (reward - reward.mean()) / (spread if spread > 0 else 1.0)
+
+
+def taught(one: Pupil, tick: Tick = silent) -> Array:
+    """With which probability an agent that is taught by the whole log would have taken each arm: (n, K).
+
+    It sees every round in order: it says with which probabilities it would have taken each arm, is then told
+    the arm that was drawn and what it was paid, and goes on. These probabilities hang on the past alone, so
+    that every estimator can weigh them; but for the units of rewards, and of readings without a channel,
+    which are those of the whole log. What is valued is the agent as the log teaches it: its own choices would
+    have taught it other things, which is what `replayed` is for.
+    """
+    log, normals, life = one.scene.log, one.normals(), Life(one)
+    found = np.empty((log.rounds, len(log.arms)))
+    for number in range(log.rounds):
+        considered = one.consider(life.memory(number), number, number)
+        found[number] = one.agent.chooser.probabilities(considered.view, normals.next())[0]
+        life.learn(considered, number)
+        tick(1)
+    return found
 
 
 def replayed(one: Pupil, tick: Tick = silent) -> Replayed:
-    """Round by round."""
+    """Replay a learning agent: only rounds count that come out as if it had played them itself.
+
+    It chooses, and a round counts if the logger drew that arm, and then with probability c / p, c the
+    smallest probability in the log: so each of its arms counts as often, and c of all rounds do. What it
+    learns, it learns from its own choices; the mean of the rewards that count is what it would have earned in
+    as many rounds (L. Li, W. Chu, J. Langford and X. Wang, *Unbiased Offline Evaluation of
+    Contextual-bandit-based News Article Recommendation Algorithms*, for loggers that draw evenly).
+    """
     log, normals, life = one.scene.log, one.normals(), Life(one)
     chances = log.probability if log.probabilities is None else log.probabilities[log.probabilities > 0]
     least, accepted = float(chances.min()), list[int]()

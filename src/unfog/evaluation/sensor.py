@@ -1,34 +1,23 @@
 """What is a better sensor worth? Values with more noise than there is, extrapolated to less.
 
 A policy that adds noise to the context it is shown is still a policy of that context, so a log can say what
-it earns (evaluation/estimators). At level l the noise has the covariance (1 + l) N, and the policy takes the
-arm that the model of rewards likes best for a context denoised with that; at l = 0 this is the sensor as it
-is. What is read off at l = -1 is the value with a perfect sensor, at l = -1/2 with one of half the variance.
+it earns (evaluation/estimators.py). At level l the noise has the covariance (1 + l) N, and the policy takes
+the arm that the model of rewards likes best for a context denoised with that; at l = 0 this is the sensor as
+it is. What is read off at l = -1 is the value with a perfect sensor, at l = -1/2 with one of half the
+variance. This is simulation and extrapolation (J. R. Cook and L. A. Stefanski, *Simulation-Extrapolation
+Estimation in Parametric Measurement Error Models*).
+
+Curves through the values V(l) are polynomials, or `model`: V = a + b f(l), where f is what the fitted model
+of rewards says the value is at each l. If the model is right, b is 1 and nothing is left to be guessed. Every
+curve here is linear in its coefficients, so that what is read off is a sum c(l) V(l). Its error is found by
+leaving out one stretch of time after the other (the jackknife), which sees also how values at different l
+hang together. The model is fitted anew without each stretch, too, so that the error knows how uncertain the
+shape of its curve is.
 
 The ladder: readings taken for the truth, denoised, a perfect sensor; and in rounds whose true context is
 known denoised ones again, and the policy that sees the truth. Such rounds may differ from others, so that
 these two rungs go with each other. A policy of the truth is as valid as any other: the arm was drawn from the
 noisy context, and given that has nothing to do with the true one.
-
-Simulation and extrapolation: values at more noise, read off at less (J. R. Cook and L. A. Stefanski,
-*Simulation-Extrapolation Estimation in Parametric Measurement Error Models*).
-
-Values V(l) are known at l = 0, the noise that there is, and at l > 0, where l times its covariance was added.
-A curve through them is read off at l = -1, no noise. Every curve here is linear in its coefficients, so that
-what is read off is a sum c(l) V(l). Its error is found by leaving out one stretch of time after the other
-(the jackknife), which sees also how values at different l hang together.
-
-Curves: polynomials, or `model`: V = a + b f(l), where f is what the fitted model of rewards says the value is
-at each l (evaluation/sensor.py). If the model is right, b is 1 and nothing is left to be guessed. It is
-fitted anew without each stretch, too, so that the error knows how uncertain its shape is.
-
-What the model of rewards says that a policy earns at every level of noise: the shape of the curve.
-
-At a level the policy takes the arm that the model likes best, for contexts denoised with the noise of that
-level; contexts are Gaussian, as the channel has them. All levels, and all models, are asked about the same
-draws, so that they differ by what they say and not by chance.
-
-The curve is as uncertain as the model. Models of all rounds but one stretch of time say by how much.
 """
 
 from collections.abc import Sequence
@@ -46,12 +35,147 @@ from unfog.evaluation.model import Data, Model, Sums, fit, rows_of, solved
 from unfog.evaluation.policies import Tick, liked, noisy_model, silent
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.gaussian import singular_root
 from unfog.maths.random import generator
 from unfog.validation import InputError
 
+LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+AS_IT_IS = (LEVELS == 0).astype(float)
+READ = np.array([-1.0, -0.75, -0.5, -0.25])  # levels that are read off
+DRAWS = 20  # of noise that is added to each round
 DEGREES = {"linear": 1, "quadratic": 2, "cubic": 3}
 CURVES = ("model", *DEGREES)
 STRETCHES = 50  # of time, one of which is left out after the other
+SAMPLE, FEWER = 200_000, 20_000  # contexts, for the model of all rounds and for each of the others
+LEAST = 200  # rounds with a true context
+THERE = "denoised, known"  # the rung of denoised contexts in the rounds whose truth is known
+
+
+class Jackknifed(NamedTuple):
+    """An estimate, and its error."""
+
+    mean: float
+    se: float
+
+
+class Sensor(NamedTuple):
+    """What was found, for one sensor or all of them."""
+
+    which: str  # a coordinate, or ""
+    values: list[Jackknifed]  # at these
+    read: dict[str, list[Jackknifed]]  # by curve, at READ
+    worth: dict[str, list[Jackknifed]]  # by curve: the same, less the value at level 0
+    slope: Jackknifed  # of values over what the model says of them: 1, if it is right
+
+
+class Rung(NamedTuple):
+    """One of the ladder."""
+
+    name: str
+    found: Jackknifed
+    rounds: int
+
+
+def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
+    """Values at every level, and what curves through them say of less noise."""
+    if scene.channel is None:
+        allowed = "a channel, or a log with enough true contexts to find one"
+        raise InputError("channel", scene.about_channel, allowed)
+    extra = own_noise(scene.channel, which, scene.log.coordinates)
+    scores = np.stack([_scores(scene, extra, level, tick) for level in LEVELS])
+    curves = _curves(scene, scene.channel, extra)
+    read, worth = dict[str, list[Jackknifed]](), dict[str, list[Jackknifed]]()
+    for name in CURVES:
+        told = [_coefficients(name, curves, place) for place in range(len(READ))]
+        read[name] = [_combined(weights, scores) for weights in told]
+        worth[name] = [_combined(weights - AS_IT_IS, scores) for weights in told]
+    by_model = _combined(np.stack([slope(one[: len(LEVELS)]) for one in curves]), scores)
+    return Sensor(which, [jackknife(row) for row in scores], read, worth, by_model)
+
+
+def own_noise(channel: Channel, which: str, names: tuple[str, ...]) -> Array:
+    """The covariance that is added and taken away: of all sensors, or what one has of its own.
+
+    Of one that is the part of its noise that the others do not share: the variance given theirs.
+    """
+    if not which:
+        return channel.noise_cov
+    if which not in names:
+        raise InputError("sensor", which, f"all, or one of {', '.join(names)}")
+    place, found = names.index(which), np.zeros_like(channel.noise_cov)
+    found[place, place] = 1 / np.linalg.inv(channel.noise_cov)[place, place]
+    return found
+
+
+def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
+    """What the policy of this level earns, round by round: (n,)."""
+    log, channel = scene.log, scene.channel
+    assert channel is not None
+    louder = channel._replace(noise_cov=channel.noise_cov + level * extra)
+    source, spread = generator(scene.seed, 0, f"sensor {level:g}"), singular_root(level * extra)
+    table, number = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
+    for _ in range(number):
+        added = source.standard_normal(log.noisy.shape) @ spread.T
+        context = seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)
+        table += liked(scene.across.asked(context), log) / number
+        tick(1)
+    return scored(scene, table)
+
+
+def scored(scene: Scene, table: Array) -> Array:
+    """The doubly robust scores of a policy (n, K): (n,)."""
+    log = scene.log
+    case = Case(table, log.arm, log.reward, log.probability, lambda: scene.across)
+    return DoublyRobust().scores(case).numerator
+
+
+def _curves(scene: Scene, channel: Channel, extra: Array) -> Array:
+    """What models say at LEVELS and READ: that of all rounds first, then those without each stretch."""
+    noises = [channel.noise_cov + level * extra for level in (*LEVELS, *READ)]
+    whole, others = models(scene.data, stretches(scene.log.rounds))
+    parts = [curve(scene, channel, noises, one, FEWER) for one in others]
+    return np.stack([curve(scene, channel, noises, whole, SAMPLE), *parts])
+
+
+def models(data: Data, stretches: Sequence[Ints]) -> tuple[Model, list[Model]]:
+    """Of all rounds, and of all but each stretch; rounds keep the weights that they have in the first."""
+    every = fit(data, np.arange(data.rounds))
+    sums = []
+    for places in stretches:
+        weights = every.weights(data, places)
+        sums.append(Sums.of(rows_of(data, places), data.reward[places] - data.middle, weights))
+    total = Sums.none(data.features.size)
+    for one in sums:
+        total = total.plus(one)
+    return every, [solved(data, total.less(one)) for one in sums]
+
+
+def curve(scene: Scene, channel: Channel, noises: Sequence[Array], model: Model, sample: int) -> Array:
+    """What a model of rewards says the policy earns at every level of noise: (levels,).
+
+    At a level, which has a noise covariance (d, d), the policy takes the arm that the model likes best, for
+    contexts denoised with that noise; contexts are Gaussian, as the channel has them. All levels, and all
+    models, are asked about the same draws, so that they differ by what they say and not by chance.
+    """
+    units, features = scene.units(channel), scene.features
+    mean, cov = units.inside(channel.context_mean), units.noise(channel.context_cov)
+    normals = generator(scene.seed, 0, "sensor model").standard_normal((sample, 2, len(cov)))
+    true = mean + normals[:, 0] @ np.linalg.cholesky(cov).T
+    paid, found = features.at(true).scores(model.theta), []
+    for noise in (units.noise(one) for one in noises):
+        noisy, shrunk = true + normals[:, 1] @ singular_root(noise).T, shrinkage(mean, cov, noise)
+        context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
+        arm = best(features.design(context).scores(model.theta))
+        found.append(float(np.take_along_axis(paid, arm[:, None], axis=1).mean()))
+    return model.offset + np.array(found)
+
+
+def _coefficients(name: str, curves: Array, place: int) -> Array:
+    """The weights of values in what is read off, for all rounds and without each stretch: (1 + S, L)."""
+    number = len(LEVELS)
+    return np.stack(
+        [coefficients(name, LEVELS, READ[place], one[:number], one[number + place]) for one in curves]
+    )
 
 
 def coefficients(curve: str, levels: Array, at: float, model: Array, model_at: float) -> Array:
@@ -76,11 +200,9 @@ def _line(model: Array) -> Array:
     return np.stack([np.ones_like(model), model], axis=1)
 
 
-class Jackknifed(NamedTuple):
-    """An estimate, and its error."""
-
-    mean: float
-    se: float
+def _combined(weights: Array, scores: Array) -> Jackknifed:
+    """Values (L, n) weighed, with these weights (1 + S, L) for all rounds and without each stretch."""
+    return jackknifed(float(weights[0] @ scores.mean(axis=1)), np.vecdot(weights[1:], left_out(scores)))
 
 
 def stretches(rounds: int) -> list[Ints]:
@@ -96,7 +218,7 @@ def left_out(scores: Array) -> Array:
 
 
 def jackknifed(mean: float, left: Array) -> Jackknifed:
-    """From estimates (stretches,) without each of them."""
+    """The error of an estimate, from estimates (stretches,) without each stretch of time."""
     if len(left) < 2:
         return Jackknifed(float(mean), np.nan)
     return Jackknifed(float(mean), float(np.sqrt((len(left) - 1) * ((left - left.mean()) ** 2).mean())))
@@ -107,145 +229,8 @@ def jackknife(scores: Array) -> Jackknifed:
     return jackknifed(float(scores.mean()), left_out(scores))
 
 
-SAMPLE, FEWER = 200_000, 20_000  # contexts, for the model of all rounds and for each of the others
-
-
-def curve(scene: Scene, channel: Channel, noises: Sequence[Array], model: Model, sample: int) -> Array:
-    """Of a model, for noise covariances (d, d) each: (levels,)."""
-    units, features = scene.units(channel), scene.features
-    mean, cov = units.inside(channel.context_mean), units.noise(channel.context_cov)
-    normals = generator(scene.seed, 0, "sensor model").standard_normal((sample, 2, len(cov)))
-    true = mean + normals[:, 0] @ np.linalg.cholesky(cov).T
-    paid, found = features.at(true).scores(model.theta), []
-    for noise in (units.noise(one) for one in noises):
-        noisy, shrunk = true + normals[:, 1] @ root(noise).T, shrinkage(mean, cov, noise)
-        context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
-        arm = best(features.design(context).scores(model.theta))
-        found.append(float(np.take_along_axis(paid, arm[:, None], axis=1).mean()))
-    return model.offset + np.array(found)
-
-
-def root(cov: Array) -> Array:
-    """A square root of a covariance that may be singular."""
-    values, vectors = np.linalg.eigh(cov)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
-def models(data: Data, stretches: Sequence[Ints]) -> tuple[Model, list[Model]]:
-    """Of all rounds, and of all but each stretch; rounds keep the weights that they have in the first."""
-    every = fit(data, np.arange(data.rounds))
-    sums = []
-    for places in stretches:
-        weights = every.weights(data, places)
-        sums.append(Sums.of(rows_of(data, places), data.reward[places] - data.middle, weights))
-    total = Sums.none(data.features.size)
-    for one in sums:
-        total = total.plus(one)
-    return every, [solved(data, total.less(one)) for one in sums]
-
-
-LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
-AS_IT_IS = (LEVELS == 0).astype(float)
-READ = np.array([-1.0, -0.75, -0.5, -0.25])  # levels that are read off
-DRAWS = 20  # of noise that is added to each round
-LEAST = 200  # rounds with a true context
-THERE = "denoised, known"  # the rung of denoised contexts in the rounds whose truth is known
-
-
-class Sensor(NamedTuple):
-    """What was found, for one sensor or all of them."""
-
-    which: str  # a coordinate, or ""
-    values: list[Jackknifed]  # at these
-    read: dict[str, list[Jackknifed]]  # by curve, at READ
-    worth: dict[str, list[Jackknifed]]  # by curve: the same, less the value at level 0
-    slope: Jackknifed  # of values over what the model says of them: 1, if it is right
-
-
-def own_noise(channel: Channel, which: str, names: tuple[str, ...]) -> Array:
-    """The covariance that is added and taken away: of all sensors, or what one has of its own.
-
-    Of one that is the part of its noise that the others do not share: the variance given theirs.
-    """
-    if not which:
-        return channel.noise_cov
-    if which not in names:
-        raise InputError("sensor", which, f"all, or one of {', '.join(names)}")
-    place, found = names.index(which), np.zeros_like(channel.noise_cov)
-    found[place, place] = 1 / np.linalg.inv(channel.noise_cov)[place, place]
-    return found
-
-
-def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
-    """Values at every level, and what curves through them say of less noise."""
-    if scene.channel is None:
-        allowed = "a channel, or a log with enough true contexts to find one"
-        raise InputError("channel", scene.about_channel, allowed)
-    extra = own_noise(scene.channel, which, scene.log.coordinates)
-    scores = np.stack([_scores(scene, extra, level, tick) for level in LEVELS])
-    curves = _curves(scene, scene.channel, extra)
-    read, worth = dict[str, list[Jackknifed]](), dict[str, list[Jackknifed]]()
-    for name in CURVES:
-        told = [_coefficients(name, curves, place) for place in range(len(READ))]
-        read[name] = [_combined(weights, scores) for weights in told]
-        worth[name] = [_combined(weights - AS_IT_IS, scores) for weights in told]
-    by_model = _combined(np.stack([slope(one[: len(LEVELS)]) for one in curves]), scores)
-    return Sensor(which, [jackknife(row) for row in scores], read, worth, by_model)
-
-
-def _curves(scene: Scene, channel: Channel, extra: Array) -> Array:
-    """What models say at LEVELS and READ: that of all rounds first, then those without each stretch."""
-    noises = [channel.noise_cov + level * extra for level in (*LEVELS, *READ)]
-    whole, others = models(scene.data, stretches(scene.log.rounds))
-    parts = [curve(scene, channel, noises, one, FEWER) for one in others]
-    return np.stack([curve(scene, channel, noises, whole, SAMPLE), *parts])
-
-
-def _coefficients(name: str, curves: Array, place: int) -> Array:
-    """The weights of values in what is read off, for all rounds and without each stretch: (1 + S, L)."""
-    number = len(LEVELS)
-    return np.stack(
-        [coefficients(name, LEVELS, READ[place], one[:number], one[number + place]) for one in curves]
-    )
-
-
-def _combined(weights: Array, scores: Array) -> Jackknifed:
-    """Values (L, n) weighed, with these weights (1 + S, L) for all rounds and without each stretch."""
-    return jackknifed(float(weights[0] @ scores.mean(axis=1)), np.vecdot(weights[1:], left_out(scores)))
-
-
-def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
-    """What the policy of this level earns, round by round: (n,)."""
-    log, channel = scene.log, scene.channel
-    assert channel is not None
-    louder = channel._replace(noise_cov=channel.noise_cov + level * extra)
-    source, spread = generator(scene.seed, 0, f"sensor {level:g}"), root(level * extra)
-    table, number = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
-    for _ in range(number):
-        added = source.standard_normal(log.noisy.shape) @ spread.T
-        context = seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)
-        table += liked(scene.across.asked(context), log) / number
-        tick(1)
-    return scored(scene, table)
-
-
-def scored(scene: Scene, table: Array) -> Array:
-    """The doubly robust scores of a policy (n, K): (n,)."""
-    log = scene.log
-    case = Case(table, log.arm, log.reward, log.probability, lambda: scene.across)
-    return DoublyRobust().scores(case).numerator
-
-
-class Rung(NamedTuple):
-    """One of the ladder."""
-
-    name: str
-    found: Jackknifed
-    rounds: int
-
-
 def ladder(scene: Scene) -> list[Rung]:
-    """Naive, denoised, and where it is known, true."""
+    """Values of the policies that read noisy contexts, denoised ones and, where it is known, the truth."""
     n = scene.log.rounds
     found = [
         Rung("naive", jackknife(scored(scene, liked(noisy_model(scene), scene.log))), n),

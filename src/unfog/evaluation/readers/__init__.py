@@ -22,7 +22,6 @@ from unfog._io import refuse_others
 from unfog.evaluation import log as logs
 from unfog.evaluation.log import Log, counted
 from unfog.evaluation.readers import live, ndjson, obp, table
-from unfog.evaluation.readers import table as column_names
 from unfog.evaluation.readers.live import Asked, Opener
 from unfog.evaluation.readers.obp import to_obp
 from unfog.evaluation.readers.table import Columns
@@ -104,9 +103,9 @@ def _of_path(path: Path, asked: Asked) -> Log:
 
 def _columns(told: Any) -> Columns | None:
     if isinstance(told, str | PathLike):
-        return column_names.from_toml(Path(told))
+        return table.from_toml(Path(told))
     if isinstance(told, Mapping):
-        return column_names.from_mapping(told)
+        return table.from_mapping(told)
     if told is None or isinstance(told, Columns):
         return told
     raise InputError("columns", shown(told), "Columns(…), a mapping, or a path to a file of TOML")

@@ -2,23 +2,15 @@
 
 A decision is a row when its reward was learnt: told in time, combined of several as the terms say, or the
 default once the wait was over. Decisions that are void, open, erased, or expired without a default are left
-out, and the notes say how many. What the terms say of the noise is in the log, too.
-
-A store is taken by what it offers, since the evaluation of logs is no part of deciding live.
-
-A field of a JSON object, of the kind that is wanted: whoever wrote the line may have erred.
-
-What is not so is refused with the line and the field. None of these tells a truth value for a number.
-
-The events of a live problem into decisions, each with what became of it.
+out, and the notes say how many. What the terms say of the noise is in the log, too. A store is taken by what
+it offers, since the evaluation of logs is no part of deciding live.
 
 With a floor f and K arms that might be chosen, an arm that the agent takes with share s had the probability
 (1 - f) s + f / K. Which might be chosen is what the events before have left: arms are added, retired and
 brought back. An arm that somebody else forced had the probability that was told.
 
-What a caller says besides the log, and of which logs it can be said.
-
-What does not concern a log is refused: who names a column of a live store would take it to be used.
+Also here, for every reader: what a caller says besides the log (`Asked`), and fields of JSON objects, whoever
+wrote them (`text`, `number` and so on).
 """
 
 from collections import Counter
@@ -39,65 +31,80 @@ from unfog.maths.arrays import Array, Bools
 from unfog.validation import InputError, shown
 
 Told = Mapping[str, Any]
-
-
-def text(where: str, told: Told, name: str) -> str:
-    """Text that is not empty."""
-    found = told.get(name)
-    if not isinstance(found, str) or not found:
-        raise InputError(f"{where}, {name}", _said(told, name), "text")
-    return found
-
-
-def number(where: str, told: Told, name: str) -> float:
-    """A number."""
-    return as_number(f"{where}, {name}", told.get(name))
-
-
-def number_or_none(where: str, told: Told, name: str) -> float | None:
-    """The same, where it may be left out, or be null."""
-    return None if told.get(name) is None else number(where, told, name)
-
-
-def as_number(field: str, value: object) -> float:
-    """The number itself; whole ones of 400 digits are none that can be used."""
-    try:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-    except OverflowError:
-        pass
-    raise InputError(field, "nothing" if value is None else shown(value), "a number")
-
-
-def numbers(where: str, told: Told, name: str) -> dict[str, float]:
-    """A number for each of some names; null is not a number."""
-    found = told.get(name)
-    if not isinstance(found, Mapping):
-        raise InputError(f"{where}, {name}", _said(told, name), "a number for each name, in {}")
-    one = f"{where}, {name}."
-    return {key: float("nan") if x is None else as_number(one + key, x) for key, x in found.items()}
-
-
-def names(where: str, told: Told, name: str) -> list[str]:
-    """A list of names, or what has something to say of each."""
-    found = told.get(name)
-    if not isinstance(found, list | tuple | Mapping) or not all(isinstance(one, str) for one in found):
-        raise InputError(f"{where}, {name}", _said(told, name), "a list of names")
-    return list(found)
-
-
-def some_names(where: str, told: Told, name: str) -> list[str]:
-    """The same, where there may be none."""
-    return [] if told.get(name) is None else names(where, told, name)
-
-
-def _said(told: Told, name: str) -> str:
-    return "nothing" if told.get(name) is None else shown(told[name])
-
-
 Event = Mapping[str, Any]
 LATER = ("reward", "reveal", "void", "expire")  # what is said of a decision that was made
-PAID = ("learnt", "waits")
+TAKES = ("problem", "arms")  # of what a caller may say
+LEFT = {
+    "void": "were void",
+    "open": "have no reward yet",
+    "expired": "have no reward: the wait for it was over",
+    "erased": "were erased",
+    "forced": "were forced by somebody else, and no probability was told",
+    "partly": "were forced by somebody else, who told the probability of the chosen arm alone",
+}
+WHY = {
+    "columns": "only tables have columns",
+    "problem": "only live logs have problems",
+    "arms": "it lists its arms itself",
+    "coordinates": "it names its coordinates itself",
+    "probability": "it has its own probabilities",
+}
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """One live problem: `unfog.live.Problem`, or one of a service."""
+
+    name: str
+
+    def events(self, since: int = 0) -> Iterable[Event]:
+        """All that happened."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Many of them: `unfog.live.Store`, or a service."""
+
+    def names(self) -> Sequence[str]:
+        """The problems."""
+
+    def events(self, name: str, since: int = 0) -> Iterable[Event]:
+        """All that happened in one."""
+
+
+Opener = Callable[[Path], AbstractContextManager[Store]]
+"""Opens the file of a live store, such as `unfog.live.open`."""
+
+
+class Asked(NamedTuple):
+    """What a caller says besides the log; None for what is not said.
+
+    What does not concern a log is refused: who names a column of a live store would take it to be used.
+    """
+
+    columns: Columns | None
+    problem: str | None
+    arms: list[str] | None
+    coordinates: list[str] | None
+    probability: float | None
+    opener: Opener | None
+
+    def only(self, what: str, *taken: str) -> "Asked":
+        """Itself, if nothing else is said than what such a log takes."""
+        for name, why in WHY.items():
+            value = getattr(self, name)
+            if value is not None and name not in taken:
+                field = "coordinates of the context" if name == "coordinates" else name
+                said = value if isinstance(value, str) else shown(value)
+                raise InputError(field, said, f"nothing, for {what}: {why}")
+        return self
+
+    @property
+    def of_table(self) -> Columns:
+        """The columns, and the probability where all arms were drawn evenly."""
+        found = self.columns or Columns()
+        own = {} if self.probability is None else {"probability": self.probability}
+        return Columns(**{**vars(found), **own})
 
 
 @dataclass
@@ -117,7 +124,7 @@ class Row:
 
 
 class Fold:
-    """What the events up to now have left."""
+    """What the events up to now have left: decisions, each with what became of it, and arms."""
 
     def __init__(self, where: str, terms: Event) -> None:
         """From the event that says the terms."""
@@ -183,40 +190,8 @@ def _about(where: str, kind: str, row: Row, event: Event) -> None:
     elif kind == "expire" and event.get("what") == "reward":
         row.reward = number_or_none(where, event, "value")
         row.state = "expired" if row.reward is None else "learnt"
-    elif kind == "reward" and event.get("outcome") in PAID:
+    elif kind == "reward" and event.get("outcome") in table.LEARNT:
         row.reward, row.state = number(where, event, "value"), "learnt"
-
-
-TAKES = ("problem", "arms")  # of what a caller may say
-LEFT = {
-    "void": "were void",
-    "open": "have no reward yet",
-    "expired": "have no reward: the wait for it was over",
-    "erased": "were erased",
-    "forced": "were forced by somebody else, and no probability was told",
-    "partly": "were forced by somebody else, who told the probability of the chosen arm alone",
-}
-
-
-@runtime_checkable
-class Problem(Protocol):
-    """One live problem: `unfog.live.Problem`, or one of a service."""
-
-    name: str
-
-    def events(self, since: int = 0) -> Iterable[Event]:
-        """All that happened."""
-
-
-@runtime_checkable
-class Store(Protocol):
-    """Many of them: `unfog.live.Store`, or a service."""
-
-    def names(self) -> Sequence[str]:
-        """The problems."""
-
-    def events(self, name: str, since: int = 0) -> Iterable[Event]:
-        """All that happened in one."""
 
 
 def read(events: Iterable[Event], problem: str | None, arms: Sequence[str] | None, source: str = "") -> Log:
@@ -227,7 +202,7 @@ def read(events: Iterable[Event], problem: str | None, arms: Sequence[str] | Non
 def of_lines(
     lines: Iterable[tuple[str, Event]], problem: str | None, arms: Sequence[str] | None, source: str
 ) -> Log:
-    """The same, of events of which each is said where it stands."""
+    """The log of one problem, out of events of which each is said where it stands."""
     folds: dict[str, Fold] = {}
     for where, event in lines:
         name, kind = text(where, event, "problem"), text(where, event, "kind")
@@ -345,41 +320,55 @@ def _units(kept: Sequence[Row]) -> tuple[Any, tuple[str, ...]]:
     return (None, ()) if names == [""] else (np.array([place[one] for one in said]), tuple(names))
 
 
-Opener = Callable[[Path], AbstractContextManager[Store]]
-"""Opens the file of a live store, such as `unfog.live.open`."""
-
-WHY = {
-    "columns": "only tables have columns",
-    "problem": "only live logs have problems",
-    "arms": "it lists its arms itself",
-    "coordinates": "it names its coordinates itself",
-    "probability": "it has its own probabilities",
-}
+def text(where: str, told: Told, name: str) -> str:
+    """A field that holds text, which is not empty; what is not so is refused with the line and the field."""
+    found = told.get(name)
+    if not isinstance(found, str) or not found:
+        raise InputError(f"{where}, {name}", _said(told, name), "text")
+    return found
 
 
-class Asked(NamedTuple):
-    """None for what is not said."""
+def number(where: str, told: Told, name: str) -> float:
+    """A field that holds a number; a truth value is none."""
+    return as_number(f"{where}, {name}", told.get(name))
 
-    columns: Columns | None
-    problem: str | None
-    arms: list[str] | None
-    coordinates: list[str] | None
-    probability: float | None
-    opener: Opener | None
 
-    def only(self, what: str, *taken: str) -> "Asked":
-        """Itself, if nothing else is said than what such a log takes."""
-        for name, why in WHY.items():
-            value = getattr(self, name)
-            if value is not None and name not in taken:
-                field = "coordinates of the context" if name == "coordinates" else name
-                said = value if isinstance(value, str) else shown(value)
-                raise InputError(field, said, f"nothing, for {what}: {why}")
-        return self
+def number_or_none(where: str, told: Told, name: str) -> float | None:
+    """A number, where it may be left out, or be null."""
+    return None if told.get(name) is None else number(where, told, name)
 
-    @property
-    def of_table(self) -> Columns:
-        """The columns, and the probability where all arms were drawn evenly."""
-        found = self.columns or Columns()
-        own = {} if self.probability is None else {"probability": self.probability}
-        return Columns(**{**vars(found), **own})
+
+def as_number(field: str, value: object) -> float:
+    """The number itself; whole ones of 400 digits are none that can be used."""
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    except OverflowError:
+        pass
+    raise InputError(field, "nothing" if value is None else shown(value), "a number")
+
+
+def numbers(where: str, told: Told, name: str) -> dict[str, float]:
+    """A number for each of some names; null is not a number."""
+    found = told.get(name)
+    if not isinstance(found, Mapping):
+        raise InputError(f"{where}, {name}", _said(told, name), "a number for each name, in {}")
+    one = f"{where}, {name}."
+    return {key: float("nan") if x is None else as_number(one + key, x) for key, x in found.items()}
+
+
+def names(where: str, told: Told, name: str) -> list[str]:
+    """A list of names, or what has something to say of each."""
+    found = told.get(name)
+    if not isinstance(found, list | tuple | Mapping) or not all(isinstance(one, str) for one in found):
+        raise InputError(f"{where}, {name}", _said(told, name), "a list of names")
+    return list(found)
+
+
+def some_names(where: str, told: Told, name: str) -> list[str]:
+    """A list of names, where there may be none."""
+    return [] if told.get(name) is None else names(where, told, name)
+
+
+def _said(told: Told, name: str) -> str:
+    return "nothing" if told.get(name) is None else shown(told[name])

@@ -1,21 +1,18 @@
-"""dsjson: the log of Vowpal Wabbit's decision service, and of Azure Personalizer after it.
+"""Files of JSON, an object a line: a live problem that was exported, or the dsjson of Vowpal Wabbit.
+
+The first object says which it is: events have a kind; dsjson has a context c, or is the reward of one. The
+events of a live problem are read in readers/live.py.
+
+dsjson is the log of Vowpal Wabbit's decision service, and of Azure Personalizer after it:
 
     {"_label_cost": -1, "_label_probability": 0.8, "_label_Action": 2, "_labelIndex": 1, "a": [2, 1],
      "p": [0.8, 0.2], "c": {"Sensor": {"steps": 1648}, "_multi": [{"_tag": "wait"}, {"_tag": "send"}]}}
 
-The reward is minus the cost. Numbers of the shared context `c` are the coordinates: `Sensor.steps`, or
-`steps` where no other namespace has one. An action's name is its `_tag`, or its `id`; else its number, and
-then action 2 must be the same in every line. What a line says is read in dsjson_line.py.
-
-One line of dsjson: a decision with its reward, or a reason to pass over it.
-
-`a` ranks the actions, numbered from 1, the drawn one first; `p` are their probabilities in that order. Events
-that were not to be learnt from are passed over, as Vowpal Wabbit does it, and so are rewards whose decision
-is not in the log.
-
-Files of JSON, an object a line: a live problem that was exported, or the dsjson of Vowpal Wabbit.
-
-The first object says which it is: events have a kind; dsjson has a context c, or is the reward of one.
+The reward is minus the cost. `a` ranks the actions, numbered from 1, the drawn one first; `p` are their
+probabilities in that order. Numbers of the shared context `c` are the coordinates: `Sensor.steps`, or `steps`
+where no other namespace has one. An action's name is its `_tag`, or its `id`; else its number, and then
+action 2 must be the same in every line. Events that were not to be learnt from are passed over, as Vowpal
+Wabbit does it, and so are rewards whose decision is not in the log.
 """
 
 import json
@@ -26,20 +23,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.evaluation import log
 from unfog.evaluation import log as logs
 from unfog.evaluation.log import Log, Where, gaps
 from unfog.evaluation.readers import live, table
-from unfog.evaluation.readers.live import Asked
+from unfog.evaluation.readers.live import Asked, Told
 from unfog.evaluation.readers.table import even
 from unfog.maths.arrays import Array, Bools
 from unfog.validation import InputError, shown
 
-Told = Mapping[str, Any]
+MARKS = frozenset({"_label_cost", "_label_probability", "_labelIndex", "_label_Action", "c", "RewardValue"})
+TAKES = ("arms", "coordinates", "probability")  # of what a caller may say
+CALLED = {"time": "Timestamp", "reward": "_label_cost", "probability": "_label_probability"}
+ONCE = "actions with a _tag or an id of their own; or a list of arms, by number"
+BOTH = "an export of `unfog live`, whose events have a kind; or dsjson, with _label_cost, a, c and p"
+Line = tuple[int, Told]
 
 
 class Event(NamedTuple):
-    """A decision with its reward."""
+    """One line of dsjson: a decision with its reward."""
 
     line: int
     context: dict[str, float]  # by namespace and name
@@ -49,6 +50,86 @@ class Event(NamedTuple):
     probability: float
     law: dict[str, float] | None  # by name
     time: float
+
+
+def read_lines(path: Path, asked: Asked) -> Log:
+    """The log of a file."""
+    with open(path, "rb") as file:
+        objects = _objects(file)
+        number, first = next(objects, (0, None))
+        if first is None:
+            raise InputError("log", f"no rows in {path.name}", BOTH)
+        both = _again(number, first, objects)
+        if "kind" in first and "seq" in first:
+            asked.only(path.name, *live.TAKES)
+            numbered = ((f"line {i}", one) for i, one in both)
+            return live.of_lines(numbered, asked.problem, asked.arms, path.name)
+        if not MARKS & first.keys():
+            raise InputError(f"line {number}", f"an object with {', '.join(list(first)[:8])}", BOTH)
+        asked.only(path.name, *TAKES)
+        return read_dsjson(both, asked.arms, asked.coordinates, asked.probability, path.name)
+
+
+def _again(number: int, first: Any, rest: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    yield number, first
+    yield from rest
+
+
+def _objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each with the number of its line; empty lines are passed over."""
+    for number, line in enumerate(lines, 1):
+        shown = line[:60].decode("utf-8", "replace")
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            if not text.strip():
+                continue
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"line {number}", shown, f"one JSON object, in UTF-8 ({error})") from None
+        if not isinstance(found, dict):
+            raise InputError(f"line {number}", shown, "one JSON object")
+        yield number, found
+
+
+def read_dsjson(
+    lines: Iterable[Line],
+    arms: Sequence[str] | None,
+    coordinates: Sequence[str] | None,
+    probability: float | None,
+    source: str,
+) -> Log:
+    """The log of numbered lines of dsjson."""
+    kept, notes = _kept(lines)
+    if not kept:
+        raise InputError("log", f"no rows: {'; '.join(notes) or 'nothing'}", "one decision with its reward")
+    words, named = set[str](), _named(kept, arms)
+    found = [
+        event(line, told, names, probability, words) for (line, told), names in zip(kept, named, strict=True)
+    ]
+    contexts = _contexts(found, coordinates)
+    if lost := gaps(contexts[0]):
+        notes.append(f"{lost} numbers are not in their line: lost (Vowpal Wabbit takes them for 0)")
+    if words:
+        notes.append(f"no numbers, and so no coordinates: {', '.join(sorted(words))}")
+    return _log(found, arms, contexts, probability)._replace(source=source, notes=tuple(notes))
+
+
+def _kept(lines: Iterable[Line]) -> tuple[list[Line], list[str]]:
+    """The decisions that were to be learnt from, and how many others there are."""
+    kept, left = list[Line](), Counter[str]()
+    drops = dict[float, int]()
+    for number, told in lines:
+        why = passed_over(number, told)
+        if why:
+            left[why] += 1
+            continue
+        kept.append((number, told))
+        drops.setdefault(live.number_or_none(f"line {number}", told, "pdrop") or 0.0, number)
+    if len(drops) > 1:
+        said = f"pdrop {list(drops)[1]:g} after {next(iter(drops)):g}"
+        allowed = "one share of events that were dropped: other decisions would count too much"
+        raise InputError(f"line {list(drops.values())[1]}", said, allowed)
+    return kept, [f"{number} {why}: left out" for why, number in left.items()]
 
 
 def passed_over(line: int, event: Told) -> str:
@@ -64,6 +145,26 @@ def passed_over(line: int, event: Told) -> str:
     taken = any(one.get("ActionTaken") for one in later if isinstance(one, Mapping))
     deferred = event.get("DeferredAction") and not taken
     return "events whose action was never taken (deferred, not activated)" if deferred else ""
+
+
+def _named(kept: Sequence[Line], arms: Sequence[str] | None) -> list[tuple[str, ...]]:
+    """The names of the actions of each line."""
+    every = [actions(line, told) for line, told in kept]
+    if arms is not None:
+        for (line, _), those in zip(kept, every, strict=True):
+            if len(those) > len(arms):
+                allowed = f"{len(arms)}: {', '.join(arms)}"
+                raise InputError(f"line {line}, _multi", f"{len(those)} actions", allowed)
+        return [tuple(arms[: len(those)]) for those in every]
+    found = [tuple(name(one) for one in those) for those in every]
+    if not all(one for names in found for one in names):
+        _refuse_moving(kept, every)
+        return [tuple(str(i + 1) for i in range(len(those))) for those in every]
+    for (line, _), names in zip(kept, found, strict=True):
+        if len(set(names)) < len(names):
+            twice = next(one for one in names if names.count(one) > 1)
+            raise InputError(f"line {line}, _multi", f"two actions called {twice!r}", ONCE)
+    return found
 
 
 def actions(line: int, event: Told) -> Sequence[Any]:
@@ -89,6 +190,16 @@ def name(action: Any) -> str:
     return ""
 
 
+def _refuse_moving(kept: Sequence[Line], every: Sequence[Sequence[Any]]) -> None:
+    """Complain of an action that is another one than its number was before."""
+    first: dict[int, Any] = {}
+    for (line, _), those in zip(kept, every, strict=True):
+        for i, one in enumerate(those):
+            if first.setdefault(i, one) != one:
+                allowed = f"what it was in lines before; else {ONCE}"
+                raise InputError(f"line {line}, action {i + 1}", shown(one), allowed)
+
+
 def event(line: int, told: Told, names: tuple[str, ...], probability: float | None, words: set[str]) -> Event:
     """The decision of a line whose actions have these names; `words` gathers what is no number."""
     where = f"line {line}"
@@ -96,7 +207,7 @@ def event(line: int, told: Told, names: tuple[str, ...], probability: float | No
     law = _law(where, told, names)
     own = told.get("_label_probability", probability if law is None else law[arm])
     if own is None:
-        raise InputError(f"{where}, _label_probability", "nothing", log.WITHOUT)
+        raise InputError(f"{where}, _label_probability", "nothing", logs.WITHOUT)
     own, cost = (
         live.as_number(f"{where}, _label_probability", own),
         live.number(where, told, "_label_cost"),
@@ -142,34 +253,21 @@ def _flatten(where: str, told: Any, key: str, into: dict[str, float], words: set
         words.add(key)
 
 
-MARKS = frozenset({"_label_cost", "_label_probability", "_labelIndex", "_label_Action", "c", "RewardValue"})
-TAKES = ("arms", "coordinates", "probability")  # of what a caller may say
-CALLED = {"time": "Timestamp", "reward": "_label_cost", "probability": "_label_probability"}
-ONCE = "actions with a _tag or an id of their own; or a list of arms, by number"
-Line = tuple[int, Told]
-
-
-def read_dsjson(
-    lines: Iterable[Line],
-    arms: Sequence[str] | None,
-    coordinates: Sequence[str] | None,
-    probability: float | None,
-    source: str,
-) -> Log:
-    """The log of lines that are numbered."""
-    kept, notes = _kept(lines)
-    if not kept:
-        raise InputError("log", f"no rows: {'; '.join(notes) or 'nothing'}", "one decision with its reward")
-    words, named = set[str](), _named(kept, arms)
-    found = [
-        event(line, told, names, probability, words) for (line, told), names in zip(kept, named, strict=True)
-    ]
-    contexts = _contexts(found, coordinates)
-    if lost := gaps(contexts[0]):
-        notes.append(f"{lost} numbers are not in their line: lost (Vowpal Wabbit takes them for 0)")
-    if words:
-        notes.append(f"no numbers, and so no coordinates: {', '.join(sorted(words))}")
-    return _log(found, arms, contexts, probability)._replace(source=source, notes=tuple(notes))
+def _contexts(found: Sequence[Event], coordinates: Sequence[str] | None) -> tuple[Array, tuple[str, ...]]:
+    """The contexts (n, d), and what coordinates are called."""
+    whole = list(dict.fromkeys(name for one in found for name in one.context))
+    short = Counter(name.rpartition(".")[2] for name in whole)
+    called = {name: last if short[last := name.rpartition(".")[2]] == 1 else name for name in whole}
+    if coordinates is not None:
+        by_name = {**{name: name for name in whole}, **{last: name for name, last in called.items()}}
+        for one in coordinates:
+            if one not in by_name:
+                raise InputError("context", shown(one), f"numbers of the context: {', '.join(by_name)}")
+        whole, called = [by_name[name] for name in coordinates], {by_name[name]: name for name in coordinates}
+    if not whole:
+        raise InputError("c", "no numbers", "a context with numbers outside _multi")
+    noisy = np.array([[one.context.get(name, np.nan) for name in whole] for one in found])
+    return noisy, tuple(called[name] for name in whole)
 
 
 def _log(
@@ -197,77 +295,6 @@ def _log(
     return logs.check_log(log, where, CALLED)
 
 
-def _kept(lines: Iterable[Line]) -> tuple[list[Line], list[str]]:
-    """The decisions that were to be learnt from, and how many others there are."""
-    kept, left = list[Line](), Counter[str]()
-    drops = dict[float, int]()
-    for number, told in lines:
-        why = passed_over(number, told)
-        if why:
-            left[why] += 1
-            continue
-        kept.append((number, told))
-        drops.setdefault(live.number_or_none(f"line {number}", told, "pdrop") or 0.0, number)
-    if len(drops) > 1:
-        said = f"pdrop {list(drops)[1]:g} after {next(iter(drops)):g}"
-        allowed = "one share of events that were dropped: other decisions would count too much"
-        raise InputError(f"line {list(drops.values())[1]}", said, allowed)
-    return kept, [f"{number} {why}: left out" for why, number in left.items()]
-
-
-def _named(kept: Sequence[Line], arms: Sequence[str] | None) -> list[tuple[str, ...]]:
-    """The names of the actions of each line."""
-    every = [actions(line, told) for line, told in kept]
-    if arms is not None:
-        for (line, _), those in zip(kept, every, strict=True):
-            if len(those) > len(arms):
-                allowed = f"{len(arms)}: {', '.join(arms)}"
-                raise InputError(f"line {line}, _multi", f"{len(those)} actions", allowed)
-        return [tuple(arms[: len(those)]) for those in every]
-    found = [tuple(name(one) for one in those) for those in every]
-    if not all(one for names in found for one in names):
-        _refuse_moving(kept, every)
-        return [tuple(str(i + 1) for i in range(len(those))) for those in every]
-    for (line, _), names in zip(kept, found, strict=True):
-        if len(set(names)) < len(names):
-            twice = next(one for one in names if names.count(one) > 1)
-            raise InputError(f"line {line}, _multi", f"two actions called {twice!r}", ONCE)
-    return found
-
-
-def _refuse_moving(kept: Sequence[Line], every: Sequence[Sequence[Any]]) -> None:
-    """Complain of an action that is another one than its number was before."""
-    first: dict[int, Any] = {}
-    for (line, _), those in zip(kept, every, strict=True):
-        for i, one in enumerate(those):
-            if first.setdefault(i, one) != one:
-                allowed = f"what it was in lines before; else {ONCE}"
-                raise InputError(f"line {line}, action {i + 1}", shown(one), allowed)
-
-
-def _contexts(found: Sequence[Event], coordinates: Sequence[str] | None) -> tuple[Array, tuple[str, ...]]:
-    """The contexts (n, d), and what coordinates are called."""
-    whole = list(dict.fromkeys(name for one in found for name in one.context))
-    short = Counter(name.rpartition(".")[2] for name in whole)
-    called = {name: last if short[last := name.rpartition(".")[2]] == 1 else name for name in whole}
-    if coordinates is not None:
-        by_name = {**{name: name for name in whole}, **{last: name for name, last in called.items()}}
-        for one in coordinates:
-            if one not in by_name:
-                raise InputError("context", shown(one), f"numbers of the context: {', '.join(by_name)}")
-        whole, called = [by_name[name] for name in coordinates], {by_name[name]: name for name in coordinates}
-    if not whole:
-        raise InputError("c", "no numbers", "a context with numbers outside _multi")
-    noisy = np.array([[one.context.get(name, np.nan) for name in whole] for one in found])
-    return noisy, tuple(called[name] for name in whole)
-
-
-def _offered(found: Sequence[Event], arms: Sequence[str]) -> Bools | None:
-    """The actions of each line; None where these are always all."""
-    there = np.array([[name in one.names for name in arms] for one in found])
-    return None if there.all() else there
-
-
 def _laws(found: Sequence[Event], arms: Sequence[str]) -> Array | None:
     if any(one.law is None for one in found):
         return None
@@ -279,43 +306,7 @@ def _laws(found: Sequence[Event], arms: Sequence[str]) -> Array | None:
     return every
 
 
-BOTH = "an export of `unfog live`, whose events have a kind; or dsjson, with _label_cost, a, c and p"
-
-
-def read_lines(path: Path, asked: Asked) -> Log:
-    """The log of a file."""
-    with open(path, "rb") as file:
-        objects = _objects(file)
-        number, first = next(objects, (0, None))
-        if first is None:
-            raise InputError("log", f"no rows in {path.name}", BOTH)
-        both = _again(number, first, objects)
-        if "kind" in first and "seq" in first:
-            asked.only(path.name, *live.TAKES)
-            numbered = ((f"line {i}", one) for i, one in both)
-            return live.of_lines(numbered, asked.problem, asked.arms, path.name)
-        if not MARKS & first.keys():
-            raise InputError(f"line {number}", f"an object with {', '.join(list(first)[:8])}", BOTH)
-        asked.only(path.name, *TAKES)
-        return read_dsjson(both, asked.arms, asked.coordinates, asked.probability, path.name)
-
-
-def _again(number: int, first: Any, rest: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
-    yield number, first
-    yield from rest
-
-
-def _objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each with the number of its line; empty lines are passed over."""
-    for number, line in enumerate(lines, 1):
-        shown = line[:60].decode("utf-8", "replace")
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            if not text.strip():
-                continue
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"line {number}", shown, f"one JSON object, in UTF-8 ({error})") from None
-        if not isinstance(found, dict):
-            raise InputError(f"line {number}", shown, "one JSON object")
-        yield number, found
+def _offered(found: Sequence[Event], arms: Sequence[str]) -> Bools | None:
+    """The actions of each line; None where these are always all."""
+    there = np.array([[name in one.names for name in arms] for one in found])
+    return None if there.all() else there

@@ -1,10 +1,10 @@
-"""A table of decisions as a log: a data frame, a mapping of columns, what was read of a CSV file.
+"""A table of decisions as a log: a data frame, a mapping of columns, or a CSV file.
 
 A row is a decision. Empty cells are coordinates that were lost, and truths that are not known; elsewhere they
 are refused. A table that `unfog live table` wrote says what became of each decision: those without a reward
 that was learnt are left out, and counted.
 
-Which column of a table is what: as arguments, or in a few lines of TOML.
+Which column is what is said by arguments, or in a few lines of TOML (`Columns`):
 
     context = ["steps_today", "sleep_hours"]     reward = "walked"
     arm = "message"                              probability = "p"
@@ -12,15 +12,12 @@ Which column of a table is what: as arguments, or in a few lines of TOML.
 What is not said is looked for under the names that `unfog live table` writes: `context.<name>`,
 `true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for those of every arm.
 
-A column of a log as numbers, times or names, whatever holds it: text of a file, a series, an array.
-
+The cells of a column become numbers, times or names, whatever holds them: text of a file, a series, an array.
 An empty cell is not a number, and a name that is not there is -1: who knows whether it may be so judges.
 
-A CSV file as columns.
-
-It is read row by row, each held against the header, so that what is wrong has its row. Where pandas is there
-it reads a file in which nothing is odd (no quotes, as many separators as there should be, numbers where they
-are wanted) in a tenth of the time.
+A CSV file is read row by row, each held against the header, so that what is wrong has its row. Where pandas
+is there it reads a file in which nothing is odd (no quotes, as many separators as there should be, numbers
+where they are wanted) in a tenth of the time.
 """
 
 import csv
@@ -43,6 +40,13 @@ from unfog.maths.arrays import Array, Bools, Ints
 from unfog.validation import LONGEST_LOOKED_UP, InputError, shown
 
 ONE = ("arm", "reward", "time", "unit")
+EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # as files and frames write it
+LEARNT = ("learnt", "waits")  # what becomes of decisions whose reward counts
+OUTCOMES = (*LEARNT, "open", "kept", "void", "expired", "dropped", "erased")
+OUTCOME = "outcome"  # the column that says it
+TAKES = ("columns", "arms", "coordinates", "probability")  # of what a caller may say
+PIECE = 50_000  # rows of a CSV file that are read at a time
+HEADER = 1  # row of a CSV file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +78,7 @@ class Columns:
 
 
 class Found(NamedTuple):
-    """Columns that are there."""
+    """The columns of one table: which is what."""
 
     coordinates: tuple[str, ...]
     context: tuple[str, ...]
@@ -113,7 +117,7 @@ def from_toml(path: str | Path) -> Columns:
 
 
 def from_mapping(told: Mapping[str, Any]) -> Columns:
-    """The same, of a mapping."""
+    """The columns that a mapping says."""
     known = [one.name for one in fields(Columns)]
     if not isinstance(told, Mapping):
         raise InputError("columns", shown(told), f"a table of {', '.join(known)}")
@@ -208,9 +212,6 @@ def _probability_column(
             return None
         raise InputError("probability", f"no such column among {', '.join(map(str, names))}", WITHOUT)
     return there(names, "probability", "probability" if told is None else told)
-
-
-EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # as files and frames write it
 
 
 def numbers(column: str, values: Any, where: Where) -> Array:
@@ -318,12 +319,6 @@ def _by_number(name: str) -> tuple[int, int, str]:
     """Arm 10 comes after arm 9."""
     whole = name.isascii() and name.isdigit() and len(name) <= LONGEST_LOOKED_UP
     return (0, int(name), "") if whole else (1, 0, name)
-
-
-LEARNT = ("learnt", "waits")
-OUTCOMES = (*LEARNT, "open", "kept", "void", "expired", "dropped", "erased")
-OUTCOME = "outcome"
-TAKES = ("columns", "arms", "coordinates", "probability")  # of what a caller may say
 
 
 def names_of(table: Any) -> list[str] | None:
@@ -471,10 +466,6 @@ def _units(cells: Any, where: Where, column: str) -> tuple[Ints | None, tuple[st
     if at is not None and names:
         raise InputError(where.of(at, column), "nothing", "whose context it is: every row says so, or none")
     return (places, tuple(names)) if names else (None, ())
-
-
-PIECE = 50_000  # rows
-HEADER = 1
 
 
 def read_csv(
