@@ -1,4 +1,4 @@
-"""unfog in other people's tools, and other people's bandits behind our denoiser: each a thin file."""
+"""unfog in other people's tools, and other people's bandits behind our denoiser."""
 
 from unfog.adapters.wrap import wrap
 

@@ -1,4 +1,4 @@
-"""An agent in coba's experiments (M. Rucker and others, *COBA*, a benchmark for contextual bandits).
+"""Agents, problems and logs in coba (M. Rucker and others, *COBA*, a benchmark for contextual bandits).
 
     experiment = coba.Experiment(
         [CobaEnvironment(problem, rounds=500, trial=t) for t in range(20)],
@@ -6,16 +6,14 @@
         CobaRegret(),
     )
 
-coba has no way to hand a learner a true context after its reward, or the time of a reading. Agents that
-cannot do without true contexts are refused, and those that know of time take rounds for it. Environments,
-logs and regret are in adapters/coba.py.
-
-Problems, logs and regret for coba's experiments.
-
 `CobaEnvironment` is one trial of a problem as the lab plays it: contexts are the noisy ones, and the true
 ones are nowhere in it. Its arms are tuples of numbers: their vectors, or unit vectors where an arm has a name
 alone. Beside the reward of every arm an interaction has their regret, as `regrets`, which coba writes into
 its results and shows to no learner; `CobaRegret` keeps that of the arm that was chosen.
+
+`CobaLearner` is an agent. coba has no way to hand a learner a true context after its reward, or the time of a
+reading. Agents that cannot do without true contexts are refused, and those that know of time take rounds for
+it.
 
 `CobaLog` is a log of decisions (evaluation/log.py), for coba's own estimators of what a policy would earn.
 """
@@ -37,8 +35,9 @@ from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.coba"):
     from coba.evaluators import SequentialCB
-    from coba.primitives import Environment, LoggedInteraction, SimulatedInteraction
+    from coba.primitives import Environment, Learner, LoggedInteraction, SimulatedInteraction
 
+__all__ = ["CobaEnvironment", "CobaLearner", "CobaLog", "CobaRegret"]
 LOG = "a log, as unfog.evaluation.readers.read gives"
 MARKS = (
     "True: lost coordinates are nan, for our agents; or False: they read the mean, for coba's own learners"
@@ -163,12 +162,6 @@ class CobaLog(Environment):  # type: ignore[misc]
             actions = [log.arms[arm] for arm in might]
             taken, paid = log.arms[log.arm[t]], (float(log.reward[t]), float(log.probability[t]))
             yield LoggedInteraction(tuple(log.noisy[t].tolist()), taken, *paid, actions=actions)
-
-
-with explained("unfog.adapters.coba"):
-    from coba.primitives import Learner
-
-__all__ = ["CobaEnvironment", "CobaLearner", "CobaLog", "CobaRegret"]
 
 
 class CobaLearner(Learner):  # type: ignore[misc]

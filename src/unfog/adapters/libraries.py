@@ -1,34 +1,10 @@
-"""Vowpal Wabbit behind a denoiser: a `Workspace` made with `--cb_explore_adf`, and contexts as numbers.
+"""The five libraries whose bandits can be put behind a denoiser, none of which is imported.
 
-Its examples are lines of text. The numbers of the context stand in the namespace c of the shared line, each
-action in the namespace a of a line of its own:
-
-    shared |c temperature:21.5 rain:0.2
-    0:-0.7:0.25 |a heat
-    |a wait
-
-so `-q ca` gives every action an intercept and slopes of its own. The actions are told to `wrap`, once.
-
-bayesianbandits behind a denoiser: its contextual agents; `X` are rows of numbers.
-
-Its regressors have no intercept of their own: give them a column of ones, and name it in `as_is`.
-
-contextualbandits behind a denoiser: the policies it learns with round by round; `X` are rows of numbers.
-
-Its linear policies have an intercept of their own (`fit_intercept=True`).
-
-mabwiser behind a denoiser: a `MAB` whose policy is contextual; `contexts` are rows of numbers.
-
-Its linear policies have no intercept of their own: give them a column of ones, and name it in `as_is`.
-
-river behind a denoiser: its contextual policies; contexts are numbers by name.
-
-`LinUCBDisjoint` has no intercept of its own: add a name that is always 1, and put it in `as_is`.
-
-A wrapped policy is a contextual policy to river (`isinstance` says so), and plays in its `evaluate_offline`.
-Its clone starts anew, as river has it: a policy that has learnt nothing, behind the denoiser as it was before
-the first decision.
+Each has a class with the verbs of its library that take contexts, and a function that refuses what cannot be
+wrapped.
 """
+
+# ruff: noqa: N802, N803 (names of the libraries)
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -38,11 +14,15 @@ from unfog import validation
 from unfog.adapters.wrap import Names, Table, Wrapped, readings
 from unfog.validation import InputError
 
-# ruff: noqa: N803 (names of the library)
+SEPARATORS = (" ", "|", ":", "\n")  # what the text format reads as the end of a name
 
 
 class BayesianBandits(Wrapped[Table]):
-    """An agent, its verbs; `decay` and the arms have no context, and are the agent's own."""
+    """A contextual agent of bayesianbandits; `X` are rows of numbers.
+
+    Its regressors have no intercept of their own: give them a column of ones, and name it in `as_is`. `decay`
+    and the arms have no context, and are the agent's own.
+    """
 
     def pull(self, X: Any, *, noise_cov: Any = None, groups: Any = None, **options: Any) -> Any:
         """The action of an arm for each row."""
@@ -76,11 +56,12 @@ def wrap_bayesianbandits(bandit: Any, table: Table) -> BayesianBandits:
     return BayesianBandits(bandit, table)
 
 
-# ruff: noqa: N802, N803 (names of the library)
-
-
 class ContextualBandits(Wrapped[Table]):
-    """A policy with `fit`, `partial_fit` and `predict`, and what else of it takes `X`."""
+    """A policy of contextualbandits that learns round by round; `X` are rows of numbers.
+
+    It has `fit`, `partial_fit` and `predict`, and what else of it takes `X`. Its linear policies have an
+    intercept of their own (`fit_intercept=True`).
+    """
 
     def fit(
         self,
@@ -147,7 +128,10 @@ def wrap_contextualbandits(bandit: Any, table: Table) -> ContextualBandits:
 
 
 class Mabwiser(Wrapped[Table]):
-    """`mabwiser.mab.MAB`, its verbs and their order of arguments."""
+    """A `MAB` of mabwiser whose policy is contextual; `contexts` are rows of numbers.
+
+    Its linear policies have no intercept of their own: give them a column of ones, and name it in `as_is`.
+    """
 
     def fit(
         self, decisions: Any, rewards: Any, contexts: Any = None, *, noise_cov: Any = None, groups: Any = None
@@ -192,7 +176,14 @@ def wrap_mabwiser(bandit: Any, table: Table) -> Mabwiser:
 
 
 class River(Wrapped[Names]):
-    """A `river.bandit.base.ContextualPolicy`, its verbs."""
+    """A contextual policy of river; contexts are numbers by name.
+
+    `LinUCBDisjoint` has no intercept of its own: add a name that is always 1, and put it in `as_is`.
+
+    A wrapped policy is a contextual policy to river (`isinstance` says so), and plays in its
+    `evaluate_offline`. Its clone starts anew, as river has it: a policy that has learnt nothing, behind the
+    denoiser as it was before the first decision.
+    """
 
     takes_gaps = True  # a name that is missing was lost: `unfog.adapters.river.evaluate` asks
 
@@ -241,11 +232,19 @@ def wrap_river(bandit: Any, names: Names) -> River:
     return River(bandit, names)
 
 
-SEPARATORS = (" ", "|", ":", "\n")  # what the text format reads as the end of a name
-
-
 class VowpalWabbit(Wrapped[Names]):
-    """A `Workspace`: it says how likely each action should be, and learns from the cost of one."""
+    """A `Workspace` of Vowpal Wabbit made with `--cb_explore_adf`; contexts are numbers by name.
+
+    It says how likely each action should be, and learns from the cost of one. Its examples are lines of text.
+    The numbers of the context stand in the namespace c of the shared line, each action in the namespace a of
+    a line of its own:
+
+        shared |c temperature:21.5 rain:0.2
+        0:-0.7:0.25 |a heat
+        |a wait
+
+    so `-q ca` gives every action an intercept and slopes of its own. The actions are told to `wrap`, once.
+    """
 
     def __init__(self, bandit: Any, names: Names, actions: Sequence[str | int]) -> None:
         """Keep the workspace, the way in, and the actions in their order."""

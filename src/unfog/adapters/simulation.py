@@ -1,4 +1,6 @@
-"""An agent of the catalogue on plain arrays, for loops that belong to somebody else.
+"""One trial of the lab for loops that belong to somebody else: its agent, and its problem round by round.
+
+`Decider` is an agent of the catalogue on plain arrays:
 
     decide   a noisy context comes, an arm and its probability go
     learn    the reward of that decision comes, at once or later
@@ -8,13 +10,12 @@ The round is that of agents/round.py, kept together by live/mind.py; nothing is 
 random numbers are those that the lab gives the agent in this trial of this seed, so that an agent which is
 fed a trial of the lab takes the arms that it takes there.
 
-A problem played round by round by somebody else: one trial of the lab, with its very numbers.
-
-The lab makes a world in blocks of rounds from streams that hang on the seed and the trial alone
-(maths/random.py). An episode makes the same blocks with the same function, so that trial k of seed s has the
-same noisy contexts here and in `unfog.run`, to the last bit, and an arm is paid the same. What is handed out
-is what an agent may see: the noisy context, and a true context only where the problem shows it, as late as it
-does. Regret is that of theory/regret.py, for who measures and not for who decides.
+`Episode` is a problem played by somebody else, with the very numbers of the lab. The lab makes a world in
+blocks of rounds from streams that hang on the seed and the trial alone (maths/random.py). An episode makes
+the same blocks with the same function, so that trial k of seed s has the same noisy contexts here and in
+`unfog.run`, to the last bit, and an arm is paid the same. What is handed out is what an agent may see: the
+noisy context, and a true context only where the problem shows it, as late as it does. Regret is that of
+theory/regret.py, for who measures and not for who decides.
 """
 
 from collections import deque

@@ -1,63 +1,18 @@
-"""Noisy contexts on their way into a bandit: denoised once, for the decision, and kept for its reward.
-
-The denoiser learns about the sensor as readings come in, so the same reading is denoised to another number
-later. A learner has to be given what was decided on, or it regresses rewards on numbers that nobody saw. So a
-decision's context goes through `transform_one` (predict, then observe), and what came out waits for the
-reward under the reading and what was said of it: first in, first out (`unfog.adapters.wrap`).
-
-A context that comes with a reward and does not wait, such as a row of an old log, goes through `transform`,
-together with all others of its kind. A verb that starts afresh from a whole history is given contexts that
-were learnt from before: for them, too, is kept what was decided on.
-
-What is said of a reading beside its numbers: how precise it is, and whose it is.
-
-The same numbers from another device, or with another precision, are another reading. What is said with a
-decision may be left out with its reward: then it is taken as it was said before.
-
-Decisions that wait for their rewards, in tools that have no name for a decision.
-
-Such a tool hands back the context with the reward, and nothing else. So a decision is kept under its reading.
-Equal readings, which are common where a sensor gives whole numbers, are served in the order of their
-decisions: first in, first out. A decision whose reward never comes stays first in its line until it is
-forgotten, which happens to the oldest of all when there are too many. This is the rule for all our adapters.
-
-Contexts that come by name, put in the order of columns: {"temperature": 21.5, "rain": 0.2}.
-
-The order of names in a context says nothing about columns, so it is never used. Names are told, or they are
-the numbers of the columns, from 0. A name that is missing, or stands for None or nan, is a reading that was
-lost.
-
-Contexts as numbers by name, the way of river and of Vowpal Wabbit: {"temperature": 21.5, "rain": 0.2}.
-
-A denoiser has columns, and somebody has to say which name stands for which: `names=` of `wrap`, or the data
-frame that the denoiser was fitted with (`feature_names_in_`). Names 0, 1, 2 say it themselves. A name that is
-missing, or stands for None, is a reading that was lost. Names in `as_is` reach the bandit as they are. A
-denoiser that says more than one number for each name has the second as `temperature_2`, and so on.
-
-Contexts as rows of numbers, the way of mabwiser, contextualbandits and bayesianbandits.
-
-Columns named `as_is` reach the bandit as they are: a column of ones for the intercept, or what is known
-without error. The denoised columns stand where the noisy ones stood. A denoiser that says more than one
-number for each column (its mean and its spread, or draws) has the rest follow on the right.
-
-Put our denoiser in front of a bandit that somebody else wrote.
+"""Put our denoiser in front of a bandit that somebody else wrote.
 
     bandit = wrap(MAB(["heat", "wait"], LearningPolicy.LinTS()), denoiser)
 
 What comes back has the verbs of its library, with the same arguments in the same order. Contexts go through
-the denoiser on their way in: `libraries/contexts.py` says when, and how often. Every verb with contexts also
-takes what is known about the reading: `noise_cov=`, how precise it is, and `groups=` (`group=` for one),
-which device it comes from. In verbs with rows of contexts these are one for each row.
+the denoiser on their way in: `Contexts` says when, and how often. They are rows of numbers (`Table`) or
+numbers by name (`Names`). Every verb with contexts also takes what is known about the reading: `noise_cov=`,
+how precise it is, and `groups=` (`group=` for one), which device it comes from. In verbs with rows of
+contexts these are one for each row.
 
 To denoise and then to regress on the result is called regression calibration, and for rewards linear in the
 context it is exact: E[r | reading] = theta'E[c | reading]. Raymond J. Carroll, David Ruppert, Leonard A.
 Stefanski and Ciprian M. Crainiceanu, *Measurement Error in Nonlinear Models*.
 
 The library is found by the type of the bandit. None is imported here: who has a bandit has its library.
-
-Other people's bandits behind our denoiser: one thin file for each library, none of which imports it.
-
-A bandit of another library whose contexts are denoised on their way in; what has no context is its own.
 """
 
 from collections import OrderedDict
@@ -74,10 +29,28 @@ from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
 COVARIANCE = "a variance, variances or a covariance of each row"
+NUMBERS = "numbers, nan where a reading was lost"
+REMEMBERED = 100_000
+ORDER = "the names of what the denoiser denoises, in the order of its columns"
+Named = dict[Any, Any]
+
+
+class Denoises(Protocol):
+    """What a denoiser can do; that of `unfog.adapters.sklearn` does it."""
+
+    def transform(self, X: Array, /) -> Any:  # noqa: N803
+        """Rows (n, d), each by itself."""
+
+    def transform_one(self, x: Array, /) -> Any:
+        """One reading (d,), in the order of time: denoise it, then learn from it about the sensor."""
 
 
 class Said(NamedTuple):
-    """Of one reading; None where nothing is said."""
+    """What is said of a reading beside its numbers: how precise it is, and whose it is; None for nothing.
+
+    The same numbers from another device, or with another precision, are another reading. What is said with a
+    decision may be left out with its reward: then it is taken as it was said before.
+    """
 
     noise_cov: Array | None  # (d, d)
     group: Any
@@ -97,38 +70,18 @@ class Said(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-def of_each(rows: Array, noise_cov: Any, groups: Any) -> list[Said]:
-    """What is said of each of the rows; nothing said is said of each."""
-    covs, labels = _one_each("noise_cov", noise_cov, rows), _one_each("groups", groups, rows)
-    return [
-        Said(_covariance(cov, rows.shape[1]), label.item() if isinstance(label, np.generic) else label)
-        for cov, label in zip(covs, labels, strict=True)
-    ]
-
-
-def _one_each(field: str, value: Any, rows: Array) -> Sequence[Any]:
-    if value is None:
-        return [None] * len(rows)
-    if not hasattr(value, "__len__") or len(value) != len(rows):
-        raise InputError(field, validation.shown(value), f"one for each row, {len(rows)} of them")
-    return list(value)
-
-
-def _covariance(value: Any, dim: int) -> Array | None:
-    """As a matrix: among rows, variances could be mistaken for one covariance of all."""
-    if value is None:
-        return None
-    given = validation.numbers("noise_cov", value, COVARIANCE)
-    if given.shape == (dim, dim):
-        return given
-    return np.diag(validation.vector("noise_cov", value, dim))
-
-
 Item = TypeVar("Item")
 
 
 class Waiting(Generic[Item]):
-    """Lines of items, one for each reading."""
+    """Decisions that wait for their rewards, in tools that have no name for a decision.
+
+    Such a tool hands back the context with the reward, and nothing else. So a decision is kept under its
+    reading. Equal readings, which are common where a sensor gives whole numbers, are served in the order of
+    their decisions: first in, first out. A decision whose reward never comes stays first in its line until it
+    is forgotten, which happens to the oldest of all when there are too many. This is the rule for all our
+    adapters.
+    """
 
     def __init__(self, most: int) -> None:
         """Keep so many in all, the latest."""
@@ -169,25 +122,6 @@ class Waiting(Generic[Item]):
             del self._lines[name]
 
 
-def _name(reading: Array) -> bytes:
-    """Equal numbers have equal names: there are many kinds of nan, and two zeros."""
-    return np.where(np.isnan(reading), np.nan, reading + 0.0).tobytes()
-
-
-NUMBERS = "numbers, nan where a reading was lost"
-REMEMBERED = 100_000
-
-
-class Denoises(Protocol):
-    """What a denoiser can do; that of `unfog.adapters.sklearn` does it."""
-
-    def transform(self, X: Array, /) -> Any:  # noqa: N803
-        """Rows (n, d), each by itself."""
-
-    def transform_one(self, x: Array, /) -> Any:
-        """One reading (d,), in the order of time: denoise it, then learn from it about the sensor."""
-
-
 @dataclass(eq=False)
 class Decision:
     """What a reading was taken for."""
@@ -201,8 +135,22 @@ class Decision:
         return self is other
 
 
+# What to take for a reading of which this is said, and which is there so many times.
+Choose = Callable[[Array, Said, int], Sequence[Decision | None]]
+
+
 class Contexts:
-    """A denoiser, what waits for its reward, and what was learnt from."""
+    """Noisy contexts on their way into a bandit: denoised once, for the decision, and kept for its reward.
+
+    The denoiser learns about the sensor as readings come in, so the same reading is denoised to another
+    number later. A learner has to be given what was decided on, or it regresses rewards on numbers that
+    nobody saw. So a decision's context goes through `transform_one` (predict, then observe), and what came
+    out waits for the reward under the reading and what was said of it: first in, first out.
+
+    A context that comes with a reward and does not wait, such as a row of an old log, goes through
+    `transform`, together with all others of its kind. A verb that starts afresh from a whole history is given
+    contexts that were learnt from before: for them, too, is kept what was decided on.
+    """
 
     def __init__(self, denoiser: Denoises, remember: int = REMEMBERED) -> None:
         """Remember the latest so many decisions."""
@@ -257,7 +205,7 @@ class Contexts:
         known = [*past[len(past) - min(number - len(waiting), len(past)) :], *waiting]
         return [*[None] * (number - len(known)), *known]
 
-    def _opened(self, rows: Array, said: list[Said], choose: "Choose") -> list[Decision]:
+    def _opened(self, rows: Array, said: list[Said], choose: Choose) -> list[Decision]:
         """Those that are chosen, and new ones for the other rows."""
         found = _matched(rows, said, choose)
         contexts = self._filled(rows, said, found, one_by_one=True)
@@ -300,71 +248,65 @@ class Contexts:
         return np.asarray(self.denoiser.transform(DataFrame(rows, columns=names), **options), float)
 
 
-# What to take for a reading of which this is said, and which is there so many times.
-Choose = Callable[[Array, Said, int], Sequence[Decision | None]]
+class Table:
+    """Contexts as rows of numbers, the way of mabwiser, contextualbandits and bayesianbandits.
 
+    Columns named `as_is` reach the bandit as they are: a column of ones for the intercept, or what is known
+    without error. The denoised columns stand where the noisy ones stood. A denoiser that says more than one
+    number for each column (its mean and its spread, or draws) has the rest follow on the right.
+    """
 
-def _matched(rows: Array, said: list[Said], choose: Choose) -> list[Decision | None]:
-    """A decision for each row, or None; equal rows get those that are chosen for them in their order."""
-    alike: dict[Any, list[int]] = {}
-    for place, (row, told) in enumerate(zip(rows, said, strict=True)):
-        alike.setdefault((row.tobytes(), told.key()), []).append(place)
-    found: dict[int, Decision] = {}
-    taken: set[Decision] = set()  # by another row of the same numbers, of which less was said
-    for places in alike.values():
-        chosen = choose(rows[places[0]], said[places[0]], len(places))
-        mine = {place: one for place, one in zip(places, chosen, strict=False) if one and one not in taken}
-        taken.update(mine.values())
-        found |= mine
-    return [found.get(place) for place in range(len(rows))]
+    def __init__(self, contexts: Contexts, as_is: Sequence[int | str]) -> None:
+        """Say which columns pass as they are."""
+        self.contexts = contexts
+        self.as_is = [validation.count("as_is", column, least=0) for column in as_is]
 
+    @contextmanager
+    def deciding(self, field: str, value: object, noise_cov: Any, groups: Any) -> Iterator[Array]:
+        """Rows to decide on."""
+        rows, measured = self._split(field, value)
+        with self.contexts.deciding(rows[:, measured], noise_cov, groups) as denoised:
+            yield self._joined(rows, measured, denoised)
 
-def readings(field: str, value: object) -> Array:
-    """Rows of numbers (n, d); one context may come without its row."""
-    try:
-        raw = np.asarray(value)
-    except ValueError:
-        raise InputError(field, "rows of different lengths", f"rows of {NUMBERS}") from None
-    if raw.dtype.kind not in "iuf":
-        raise InputError(field, validation.shown(value), f"rows of {NUMBERS}")
-    rows = np.array(raw, float, ndmin=2)
-    lost = np.isnan(rows)
-    validation.numbers(field, np.where(lost, 0.0, rows), f"rows of {NUMBERS}")
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise InputError(field, f"an array of shape {raw.shape}", f"rows of {NUMBERS}")
-    # Equal numbers get equal bytes: there are many kinds of nan, and two zeros.
-    return np.where(lost, np.nan, rows + 0.0)
+    def asking(self, field: str, value: object, noise_cov: Any, groups: Any) -> Array:
+        """Rows to say scores of."""
+        rows, measured = self._split(field, value)
+        return self._joined(rows, measured, self.contexts.asking(rows[:, measured], noise_cov, groups))
 
+    @contextmanager
+    def learning(
+        self, field: str, value: object, noise_cov: Any, groups: Any, *, afresh: bool = False
+    ) -> Iterator[Array]:
+        """Rows to learn from; `afresh`, they may have been learnt from before."""
+        rows, measured = self._split(field, value)
+        with self.contexts.learning(rows[:, measured], noise_cov, groups, afresh=afresh) as denoised:
+            yield self._joined(rows, measured, denoised)
 
-def names_or_numbers(field: str, names: Sequence[Hashable] | None, number: int, order: str) -> list[Hashable]:
-    """So many names, all different; numbers from 0 where none are told."""
-    found = list(range(number) if names is None else names)
-    if isinstance(names, str) or len(found) != number or len(set(found)) != number:
-        raise InputError(field, validation.shown(names), f"{number} different names, in the order of {order}")
-    return found
+    def _split(self, field: str, value: object) -> tuple[Array, list[int]]:
+        """The rows, and which of their columns were measured."""
+        rows = readings(field, value)
+        width = rows.shape[1]
+        if any(column >= width for column in self.as_is) or len(set(self.as_is)) >= width:
+            raise InputError("as_is", self.as_is, f"columns of a context that has {width}, not all of them")
+        if np.isnan(rows[:, self.as_is]).any():
+            raise InputError("contexts", "nan in a column that passes as it is", "nan in measured columns")
+        return rows, [column for column in range(width) if column not in self.as_is]
 
-
-def context_row(context: Mapping[Any, Any], names: Sequence[Hashable]) -> Array:
-    """The numbers of a context (d,) in the order of these names."""
-    if unknown := [name for name in context if name not in names]:
-        raise InputError("context", unknown[0], f"the names {', '.join(map(str, names))}")
-    return np.array([_number(name, context.get(name)) for name in names], float)
-
-
-def _number(name: object, value: object) -> float:
-    if value is None:
-        return np.nan
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(f"context.{name}", validation.shown(value), "a number, or None where it was lost")
-    return float(value)
-
-
-Named = dict[Any, Any]
-ORDER = "the names of what the denoiser denoises, in the order of its columns"
+    def _joined(self, rows: Array, measured: list[int], denoised: Array) -> Array:
+        whole = rows.copy()
+        whole[:, measured] = denoised[:, : len(measured)]
+        return np.hstack([whole, denoised[:, len(measured) :]])
 
 
 class Names:
-    """A passage for contexts by name."""
+    """Contexts as numbers by name, the way of river and of Vowpal Wabbit: {"temperature": 21.5, "rain": 0.2}.
+
+    A denoiser has columns, and somebody has to say which name stands for which: `names=` of `wrap`, or the
+    data frame that the denoiser was fitted with (`feature_names_in_`). Names 0, 1, 2 say it themselves. The
+    order of names in a context says nothing about columns, so it is never used. A name that is missing, or
+    stands for None or nan, is a reading that was lost. Names in `as_is` reach the bandit as they are. A
+    denoiser that says more than one number for each name has the second as `temperature_2`, and so on.
+    """
 
     def __init__(
         self, contexts: Contexts, as_is: Sequence[int | str], names: Sequence[Any] | None = None
@@ -407,84 +349,25 @@ class Names:
         return self.names[which] if again == 0 else f"{self.names[which]}_{again + 1}"
 
 
-def _each(noise_cov: Any, group: Any) -> list[Any]:
-    return [None if said is None else [said] for said in (noise_cov, group)]
+Way = TypeVar("Way")
 
 
-def _found(denoiser: Any, measured: Named) -> list[Any]:
-    """Names that say their order: the denoiser's, or numbers from 0."""
-    fitted = getattr(denoiser, "feature_names_in_", None)
-    if fitted is not None:
-        return list(fitted)
-    numbers = list(range(_width(denoiser) or len(measured)))
-    if not measured or any(name not in numbers for name in measured):
-        raise InputError("names", "missing", ORDER)
-    return numbers
+class Wrapped(Generic[Way]):
+    """A bandit of another library; a class for each library writes the verbs that take contexts anew."""
 
+    def __init__(self, bandit: Any, way: Way) -> None:
+        """Keep the bandit, not a copy of it, and the way in for contexts."""
+        self.bandit, self.way = bandit, way
 
-def _checked(names: Sequence[Any], as_is: list[Any], denoiser: Any) -> list[Any]:
-    """As many as the denoiser has columns, where it knows, and in its own order, where it has one."""
-    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise InputError("names", validation.shown(names), ORDER)
-    width, fitted = _width(denoiser), getattr(denoiser, "feature_names_in_", None)
-    if both := [name for name in names if name in as_is]:
-        raise InputError("names", f"{both[0]!r}, which is in as_is", ORDER)
-    if fitted is not None and list(names) != list(fitted):
-        raise InputError("names", list(names), f"{list(fitted)}, as the denoiser was fitted")
-    return names_or_numbers("names", names, width or len(names), "the denoiser's columns")
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the bandit's."""
+        # A copy or a pickle asks before there is a bandit to ask.
+        if name == "bandit" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.bandit, name)
 
-
-def _width(denoiser: Any) -> int | None:
-    """How many columns, where the denoiser was fitted, or told a mean of each."""
-    fitted, mean = (getattr(denoiser, name, None) for name in ("n_features_in_", "context_mean"))
-    if fitted is not None:
-        return int(fitted)
-    return np.size(mean) if mean is not None and np.ndim(mean) == 1 else None
-
-
-class Table:
-    """A passage for rows."""
-
-    def __init__(self, contexts: Contexts, as_is: Sequence[int | str]) -> None:
-        """Say which columns pass as they are."""
-        self.contexts = contexts
-        self.as_is = [validation.count("as_is", column, least=0) for column in as_is]
-
-    @contextmanager
-    def deciding(self, field: str, value: object, noise_cov: Any, groups: Any) -> Iterator[Array]:
-        """Rows to decide on."""
-        rows, measured = self._split(field, value)
-        with self.contexts.deciding(rows[:, measured], noise_cov, groups) as denoised:
-            yield self._joined(rows, measured, denoised)
-
-    def asking(self, field: str, value: object, noise_cov: Any, groups: Any) -> Array:
-        """Rows to say scores of."""
-        rows, measured = self._split(field, value)
-        return self._joined(rows, measured, self.contexts.asking(rows[:, measured], noise_cov, groups))
-
-    @contextmanager
-    def learning(
-        self, field: str, value: object, noise_cov: Any, groups: Any, *, afresh: bool = False
-    ) -> Iterator[Array]:
-        """Rows to learn from; `afresh`, they may have been learnt from before."""
-        rows, measured = self._split(field, value)
-        with self.contexts.learning(rows[:, measured], noise_cov, groups, afresh=afresh) as denoised:
-            yield self._joined(rows, measured, denoised)
-
-    def _split(self, field: str, value: object) -> tuple[Array, list[int]]:
-        """The rows, and which of their columns were measured."""
-        rows = readings(field, value)
-        width = rows.shape[1]
-        if any(column >= width for column in self.as_is) or len(set(self.as_is)) >= width:
-            raise InputError("as_is", self.as_is, f"columns of a context that has {width}, not all of them")
-        if np.isnan(rows[:, self.as_is]).any():
-            raise InputError("contexts", "nan in a column that passes as it is", "nan in measured columns")
-        return rows, [column for column in range(width) if column not in self.as_is]
-
-    def _joined(self, rows: Array, measured: list[int], denoised: Array) -> Array:
-        whole = rows.copy()
-        whole[:, measured] = denoised[:, : len(measured)]
-        return np.hstack([whole, denoised[:, len(measured) :]])
+    def __repr__(self) -> str:
+        return f"wrap({self.bandit!r})"
 
 
 WAYS: dict[str, type[Table] | type[Names]] = {  # how the contexts of a library look
@@ -557,22 +440,126 @@ def library_of(bandit: object) -> str:
     return found[0]
 
 
-Way = TypeVar("Way")
+def of_each(rows: Array, noise_cov: Any, groups: Any) -> list[Said]:
+    """What is said of each of the rows; nothing said is said of each."""
+    covs, labels = _one_each("noise_cov", noise_cov, rows), _one_each("groups", groups, rows)
+    return [
+        Said(_covariance(cov, rows.shape[1]), label.item() if isinstance(label, np.generic) else label)
+        for cov, label in zip(covs, labels, strict=True)
+    ]
 
 
-class Wrapped(Generic[Way]):
-    """The bandit, with the verbs that take contexts written anew by each library's file."""
+def _one_each(field: str, value: Any, rows: Array) -> Sequence[Any]:
+    if value is None:
+        return [None] * len(rows)
+    if not hasattr(value, "__len__") or len(value) != len(rows):
+        raise InputError(field, validation.shown(value), f"one for each row, {len(rows)} of them")
+    return list(value)
 
-    def __init__(self, bandit: Any, way: Way) -> None:
-        """Keep the bandit, not a copy of it, and the way in for contexts."""
-        self.bandit, self.way = bandit, way
 
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is the bandit's."""
-        # A copy or a pickle asks before there is a bandit to ask.
-        if name == "bandit" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.bandit, name)
+def _covariance(value: Any, dim: int) -> Array | None:
+    """As a matrix: among rows, variances could be mistaken for one covariance of all."""
+    if value is None:
+        return None
+    given = validation.numbers("noise_cov", value, COVARIANCE)
+    if given.shape == (dim, dim):
+        return given
+    return np.diag(validation.vector("noise_cov", value, dim))
 
-    def __repr__(self) -> str:
-        return f"wrap({self.bandit!r})"
+
+def _matched(rows: Array, said: list[Said], choose: Choose) -> list[Decision | None]:
+    """A decision for each row, or None; equal rows get those that are chosen for them in their order."""
+    alike: dict[Any, list[int]] = {}
+    for place, (row, told) in enumerate(zip(rows, said, strict=True)):
+        alike.setdefault((row.tobytes(), told.key()), []).append(place)
+    found: dict[int, Decision] = {}
+    taken: set[Decision] = set()  # by another row of the same numbers, of which less was said
+    for places in alike.values():
+        chosen = choose(rows[places[0]], said[places[0]], len(places))
+        mine = {place: one for place, one in zip(places, chosen, strict=False) if one and one not in taken}
+        taken.update(mine.values())
+        found |= mine
+    return [found.get(place) for place in range(len(rows))]
+
+
+def _name(reading: Array) -> bytes:
+    return _canonical(reading).tobytes()
+
+
+def _canonical(reading: Array) -> Array:
+    """With equal bytes for equal numbers: there are many kinds of nan, and two zeros."""
+    return np.where(np.isnan(reading), np.nan, reading + 0.0)
+
+
+def readings(field: str, value: object) -> Array:
+    """Rows of numbers (n, d); one context may come without its row."""
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise InputError(field, "rows of different lengths", f"rows of {NUMBERS}") from None
+    if raw.dtype.kind not in "iuf":
+        raise InputError(field, validation.shown(value), f"rows of {NUMBERS}")
+    rows = np.array(raw, float, ndmin=2)
+    lost = np.isnan(rows)
+    validation.numbers(field, np.where(lost, 0.0, rows), f"rows of {NUMBERS}")
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise InputError(field, f"an array of shape {raw.shape}", f"rows of {NUMBERS}")
+    return _canonical(rows)
+
+
+def names_or_numbers(field: str, names: Sequence[Hashable] | None, number: int, order: str) -> list[Hashable]:
+    """So many names, all different; numbers from 0 where none are told."""
+    found = list(range(number) if names is None else names)
+    if isinstance(names, str) or len(found) != number or len(set(found)) != number:
+        raise InputError(field, validation.shown(names), f"{number} different names, in the order of {order}")
+    return found
+
+
+def context_row(context: Mapping[Any, Any], names: Sequence[Hashable]) -> Array:
+    """The numbers of a context (d,) in the order of these names; nan for one that is missing or None."""
+    if unknown := [name for name in context if name not in names]:
+        raise InputError("context", unknown[0], f"the names {', '.join(map(str, names))}")
+    return np.array([_number(name, context.get(name)) for name in names], float)
+
+
+def _number(name: object, value: object) -> float:
+    if value is None:
+        return np.nan
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InputError(f"context.{name}", validation.shown(value), "a number, or None where it was lost")
+    return float(value)
+
+
+def _each(noise_cov: Any, group: Any) -> list[Any]:
+    return [None if said is None else [said] for said in (noise_cov, group)]
+
+
+def _found(denoiser: Any, measured: Named) -> list[Any]:
+    """Names that say their order: the denoiser's, or numbers from 0."""
+    fitted = getattr(denoiser, "feature_names_in_", None)
+    if fitted is not None:
+        return list(fitted)
+    numbers = list(range(_width(denoiser) or len(measured)))
+    if not measured or any(name not in numbers for name in measured):
+        raise InputError("names", "missing", ORDER)
+    return numbers
+
+
+def _checked(names: Sequence[Any], as_is: list[Any], denoiser: Any) -> list[Any]:
+    """As many as the denoiser has columns, where it knows, and in its own order, where it has one."""
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise InputError("names", validation.shown(names), ORDER)
+    width, fitted = _width(denoiser), getattr(denoiser, "feature_names_in_", None)
+    if both := [name for name in names if name in as_is]:
+        raise InputError("names", f"{both[0]!r}, which is in as_is", ORDER)
+    if fitted is not None and list(names) != list(fitted):
+        raise InputError("names", list(names), f"{list(fitted)}, as the denoiser was fitted")
+    return names_or_numbers("names", names, width or len(names), "the denoiser's columns")
+
+
+def _width(denoiser: Any) -> int | None:
+    """How many columns, where the denoiser was fitted, or told a mean of each."""
+    fitted, mean = (getattr(denoiser, name, None) for name in ("n_features_in_", "context_mean"))
+    if fitted is not None:
+        return int(fitted)
+    return np.size(mean) if mean is not None and np.ndim(mean) == 1 else None

@@ -1,4 +1,4 @@
-"""Many rows denoised at once: the posterior of every context, its bias integrated out.
+"""Many rows denoised at once, the posterior of every context, its bias integrated out.
 
 With the bias of a row's device N(g, S), its noise N, and o the coordinates that were not lost,
 
@@ -10,7 +10,7 @@ the covariance of context and reading, and C + N + S + Q + X + X' for that of th
 all rows of one device that lost the same coordinates, unless rows have noises of their own: one small inverse
 for each such set of rows, and one product.
 
-What is handed on of each context: its mean, its mean and deviations, or draws of it side by side.
+What is handed on of each context (`written`) is its mean, its mean and deviations, or draws of it.
 """
 
 from collections.abc import Callable, Iterable, Iterator

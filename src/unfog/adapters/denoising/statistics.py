@@ -1,16 +1,13 @@
-"""What is kept of all rows so far: sums, so that to go on with more rows is to have had them all at once.
+"""What all rows so far say: sums of them, and from these the mean of contexts and the biases of devices.
 
-A row is y = (x, t), a reading and its true context, not a number where lost or not known. Rows of one device
-that lack the same numbers and share a noise say what they say through their count and their sum: one entry
-for them. A row with a noise of its own is an entry by itself. Beside the entries stand second moments, of
-readings by device for every two coordinates that are there, and of whole pairs. All sums are about a centre,
-so that they lose no digits.
+Sums are kept so that to go on with more rows is to have had them all at once. A row is y = (x, t), a reading
+and its true context, not a number where lost or not known. Rows of one device that lack the same numbers and
+share a noise say what they say through their count and their sum: one entry for them. A row with a noise of
+its own is an entry by itself. Beside the entries stand second moments, of readings by device for every two
+coordinates that are there, and of whole pairs. All sums are about a centre, so that they lose no digits.
 
-Which numbers of a row are there, as one whole number: rows that lack the same have the same.
-
-The mean of contexts and the biases of devices, found together: neither is taken for known for the other.
-
-A row of device g is y = (x, t) with x = mu + b_g + (c - mu) + n and t = mu + (c - mu), so that
+The mean of contexts and the biases of devices are found together (`solved`): neither is taken for known for
+the other. A row of device g has x = mu + b_g + (c - mu) + n and t = mu + (c - mu), so that
 
     y = H (mu, b_g) + error,   H = [[I, I], [I, 0]],   Cov(error) = [[C + N, C], [C, C]],
 
@@ -21,12 +18,11 @@ beta are found in 2 d equations. As a likelihood of all readings it holds too wh
 truth was looked up (T. W. Anderson, *Maximum Likelihood Estimates for a Multivariate Normal Distribution when
 Some Observations are Missing*).
 
-The biases of devices, each of its own: gamma ~ N(offset, Sigma_gamma), learnt from what the device reads.
-
-What a row says of its device's bias is what the agents' denoiser has it to say
-(`unfog.agents.denoise.incomplete`): a term in information form, whatever of the row was lost and whatever is
-known of its true context. Terms add up, device by device. A bias that walks takes a step after each reading
-of its device, as in `unfog.agents.denoise.drift`: its covariance grows by that of the step.
+Where the law of contexts and the noise are known, biases are learnt row by row (`learn_biases`), each device
+its own: gamma ~ N(offset, Sigma_gamma). What a row says of its device's bias is what the agents' denoiser has
+it to say (`unfog.agents.denoise.incomplete`): a term in information form, whatever of the row was lost and
+whatever is known of its true context. Terms add up, device by device. A bias that walks takes a step after
+each reading of its device, as in `unfog.agents.denoise.drift`: its covariance grows by that of the step.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -42,13 +38,10 @@ from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints, diagonal_matrix, matvec
 
 CODED = 40  # numbers of a row whose pattern is told by powers of two
-
-
-def codes(lost: Bools) -> Ints:
-    """A whole number for each pattern of gaps."""
-    if lost.shape[1] <= CODED:
-        return lost @ (1 << np.arange(lost.shape[1], dtype=np.intp))
-    return np.unique(lost, axis=0, return_inverse=True)[1].reshape(-1)
+JOINT_CELLS = 2**18  # numbers of a batch of matrices of (x, t) that are made at once
+CELLS = 2**21  # likewise of the terms of rows
+EXACT = 1e-12  # of a context's variance: the noise of a coordinate that is said to have none
+DENOISER = Incomplete()
 
 
 class Entries(NamedTuple):
@@ -90,7 +83,7 @@ class Sums(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """All of it."""
+    """All that is kept of the rows so far."""
 
     centre: Array  # (d,)
     devices: dict[Hashable, int]
@@ -113,8 +106,76 @@ class Kept(NamedTuple):
         return bool(self.sums.own.any())
 
 
+class Terms(NamedTuple):
+    """What the rows of each device say of (mu, b), in information form."""
+
+    precision: Array  # (G, 2 d, 2 d)
+    natural: Array  # (G, 2 d)
+
+
+class Errors(NamedTuple):
+    """The covariances of rows."""
+
+    context: Array  # (d, d)  C
+    noise: Array  # (d, d)  N of a row to which none was told
+    pair: Array | None  # (2 d, 2 d)  of (x, t) of such a row, where pairs tell it; else made of C and N
+
+
+class Joint(NamedTuple):
+    """Means and covariances."""
+
+    centre: Array  # (2 d,)  of (mu, beta)
+    centre_cov: Array  # (2 d, 2 d)
+    bias: Array  # (G, d)
+    bias_cov: Array  # (G, d, d)
+    cross: Array  # (G, d, d)  of mu and the biases
+
+
+class Beliefs(NamedTuple):
+    """Of the biases of some devices."""
+
+    mean: Array  # (G, d)
+    cov: Array  # (G, d, d)
+    cross: Array  # (G, d, d)  covariance of the mean of contexts and the bias
+
+
+@dataclass(frozen=True, kw_only=True)
+class Biases:
+    """What is believed of the biases, less their offset."""
+
+    offset: Array  # (d,)  what all devices have in common
+    prior: State | None  # of a device that was never seen; None: there is no bias but the offset
+    known: dict[Hashable, State]
+    walk: Array | None = None  # (d, d)  covariance of a step
+    mean_cov: Array | None = None  # (d, d)  of the mean of contexts, where it was found together with biases
+    crosses: Mapping[Hashable, Array] = field(
+        default_factory=dict
+    )  # (d, d)  of that mean and a device's bias
+    cross: Array | None = None  # (d, d)  of that mean and the bias of a device that was never seen
+
+    def each(self, devices: Sequence[Hashable]) -> Beliefs:
+        """What is believed of these."""
+        dim, count = self.offset.size, len(devices)
+        if self.prior is None:
+            none = np.zeros((count, dim, dim))
+            return Beliefs(np.broadcast_to(self.offset, (count, dim)), none, none)
+        states = [self.known.get(device, self.prior) for device in devices]
+        mean, cov = moments(State(*(np.stack(part) for part in zip(*states, strict=True))))
+        cross = np.zeros_like(cov)
+        if self.cross is not None:
+            cross = np.stack([self.crosses.get(device, self.cross) for device in devices])
+        return Beliefs(self.offset + mean, cov, cross)
+
+    def of(self, device: Hashable) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) of a device's bias."""
+        if self.prior is None:
+            return self.offset, np.zeros((self.offset.size,) * 2)
+        mean, cov = moments(self.known.get(device, self.prior))
+        return self.offset + mean, cov
+
+
 def kept(before: Kept | None, rows: Rows, noise: Array | None) -> Kept:
-    """With these rows, whose noise is told by row, for all of them, or not at all."""
+    """What is kept with these rows, whose noise is told by row, for all of them, or not at all."""
     dim = rows.noisy.shape[1]
     centre = middle(rows.noisy) if before is None else before.centre
     devices = {} if before is None else dict(before.devices)
@@ -156,6 +217,13 @@ def _merged(given: Entries) -> Entries:
     np.add.at(total, place, given.total)
     times = np.bincount(place, given.times, len(first)).astype(np.float64)
     return given.at(first)._replace(times=times, total=total)
+
+
+def codes(lost: Bools) -> Ints:
+    """A whole number for each pattern of gaps."""
+    if lost.shape[1] <= CODED:
+        return lost @ (1 << np.arange(lost.shape[1], dtype=np.intp))
+    return np.unique(lost, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def _joined(before: Entries, more: Entries) -> Entries:
@@ -217,37 +285,8 @@ def _added(before: Sums, more: Sums) -> Sums:
     )
 
 
-JOINT_CELLS = 2**18  # numbers of a batch of matrices that are made at once
-EXACT = 1e-12  # of a context's variance: the noise of a coordinate that is said to have none
-
-
-class Terms(NamedTuple):
-    """What the rows of each device say of (mu, b), in information form."""
-
-    precision: Array  # (G, 2 d, 2 d)
-    natural: Array  # (G, 2 d)
-
-
-class Errors(NamedTuple):
-    """The covariances of rows."""
-
-    context: Array  # (d, d)  C
-    noise: Array  # (d, d)  N of a row to which none was told
-    pair: Array | None  # (2 d, 2 d)  of (x, t) of such a row, where pairs tell it; else made of C and N
-
-
-class Joint(NamedTuple):
-    """Means and covariances."""
-
-    centre: Array  # (2 d,)  of (mu, beta)
-    centre_cov: Array  # (2 d, 2 d)
-    bias: Array  # (G, d)
-    bias_cov: Array  # (G, d, d)
-    cross: Array  # (G, d, d)  of mu and the biases
-
-
 def terms(entries: Entries, devices: int, errors: Errors) -> Terms:
-    """From entries."""
+    """What the entries of each device say."""
     dim = len(errors.context)
     precision, natural = np.zeros((devices, 2 * dim, 2 * dim)), np.zeros((devices, 2 * dim))
     for part, inverse in _inverses(entries, errors):
@@ -352,61 +391,14 @@ def _centre(whole: Array, natural: Array, mean: Array | None, beta: Array | None
     return found, cov
 
 
-CELLS = 2**21  # numbers of a batch of matrices that are made at once
-DENOISER = Incomplete()
-
-
-class Beliefs(NamedTuple):
-    """Of the biases of some devices."""
-
-    mean: Array  # (G, d)
-    cov: Array  # (G, d, d)
-    cross: Array  # (G, d, d)  covariance of the mean of contexts and the bias
-
-
-@dataclass(frozen=True, kw_only=True)
-class Biases:
-    """What is believed of the biases, less their offset."""
-
-    offset: Array  # (d,)  what all devices have in common
-    prior: State | None  # of a device that was never seen; None: there is no bias but the offset
-    known: dict[Hashable, State]
-    walk: Array | None = None  # (d, d)  covariance of a step
-    mean_cov: Array | None = None  # (d, d)  of the mean of contexts, where it was found together with biases
-    crosses: Mapping[Hashable, Array] = field(
-        default_factory=dict
-    )  # (d, d)  of that mean and a device's bias
-    cross: Array | None = None  # (d, d)  of that mean and the bias of a device that was never seen
-
-    def each(self, devices: Sequence[Hashable]) -> "Beliefs":
-        """What is believed of these."""
-        dim, count = self.offset.size, len(devices)
-        if self.prior is None:
-            none = np.zeros((count, dim, dim))
-            return Beliefs(np.broadcast_to(self.offset, (count, dim)), none, none)
-        states = [self.known.get(device, self.prior) for device in devices]
-        mean, cov = moments(State(*(np.stack(part) for part in zip(*states, strict=True))))
-        cross = np.zeros_like(cov)
-        if self.cross is not None:
-            cross = np.stack([self.crosses.get(device, self.cross) for device in devices])
-        return Beliefs(self.offset + mean, cov, cross)
-
-    def of(self, device: Hashable) -> tuple[Array, Array]:
-        """Mean (d,) and covariance (d, d) of a device's bias."""
-        if self.prior is None:
-            return self.offset, np.zeros((self.offset.size,) * 2)
-        mean, cov = moments(self.known.get(device, self.prior))
-        return self.offset + mean, cov
-
-
-def unseen(offset: Array, cov: Array | None, walk: Array | None = None) -> Biases:
-    """Before any reading."""
+def unseen_biases(offset: Array, cov: Array | None, walk: Array | None = None) -> Biases:
+    """What is believed of biases before any reading."""
     prior = None if cov is None else _state(np.zeros_like(offset), cov)
     return Biases(offset=offset, prior=prior, known={}, walk=walk)
 
 
-def found(devices: Mapping[Hashable, int], joint: Joint, spread: Array | None) -> Biases:
-    """As they were found together with the mean of contexts.
+def joint_biases(devices: Mapping[Hashable, int], joint: Joint, spread: Array | None) -> Biases:
+    """Biases as they were found together with the mean of contexts.
 
     Of one device alone nobody knows how far biases spread: a new one is taken for as large as that one.
     """
@@ -437,8 +429,8 @@ def moments(state: State) -> tuple[Array, Array]:
     return matvec(cov, state.natural_mean), cov
 
 
-def learnt(biases: Biases, law: Context, noise: Array, rows: Rows) -> Biases:
-    """After these rows, with noise (d, d) or (n, d, d) and with what is known of their true contexts."""
+def learn_biases(biases: Biases, law: Context, noise: Array, rows: Rows) -> Biases:
+    """Biases after these rows, with noise (d, d) or (n, d, d) and what is known of their true contexts."""
     if biases.prior is None:
         return biases
     known = dict(biases.known)
@@ -456,8 +448,7 @@ def learnt(biases: Biases, law: Context, noise: Array, rows: Rows) -> Biases:
 
 def _batches(rows: int, dim: int) -> Iterator[slice]:
     """Rows in batches whose matrices fit into memory."""
-    size = max(1, CELLS // dim**2)
-    return (slice(start, start + size) for start in range(0, rows, size))
+    return _parts(rows, max(1, CELLS // dim**2))
 
 
 def _terms(law: Context, noise: Array, rows: Array, true: Array | None) -> State:
