@@ -2,7 +2,7 @@
 //
 // What limits a compiled scan on a GPU is memory: the root of the belief is moved several times a round. Here
 // a belief stays in registers (one scale) or in the thread's own memory (several), and random numbers are made
-// where they are used. In front of this text stand, for one problem and one agent (cuda_source.py):
+// where they are used. In front of this text stand, for one problem and one agent (cuda.py):
 //   real, FN, TABLE, THREADS, IN_SHARED, and the names of functions: what differs between a GPU and a host
 //   D, ARMS, SCALES     dimensions, arms, beliefs about theta side by side (one for `Conjugate`)
 //   SCALED, RANDUCB     1 for these learners and choosers, 0 for `Conjugate` and `Thompson`
@@ -45,7 +45,7 @@ FN void affine(real *out, const real *start, const real *matrix, const real *x) 
   EACH (int i = 0; i < D; ++i) out[i] = start[i] + dot(matrix + i * D, x, D);
 }
 
-// Threefry-2x32 and Box and Muller, as in device_draws.py: number for number in double precision. SINCOS takes
+// Threefry-2x32 and Box and Muller, as in jax.py: number for number in double precision. SINCOS takes
 // turns.
 FN void threefry(unsigned k0, unsigned k1, unsigned &a, unsigned &b) {
   const unsigned keys[3] = {k0, k1, k0 ^ k1 ^ 0x1BD11BDAu};
