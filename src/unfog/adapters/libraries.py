@@ -213,7 +213,7 @@ class River(Wrapped[Names]):
             self.bandit.update(arm_id, denoised, *reward_args, **reward_kwargs)
 
     def clone(self, *args: Any, **options: Any) -> "River":
-        """As before the first decision; what river's `clone` takes is for the policy."""
+        """A policy as before the first decision; what river's `clone` takes is for the policy."""
         first = self.way if self._first is None else self._first
         return River(self.bandit.clone(*args, **options), copy.deepcopy(first))
 

@@ -150,7 +150,7 @@ class Decider:
             choice.seen = self._mind.reveal(*told, np.asarray(context, float)[None])
 
     def probabilities(self, noisy: Array, *, arms: Collection[int] | None = None, unit: object = "") -> Array:
-        """With which probability `decide` would now take each arm, (K,); nothing is drawn or learnt by it."""
+        """The probability of each arm if `decide` were called now, (K,); nothing is drawn or learnt by it."""
         mind, offer = self._mind, self._offer(noisy, None, None, arms)
         draws = generator(mind.seed, self._number, "propensity").standard_normal(
             (PROPENSITY_DRAWS, 1, mind.width)
@@ -279,7 +279,7 @@ class Episode:
         return self.number % BLOCK_ROUNDS
 
     def _emission(self) -> Emission:
-        """That of the round at hand, (1, ...)."""
+        """What nature made of the round at hand, (1, ...)."""
         parts = self._block.emission[:-1]
         return Emission(*(None if x is None else x[:, self._place] for x in parts))  # type: ignore[arg-type]
 
@@ -315,7 +315,7 @@ class Episode:
         return self._rewards(arms[None]), self._losses[:, self._place]
 
     def _rewards(self, arms: Ints) -> Array:
-        """Of arms (1, n) in the round at hand: (n,)."""
+        """The rewards of arms (1, n) in the round at hand: (n,)."""
         scores = self._block.tables.true_context[0, self._place][arms]
         paid = self.problem.reward(scores, self._block.normals[:, self._place, None])
         validation.check_reward("problem.reward", paid, self.problem.rewards.kind)

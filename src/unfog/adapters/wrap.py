@@ -101,7 +101,7 @@ class Waiting(Generic[Item]):
             self._remove(next(iter(self._reading)))
 
     def line(self, reading: Array) -> Iterator[Item]:
-        """Those that wait for this reading's reward, the first one first."""
+        """The items that wait for this reading's reward, the first one first."""
         return iter(self._lines.get(_name(reading), {}).values())
 
     def take(self, reading: Array, fits: Callable[[Item], bool] = lambda _: True) -> Item | None:
@@ -206,7 +206,7 @@ class Contexts:
         return [*[None] * (number - len(known)), *known]
 
     def _opened(self, rows: Array, said: list[Said], choose: Choose) -> list[Decision]:
-        """Those that are chosen, and new ones for the other rows."""
+        """The decisions that are chosen, and new ones for the other rows."""
         found = _matched(rows, said, choose)
         contexts = self._filled(rows, said, found, one_by_one=True)
         decisions = []
@@ -458,7 +458,7 @@ def _one_each(field: str, value: Any, rows: Array) -> Sequence[Any]:
 
 
 def _covariance(value: Any, dim: int) -> Array | None:
-    """As a matrix: among rows, variances could be mistaken for one covariance of all."""
+    """A covariance as a matrix: among rows, variances could be mistaken for one covariance of all."""
     if value is None:
         return None
     given = validation.numbers("noise_cov", value, COVARIANCE)
@@ -487,7 +487,7 @@ def _name(reading: Array) -> bytes:
 
 
 def _canonical(reading: Array) -> Array:
-    """With equal bytes for equal numbers: there are many kinds of nan, and two zeros."""
+    """A reading with equal bytes for equal numbers: there are many kinds of nan, and two zeros."""
     return np.where(np.isnan(reading), np.nan, reading + 0.0)
 
 
@@ -546,7 +546,7 @@ def _found(denoiser: Any, measured: Named) -> list[Any]:
 
 
 def _checked(names: Sequence[Any], as_is: list[Any], denoiser: Any) -> list[Any]:
-    """As many as the denoiser has columns, where it knows, and in its own order, where it has one."""
+    """Names, as many as the denoiser has columns, where it knows, and in its own order, where it has one."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise InputError("names", validation.shown(names), ORDER)
     width, fitted = _width(denoiser), getattr(denoiser, "feature_names_in_", None)

@@ -35,7 +35,7 @@ class Believed(NamedTuple):
         return len(self.covs) == 1
 
     def rows(self, places: Ints | slice) -> Context:
-        """Of some rounds."""
+        """The beliefs of some rounds."""
         cov = self.covs[0] if self.alike else self.covs[self.kind[places]]
         return Context(self.mean[places], cov)
 
@@ -79,7 +79,7 @@ def _as_read(log: Log, own: bool) -> Believed:
 
 
 def mean_reading(log: Log) -> Array:
-    """Of each coordinate (d,); zero for one that was always lost."""
+    """The mean of each coordinate (d,); zero for one that was always lost."""
     there = ~np.isnan(log.noisy)
     return np.asarray(np.where(there, log.noisy, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 

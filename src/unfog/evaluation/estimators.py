@@ -67,7 +67,7 @@ class Estimator(Protocol):
 
     @property
     def name(self) -> str:
-        """As it is asked for."""
+        """The name it is asked for by."""
         ...
 
     @property
@@ -93,7 +93,7 @@ class Ips:
     note = "inverse propensity: rewards weighed by pi / p; no model, much variance"
 
     def scores(self, case: Case) -> Scores:
-        """Of each round w r."""
+        """Per round, w r."""
         return Scores(case.weight * case.reward)
 
 
@@ -132,7 +132,7 @@ class Snips:
     note = "self-normalised: the weighted mean of rewards; less variance, a bias of order 1/n"
 
     def scores(self, case: Case) -> Scores:
-        """Of each round w r, over w."""
+        """Per round, w r over w."""
         return Scores(case.weight * case.reward, case.weight)
 
 

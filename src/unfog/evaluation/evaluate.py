@@ -219,7 +219,7 @@ def dataset(
 
 
 def _estimates(found: Sequence[Found], names: Sequence[str], level: float) -> dict[str, Part]:
-    """By policy and estimator."""
+    """What was found by policy and estimator: values, gains and their ends."""
 
     def grid(number: Callable[[Found, str], float]) -> Part:
         return ["policy", "estimator"], np.array([[number(one, name) for name in names] for one in found])
@@ -241,7 +241,7 @@ def _estimates(found: Sequence[Found], names: Sequence[str], level: float) -> di
 
 
 def _rests(found: Sequence[Found]) -> dict[str, Part]:
-    """By policy: what its estimates rest on."""
+    """What the estimates of each policy rest on."""
     numbers = {
         "effective": [one.effective for one in found],
         "largest_weight": [one.largest for one in found],

@@ -58,7 +58,7 @@ class Value(NamedTuple):
 
 
 def value(scores: Scores, time: Array | None = None) -> Value:
-    """With these weights of time (n,); None: all alike."""
+    """The value of a policy, with weights of time (n,); None: all alike."""
     n = len(scores.numerator)
     h = np.ones(n) if time is None else time
     weight = h if scores.denominator is None else h * scores.denominator

@@ -87,7 +87,7 @@ class Where(NamedTuple):
         return f"{row}, {column}" if column else row
 
     def kept(self, rows: Bools) -> "Where":
-        """Of some of the rows."""
+        """The names of some of the rows."""
         return self._replace(names=[self.names[i] for i in np.flatnonzero(rows).tolist()])
 
 

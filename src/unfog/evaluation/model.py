@@ -83,7 +83,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, rows: Array, reward: Array, weight: Array) -> "Sums":
-        """Of rows (n, m), rewards and weights (n,)."""
+        """The sums over rows (n, m), with rewards and weights (n,)."""
         weighed, paid = rows * weight[:, None], weight * reward
         there = weight @ (rows != 0)
         return cls(
@@ -99,17 +99,17 @@ class Sums(NamedTuple):
 
     @classmethod
     def none(cls, size: int) -> "Sums":
-        """Of no rounds, for so many features."""
+        """The sums over no rounds, for so many features."""
         nothing = np.zeros(size)
         return cls(0, 0.0, 0.0, 0.0, nothing, nothing, np.zeros((size, size)), nothing)
 
     def plus(self, other: "Sums") -> "Sums":
-        """Of both."""
+        """The sums over the rounds of both."""
         mine: tuple[Any, ...] = self
         return Sums(*(one + its for one, its in zip(mine, other, strict=True)))
 
     def less(self, other: "Sums") -> "Sums":
-        """Of these without the others, which are among them."""
+        """The sums over these rounds without the others, which are among them."""
         mine: tuple[Any, ...] = self
         return Sums(*(one - its for one, its in zip(mine, other, strict=True)))
 

@@ -98,7 +98,7 @@ class Normals:
         self._stream, self._shape = generator(seed, 0, "agent"), shape
 
     def next(self) -> Array:
-        """Of the next round."""
+        """The normals of the next round."""
         return self._stream.standard_normal(self._shape)
 
 
@@ -157,7 +157,7 @@ def silent(_: int) -> None:
 
 
 def policies(given: Any, scene: Scene) -> list[Policy]:
-    """Those that are asked for, each checked."""
+    """The policies that are asked for, each checked."""
     if isinstance(given, str):
         given = [name.strip() for name in given.split(",") if name.strip()]
     pairs = list(given.items()) if isinstance(given, Mapping) else [(name, name) for name in _listed(given)]
@@ -233,7 +233,7 @@ def noisy_model(scene: Scene) -> Array:
 
 
 def liked(rewards: Array, log: Log) -> Array:
-    """All on the arm of the highest reward (n, K), of those there were."""
+    """A policy that takes the arm of the highest reward (n, K), of those there were."""
     there = rewards if log.offered is None else np.where(log.offered, rewards, -np.inf)
     return _ones(best(there), log)
 
@@ -258,7 +258,7 @@ def _checked(name: str, rule: Any, log: Log) -> Array:
 
 
 def _places(field: str, given: Any, log: Log) -> list[int]:
-    """Of arms that are told by name; whole numbers are places, unless arms have such names."""
+    """The places of arms that are told by name; whole numbers are places, unless arms have such names."""
     by_place = given.dtype.kind in "iu" and not any(name.isdecimal() for name in log.arms)
     known = {i if by_place else name: i for i, name in enumerate(log.arms)}
     told = given.tolist() if by_place else [str(one) for one in given.tolist()]

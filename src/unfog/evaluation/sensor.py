@@ -138,7 +138,7 @@ def _curves(scene: Scene, channel: Channel, extra: Array) -> Array:
 
 
 def models(data: Data, stretches: Sequence[Ints]) -> tuple[Model, list[Model]]:
-    """Of all rounds, and of all but each stretch; rounds keep the weights that they have in the first."""
+    """Models of all rounds, and of all but each stretch; rounds keep the weights they have in the first."""
     every = fit(data, np.arange(data.rounds))
     sums = []
     for places in stretches:

@@ -123,7 +123,7 @@ class Nature:
         self._uniforms = RoundDraws(seed, trials, "revealed", reveal_uniforms(problem), law="uniform")
 
     def next(self, rounds: int) -> tuple[Array, Array]:
-        """Of the next rounds: normals (trials, rounds, w), and uniforms for what is shown."""
+        """The draws of the next rounds: normals (trials, rounds, w), and uniforms for what is shown."""
         return self._normals.next(rounds), self._uniforms.next(rounds)
 
 

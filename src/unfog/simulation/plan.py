@@ -73,7 +73,7 @@ class Plan(NamedTuple):
 
     @property
     def trials(self) -> int:
-        """Of every job."""
+        """The trials of every job."""
         return self.ends[-1]
 
     @property
@@ -83,7 +83,7 @@ class Plan(NamedTuple):
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """All that is to be played."""
+        """All pieces that are to be played."""
         return tuple(Piece(i, trials) for i, batches in enumerate(self.batches) for trials in batches)
 
     def work_of(self, piece: Piece) -> int:
@@ -102,7 +102,7 @@ class Plan(NamedTuple):
     def in_stages(
         self, stages: Iterable[Sequence[Piece]], tick: Tick
     ) -> Generator[tuple[Task, Sequence[Part]], None, None]:
-        """Likewise, no task with pieces of two stages; nobody waits for a stage to end to begin the next."""
+        """As `results`, but no task has pieces of two stages; stages do not wait for each other."""
         tasks = (task for some in stages for task in grouped(some, self.seconds, self.executor.workers))
         for task, parts in self.executor.run(self.engine, self.jobs, tasks, tick):
             for part in parts:

@@ -39,7 +39,7 @@ class Curves(NamedTuple):
 
 
 class Moments:
-    """Those of one setting, pooled in the order of trials as pieces come; a piece that is early waits.
+    """The moments of one setting, pooled in the order of trials as pieces come; one that is early waits.
 
     Floating-point sums depend on their order: this one is the same whoever finishes first.
     """
@@ -105,7 +105,7 @@ class Gathering:
         return self._values[name][setting, :, :trials, -1]
 
     def curves(self, setting: int, trials: int | None = None) -> Curves:
-        """Those of one setting, of its first trials where so many are asked for; all pieces are there.
+        """The curves of one setting, of its first trials where so many are asked for; all pieces are there.
 
         Fewer than all can only be asked for where the plan may end with so many.
         """
@@ -113,7 +113,7 @@ class Gathering:
         return self._curves(values, *self._pooled(setting, trials))
 
     def together(self, trials: int | None = None) -> Curves:
-        """Those of all settings, which are a first axis of every array; NaN for a loss that one lacks."""
+        """The curves of all settings, the first axis of every array; NaN for a loss that one lacks."""
         first = self._work.jobs[0]
         shape = (len(self._work.jobs), len(first.agents), len(first.curve))
         losses = self._losses if len(first.curve) else []

@@ -1,4 +1,4 @@
-"""The contract of choosers."""
+"""The contract of choosers: `check_chooser` runs it on any of them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The contract of denoisers."""
+"""The contract of denoisers: `check_denoiser` runs it on any of them."""
 
 from typing import Any
 

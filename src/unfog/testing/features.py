@@ -1,4 +1,4 @@
-"""The contract of feature maps."""
+"""The contract of feature maps: `check_feature_map` runs it on any of them."""
 
 from typing import Any
 

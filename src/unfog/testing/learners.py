@@ -1,4 +1,4 @@
-"""The contract of learners."""
+"""The contract of learners: `check_learner` runs it on any of them."""
 
 from itertools import pairwise
 from typing import Any

@@ -1,4 +1,4 @@
-"""The contract of worlds."""
+"""The contract of worlds: `check_world` runs it on any of them."""
 
 import pickle
 from typing import Any

@@ -67,7 +67,7 @@ class Pairs(NamedTuple):
 
 
 class Covariances(NamedTuple):
-    """Of a context and of the noise of a row to which none is told."""
+    """The covariances of a context, and of the noise of a row to which none is told."""
 
     context: Array  # (d, d)
     noise: Array  # (d, d)
@@ -92,7 +92,7 @@ class Fitted(NamedTuple):
 
 
 def fit(told: Told, rows: Rows, noise: Array | None) -> Fitted:
-    """From the first rows, which may be none where contexts are told; `noise` is what is told of these."""
+    """Fit the first rows, which may be none where contexts are told; `noise` is what is told of these."""
     if told.settled(noise):
         return _first(told, rows, noise)
     sums = kept(None, rows, noise)
@@ -107,7 +107,7 @@ def fit(told: Told, rows: Rows, noise: Array | None) -> Fitted:
 
 
 def more(fitted: Fitted, told: Told, rows: Rows, noise: Array | None) -> Fitted:
-    """After more rows."""
+    """The channel after more rows."""
     if fitted.kept is not None:
         return _found(told, kept(fitted.kept, rows, noise), rows)
     used = fitted.noise if noise is None else noise
@@ -167,7 +167,7 @@ def _found(told: Told, sums: Kept, rows: Rows) -> Fitted:
 
 
 def _as_one(sums: Kept) -> Kept:
-    """Of one device, if devices are not told apart."""
+    """Sums as of one device, if devices are not told apart."""
     if len(sums.devices) < 2:
         return sums
     entries = sums.entries._replace(of=np.zeros_like(sums.entries.of))
@@ -175,13 +175,13 @@ def _as_one(sums: Kept) -> Kept:
 
 
 def merged(sums: Sums) -> Sums:
-    """As if all rows were of one device."""
+    """Sums as if all rows were of one device."""
     apart = {name: getattr(sums, name).sum(0)[None] for name in ("both", "total", "pairs", "pair_total")}
     return sums._replace(**apart)
 
 
 def _mean(told: Told, used: Kept) -> Array:
-    """Of contexts, where there is no bias to learn: that of readings, less what is known of the bias."""
+    """The mean of contexts where there is no bias to learn: that of readings, less the known bias."""
     if told.mean is not None:
         return told.mean
     count, total = (np.diag(part.sum(0)) for part in (used.sums.both, used.sums.total))

@@ -59,7 +59,7 @@ class Entries(NamedTuple):
         return Entries(*picked, self.noise[chosen])
 
     def beside(self, more: "Entries") -> "Entries":
-        """With others behind."""
+        """These entries with others behind."""
         return Entries(
             np.concatenate([self.of, more.of]),
             np.concatenate([self.mask, more.mask]),
@@ -97,7 +97,7 @@ class Kept(NamedTuple):
 
     @property
     def shown(self) -> Bools:
-        """Of which coordinates any truth is known, (d,)."""
+        """Which coordinates have any truth known, (d,)."""
         return np.asarray(self.entries.mask[:, self.centre.size :].any(axis=0))
 
     @property
@@ -132,7 +132,7 @@ class Joint(NamedTuple):
 
 
 class Beliefs(NamedTuple):
-    """Of the biases of some devices."""
+    """What is believed of the biases of some devices."""
 
     mean: Array  # (G, d)
     cov: Array  # (G, d, d)
@@ -330,7 +330,7 @@ def _parts(rows: int, size: int) -> Iterator[slice]:
 
 
 def _covariance(cov: Array, noise: Array) -> Array:
-    """Of (x, t), given mu and the bias."""
+    """The covariance of (x, t), given mu and the bias."""
     floor = EXACT * np.diag(cov) * (np.linalg.diagonal(noise) == 0)
     reading = cov + noise + diagonal_matrix(floor)
     wide = np.broadcast_to(cov, reading.shape)
@@ -338,7 +338,7 @@ def _covariance(cov: Array, noise: Array) -> Array:
 
 
 def solved(given: Terms, spread: Array | None, mean: Array | None, beta: Array | None) -> Joint:
-    """With biases of this spread about beta; without one, nothing is known of a bias before.
+    """Solve for mu, beta and biases of this spread about beta; with None, nothing is known of a bias before.
 
     A mean or a beta of None is found. All are about the centre of the sums.
     """
@@ -378,7 +378,7 @@ def doubted(found: Joint, student: float, slopes: Array) -> Joint:
 
 
 def _centre(whole: Array, natural: Array, mean: Array | None, beta: Array | None) -> tuple[Array, Array]:
-    """Of (mu, beta), of which some may be told."""
+    """Mean and covariance of (mu, beta), of which some may be told."""
     dim = len(natural) // 2
     found = np.concatenate([np.zeros(dim) if part is None else part for part in (mean, beta)])
     # Of a coordinate that was never read nothing can be found: it stays at the centre.

@@ -58,7 +58,7 @@ class Problem(Protocol):
     name: str
 
     def events(self, since: int = 0) -> Iterable[Event]:
-        """All that happened."""
+        """All events of the problem."""
 
 
 @runtime_checkable
@@ -69,7 +69,7 @@ class Store(Protocol):
         """The problems."""
 
     def events(self, name: str, since: int = 0) -> Iterable[Event]:
-        """All that happened in one."""
+        """All events of one of them."""
 
 
 Opener = Callable[[Path], AbstractContextManager[Store]]
@@ -90,7 +90,7 @@ class Asked(NamedTuple):
     opener: Opener | None
 
     def only(self, what: str, *taken: str) -> "Asked":
-        """Itself, if nothing else is said than what such a log takes."""
+        """Refuse whatever else is said than what such a log takes."""
         for name, why in WHY.items():
             value = getattr(self, name)
             if value is not None and name not in taken:
@@ -127,7 +127,7 @@ class Fold:
     """What the events up to now have left: decisions, each with what became of it, and arms."""
 
     def __init__(self, where: str, terms: Event) -> None:
-        """From the event that says the terms."""
+        """Start from the event that says the terms."""
         self.name = text(where, terms, "problem")
         if terms.get("arm_size") is not None:
             said = f"arms of {self.name!r} come with each decision"

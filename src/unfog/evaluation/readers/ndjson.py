@@ -276,7 +276,7 @@ def _log(
     contexts: tuple[Array, tuple[str, ...]],
     probability: float | None,
 ) -> Log:
-    """Of decisions with their rewards."""
+    """The log of decisions with their rewards."""
     (noisy, called), where = contexts, Where("line", [one.line for one in found])
     listed = list(dict.fromkeys(name for one in found for name in one.names)) if arms is None else arms
     arm, order = table.arm_numbers("_label_Action", [one.arm for one in found], where, listed)

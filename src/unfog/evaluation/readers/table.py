@@ -92,13 +92,13 @@ class Found(NamedTuple):
 
     @property
     def numbers(self) -> list[str]:
-        """Those that hold numbers."""
+        """The columns that hold numbers."""
         own = [self.probability] if isinstance(self.probability, str) else []
         return [*self.context, *self.true.values(), *self.probabilities.values(), *own, self.reward]
 
     @property
     def texts(self) -> list[str]:
-        """Those that hold names, or times."""
+        """The columns that hold names, or times."""
         return [name for name in (self.arm, self.time, self.unit) if name is not None]
 
     @property
@@ -427,7 +427,7 @@ def _every(own: Mapping[str, Any], which: Found, arms: Sequence[str], where: Whe
 
 
 def _probability(own: Mapping[str, Any], which: Found, every: Array | None, arm: Ints, where: Where) -> Array:
-    """That of the arm drawn."""
+    """The probability of the arm that was drawn."""
     told = which.probability
     if isinstance(told, str):
         found = numbers(told, own[told], where)

@@ -63,7 +63,7 @@ class Term(NamedTuple):
     when: str = ALWAYS
 
     def bytes(self, trials: int) -> int:
-        """Of so many trials side by side."""
+        """Bytes for so many trials side by side."""
         return int(self.fixed + self.each * trials)
 
 

@@ -48,7 +48,7 @@ OTHERS = "numpy, numba, jax, auto"
 THREADS = 256, 128  # of a block, the larger first: it is faster where there is room for its actions
 OPTIONS = ("--prec-div=false", "--prec-sqrt=false", "--std=c++17")
 CAPABILITY = (75, 76)  # attributes of a device: major, minor
-BLOCK_SHARED_MOST = 97  # likewise: bytes of shared memory that a block can have, if a function asks for them
+BLOCK_SHARED_MOST = 97  # attribute of a device: bytes of shared memory that a block can ask for
 SHARED_MOST = 8  # attribute of a function: bytes of shared memory that a launch may ask for
 NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 _MATHS = ("SQRT", "RSQRT", "LOG", "LOG1P", "EXP", "MAX")
@@ -468,7 +468,7 @@ class Cuda(jax_engine.Jax):
     name = "cuda"
 
     def refuse(self, job: Job) -> None:
-        """All but the problems and agents that the kernel knows."""
+        """Refuse all but the problems and agents that the kernel knows."""
         super().refuse(job)
         refuse_what_it_cannot(job)
 
@@ -481,7 +481,7 @@ class Cuda(jax_engine.Jax):
         return COST.seconds(job, trials)
 
     def batch(self, job: Job, trials: int) -> int:  # noqa: ARG002
-        """Equal ones."""
+        """Equal batches of at most `BATCH` trials."""
         return -(-trials // -(-trials // BATCH))
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:

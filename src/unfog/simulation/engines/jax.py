@@ -118,7 +118,7 @@ class Inputs(NamedTuple):
     setup: Any  # the agent's parameters
     shrinkage: Shrinkage
     world: Any  # keys, two words (trials,), or the draws (rounds, w, trials)
-    shown: Any  # likewise for what is shown of true contexts; empty where all is
+    shown: Any  # likewise for what is shown of true contexts; empty where all is shown
     choices: Any  # likewise for the agent
     steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
     active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
@@ -387,7 +387,7 @@ class Randomness:
         return _keys(seed_words(self.job.seed), self.ids, purpose)
 
     def _shown(self) -> Any:
-        """Likewise for what is shown of true contexts, in double precision; nothing where all is."""
+        """As `rounds`, for what is shown of true contexts, in double precision; empty where all is shown."""
         width = reveal_uniforms(self.job.problem)
         if not width:
             return ()
@@ -523,7 +523,7 @@ class Jax:
 
     @property
     def label(self) -> str:
-        """With the device."""
+        """The name of the engine, with its device."""
         return f"{self.name} on {platform()}"
 
     def refuse(self, job: Job) -> None:

@@ -83,7 +83,7 @@ def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
 
 
 def over_rounds(truth: Truth) -> Truth:
-    """With an axis for rounds after that for trials."""
+    """The truth with an axis for rounds after that for trials."""
     first = None if truth.first is None else truth.first[:, None]
     # What has an axis for rounds already, or is looked up by unit, stays as it is.
     features = truth.features.over_rounds()
@@ -264,11 +264,11 @@ class Numpy:
     shares_work = True
 
     def refuse(self, job: Job) -> None:
-        """It computes in float64."""
+        """Refuse float32: it computes in float64."""
         refuse_float32(job, self.name)
 
     def settle(self, precision: str | None) -> str | None:
-        """As asked: there is one."""
+        """Whatever is asked for: there is one precision."""
         return precision
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
@@ -288,11 +288,11 @@ class Numpy:
         return terms(job, BLOCK_ROUNDS)
 
     def bytes(self, job: Job, trials: int) -> int:
-        """What is there at the peak."""
+        """The peak of one process."""
         return engines.peak(self.terms(job), trials)
 
     def device(self) -> int | None:
-        """It computes where its numbers are."""
+        """None: it computes in the memory of the machine."""
         return None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:

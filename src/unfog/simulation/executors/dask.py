@@ -62,12 +62,11 @@ class Dask:
             raise InputError("on", repr(address), allowed)
 
     def __repr__(self) -> str:
-        """As it was made."""
         return f"Dask({self.address!r}, {self.workers})"
 
     @property
     def here(self) -> int:
-        """All of them, or none but this one."""
+        """All workers, or this process alone where they are elsewhere."""
         return self.workers if self.address is None else 1
 
     def run(

@@ -76,7 +76,7 @@ class Processes:
 
     @property
     def here(self) -> int:
-        """All of them."""
+        """All workers are processes of this machine."""
         return self.workers
 
     def run(
@@ -162,7 +162,7 @@ class Crew:
         return True
 
     def with_news(self, seconds: float) -> list[Worker]:
-        """Those who said something, or died, in so long a time."""
+        """The workers that said something, or died, within so many seconds."""
         pipes: dict[Any, Worker] = {worker.pipe: worker for worker in self.workers}
         return [pipes[pipe] for pipe in wait(list(pipes), seconds)]
 

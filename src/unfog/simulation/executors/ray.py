@@ -62,12 +62,11 @@ class Ray:
             self.workers = told or max(1, int(ray.cluster_resources().get("CPU", 0)))
 
     def __repr__(self) -> str:
-        """As it was made."""
         return f"Ray({self.address!r}, {self.workers})"
 
     @property
     def here(self) -> int:
-        """All of them, or none but this one."""
+        """All workers, or this process alone where they are elsewhere."""
         return self.workers if self.address == LOCAL else 1
 
     def run(
@@ -100,7 +99,7 @@ class _Place:
             return self.serve.remote(self.sent, task)
 
     def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
-        """Those that are done; now and then a look at whether any ever will be."""
+        """The handles that are done; now and then a look at whether any ever will be."""
         while True:
             _refuse_the_dead()
             with _seen_as_lost():

@@ -34,7 +34,7 @@ from unfog.worlds.problem import Emission, Truth
 
 
 class Beliefs(NamedTuple):
-    """Of a block: (trials, rounds, ...)."""
+    """What an agent believes of the contexts of a block: (trials, rounds, ...)."""
 
     context: Context
     shown: Array  # (trials, rounds, d)  the true context as it is learnt from; the mean where it is not shown
@@ -74,7 +74,7 @@ def ready(values: Array) -> Array:
 def beliefs(
     player: Player, emission: Emission, truth: Truth, number: int, first: int, total: Array
 ) -> Beliefs:
-    """Of the first so many rounds of a block; the player, or the total, remembers what the channel showed."""
+    """Denoise the first rounds of a block; the player, or the total, remembers what the channel showed."""
     denoiser: Any = player.agent.denoiser
     if emission.unit is None and tallies(player.agent):
         return _tallied(player, emission, first, total)
@@ -122,7 +122,7 @@ def gains(agent: Agent, setup: Setup, known: Knowledge, first: int, rounds: int)
 
 
 def _affine(probed: Array, steps: Array) -> Affine:
-    """From values (rounds, 2 d + 1, d) at the start, and one step off it in each direction."""
+    """What goes through values (rounds, 2 d + 1, d) at the start, and one step off it in each direction."""
     slopes = ((probed[:, 1:] - probed[:, :1]) / np.concat([steps, steps])[:, None]).swapaxes(1, 2)
     parts = probed[:, 0], slopes[..., : len(steps)], slopes[..., len(steps) :]
     return Affine(*(np.array(x) for x in parts))

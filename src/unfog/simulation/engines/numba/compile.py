@@ -42,14 +42,14 @@ class Kept(IndexDataCacheFile):
 
     @classmethod
     def instead_of(cls, other: Any) -> "Kept":
-        """With the same folder and the same beginning of names."""
+        """A cache in the folder of this one, whose files have the same beginning of names."""
         return cls(other._cache_path, other._index_name.removesuffix(".nbi"), sources())
 
     def flush(self) -> None:
         """There is no index."""
 
     def path(self, key: Any) -> Path:
-        """Of the program for a signature on a kind of processor."""
+        """The file of the program for a signature on a kind of processor."""
         name = sha256(repr((key, self._version)).encode()).hexdigest()[:20]
         return Path(self._cache_path, self._index_name.removesuffix("nbi") + name + self._ending)
 

@@ -99,7 +99,7 @@ class Seat:
 
 
 def _shared(values: Array, axes: int) -> Array:
-    """With axes for trials and rounds, or trials alone, of one entry where all share it."""
+    """An array with axes for trials and rounds, or trials alone; of one entry where all share it."""
     values = values.reshape(*[1] * (axes - values.ndim), *values.shape)
     values = values[:1] if values.strides[0] == 0 else values
     return ready(values[:, :1] if values.strides[1] == 0 else values)
@@ -140,15 +140,15 @@ class Numba:
     shares_work = True
 
     def refuse(self, job: Job) -> None:
-        """As NumPy's."""
+        """Refuse what the NumPy engine refuses."""
         numpy_engine.refuse_float32(job, self.name)
 
     def settle(self, precision: str | None) -> str | None:
-        """As asked: there is one."""
+        """Whatever is asked for: there is one precision."""
         return precision
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
-        """Of those with a kernel, and of those without; denoisers cost what they do with NumPy."""
+        """Agents with a kernel, and those without; denoisers cost what they do with NumPy."""
         able, lacking = split(job)
         found = 0.0
         for place in able:
@@ -168,15 +168,15 @@ class Numba:
         return max(1, min(fitting, most, max(least, -(-trials // numpy_engine.SHARES))))
 
     def terms(self, job: Job) -> list[Term]:
-        """As of the NumPy engine, and the compiler."""
+        """The terms of the NumPy engine, and the compiler."""
         return [*numpy_engine.ENGINE.terms(job), Term("the compiler", (), fixed=COMPILER)]
 
     def bytes(self, job: Job, trials: int) -> int:
-        """What is there at the peak."""
+        """The peak of one process."""
         return engines.peak(self.terms(job), trials)
 
     def device(self) -> int | None:
-        """It computes where its numbers are."""
+        """None: it computes in the memory of the machine."""
         return None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
@@ -190,7 +190,7 @@ class Numba:
 
 
 def _run(job: Job, trials: range, tick: Tick) -> Part:
-    """All agents have a kernel."""
+    """Play these trials with agents that all have a kernel."""
     problem = job.problem
     truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
     nature, meter = Nature(problem, job.seed, trials), Meter(job, len(trials))

@@ -210,7 +210,7 @@ def hidden_variance(w: Desk, dim: int, wide: int, root: Array, factor: float) ->
 
 @inlined
 def _hidden_by(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
-    """By one column. C is symmetric, so that what is below its diagonal counts twice."""
+    """The part of one column. C is symmetric, so that what is below its diagonal counts twice."""
     total, second, third = 0.0, dim * wide, 2 * dim * wide
     for i in range(dim):
         share, bent = w.cov[i * dim + i], root[second + i * wide + j]
@@ -226,7 +226,7 @@ def _hidden_by(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
 
 @inlined
 def _hidden_by_all(w: Desk, dim: int, wide: int, root: Array) -> float:
-    """By all columns side by side, a stretch of C's rows at a time; slopes lie where roots are lifted."""
+    """The part of all columns, a stretch of C's rows at a time; slopes lie where roots are lifted."""
     total, second, third, step = 0.0, dim * wide, 2 * dim * wide, stretch(1, dim)
     for i in range(dim):
         for j in range(wide):
