@@ -2,7 +2,7 @@
 
 What a round does is what agents/round.py has it do, for the parts that numba/support.py lets through:
 
-    choose    learn/conjugate.py, hetero.py or scaled.py `belief`; choose/thompson.py or rand_ucb.py
+    choose    learn/conjugate.py or learn/scaled.py `belief`; choose/thompson.py or choose/ucb.py
     pay       the true score of the arm and noise; the oracle's best score less the arm's is the regret
     learn     the reward within reach (agents/round.py), then Potter's rank-one update (maths/gaussian.py)
 
@@ -338,7 +338,7 @@ def raised_arm(
     w: Desk, learner: int, dim: int, arms: int, across: int, columns: int, wide: int, rules: Rules,
     root: Array, factor: float, noise: float, time: int,
 ) -> tuple[int, int, float]:  # fmt: skip
-    """The arm with the largest bound, choose/rand_ucb.py; the best expected one, and what it hides."""
+    """The arm with the largest bound, choose/ucb.py; the best expected one, and what it hides."""
     lift_theta(w, dim, w.centre)
     score_arms(w, dim, across)
     spread_scores(w, dim, across, columns, wide, root)
