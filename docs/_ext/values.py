@@ -98,15 +98,15 @@ False
 }
 
 EXAMPLES = {  # of functions that say what they do in a line
-    "unfog.validation.positive": """>>> from unfog import inputs
->>> inputs.positive("share", 0.5)
+    "unfog.validation.positive": """>>> from unfog import validation
+>>> validation.positive("share", 0.5)
 0.5
->>> inputs.positive("share", -1)
+>>> validation.positive("share", -1)
 Traceback (most recent call last):
 unfog.validation.InputError: share: -1; allowed: a positive number
 """,
-    "unfog.validation.not_negative": """>>> from unfog import inputs
->>> inputs.not_negative("widen", 0)
+    "unfog.validation.not_negative": """>>> from unfog import validation
+>>> validation.not_negative("widen", 0)
 0.0
 """,
 }
