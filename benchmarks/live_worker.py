@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 import unfog
-from unfog.live.log import Log, Row
+from unfog.live.backend import Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 
 DIM, ARMS = 5, 40

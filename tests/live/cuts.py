@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.live.rows import copied
+from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 
 

@@ -5,7 +5,8 @@ from typing import Protocol
 
 import psycopg
 
-from unfog.live.log import Log, Row
+from unfog.live.backend import Row
+from unfog.live.log import Log
 from unfog.live.postgres.backend import PostgresPlace
 from unfog.live.postgres.connection import Connect, Pool, plain
 from unfog.live.postgres.ownership import Owners

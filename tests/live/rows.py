@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from unfog.live.log import Log, Row
+from unfog.live.backend import Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 
 WRITER = Path(__file__).with_name("writer.py")

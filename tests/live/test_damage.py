@@ -8,8 +8,9 @@ import pytest
 
 from tests.live.cuts import cut, opened, tail
 from tests.live.rows import contents, copied, killed_store, put
+from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 
 STEP = 997

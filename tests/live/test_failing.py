@@ -14,8 +14,9 @@ import pytest
 from tests.live.faults import Disk
 from tests.live.power import shim
 from tests.live.rows import WRITER, contents, made, put
+from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 
 

@@ -14,7 +14,8 @@ from tests.live.faults import Disk
 from tests.live.ground import COORDINATES, Hand, opened, problem
 from tests.live.remembering import Clinic, mean, same, weight
 from unfog.live import Problem, StoreError, Unknown, history
-from unfog.live.log import Log, Row
+from unfog.live.backend import Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 from unfog.validation import InputError
 

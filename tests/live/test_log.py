@@ -8,8 +8,9 @@ import pytest
 from tests.live.places import Database, Files, Ground, contents
 from tests.live.rows import made, put
 from unfog.live import log as module
+from unfog.live.backend import Row
 from unfog.live.errors import Conflict, Stale, StoreError
-from unfog.live.log import SIZE, Log, Row
+from unfog.live.log import SIZE, Log
 from unfog.validation import InputError
 
 

@@ -512,7 +512,7 @@ def test_a_server_that_ended_all_sessions_costs_one_error(postgres: str) -> None
 FORK = """
 import os, sys
 from tests.live.places import log_at
-from unfog.live.log import Row
+from unfog.live.backend import Row
 log = log_at(sys.argv[1], "p", int(sys.argv[2]))
 def put():
     log.commit(log.add([Row(log.last + 1, "p", "x", None, None, 1.0, "{}")]), log.epoch)

@@ -13,9 +13,10 @@ import pytest
 
 from tests.live.rows import contents, made, put, settings
 from unfog.live import log as module
-from unfog.live import sqlite, sqlite_file
+from unfog.live import sqlite_file
+from unfog.live.backend import Row
 from unfog.live.errors import Stale, StoreError
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 from unfog.validation import InputError
 
@@ -111,7 +112,8 @@ def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
 def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(connection: sqlite3.Connection) -> None:
+    def failing(file: File) -> None:
+        connection = file.alone
         connection.execute("PRAGMA secure_delete = OFF")  # so that what is dropped stays in the file
         connection.execute("CREATE TABLE old AS SELECT 'secret' || body FROM event")
         connection.execute("DROP TABLE old")
@@ -120,7 +122,7 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
     with Log(File(path)) as log:
         rows = put(log, 50)
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite, "rebuild", failing)
+            patch.setattr(File, "rebuild", failing)
             with pytest.raises(
                 StoreError, match=r"rewritten, but their old text may still be in the file: .*no space"
             ):
@@ -128,7 +130,7 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
         assert next(log.read()).body == "{}"
     assert b"secret" in path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite, "rebuild", failing)
+        patch.setattr(File, "rebuild", failing)
         with pytest.warns(UserWarning, match=r"erased text may still be in the file: .*no space"):
             Log(File(path)).close()
     assert [row.seq for row in contents(path)] == list(range(1, 51))
@@ -138,7 +140,8 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
 FORK = """
 import os, sys
 from unfog.live.sqlite import File
-from unfog.live.log import Log, Row
+from unfog.live.backend import Row
+from unfog.live.log import Log
 log = Log(File(sys.argv[1]))
 def put():
     log.commit(log.add([Row(log.last + 1, "p", "x", None, None, 1.0, "{}")]), log.epoch)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.live.rows import contents, put, version_1
+from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 from unfog.live.sqlite_file import plain
 from unfog.validation import InputError

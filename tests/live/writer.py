@@ -18,8 +18,9 @@ import sys
 import threading
 from pathlib import Path
 
+from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.sqlite import File
 
 TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'

@@ -7,9 +7,8 @@ import pytest
 
 import unfog
 from tests.serve.running import running
-from unfog.live import Store
+from unfog.live import Problem, Store
 from unfog.live.inspection import plain
-from unfog.live.problem import Looking
 from unfog.serve.auth import Keyed, made
 from unfog.serve.key_storage import KeyFile
 
@@ -49,7 +48,7 @@ def test_a_log_that_is_taken_in_does_not_make_the_service_unready(tmp_path: Path
 def test_one_problem_that_fails_keeps_nobody_from_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warmed, seen = Store.warmed, Looking.about
+    warmed, seen = Store.warmed, Problem.about
 
     def fails(*given: Any) -> None:
         raise ZeroDivisionError("1648 steps of ann")
@@ -60,7 +59,7 @@ def test_one_problem_that_fails_keeps_nobody_from_the_others(
     monkeypatch.setattr(
         Store, "warmed", lambda self, name: fails() if name == "poisoned" else warmed(self, name)
     )
-    monkeypatch.setattr(Looking, "about", lambda self: fails() if self.name == "poisoned" else seen(self))
+    monkeypatch.setattr(Problem, "about", lambda self: fails() if self.name == "poisoned" else seen(self))
     with running(tmp_path / "a.unfog") as found:
         told = {one["name"]: one for one in found.http.get("/v1/problems").json()["problems"]}
         assert told["poisoned"]["error"] == "it failed with ZeroDivisionError"

@@ -170,7 +170,7 @@ class Arms:
         return [{**self.vectors}, {**self.active}, self.frozen, [*self.eras]]
 
     def fill(self, content: list[Any]) -> None:
-        """As they were."""
+        """Take back what `content` gave."""
         self.vectors, self.active, self.frozen, eras = content
         self.eras = [(first, tuple(found)) for first, found in eras]
         self.order = list(self.vectors)

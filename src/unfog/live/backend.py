@@ -1,4 +1,4 @@
-"""Where the rows of a log are kept: what a log asks of a file, or of a database.
+"""Where the rows of a log are kept: what a log asks of a file, or of a database, and what a row is.
 
 A place has one connection. Whoever uses it does so alone: the log holds its own lock meanwhile. A method that
 fails raises one of `failures`, or a StoreError; what is then known of the rows is what `open` says next.
@@ -36,6 +36,11 @@ def checksum(row: Row, before: int) -> int:
     seq, problem, kind, decision, key, time, body = row
     head = f"{before:d} {seq:d} {float(time).hex()} {problem!r} {kind} {decision!r} {key!r} "
     return zlib.crc32((head + body).encode())
+
+
+def snapshot_checksum(problem: str, seq: int, fingerprint: str, blob: bytes) -> int:
+    """Of everything in a snapshot: a damaged one is passed over."""
+    return zlib.crc32(blob, zlib.crc32(f"{problem} {seq} {fingerprint}".encode()))
 
 
 def numbered(rows: Iterable[Row], tails: dict[str, Tail]) -> Iterator[tuple[object, ...]]:

@@ -1,23 +1,19 @@
-"""What a live problem is: everything a caller says of it when it is made, checked and written down.
+"""What a live problem is: the terms it is made with, checked, written as JSON, and made into agents.
 
-The terms are the first event of a problem's log, as JSON. They are read back from there whenever the problem
-is opened, so that what was written is what is used.
+The terms are the first event of a problem's log. They are read back from there whenever the problem is
+opened, so that what was written is what is used. `Made` turns them into what a round needs: units, features,
+knowledge and agents.
 
-Spans of time as people write them: "30m", "7d", 90 (seconds).
+Spans of time may be given as people write them: "30m", "7d", or 90 (seconds).
 
-Code of the caller's own, by module:name, and its fingerprint.
+Features and agents may be the caller's own, named by `module:name`. A log holds no code, and what such code
+computes must be what it was when the log was written, or a replay would tell another story. So the log keeps
+the SHA-256 of the source of its module, and code that has changed is refused.
 
-A log holds no code. What a feature map or an agent of one's own computes must be what it was when the log was
-written, or a replay would be another story: so the source of its module is remembered by its SHA-256.
-
-How much memory an agent takes, before it takes it.
-
-What is believed of theta takes most: a matrix of m x m numbers, or a block of k x k for each arm. It stands
-there several times: as the prior, as it is, as it is about to be, and with what is needed to take a reward
-back. How often was measured, with the agents of the catalogue. Choosers whose probabilities are not known
-exactly draw theta many times.
-
-A live problem's terms made into what a round needs: units, features, knowledge, agents.
+A problem that would not fit in memory is refused before it is made. The belief about theta takes most: a
+matrix of m x m numbers, or a block of k x k for each arm. An agent holds it several times: as the prior, as
+it is, as it is about to be, and with what is needed to take a reward back. How often was measured with the
+agents of the catalogue. Choosers whose probabilities are not known exactly draw theta many times.
 """
 
 import inspect
@@ -47,71 +43,6 @@ from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, REFERENCE, InputError, imported, shown
 
 Span: TypeAlias = str | float | timedelta | None
-
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-LONGEST = 100 * 365 * 86_400.0
-ALLOWED = 'a number of seconds, or text such as "45s", "30m", "12h", "7d", "2w"; None for no end'
-_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
-
-
-def seconds(field: str, value: object) -> float | None:
-    """A span in seconds; None stays None: no end."""
-    if value is None:
-        return None
-    found = _read(value)
-    if found is None or not 0 < found <= LONGEST:
-        raise InputError(field, shown(value), ALLOWED)
-    return found
-
-
-def _read(value: object) -> float | None:
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        return float(max(-LONGEST, min(value, 2 * LONGEST)))  # an integer may be too large for a float
-    match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
-    return None if match is None else float(match[1]) * SECONDS[match[2]]
-
-
-def path_of(field: str, value: object) -> str:
-    """A name, or the module:name of something importable that is given itself."""
-    if isinstance(value, str):
-        return value
-    module, name = _home(value)
-    known = sys.modules.get(module)
-    if module == "__main__" or known is None or vars(known).get(name) is not value:
-        allowed = "a name, or something that can be imported: module:name"
-        raise InputError(field, shown(value), allowed)
-    return f"{module}:{name}"
-
-
-def _home(value: Any) -> tuple[str, str]:
-    """Where it says that it was defined; nowhere, if it does not."""
-    try:
-        return str(value.__module__), str(value.__qualname__)
-    except AttributeError:
-        return "", ""
-
-
-def fingerprint(field: str, path: str) -> str | None:
-    """The SHA-256 of the source of a module:name; None for names of our own."""
-    home = path.partition(":")[0]
-    if not REFERENCE.fullmatch(path) or home in EVERY:
-        return None
-    imported(field, path, "a name, or module:name of something that can be imported")
-    try:
-        text = inspect.getsource(sys.modules[home])
-    except (OSError, TypeError):
-        return "no source"
-    return sha256(text.encode()).hexdigest()
-
-
-def refuse_changed(field: str, path: str, was: object) -> None:
-    """Complain of code of the caller's own that is not what it was; names of our own have no fingerprint."""
-    if was is not None and fingerprint(field, path) != was:
-        raise InputError(field, f"{path} has changed", "the code with which it was made")
-
-
 COMBINE = ("last", "first", "sum", "mean", "max", "min")
 LEARN = ("at_once", "after_wait")
 LARGEST_SEED = 2**63 - 1
@@ -162,7 +93,7 @@ def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] 
     """A reward that may be paid."""
     allowed = "0 or 1" if rewards == "bernoulli" else "a number"
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, validation.shown(value), allowed)
+        raise InputError(field, shown(value), allowed)
     low, high = reward_range or (-LARGEST, LARGEST)
     try:
         found = float(value)
@@ -174,7 +105,7 @@ def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] 
 
 
 def _numbers(field: str, value: Any, told: Mapping[str, Any]) -> Any:  # noqa: ARG001
-    """Checked once the size of theta is known: live/config.py."""
+    """Shapes are checked by `Made`, which knows the size of theta."""
     return validation.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
 
 
@@ -267,6 +198,7 @@ FIELDS: dict[str, Callable[[str, Any, Mapping[str, Any]], Any]] = {
     "combine": _combine,
     "reveal_within": lambda field, value, _: seconds(field, value),
 }
+
 UNLESS_TOLD: dict[str, Any] = {
     **dict.fromkeys(("arms", "arm_size", "reward_var", "reward_range", "channel", "seed", "wait")),
     **dict.fromkeys(("default_reward", "learn")),
@@ -324,14 +256,78 @@ def _shown(value: Any) -> str:
 
 
 def _fingerprints(told: Mapping[str, Any]) -> dict[str, str]:
-    """Of what is the caller's own."""
+    """Fingerprints of the features and the agent, where they are the caller's own code."""
     found = {name: fingerprint(name, told[name]) for name in ("features", "agent") if ":" in told[name]}
     return {name: value for name, value in found.items() if value is not None}
+
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+LONGEST = 100 * 365 * 86_400.0
+ALLOWED = 'a number of seconds, or text such as "45s", "30m", "12h", "7d", "2w"; None for no end'
+_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
+
+
+def seconds(field: str, value: object) -> float | None:
+    """A span in seconds; None stays None: no end."""
+    if value is None:
+        return None
+    found = _read(value)
+    if found is None or not 0 < found <= LONGEST:
+        raise InputError(field, shown(value), ALLOWED)
+    return found
+
+
+def _read(value: object) -> float | None:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        return float(max(-LONGEST, min(value, 2 * LONGEST)))  # an integer may be too large for a float
+    match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    return None if match is None else float(match[1]) * SECONDS[match[2]]
 
 
 def is_row(agent: Agent) -> bool:
     """Whether it is the row of the catalogue that has its name."""
     return EVERY.get(agent.name) == agent
+
+
+def path_of(field: str, value: object) -> str:
+    """A name, or the module:name of something importable that is given itself."""
+    if isinstance(value, str):
+        return value
+    module, name = _home(value)
+    known = sys.modules.get(module)
+    if module == "__main__" or known is None or vars(known).get(name) is not value:
+        allowed = "a name, or something that can be imported: module:name"
+        raise InputError(field, shown(value), allowed)
+    return f"{module}:{name}"
+
+
+def _home(value: Any) -> tuple[str, str]:
+    """Where it says that it was defined; nowhere, if it does not."""
+    try:
+        return str(value.__module__), str(value.__qualname__)
+    except AttributeError:
+        return "", ""
+
+
+def fingerprint(field: str, path: str) -> str | None:
+    """The SHA-256 of the source of a module:name; None for names of our own."""
+    home = path.partition(":")[0]
+    if not REFERENCE.fullmatch(path) or home in EVERY:
+        return None
+    imported(field, path, "a name, or module:name of something that can be imported")
+    try:
+        text = inspect.getsource(sys.modules[home])
+    except (OSError, TypeError):
+        return "no source"
+    return sha256(text.encode()).hexdigest()
+
+
+def refuse_changed(field: str, path: str, was: object) -> None:
+    """Complain of code of the caller's own that is not what it was; names of our own have no fingerprint."""
+    if was is not None and fingerprint(field, path) != was:
+        raise InputError(field, f"{path} has changed", "the code with which it was made")
 
 
 MOST = 1 << 30  # bytes that one agent of a problem may take
@@ -362,6 +358,7 @@ PAIRS = (
     "{agent} learns from pairs: a reward waits for its true context, which must come whole."
     " Agents such as late take contexts in part, and rewards without."
 )
+
 ORDINARY = (
     "No channel is told, so readings are taken for the truth: an ordinary contextual bandit."
     " Pairs of noisy and true contexts from before (unfog.calibrate) are what it would need to do better."
@@ -369,7 +366,7 @@ ORDINARY = (
 
 
 class Made:
-    """What terms come to."""
+    """What the terms come to: units, features, knowledge and agents."""
 
     def __init__(self, terms: Terms, *, new: bool = True) -> None:
         """Refuse, by their names, terms that do not go together; new ones, too, for which memory is short."""

@@ -202,7 +202,7 @@ def _decided(problem: "Problem", state: State, row: Row, now: float) -> tuple[st
     key = row.asked.get("key")
     ask = requests.ask(state.made, **{name: x for name, x in row.asked.items() if name != "key"})
     key = None if key is None else validation.check_name("key", key)
-    done = problem.store.known(Turn(problem.name, "decide", None, key, ask.request, _nothing))
+    done = problem.store.known(Turn(problem.name, "decide", None, key, ask.request))
     if done is not None:
         decision = str(done.decision)
         return decision, row._replace(reward=_unpaid(problem, decision, row.reward))
@@ -233,7 +233,3 @@ def _called(was: str, now: str) -> Iterator[None]:
     except InputError as error:
         field = now + error.field.removeprefix(was) if error.field.startswith(was) else error.field
         raise error.renamed(field) from None
-
-
-def _nothing(state: State, now: float) -> None:
-    """The work of who only asks."""

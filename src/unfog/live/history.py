@@ -2,30 +2,23 @@
 
     points    decisions, evenly thinned, the newest always among them
     worth     what denoising was worth where true contexts came: errors of noisy and denoised ones
-    rewards   means in stretches of decisions, with intervals; `shares` of the arms in the same stretches
-    shadow    what other agents would have earned, by inverse propensity: live/history.py; "" is the one
-    obeyed tracks    how beliefs went: live/monitoring.py
+    rewards   means in stretches of decisions, with 95 % intervals; `shares` of the arms in the same stretches
+    shadow    what other agents would have earned, by inverse propensity; "" is the one that is obeyed
+    tracks    how beliefs went: live/monitoring.py
 
 A reward is what was learnt of it: several are combined as the terms say, and while they are waited for there
 is none. Everything is in the caller's units. None is what is not known.
 
-A decision as a row of numbers, and what an event says of one.
-
 What another agent would have earned is estimated by r q / p: r the reward of a decision, p and q the
 probabilities with which its arm was taken, and would have been by the other. The mean of that is what the
 other would have earned if p is above zero wherever q is. So a decision has no weight q / p where the other
-might have taken an arm that could not be taken: one arm was frozen, or without a floor the agent was sure.
-An arm that somebody else has forced has the probability that was told, or else no weight.
+might have taken an arm that could not be taken: one arm was frozen, or without a floor the agent was sure. An
+arm that somebody else has forced has the probability that was told, or else no weight.
 
-The newest rows of a long table, by columns: arrays that grow, and let go of what is old.
-
-The newest decisions of a problem with what came of them, in memory: what a page shows of the past.
-
-A ring is made from the log when it is first asked for, and goes on from the last row that it has read. It
-costs deciding nothing. The log is read a little at a time, since commits wait meanwhile, and of a long log
-only the end. After an erasure, and after a commit that failed, it is made anew.
-
-Means with their 95 % intervals: of rewards, and of what another agent would have earned.
+The newest decisions are kept in memory (`Ring`), each as a row of numbers (`row`) in arrays that grow and let
+go of what is old (`Columns`). A ring is made from the log when it is first asked for, and goes on from the
+last row that it has read. It costs deciding nothing. The log is read a little at a time, since commits wait
+meanwhile, and of a long log only the end. After an erasure, and after a commit that failed, it is made anew.
 """
 
 import json
@@ -40,13 +33,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.channel.channel import Units
+from unfog.live.backend import Row
 from unfog.live.config import Terms
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.monitoring import Track
 from unfog.maths.arrays import Array, Ints
 
 TIME, UNIT, ARM, PROBABILITY, LOWEST, REWARD, FIRST = range(7)
 """Columns: seconds, places of unit and arm, probability of the arm, the smallest one, what was learnt."""
+
+MOST = 200_000  # decisions that are kept
+CHUNK = 1000  # rows of the log that are read at a time
+FIRST_ROOM = 1024  # rows that there is room for at first
+LATER = ("reward", "reveal", "void", "expire")  # what may be said of a decision
+MOST_STRETCHES, LEAST_STRETCH = 60, 10  # in which rewards and shares are shown, and decisions in one
+LEVEL = 0.95
+REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
+FIELDS = ("mean", "low", "high", "count")
+Values = list[Any]
 
 
 class Layout(NamedTuple):
@@ -85,83 +89,6 @@ class Around(NamedTuple):
 
 def _first(era: tuple[int, tuple[str, ...]]) -> int:
     return era[0]
-
-
-def row(
-    around: Around, time: float, unit: int, body: Mapping[str, Any], shadows: Collection[str] = ()
-) -> list[float]:
-    """The row of a decision, with what these shadows did; of one that was erased there is nothing."""
-    names = around.coordinates
-    if body.get("erased"):
-        return [nan] * (FIRST + 4 * len(names) + 2 * len(shadows))
-    noisy, mean, sd, others = body["context"], body["denoised"], body["sd"], body.get("shadow", {})
-    chance = body["probability"]
-    return [
-        time,
-        unit,
-        around.places.get(body["arm"], -1),
-        nan if chance is None else chance,
-        _lowest(around, body),
-        nan,
-        *[nan if noisy[name] is None else noisy[name] for name in names],
-        *[mean[name] for name in names],
-        *[sd[name] for name in names],
-        *[nan] * len(names),
-        *[x for name in shadows for x in _shadow(around, body, others.get(name))],
-    ]
-
-
-def _shadow(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any] | None) -> tuple[float, float]:
-    return (nan, nan) if shadow is None else (agreement(body, shadow), weight(around, body, shadow))
-
-
-def _lowest(around: Around, body: Mapping[str, Any]) -> float:
-    """The smallest probability of an arm that might be chosen; not a number where somebody else chose."""
-    if "forced" in body:
-        return nan
-    shares, arms = body["shares"], len(around.choice(body))
-    floor = 0.0 if body.get("frozen") else around.floor
-    least = min(shares.values()) if len(shares) == arms else 0.0
-    return float(floor / arms + (1 - floor) * least)
-
-
-def agreement(body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
-    """Whether a shadow took the same arm, 0 or 1; not a number where the agent did not choose freely."""
-    free = "forced" not in body and not body.get("frozen")
-    return float(shadow["arm"] == body["arm"]) if free else nan
-
-
-def weight(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
-    """How much a decision counts for a shadow, q / p; not a number where it would mislead."""
-    chance, arm, shares = body["probability"], body["arm"], shadow["shares"]
-    choice = around.choice(body)
-    if not chance:
-        return nan
-    if "forced" not in body:
-        floor = 0.0 if body.get("frozen") else around.floor
-        might = shares if around.floor == 0 else choice
-        if not floor and any(body["shares"].get(name, 0.0) <= 0 for name in might):
-            return nan
-    if arm not in choice:
-        return 0.0
-    return float((around.floor / len(choice) + (1 - around.floor) * shares.get(arm, 0.0)) / chance)
-
-
-def number_of(decision: str) -> int:
-    """Of a decision, from its id."""
-    return int(decision.partition("-")[0])
-
-
-def reward(kind: str, body: Mapping[str, Any]) -> float | None:
-    """What an event makes the reward of its decision, not a number where it has none; None: nothing."""
-    if kind == "void":
-        return nan if body["outcome"] == "void" else None
-    if kind == "expire":
-        return body.get("value") if body["what"] == "reward" else None
-    return body["value"] if body["outcome"] in ("learnt", "waits") else None
-
-
-FIRST_ROOM = 1024  # rows
 
 
 class Columns:
@@ -208,23 +135,18 @@ class Columns:
         self._data, self._first, self._size = data, self.first, kept.shape[1]
 
 
-MOST = 200_000  # decisions
-CHUNK = 1000  # rows of the log that are read at a time
-LATER = ("reward", "reveal", "void", "expire")  # what may be said of a decision
-
-
 class Kept(NamedTuple):
     """The decisions that are kept, n of them, oldest first."""
 
     numbers: Ints  # (n,)
-    data: Array  # (columns, n): live/history.py
+    data: Array  # (columns, n), as `Layout` has them
     layout: Layout
     units: list[str]
     shadows: dict[str, int]  # the places of those that there are columns of
 
 
 class Ring:
-    """Of one problem. Threads may share it."""
+    """The newest decisions of one problem, with what came of them. Threads may share it."""
 
     def __init__(self, log: Log, name: str, terms: Terms) -> None:
         """Nothing is read yet."""
@@ -313,47 +235,78 @@ class Ring:
                 true[i] = told[name]
 
 
-LEVEL = 0.95
-REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
+def row(
+    around: Around, time: float, unit: int, body: Mapping[str, Any], shadows: Collection[str] = ()
+) -> list[float]:
+    """The row of a decision, with what these shadows did; of one that was erased there is nothing."""
+    names = around.coordinates
+    if body.get("erased"):
+        return [nan] * (FIRST + 4 * len(names) + 2 * len(shadows))
+    noisy, mean, sd, others = body["context"], body["denoised"], body["sd"], body.get("shadow", {})
+    chance = body["probability"]
+    return [
+        time,
+        unit,
+        around.places.get(body["arm"], -1),
+        nan if chance is None else chance,
+        _lowest(around, body),
+        nan,
+        *[nan if noisy[name] is None else noisy[name] for name in names],
+        *[mean[name] for name in names],
+        *[sd[name] for name in names],
+        *[nan] * len(names),
+        *[x for name in shadows for x in _shadow(around, body, others.get(name))],
+    ]
 
 
-FIELDS = ("mean", "low", "high", "count")
+def _shadow(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any] | None) -> tuple[float, float]:
+    return (nan, nan) if shadow is None else (agreement(body, shadow), weight(around, body, shadow))
 
 
-def mean(values: Array, *, binary: bool = False) -> dict[str, Any]:
-    """Of independent values, by the standard error; None is what is not known.
-
-    Where they are 0 or 1 it is E. B. Wilson's interval, which says something also where all came out alike.
-    """
-    count = len(values)
-    if not count:
-        return _said(None, None, None, 0)
-    found = float(values.mean())
-    if binary:
-        square = REACH**2 / count
-        centre = (found + square / 2) / (1 + square)
-        reach = REACH * sqrt((found * (1 - found) + square / 4) / count) / (1 + square)
-        return _said(found, max(centre - reach, 0.0), min(centre + reach, 1.0), count)
-    if count == 1:
-        return _said(found, None, None, 1)
-    reach = REACH * float(values.std(ddof=1)) / sqrt(count)
-    return _said(found, found - reach, found + reach, count)
+def _lowest(around: Around, body: Mapping[str, Any]) -> float:
+    """The smallest probability of an arm that might be chosen; not a number where somebody else chose."""
+    if "forced" in body:
+        return nan
+    shares, arms = body["shares"], len(around.choice(body))
+    floor = 0.0 if body.get("frozen") else around.floor
+    least = min(shares.values()) if len(shares) == arms else 0.0
+    return float(floor / arms + (1 - floor) * least)
 
 
-def _said(*values: float | None) -> dict[str, Any]:
-    return dict(zip(FIELDS, values, strict=True))
+def agreement(body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
+    """Whether a shadow took the same arm, 0 or 1; not a number where the agent did not choose freely."""
+    free = "forced" not in body and not body.get("frozen")
+    return float(shadow["arm"] == body["arm"]) if free else nan
 
 
-def weighted(rewards: Array, weights: Array) -> dict[str, Any]:
-    """The mean of w r, by inverse propensity, and how many decisions its weights are worth."""
-    squares = float((weights**2).sum())
-    effective = float(weights.sum()) ** 2 / squares if squares else 0.0
-    return {**mean(weights * rewards), "effective": effective}
+def weight(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
+    """How much a decision counts for a shadow, q / p; not a number where it would mislead."""
+    chance, arm, shares = body["probability"], body["arm"], shadow["shares"]
+    choice = around.choice(body)
+    if not chance:
+        return nan
+    if "forced" not in body:
+        floor = 0.0 if body.get("frozen") else around.floor
+        might = shares if around.floor == 0 else choice
+        if not floor and any(body["shares"].get(name, 0.0) <= 0 for name in might):
+            return nan
+    if arm not in choice:
+        return 0.0
+    return float((around.floor / len(choice) + (1 - around.floor) * shares.get(arm, 0.0)) / chance)
 
 
-MOST_STRETCHES, LEAST_STRETCH = 60, 10  # in which rewards and shares are shown, and decisions in one
+def number_of(decision: str) -> int:
+    """Of a decision, from its id."""
+    return int(decision.partition("-")[0])
 
-Values = list[Any]
+
+def reward(kind: str, body: Mapping[str, Any]) -> float | None:
+    """What an event makes the reward of its decision, not a number where it has none; None: nothing."""
+    if kind == "void":
+        return nan if body["outcome"] == "void" else None
+    if kind == "expire":
+        return body.get("value") if body["what"] == "reward" else None
+    return body["value"] if body["outcome"] in ("learnt", "waits") else None
 
 
 class Asked(NamedTuple):
@@ -371,13 +324,8 @@ class Asked(NamedTuple):
     units: Units
 
 
-def plain(values: Array) -> Values:
-    """Numbers as JSON has them."""
-    return [None if x != x else x for x in values.tolist()]
-
-
 def told(asked: Asked, kept: Kept) -> dict[str, Any]:
-    """All of it."""
+    """All that a page shows."""
     chosen = _chosen(asked.unit, kept)
     numbers = kept.numbers[chosen]
     rewards, shares = _stretches(asked, kept, chosen)
@@ -428,6 +376,11 @@ def _points(asked: Asked, kept: Kept, places: Ints) -> dict[str, Any]:
     for part, name in enumerate(("noisy", "denoised", "sd", "true")):
         found[name] = _by_name(asked.coordinates, data[layout.of(part)])
     return found
+
+
+def plain(values: Array) -> Values:
+    """Numbers as JSON has them."""
+    return [None if x != x else x for x in values.tolist()]
 
 
 def _by_name(names: Sequence[str], values: Array) -> dict[str, Values]:
@@ -496,3 +449,34 @@ def _tracks(asked: Asked) -> dict[str, Any]:
         found[name] = None if values is None else _by_name(names, values.T)
     every = track.e_value_of_all
     return found | {"e_value_of_all": None if every is None else plain(every)}
+
+
+def mean(values: Array, *, binary: bool = False) -> dict[str, Any]:
+    """The mean of independent values with its interval, by the standard error; None is what is not known.
+
+    Where they are 0 or 1 it is E. B. Wilson's interval, which says something also where all came out alike.
+    """
+    count = len(values)
+    if not count:
+        return _said(None, None, None, 0)
+    found = float(values.mean())
+    if binary:
+        square = REACH**2 / count
+        centre = (found + square / 2) / (1 + square)
+        reach = REACH * sqrt((found * (1 - found) + square / 4) / count) / (1 + square)
+        return _said(found, max(centre - reach, 0.0), min(centre + reach, 1.0), count)
+    if count == 1:
+        return _said(found, None, None, 1)
+    reach = REACH * float(values.std(ddof=1)) / sqrt(count)
+    return _said(found, found - reach, found + reach, count)
+
+
+def _said(*values: float | None) -> dict[str, Any]:
+    return dict(zip(FIELDS, values, strict=True))
+
+
+def weighted(rewards: Array, weights: Array) -> dict[str, Any]:
+    """The mean of w r, by inverse propensity, and how many decisions its weights are worth."""
+    squares = float((weights**2).sum())
+    effective = float(weights.sum()) ** 2 / squares if squares else 0.0
+    return {**mean(weights * rewards), "effective": effective}

@@ -115,7 +115,7 @@ class Mind:
         }
 
     def fill(self, content: dict[str, Any], known: Knowledge) -> None:
-        """As it was, with arms that came later."""
+        """Take back what `content` gave; arms may have come later."""
         self.known, self.width = known, self.agent.chooser.normals(known)
         self.setup, _ = rounds.begin(self.agent, known)
         self.channels, self.learner = content["channels"], content["learner"]

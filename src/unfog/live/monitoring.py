@@ -1,26 +1,25 @@
-"""How beliefs went: samples over time of the bias, and of what readings were like, of a problem and units.
+"""What is watched while decisions are made: is the channel as told, do rewards fall where they were expected?
 
-Every so many decisions a sample is taken. Where there is no more room, every second one is dropped, and from
-then on samples are taken half as often: so many of them cover the whole past, evenly, however long it is.
-They are folded from decisions as beliefs are, so that a replay has the same ones, and kept in arrays, which a
-snapshot writes as they are. Values are in the agent's units.
+Only the agent that is obeyed is watched. Everything is folded from events as beliefs are, so that a replay
+watches again and finds the same.
+
+`Tallies` count what happened, and how often what was said came true. Before a reward is learnt its mean and
+variance are said (agents/predict.py); if these are right, the interval of every level in `LEVELS` holds that
+share of rewards. Rewards of 0 or 1 are sorted by the probability that was said of a 1 into `BINS` bins, in
+each of which as many should come as were said. Where a true context comes, the noisy and the denoised one are
+held against it: what denoising is worth, and whether the interval of level `CONTEXT_LEVEL` holds it.
+Everything is a sum: in whatever order things come, it is the same but for the last bits.
+
+`Tracks` sample how beliefs went. Every so many decisions a sample is taken. Where there is no more room,
+every second one is dropped, and from then on samples are taken half as often: so many of them cover the whole
+past, evenly, however long it is. They are kept in arrays, which a snapshot writes as they are, in the agent's
+units.
 
     of the problem   the bias of its units, as each was last sampled: the mean over the first that came, and
                      the root of the mean variance; mean squares of z of late, and e-values
     of a unit        its bias and how uncertain that is; of the first units, as many as there is room for
 
-Counts of what happened, and how often what was said came true.
-
-Before a reward is learnt its mean and variance are said (agents/predict.py); if these are right, the interval
-of every level in `LEVELS` holds that share of rewards. Rewards of 0 or 1 are sorted by the probability that
-was said of a 1 into `BINS` bins, in each of which as many should come as were said. Where a true context
-comes, the noisy and the denoised one are held against it: what denoising is worth, and whether the interval
-of level `CONTEXT_LEVEL` holds it. Everything is a sum: in whatever order things come, it is the same but for
-the last bits.
-
-What is watched while decisions are made: is the channel as told, do rewards fall where they were expected?
-
-Of the agent that is obeyed. All of it is folded from events as beliefs are, so that a replay watches again.
+`Watch` holds both, with the alarm of `channel/innovations.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,8 +38,15 @@ from unfog.maths.arrays import Array
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 CONTEXT_LEVEL = 0.9
 BINS = 10
-
+MOST, MOST_EACH = 512, 64  # samples of a problem, and of each unit; even, since every second one is dropped
+MOST_UNITS, MOST_VALUES = 1000, 2**20  # units that have samples of their own, and numbers in all of these
+FIRST_EVERY = 4  # decisions from one sample to the next, to begin with: a sample takes 20 us
+DAY = 86_400.0  # seconds; a day is one of the store's clock, from midnight in Greenwich
+ANY = "any"  # stands for all arms where they come with each decision
 Happening: TypeAlias = Literal["answered", "expired", "late", "voided", "late_contexts", "dropped"]
+
+Bias: TypeAlias = Callable[[], Law | None]
+"""Says what is believed of a unit's bias: mean and variance, (d,) each; None: the agent says nothing."""
 
 
 def _reach(level: float) -> float:
@@ -67,7 +73,7 @@ class Counts(NamedTuple):
 
 
 class Tallies(NamedTuple):
-    """All of it, for one problem."""
+    """The sums of one problem."""
 
     counts: Counts
     arms: Array  # (K, 4)  times chosen; rewards learnt, their sum and sum of squares
@@ -87,14 +93,6 @@ def happened(past: Tallies, what: Happening, times: int = 1) -> Tallies:
     """So many times more; -1 where it is taken back."""
     number: int = past.counts._asdict()[what]
     return past._replace(counts=past.counts._replace(**{what: max(number + times, 0)}))
-
-
-def _with_row(arms: Array, arm: int, row: tuple[float, float, float, float]) -> Array:
-    """The sums of all arms, with a row added to one; arms that came later have a place from now on."""
-    more = max(arm + 1 - len(arms), 0)
-    found = np.concatenate((arms, np.zeros((more, 4)))) if more else arms.copy()
-    found[arm] += row
-    return found
 
 
 def decided(past: Tallies, arm: int) -> Tallies:
@@ -131,6 +129,14 @@ def revealed(past: Tallies, noisy: Array, mean: Array, variance: Array, true: Ar
     found = np.where(there, np.array((there, wrong, left, left <= _CONTEXT_REACH * variance)), 0.0)
     counts = past.counts._replace(revealed=past.counts.revealed + 1)
     return past._replace(counts=counts, contexts=past.contexts + found)
+
+
+def _with_row(arms: Array, arm: int, row: tuple[float, float, float, float]) -> Array:
+    """The sums of all arms, with a row added to one; arms that came later have a place from now on."""
+    more = max(arm + 1 - len(arms), 0)
+    found = np.concatenate((arms, np.zeros((more, 4)))) if more else arms.copy()
+    found[arm] += row
+    return found
 
 
 class Arms(NamedTuple):
@@ -172,14 +178,6 @@ def denoising(found: Tallies) -> Denoising:
     number, wrong, left, inside = found.contexts
     with np.errstate(invalid="ignore"):  # nothing by nothing
         return Denoising(number, np.sqrt(wrong / number), np.sqrt(left / number), inside / number)
-
-
-MOST, MOST_EACH = 512, 64  # samples of a problem, and of each unit; even, since every second one is dropped
-MOST_UNITS, MOST_VALUES = 1000, 2**20  # units that have samples of their own, and numbers in all of these
-FIRST_EVERY = 4  # decisions from one sample to the next, to begin with: a sample takes 20 us
-
-Bias: TypeAlias = Callable[[], Law | None]
-"""Says what is believed of a unit's bias: mean and variance, (d,) each; None: the agent says nothing."""
 
 
 class Series:
@@ -228,7 +226,7 @@ class Series:
         return [used, *map(list, (self._seen, self._every, self._count))]
 
     def fill(self, content: list[Any]) -> None:
-        """As it was."""
+        """Take back what `content` gave."""
         used, self._seen, self._every, self._count = content
         self._rows = np.zeros((max(len(used), 1), *self._rows.shape[1:]))
         self._rows[: len(used), : used.shape[1]] = used
@@ -247,7 +245,7 @@ class Track(NamedTuple):
 
 
 class Tracks:
-    """Those of one problem."""
+    """The samples of one problem and of its units."""
 
     def __init__(self, dim: int) -> None:
         """Before the first decision."""
@@ -328,7 +326,7 @@ class Tracks:
         }
 
     def fill(self, content: dict[str, Any]) -> None:
-        """As it was."""
+        """Take back what `content` gave."""
         self._places = {unit: place for place, unit in enumerate(content["places"])}
         self._all.fill(content["all"])
         self._each.fill(content["each"])
@@ -339,10 +337,6 @@ def _with_sample(rows: Array, now: Array) -> Array:
     """Samples, the last of which is that of now; it takes the place of one of the same decision."""
     before = rows[rows[:, 0] < now[0]]
     return np.concatenate((before, now[None]))
-
-
-DAY = 86_400.0  # seconds; a day is one of the store's clock, from midnight in Greenwich
-ANY = "any"  # stands for all arms where they come with each decision
 
 
 class Watch:
@@ -362,7 +356,7 @@ class Watch:
         return self.tallies, self.readings, self.tracks.content(), self._day
 
     def fill(self, content: tuple[Any, ...]) -> None:
-        """As it was."""
+        """Take back what `content` gave."""
         self.tallies, self.readings, tracks, self._day = content
         self.tracks.fill(tracks)
 

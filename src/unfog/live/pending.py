@@ -1,14 +1,11 @@
-"""What becomes of a report: learnt, kept, late, or refused. Nothing is changed here.
+"""Decisions whose reward or true context may still come, for how long, and what becomes of a report.
 
-Of a decision that is open the state knows everything. Of one that is closed the log is asked: its rows say
-whether it was void, paid or expired, and what was revealed.
+Rewards are taken within `wait` and true contexts within `within`, both from the time of the decision, so that
+decisions end their waiting in the order in which they were made.
 
-A decision that may still change something: its reward, or its true context, may come.
-
-Which decisions are open, and how long what is waited for of each may still come.
-
-Rewards within `wait`, true contexts within `within`, both from the time of the decision, so that decisions
-end their waiting in the order in which they were made.
+A report is learnt, kept, late, or refused. `reward`, `reveal` and `void` only say which: they change nothing.
+Of a decision that is open the state knows everything (`Open`). Of one that is closed the log is asked
+(`Past`): its rows say whether it was void, paid or expired, and what was revealed.
 """
 
 import json
@@ -33,14 +30,12 @@ COMBINED = {
     "min": min,
 }
 
-
-def combined(how: str, values: Sequence[float]) -> float:
-    """Several rewards of one decision as one."""
-    return float(COMBINED[how](values))  # type: ignore[operator]
+Rows: TypeAlias = Callable[[], Sequence[Row]]
+"""Asks the log for the rows of a decision."""
 
 
 class Open:
-    """What is kept of it."""
+    """A decision that may still change something: its reward, or its true context, may come."""
 
     __slots__ = (
         "arm",
@@ -73,7 +68,6 @@ class Open:
         seen: dict[str, Seen],
         lost: tuple[int, ...] = (),
     ) -> None:
-        """As it was decided."""
         self.id, self.number, self.unit, self.time = id_, number, unit, time
         self.arm, self.place, self.vector, self.seen = arm, place, vector, seen
         self.lost = lost  # coordinates of its reading
@@ -95,7 +89,7 @@ class Open:
 
     @classmethod
     def filled(cls, content: Sequence[Any]) -> "Open":
-        """As it was."""
+        """From what `content` gave."""
         found = cls(*content[:9])
         found.rewards, found.paid, found.shown = content[9:12]
         found.settled, found.voided, found.expired, found.dropped = content[12]
@@ -103,7 +97,7 @@ class Open:
 
 
 class Windows:
-    """Decisions by id, oldest first."""
+    """The open decisions by id, oldest first, and what is waited for of each."""
 
     def __init__(self, wait: float | None, within: float | None) -> None:
         """None is open yet."""
@@ -183,14 +177,15 @@ class Windows:
         }
 
     def fill(self, content: dict[str, Any]) -> None:
-        """As they were."""
+        """Take back what `content` gave."""
         self.open = {one[0]: Open.filled(one) for one in content["open"]}
         self._waiting, self._hidden = (OrderedDict.fromkeys(content[n]) for n in ("waiting", "hidden"))
         self.overdue, self._recent = dict.fromkeys(content["overdue"]), content["recent"]
 
 
-Rows: TypeAlias = Callable[[], Sequence[Row]]
-"""Asks the log for the rows of a decision."""
+def combined(how: str, values: Sequence[float]) -> float:
+    """Several rewards of one decision as one."""
+    return float(COMBINED[how](values))  # type: ignore[operator]
 
 
 class Past:

@@ -1,15 +1,9 @@
-"""A live problem: decide, reward, reveal, void.
+"""A live problem: `decide`, `reward`, `reveal` and `void`; changes to its arms and shadows; looks inside.
 
-Each request is checked here, at the door; what becomes of a report is judged by live/pending.py. A key that
-was used before gives the answer it had the first time.
-
-One call on a store, from its request to its answer.
-
-A problem of a store, and how each of its verbs goes: live/store.py does it and writes it down.
-
-What changes a problem itself: arms come and go, one is frozen, shadows join and leave.
-
-A look at a problem: its log, what is believed, whether it works; what has expired is written down.
+Each request is checked here, at the door; what becomes of a report is judged by live/pending.py. A verb is
+handed to the store as a `Turn`: the store runs its work on the state, writes down the event that comes of it,
+and answers once that is durable (live/store.py). A key that was used before gives the answer it had the first
+time. Looks at a problem write down what has expired, and nothing else.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from unfog import validation
 from unfog.live import history, inspection, pending, requests
 from unfog.live.arms import Arms
+from unfog.live.backend import Row
 from unfog.live.config import Terms, fingerprint
 from unfog.live.errors import Conflict, Unknown
 from unfog.live.history import MOST, Around, Asked
 from unfog.live.inspection import Vitals, vitals
-from unfog.live.log import Row
 from unfog.live.requests import Ask, Decision, Receipt
 from unfog.live.state import OBEYED, State
 from unfog.validation import InputError, count, nearest, shown
@@ -45,30 +39,45 @@ Work: TypeAlias = Callable[[State, float], Event | None]
 """Changes the state at a time, and says what is to be written; None where it was all known already."""
 
 
+def _nothing(state: State, now: float) -> None:
+    """The work of a turn that only asks whether its key was used."""
+
+
 class Turn(NamedTuple):
-    """What is to be done."""
+    """What is asked of a store: the request, and the work that does it."""
 
     problem: str
     kind: str
     decision: str | None
     key: str | None
     request: Mapping[str, Any]
-    work: Work
+    work: Work = _nothing
 
 
 class Done(NamedTuple):
-    """What was."""
+    """The event of a turn, as it stands in the log."""
 
     seq: int
     decision: str | None
     body: dict[str, Any]
 
 
-class Handle:
-    """The name of a problem, and the store that has it."""
+class Problem:
+    """One problem of a store. Threads may share it.
+
+    >>> import unfog
+    >>> store = unfog.live.open("walks.unfog")
+    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
+    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
+    >>> d = walks.decide({"steps": 1648}, unit="ann")
+    >>> walks.reveal(d.id, {"steps": 7065}).outcome
+    'noted'
+    >>> walks.reward(d.id, 1.0).outcome
+    'learnt'
+    >>> store.close()
+    """
 
     def __init__(self, store: "Store", name: str, terms: Terms, note: str) -> None:
-        """As the store has it."""
         self.store, self.name, self.terms, self.note = store, name, terms, note
 
     def __repr__(self) -> str:
@@ -76,30 +85,123 @@ class Handle:
         said = f": {self.note}" if self.note else ""
         return f"<live problem {self.name!r}, agent {self.terms.agent!r}{said}>"
 
-    def _act(
-        self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
-    ) -> Done:
-        key = None if key is None else validation.check_name("key", key)
-        return self.store.act(Turn(self.name, kind, decision, key, request, work))
+    def decide(
+        self,
+        context: Any,
+        *,
+        unit: str | None = None,
+        arms: Any = None,
+        key: str | None = None,
+        at: Any = None,
+        noise: Any = None,
+        forced: str | None = None,
+        probability: float | None = None,
+    ) -> Decision:
+        """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None: lost.
 
-    def _report(
-        self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
-    ) -> Receipt:
-        done = self._act(kind, decision, key, request, work)
-        return requests.receipt(done.seq, done.body["outcome"])
+        `unit` says whose it is; `arms` which may be chosen this time; `at` when the reading was taken, for
+        agents that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that
+        somebody else has chosen, with this `probability`. The same `key` gives the same answer again.
+        """
+        ask = requests.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
 
-    def _rows(self, decision: str) -> Callable[[], Sequence[Row]]:
-        return lambda: self.store.log.of(self.name, decision)
+        known: list[Arms] = []
 
-    def _applied(
-        self, state: State, kind: str, decision: str | None, body: dict[str, Any], now: float
-    ) -> Event:
-        state.apply(kind, decision, body, now)
-        return Event(decision, body)
+        def work(state: State, now: float) -> Event:
+            self._refuse(state, ask)
+            state.close_past(now)
+            known.append(state.arms)
+            name = state.id_of(state.number)
+            return Event(name, state.decide(ask, now))
 
+        done = self._act("decide", None, key, ask.request, work)
+        arms = known[0] if known else self._arms()
+        chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
+        return requests.decision(done.decision or "", done.body, chances, shadows)
 
-class Changing(Handle):
-    """Verbs that are about no decision."""
+    def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
+        """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
+
+        Where one is refused, so are all.
+        """
+        wanted = requests.several("asked", asked)
+        with self.store.together():
+            asks = []
+            for i, one in enumerate(wanted):
+                with requests.in_place(f"asked[{i}]"):
+                    asks.append(self.refuse(**one))
+            requests.refuse_keys("asked", [one.get("key") for one in wanted], asks)
+            state = self.store.state(self.name)
+            state.minds.refuse_together("asked", asks, state.number)
+            return [self.decide(**one) for one in wanted]
+
+    def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
+        """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
+        ask = requests.ask(self.store.made(self.name), context, **asked)
+        with self.store.lock:
+            if key is not None:
+                turn = Turn(self.name, "decide", None, validation.check_name("key", key), ask.request)
+                if self.store.known(turn) is not None:
+                    return ask  # it has its answer, whatever arms there are by now
+            self._refuse(self.store.state(self.name), ask)
+        return ask
+
+    def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
+        """Report what a decision earned."""
+        decision = validation.check_name("decision", decision)
+        paid = self.terms.check_reward("value", value)
+
+        def work(state: State, now: float) -> Event | None:
+            outcome = pending.reward(state, decision, paid, self._rows(decision))
+            body = {"value": paid, "outcome": outcome}
+            return None if outcome is None else self._applied(state, "reward", decision, body, now)
+
+        return self._report("reward", decision, key, {"value": paid}, work)
+
+    def reward_many(
+        self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
+    ) -> dict[str, Receipt]:
+        """The rewards of several decisions, with one commit; where one is refused, so are all.
+
+        `keys` are those of rewards, by decision: the same key gives the same receipt again.
+        """
+        if not isinstance(rewards, Mapping):
+            raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
+        paid = {
+            validation.check_name("decision", one): self.terms.check_reward("value", x)
+            for one, x in rewards.items()
+        }
+        with self.store.together():
+            state, own = self.store.state(self.name), _keys(keys, paid)
+            for decision, value in paid.items():
+                turn = Turn(self.name, "reward", decision, own.get(decision), {"value": value})
+                if self.store.known(turn) is None:
+                    pending.reward(state, decision, value, self._rows(decision))
+            return {one: self.reward(one, value, key=own.get(one)) for one, value in rewards.items()}
+
+    def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
+        """Tell the true context of a decision, whole or in part, when it becomes known."""
+        decision = validation.check_name("decision", decision)
+        given = requests.context_of("context", context, self.terms.context, whole=False)
+        told = {name: value for name, value in given.items() if value is not None}
+        if not told:
+            raise InputError("context", shown(context), "one coordinate at least")
+
+        def work(state: State, now: float) -> Event | None:
+            body = pending.reveal(state, decision, told, now, self._rows(decision))
+            return None if body is None else self._applied(state, "reveal", decision, body, now)
+
+        return self._report("reveal", decision, key, {"context": told}, work)
+
+    def void(self, decision: str, *, key: str | None = None) -> Receipt:
+        """It was never shown: learn nothing from it."""
+        decision = validation.check_name("decision", decision)
+
+        def work(state: State, now: float) -> Event | None:
+            news = pending.void(state, decision, self._rows(decision))
+            return self._applied(state, "void", decision, {"outcome": "void"}, now) if news else None
+
+        return self._report("void", decision, key, {}, work)
 
     def add_arm(self, arm: str, vector: Any = None) -> Receipt:
         """One more arm; with its numbers, where arms have any."""
@@ -164,26 +266,6 @@ class Changing(Handle):
 
         return self._report("shadow", None, None, {"agent": agent, "leaves": True}, work)
 
-    def _changed(self, body: dict[str, Any]) -> Receipt:
-        def work(state: State, now: float) -> Event:
-            state.refuse_arms(body)
-            return self._applied(state, "arms", None, {**body, "outcome": "done"}, now)
-
-        return self._report("arms", None, None, body, work)
-
-    def _frozen(self, arm: str | None) -> Receipt:
-        def work(state: State, now: float) -> Event:
-            known = state.arms.available
-            if arm is not None and state.arms.vectors and arm not in known:
-                raise InputError("arm", repr(arm), ", ".join(known))
-            return self._applied(state, "freeze", None, {"arm": arm, "outcome": "done"}, now)
-
-        return self._report("freeze", None, None, {"arm": arm}, work)
-
-
-class Looking(Handle):
-    """Verbs that decide and learn nothing."""
-
     def events(self, since: int = 0) -> list[dict[str, Any]]:
         """The log after the event `since`: mappings with seq, kind, decision, time and more."""
         return list(self.store.events(self.name, since))
@@ -223,8 +305,14 @@ class Looking(Handle):
         with self.store.lock:
             return inspection.diagnosed(self.store.up_to_date(self.name), self.store.now(self.name))
 
+    def figure(self) -> "Figure":
+        """The diagnostics as a picture."""
+        from unfog.live.figure import figure
+
+        return figure(self.diagnostics(), self.name)
+
     def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
-        """The past of all units or of one, as JSON can hold it: what a page shows. See live/history.py."""
+        """The past of all units or of one, as JSON can hold it: see live/history.py."""
         points = count("points", points, 1, MOST)
         with self.store.lock:
             state, now = self.store.state(self.name), self.store.now(self.name)
@@ -235,6 +323,66 @@ class Looking(Handle):
         self.store.log.commit(upto, epoch)
         with ring.filled(around, upto) as kept:
             return history.told(asked, kept)
+
+    def fingerprint(self) -> str:
+        """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
+        with self.store.lock:
+            return self.store.digest(self.name)
+
+    def _act(
+        self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
+    ) -> Done:
+        key = None if key is None else validation.check_name("key", key)
+        return self.store.act(Turn(self.name, kind, decision, key, request, work))
+
+    def _report(
+        self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
+    ) -> Receipt:
+        done = self._act(kind, decision, key, request, work)
+        return requests.receipt(done.seq, done.body["outcome"])
+
+    def _applied(
+        self, state: State, kind: str, decision: str | None, body: dict[str, Any], now: float
+    ) -> Event:
+        state.apply(kind, decision, body, now)
+        return Event(decision, body)
+
+    def _rows(self, decision: str) -> Callable[[], Sequence[Row]]:
+        return lambda: self.store.log.of(self.name, decision)
+
+    def _refuse(self, state: State, ask: requests.Ask) -> None:
+        """What cannot be decided now."""
+        state.arms.check(ask)
+        state.minds.refuse(ask, state.offer(ask))
+
+    def _arms(self) -> Arms:
+        with self.store.lock:
+            return self.store.state(self.name).arms
+
+    def _changed(self, body: dict[str, Any]) -> Receipt:
+        def work(state: State, now: float) -> Event:
+            state.refuse_arms(body)
+            return self._applied(state, "arms", None, {**body, "outcome": "done"}, now)
+
+        return self._report("arms", None, None, body, work)
+
+    def _frozen(self, arm: str | None) -> Receipt:
+        def work(state: State, now: float) -> Event:
+            known = state.arms.available
+            if arm is not None and state.arms.vectors and arm not in known:
+                raise InputError("arm", repr(arm), ", ".join(known))
+            return self._applied(state, "freeze", None, {"arm": arm, "outcome": "done"}, now)
+
+        return self._report("freeze", None, None, {"arm": arm}, work)
+
+    def _unit(self, unit: str | None) -> str:
+        """A unit that something was read of; unless named the only one, or no one's."""
+        known = list(self.store.state(self.name).mind.channels)
+        if unit is None:
+            return known[0] if len(known) == 1 else ""
+        if validation.check_name("unit", unit) not in known:
+            raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, known))
+        return unit
 
     def _asked(self, state: State, unit: str | None, points: int) -> Asked:
         watch, terms = state.watch, self.terms
@@ -251,171 +399,6 @@ class Looking(Handle):
         arms, terms = state.arms, self.terms
         return Around(state.number, terms.context, terms.floor, arms.place, tuple(arms.eras))
 
-    def figure(self) -> "Figure":
-        """The same as a picture."""
-        from unfog.live.figure import figure
-
-        return figure(self.diagnostics(), self.name)
-
-    def _unit(self, unit: str | None) -> str:
-        """A unit that something was read of; unless named the only one, or no one's."""
-        known = list(self.store.state(self.name).mind.channels)
-        if unit is None:
-            return known[0] if len(known) == 1 else ""
-        if validation.check_name("unit", unit) not in known:
-            raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, known))
-        return unit
-
-    def fingerprint(self) -> str:
-        """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
-        with self.store.lock:
-            return self.store.digest(self.name)
-
-
-class Problem(Changing, Looking):
-    """One problem of a store. Threads may share it.
-
-    >>> import unfog
-    >>> store = unfog.live.open("walks.unfog")
-    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
-    >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
-    >>> d = walks.decide({"steps": 1648}, unit="ann")
-    >>> walks.reveal(d.id, {"steps": 7065}).outcome
-    'noted'
-    >>> walks.reward(d.id, 1.0).outcome
-    'learnt'
-    >>> store.close()
-    """
-
-    def decide(
-        self,
-        context: Any,
-        *,
-        unit: str | None = None,
-        arms: Any = None,
-        key: str | None = None,
-        at: Any = None,
-        noise: Any = None,
-        forced: str | None = None,
-        probability: float | None = None,
-    ) -> Decision:
-        """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None: lost.
-
-        `unit` says whose it is; `arms` which may be chosen this time; `at` when the reading was taken, for
-        agents that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that
-        somebody else has chosen, with this `probability`. The same `key` gives the same answer again.
-        """
-        ask = requests.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
-
-        known: list[Arms] = []
-
-        def work(state: State, now: float) -> Event:
-            self._refuse(state, ask)
-            state.close_past(now)
-            known.append(state.arms)
-            name = state.id_of(state.number)
-            return Event(name, state.decide(ask, now))
-
-        done = self._act("decide", None, key, ask.request, work)
-        arms = known[0] if known else self._arms()
-        chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
-        return requests.decision(done.decision or "", done.body, chances, shadows)
-
-    def _arms(self) -> Arms:
-        with self.store.lock:
-            return self.store.state(self.name).arms
-
-    def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
-        """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
-
-        Where one is refused, so are all.
-        """
-        wanted = requests.several("asked", asked)
-        with self.store.together():
-            asks = []
-            for i, one in enumerate(wanted):
-                with requests.in_place(f"asked[{i}]"):
-                    asks.append(self.refuse(**one))
-            requests.refuse_keys("asked", [one.get("key") for one in wanted], asks)
-            state = self.store.state(self.name)
-            state.minds.refuse_together("asked", asks, state.number)
-            return [self.decide(**one) for one in wanted]
-
-    def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
-        """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
-        ask = requests.ask(self.store.made(self.name), context, **asked)
-        with self.store.lock:
-            if key is not None:
-                turn = Turn(
-                    self.name, "decide", None, validation.check_name("key", key), ask.request, _nothing
-                )
-                if self.store.known(turn) is not None:
-                    return ask  # it has its answer, whatever arms there are by now
-            self._refuse(self.store.state(self.name), ask)
-        return ask
-
-    def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
-        """Report what a decision earned."""
-        decision = validation.check_name("decision", decision)
-        paid = self.terms.check_reward("value", value)
-
-        def work(state: State, now: float) -> Event | None:
-            outcome = pending.reward(state, decision, paid, self._rows(decision))
-            body = {"value": paid, "outcome": outcome}
-            return None if outcome is None else self._applied(state, "reward", decision, body, now)
-
-        return self._report("reward", decision, key, {"value": paid}, work)
-
-    def reward_many(
-        self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
-    ) -> dict[str, Receipt]:
-        """The rewards of several decisions, with one commit; where one is refused, so are all.
-
-        `keys` are those of rewards, by decision: the same key gives the same receipt again.
-        """
-        if not isinstance(rewards, Mapping):
-            raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
-        paid = {
-            validation.check_name("decision", one): self.terms.check_reward("value", x)
-            for one, x in rewards.items()
-        }
-        with self.store.together():
-            state, own = self.store.state(self.name), _keys(keys, paid)
-            for decision, value in paid.items():
-                turn = Turn(self.name, "reward", decision, own.get(decision), {"value": value}, _nothing)
-                if self.store.known(turn) is None:
-                    pending.reward(state, decision, value, self._rows(decision))
-            return {one: self.reward(one, value, key=own.get(one)) for one, value in rewards.items()}
-
-    def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
-        """Tell the true context of a decision, whole or in part, when it becomes known."""
-        decision = validation.check_name("decision", decision)
-        given = requests.context_of("context", context, self.terms.context, whole=False)
-        told = {name: value for name, value in given.items() if value is not None}
-        if not told:
-            raise InputError("context", shown(context), "one coordinate at least")
-
-        def work(state: State, now: float) -> Event | None:
-            body = pending.reveal(state, decision, told, now, self._rows(decision))
-            return None if body is None else self._applied(state, "reveal", decision, body, now)
-
-        return self._report("reveal", decision, key, {"context": told}, work)
-
-    def void(self, decision: str, *, key: str | None = None) -> Receipt:
-        """It was never shown: learn nothing from it."""
-        decision = validation.check_name("decision", decision)
-
-        def work(state: State, now: float) -> Event | None:
-            news = pending.void(state, decision, self._rows(decision))
-            return self._applied(state, "void", decision, {"outcome": "void"}, now) if news else None
-
-        return self._report("void", decision, key, {}, work)
-
-    def _refuse(self, state: State, ask: requests.Ask) -> None:
-        """What cannot be decided now."""
-        state.arms.check(ask)
-        state.minds.refuse(ask, state.offer(ask))
-
 
 def _keys(keys: Mapping[str, str] | None, paid: Mapping[str, float]) -> dict[str, str]:
     """Keys of rewards by decision, each of one reward."""
@@ -431,7 +414,3 @@ def _keys(keys: Mapping[str, str] | None, paid: Mapping[str, float]) -> dict[str
             raise Conflict(f"keys.{decision}", shown(key), "a key for each reward")
         found[decision] = key
     return found
-
-
-def _nothing(state: State, now: float) -> None:
-    """The work of who only asks."""

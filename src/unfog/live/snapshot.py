@@ -1,17 +1,14 @@
-"""A snapshot: what is remembered of a problem, as bytes, so that a start need not read the whole log.
+"""Snapshots: the state of a problem as bytes, the replay of its log, and the one held against the other.
 
-It is a cache. It fits where versions, code, terms, its own checksum and the processor's rounding are what
-they were; else, or whenever it cannot be read, it is passed over and the log is read from its beginning.
+A snapshot is a cache, so that a start need not read the whole log. It fits where versions, code, terms, its
+own checksum and the processor's rounding are what they were; else, or whenever it cannot be read, it is
+passed over and the log is read from its beginning.
 
-The log, read from its beginning.
-
-What is remembered of a problem, held against its log, while others go on deciding.
-
-The lock is taken only to note what is remembered, and up to which row of the log it goes. Rows up to there
-are then folded without it. What comes meanwhile is neither in what was noted nor in what is folded.
-
-Rows up to there may still change: a unit may be erased, a commit may fail. Then what is remembered was
-dropped as well, which shows, and it is done again.
+`replayed` holds what is remembered of a problem against its log while others go on deciding. The lock is
+taken only to note what is remembered, and up to which row of the log it goes. Rows up to there are then
+folded without it. What comes meanwhile is neither in what was noted nor in what is folded. Rows up to there
+may still change: a unit may be erased, a commit may fail. Then what is remembered was dropped as well, which
+shows, and it is done again.
 """
 
 import json
@@ -25,87 +22,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unfog import _codec
+from unfog.live import config
+from unfog.live.backend import Row
 from unfog.live.config import Made
-from unfog.live.config import fingerprint as fingerprint_of
 from unfog.live.errors import Differs, StoreError
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.requests import REQUEST, read
 from unfog.live.state import State
 from unfog.version import __version__
 
 if TYPE_CHECKING:
-    from unfog.live.store import Remembered
-
-ROUNDING = 1e-9
-
-
-class Replayed(NamedTuple):
-    """What a replay found."""
-
-    events: int
-    decisions: int  # among them
-    verified: int  # of which so many were made again, and came out as logged but for rounding
-    same: bool = True  # whether what is remembered equals what the log says, to the last bit
-
-
-def folded(made: Made, rows: Iterable[Row], state: State | None = None) -> tuple[State, Replayed]:
-    """What the events say."""
-    state = State(made) if state is None else state
-    events = decisions = 0
-    for row in rows:
-        if row.kind != "problem":
-            state.apply(row.kind, row.decision, json.loads(row.body), row.time)
-            decisions += row.kind == "decide"
-        events += 1
-    return state, Replayed(events, decisions, 0)
-
-
-def verified(made: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
-    """Likewise, with every decision after the event `since` made again."""
-    state, events, decisions, again = State(made), 0, 0, 0
-    for row in rows:
-        body = json.loads(row.body)
-        decisions += row.kind == "decide"
-        if row.kind == "decide" and row.seq > since:
-            state.close_past(row.time)
-            ask = read(made, {n: body[n] for n in REQUEST if n in body})
-            _compare(made, row, body, state.decide(ask, row.time))
-            again += 1
-        elif row.kind != "problem":
-            state.apply(row.kind, row.decision, body, row.time)
-        events += 1
-    return state, Replayed(events, decisions, again)
-
-
-def _compare(made: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse a decision that would come out otherwise today, by more than rounding."""
-    before, after = _in_standard_units(made, was), _in_standard_units(made, now)
-    for name in now:
-        if not _alike(before.get(name), after[name]):
-            what = f"decision {row.decision} (event {row.seq}) has {name} = {was.get(name)!r} in the log"
-            raise Differs(f"{what}, and would have {now[name]!r} if it were made again")
-
-
-def _in_standard_units(made: Made, body: dict[str, Any]) -> dict[str, Any]:
-    """A decision with all its numbers of the size of one, so that one tolerance fits them."""
-    scales, found = dict(zip(made.terms.context, made.units.scale.tolist(), strict=True)), body.copy()
-    for part, power in (("denoised", 1), ("sd", 2)):  # a variance may be zero but for rounding
-        if isinstance(body.get(part), dict):
-            found[part] = {name: (x / scales.get(name, 1.0)) ** power for name, x in body[part].items()}
-    return found
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Whether two values are equal; numbers may differ as they do between two processors."""
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= ROUNDING * max(1.0, abs(one), abs(other))
-    if isinstance(one, dict) and isinstance(other, dict):  # a share of zero is left out
-        return all(_alike(one.get(name, 0.0), other.get(name, 0.0)) for name in one | other)
-    return bool(one == other)
-
+    from unfog.live.store import Store
 
 HOME = Path(__file__).parents[1]
 ROOMS = ("agents", "channel", "features", "live", "maths", "_codec.py", "_io.py", "validation.py")
+ROUNDING = 1e-9
+TRIES = 3
 
 
 def files() -> list[Path]:
@@ -116,7 +48,7 @@ def files() -> list[Path]:
 
 @cache
 def _code() -> str:
-    """A hash of them."""
+    """A hash of the source files that a fold runs."""
     found = sha256()
     for path in files():
         found.update(path.read_bytes())
@@ -159,13 +91,34 @@ def content(state: State) -> dict[str, Any]:
 
 
 def digest(state: State) -> str:
-    """A hash of it."""
+    """A hash of all that is remembered."""
     return _codec.digest(content(state))
 
 
 def written(told: Mapping[str, Any]) -> bytes:
     """The content of a state as bytes."""
     return _codec.encode(told)
+
+
+class Replayed(NamedTuple):
+    """What a replay found."""
+
+    events: int
+    decisions: int  # among them
+    verified: int  # of which so many were made again, and came out as logged but for rounding
+    same: bool = True  # whether what is remembered equals what the log says, to the last bit
+
+
+def folded(made: Made, rows: Iterable[Row], state: State | None = None) -> tuple[State, Replayed]:
+    """The state that the events lead to, from the beginning or from a given state."""
+    state = State(made) if state is None else state
+    events = decisions = 0
+    for row in rows:
+        if row.kind != "problem":
+            state.apply(row.kind, row.decision, json.loads(row.body), row.time)
+            decisions += row.kind == "decide"
+        events += 1
+    return state, Replayed(events, decisions, 0)
 
 
 def restored(log: Log, name: str, made: Made) -> tuple[State, int]:
@@ -191,7 +144,7 @@ def _read(made: Made, blob: bytes) -> State | None:
 
 def _filled(state: State, told: Mapping[str, Any]) -> State:
     state.arms.fill(told["arms"])
-    if any(fingerprint_of("shadow", name) is not None for name in told["minds"] if name):
+    if any(config.fingerprint("shadow", name) is not None for name in told["minds"] if name):
         raise ValueError("the log says with which code a shadow of the caller's own joined")
     state.minds.fill(told["minds"], state.arms.features)
     state.windows.fill(told["windows"])
@@ -201,7 +154,48 @@ def _filled(state: State, told: Mapping[str, Any]) -> State:
     return state
 
 
-TRIES = 3
+def verified(made: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
+    """Fold the events, and make every decision after the event `since` again to compare it."""
+    state, events, decisions, again = State(made), 0, 0, 0
+    for row in rows:
+        body = json.loads(row.body)
+        decisions += row.kind == "decide"
+        if row.kind == "decide" and row.seq > since:
+            state.close_past(row.time)
+            ask = read(made, {n: body[n] for n in REQUEST if n in body})
+            _compare(made, row, body, state.decide(ask, row.time))
+            again += 1
+        elif row.kind != "problem":
+            state.apply(row.kind, row.decision, body, row.time)
+        events += 1
+    return state, Replayed(events, decisions, again)
+
+
+def _compare(made: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse a decision that would come out otherwise today, by more than rounding."""
+    before, after = _in_standard_units(made, was), _in_standard_units(made, now)
+    for name in now:
+        if not _alike(before.get(name), after[name]):
+            what = f"decision {row.decision} (event {row.seq}) has {name} = {was.get(name)!r} in the log"
+            raise Differs(f"{what}, and would have {now[name]!r} if it were made again")
+
+
+def _in_standard_units(made: Made, body: dict[str, Any]) -> dict[str, Any]:
+    """A decision with all its numbers of the size of one, so that one tolerance fits them."""
+    scales, found = dict(zip(made.terms.context, made.units.scale.tolist(), strict=True)), body.copy()
+    for part, power in (("denoised", 1), ("sd", 2)):  # a variance may be zero but for rounding
+        if isinstance(body.get(part), dict):
+            found[part] = {name: (x / scales.get(name, 1.0)) ** power for name, x in body[part].items()}
+    return found
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values are equal; numbers may differ as they do between two processors."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= ROUNDING * max(1.0, abs(one), abs(other))
+    if isinstance(one, dict) and isinstance(other, dict):  # a share of zero is left out
+        return all(_alike(one.get(name, 0.0), other.get(name, 0.0)) for name in one | other)
+    return bool(one == other)
 
 
 class Held(NamedTuple):
@@ -213,7 +207,7 @@ class Held(NamedTuple):
     epoch: int  # of the log
 
 
-def replayed(store: "Remembered", name: str, verify: bool) -> Replayed:
+def replayed(store: "Store", name: str, verify: bool) -> Replayed:
     """What a replay of one problem finds; what is remembered is put right where the log says otherwise."""
     for _ in range(TRIES):
         held = store.held(name)
@@ -230,7 +224,7 @@ def replayed(store: "Remembered", name: str, verify: bool) -> Replayed:
     raise StoreError(f"the log of {name!r} was changed {TRIES} times while it was read; ask again")
 
 
-def _replayed(store: "Remembered", name: str, held: Held, verify: bool) -> tuple[State, Replayed]:
+def _replayed(store: "Store", name: str, held: Held, verify: bool) -> tuple[State, Replayed]:
     made = store.made(name)
     if not verify:
         return folded(made, _rows(store, name, held))
@@ -238,7 +232,7 @@ def _replayed(store: "Remembered", name: str, held: Held, verify: bool) -> tuple
     return verified(made, _rows(store, name, held), max(erasures, default=0))
 
 
-def _rows(store: "Remembered", name: str, held: Held) -> Iterator[Row]:
+def _rows(store: "Store", name: str, held: Held) -> Iterator[Row]:
     """Of the log up to there; no more of them once it is closed, so that nobody waits for who reads."""
     for row in store.log.read(name, upto=held.upto):
         if store.log.closed:

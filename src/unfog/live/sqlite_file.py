@@ -1,4 +1,16 @@
-"""The tables of a store, their version, and the way from an older version to this one.
+"""A store file: opened by one process alone, its tables and their versions, its lock file, and copies of it.
+
+Opening goes from a path to a connection that holds the store alone: lock, check, upgrade, settings. The
+write-ahead log with an exclusive lock needs no shared memory file, and no second connection can ever write or
+checkpoint.
+
+SQLite's lock on the store decides who holds it. A small file beside it (`Holder`) only says who that is, for
+the sentence that refuses a second opener: a holder that was killed leaves one behind, which does no harm, and
+where none could be written the sentence names nobody. Within one process a list of open stores decides first,
+and nothing here opens the file other than through SQLite: to open and close a file that this process has
+locked would drop the lock, because POSIX locks belong to the process.
+
+The tables have a version:
 
     version 1   the name of the problem stood in each row, there was no index on decisions and no checksum
     version 2   problems have a number; a checksum for each row; an index on decisions; notes of work undone
@@ -6,22 +18,9 @@
 An older file is read row by row into a new one beside it, which then takes its place by a rename: whoever
 looks finds the old file or the new one, whole. Snapshots are caches and do not travel.
 
-Who holds a store: a small file beside it, for the sentence that refuses a second opener.
-
-SQLite's lock on the store decides who holds it. The file beside it only says who that is: a holder that was
-killed leaves one behind, which does no harm, and where none could be written the sentence names nobody.
-Within one process a list of open stores decides first: to open and close a file that this process has locked
-would drop the lock, because POSIX locks belong to the process.
-
-From a path to a connection that holds the store alone: lock, check, upgrade, settings.
-
-The write-ahead log with an exclusive lock needs no shared memory file, and no second connection can ever
-write or checkpoint. Nothing here opens the file other than through SQLite: see `holder`.
-
-A copy of a store that is open, by SQLite's own backup, over the one connection that may use the file.
-
-It goes in steps of some pages, and others write in between: what they change of pages that were copied
-already SQLite changes in the copy, too. So the copy is the store as it is when the last step is done.
+A store that is open is copied by SQLite's own backup, over the one connection that may use the file. It goes
+in steps of some pages, and others write in between: what they change of pages that were copied already SQLite
+changes in the copy, too. So the copy is the store as it is when the last step is done.
 """
 
 import contextlib
@@ -44,93 +43,6 @@ from unfog.live.backend import Pause, Row, Tail, numbered
 from unfog.live.errors import FAILURES, Conflict, Held, StoreError, is_busy, reason
 from unfog.validation import InputError
 
-_open: "WeakValueDictionary[Path, Holder]" = WeakValueDictionary()
-_guard = threading.Lock()
-
-
-class Holder:
-    """One store, held by this process."""
-
-    def __init__(self, path: Path) -> None:
-        """Claim the path within this process; the file is written by `announce`, once the lock is there."""
-        self.path = path
-        self.pid = os.getpid()
-        self.since = time.time()
-        self.url: str | None = None
-        with _guard:
-            if path in _open and _open[path].pid == self.pid:
-                raise Held(f"{path.name} is held by this process already; close it first")
-            _open[path] = self
-
-    def announce(self) -> None:
-        """Say who holds the store, and where it can be reached."""
-        said = {
-            "pid": self.pid,
-            "host": socket.gethostname(),
-            "since": self.since,
-            "program": program(),
-            "url": self.url,
-        }
-        draft = beside(self.path).with_name(f"{beside(self.path).name}.{self.pid}")
-        try:
-            draft.write_text(json.dumps(said), "utf-8")
-            draft.replace(beside(self.path))
-        except OSError:  # a full disk must not keep anybody from reading the store
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
-
-    def release(self) -> None:
-        """Give the path back, while the lock is still there: later the file may be the next holder's."""
-        with contextlib.suppress(OSError):
-            beside(self.path).unlink(missing_ok=True)
-        self.forget()
-
-    def forget(self) -> None:
-        """Give the path back within this process; what lies beside the store is not ours."""
-        with _guard:
-            if _open.get(self.path) is self:
-                del _open[self.path]
-
-
-def beside(path: Path) -> Path:
-    """Where it is said who holds a store."""
-    return path.with_name(f"{path.name}-holder")
-
-
-def program() -> str:
-    """What runs here, without its arguments, which may be nobody's business."""
-    script = Path(sys.argv[0] if sys.argv and sys.argv[0] else "-")
-    name = script.parent.name if script.name == "__main__.py" else script.name
-    return f"{Path(sys.executable).name} {name}"
-
-
-def refusal(path: Path) -> Held:
-    """The sentence for a second opener."""
-    said = _said(path)
-    if said is None:
-        return Held(f"{path.name} is held by another process; close it there first")
-    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(said["since"]))
-    who = f"process {said['pid']} ({said['program']}) on {said['host']} since {since}"
-    ask = f"it can be reached at {said['url']}: ask it there with --url {said['url']}"
-    return Held(f"{path.name} is held by {who}; {ask if said['url'] else 'close it there first'}")
-
-
-def _said(path: Path) -> dict[str, Any] | None:
-    """What the file says, if it can be read and its process is not known to be dead."""
-    try:
-        said = json.loads(beside(path).read_text("utf-8"))
-        said = {"pid": int(said["pid"]), "since": float(said["since"])} | {
-            name: said[name] for name in ("host", "program", "url")
-        }
-        if said["host"] == socket.gethostname():
-            os.kill(said["pid"], 0)
-    except PermissionError:  # it runs, as somebody else
-        return said
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return said
-
-
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
 VERSION = 2
 LAST = 2**63 - 1  # the largest number that a row can have
@@ -147,102 +59,12 @@ TABLES = (
     " blob BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (problem, seq))",
     "CREATE TABLE note (name TEXT PRIMARY KEY)",
 )
+
 NAME = "INSERT INTO problem VALUES (?, ?)"
 INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-
-def layout_version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the layout; 0 for a file in which nothing is yet. Others' files are refused."""
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not tables and not owner and not found:
-        return 0
-    if owner != APPLICATION or found < 1:
-        raise StoreError(
-            f"{path} is a database of another program (application id {owner:#x}); "
-            "allowed: a store of unfog, or a file that does not exist yet"
-        )
-    if found > VERSION:
-        raise StoreError(
-            f"{path} has version {found}, written by a newer unfog; allowed: versions 1 to {VERSION}; "
-            "install a newer unfog to open it"
-        )
-    return int(found)
-
-
-def create(connection: sqlite3.Connection) -> None:
-    """All tables in one transaction, so that a file has all of them or none."""
-    connection.execute("BEGIN IMMEDIATE")
-    _lay_out(connection)
-    connection.execute("COMMIT")
-
-
-def _lay_out(connection: sqlite3.Connection) -> None:
-    for table in TABLES:
-        connection.execute(table)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def upgrade(connection: sqlite3.Connection, path: Path, found: int) -> None:
-    """Put a file of this version in the place of an older one, whose lock `connection` holds."""
-    copy = path.with_name(f"{path.name}-upgrade")
-    try:
-        copy.unlink(missing_ok=True)
-        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
-        # Events that are still in the old file's write-ahead log belong into the file: SQLite would apply
-        # a log that lies beside the new file to the new file.
-        connection.execute("PRAGMA journal_mode = DELETE")
-        _copied(READERS[found](connection), copy)
-        os.chmod(copy, stat.S_IMODE(path.stat().st_mode))
-        synced(copy)
-        os.replace(copy, path)
-        synced(path.parent)
-    except (*FAILURES, OSError) as error:
-        copy.unlink(missing_ok=True)
-        said = f"could not be brought from version {found} to version {VERSION}"
-        raise StoreError(f"{path} {said}: {reason(error)}; the file is as it was") from error
-
-
-def _copied(rows: Iterator[Row], copy: Path) -> None:
-    connection = sqlite3.connect(copy, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode = OFF")  # whoever is interrupted starts again
-        connection.execute("BEGIN EXCLUSIVE")
-        _lay_out(connection)
-        tails: dict[str, Tail] = {}
-        connection.executemany(INSERT, numbered(rows, tails))
-        connection.executemany(NAME, [(tail.number, name) for name, tail in tails.items()])
-        connection.execute("COMMIT")
-    finally:
-        connection.close()
-
-
-def synced(path: Path) -> None:
-    """What was written to a file, or renamed in a folder, is on the disk."""
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open a folder
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _rows_of_1(connection: sqlite3.Connection) -> Iterator[Row]:
-    names = "seq, problem, kind, decision, key, time, body"
-    return map(Row._make, connection.execute(f"SELECT {names} FROM event ORDER BY seq"))
-
-
-READERS: dict[int, Callable[[sqlite3.Connection], Iterator[Row]]] = {1: _rows_of_1}
-
-
-Connect: TypeAlias = Callable[[Path], sqlite3.Connection]
-Identity: TypeAlias = tuple[int, int]  # device and inode
-
 SYNC = ("full", "normal")
 PATIENCE = 0.1  # seconds: two that open at the same moment would otherwise refuse each other
+
 SETTINGS = (
     "PRAGMA secure_delete = ON",
     "PRAGMA wal_autocheckpoint = 2000",
@@ -251,6 +73,13 @@ SETTINGS = (
     "PRAGMA cell_size_check = ON",
     "PRAGMA trusted_schema = OFF",
 )
+
+PAGES = 256  # that a copy takes in a step: a megabyte
+REST = 0.001  # seconds between such steps: without them those who wait for the lock would not get it
+Connect: TypeAlias = Callable[[Path], sqlite3.Connection]
+Identity: TypeAlias = tuple[int, int]  # device and inode
+_open: "WeakValueDictionary[Path, Holder]" = WeakValueDictionary()
+_guard = threading.Lock()
 
 
 def plain(path: Path) -> sqlite3.Connection:
@@ -350,8 +179,174 @@ def _explained(error: BaseException, path: Path) -> StoreError:
     return StoreError(f"{path} cannot be opened: {reason(error)}")
 
 
-PAGES = 256  # a step: a megabyte
-REST = 0.001  # seconds between steps: without them those who wait for the lock would not get it
+class Holder:
+    """One store, held by this process."""
+
+    def __init__(self, path: Path) -> None:
+        """Claim the path within this process; the file is written by `announce`, once the lock is there."""
+        self.path = path
+        self.pid = os.getpid()
+        self.since = time.time()
+        self.url: str | None = None
+        with _guard:
+            if path in _open and _open[path].pid == self.pid:
+                raise Held(f"{path.name} is held by this process already; close it first")
+            _open[path] = self
+
+    def announce(self) -> None:
+        """Say who holds the store, and where it can be reached."""
+        said = {
+            "pid": self.pid,
+            "host": socket.gethostname(),
+            "since": self.since,
+            "program": program(),
+            "url": self.url,
+        }
+        draft = beside(self.path).with_name(f"{beside(self.path).name}.{self.pid}")
+        try:
+            draft.write_text(json.dumps(said), "utf-8")
+            draft.replace(beside(self.path))
+        except OSError:  # a full disk must not keep anybody from reading the store
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Give the path back, while the lock is still there: later the file may be the next holder's."""
+        with contextlib.suppress(OSError):
+            beside(self.path).unlink(missing_ok=True)
+        self.forget()
+
+    def forget(self) -> None:
+        """Give the path back within this process; what lies beside the store is not ours."""
+        with _guard:
+            if _open.get(self.path) is self:
+                del _open[self.path]
+
+
+def beside(path: Path) -> Path:
+    """Where it is said who holds a store."""
+    return path.with_name(f"{path.name}-holder")
+
+
+def program() -> str:
+    """What runs here, without its arguments, which may be nobody's business."""
+    script = Path(sys.argv[0] if sys.argv and sys.argv[0] else "-")
+    name = script.parent.name if script.name == "__main__.py" else script.name
+    return f"{Path(sys.executable).name} {name}"
+
+
+def refusal(path: Path) -> Held:
+    """The sentence for a second opener."""
+    said = _said(path)
+    if said is None:
+        return Held(f"{path.name} is held by another process; close it there first")
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(said["since"]))
+    who = f"process {said['pid']} ({said['program']}) on {said['host']} since {since}"
+    ask = f"it can be reached at {said['url']}: ask it there with --url {said['url']}"
+    return Held(f"{path.name} is held by {who}; {ask if said['url'] else 'close it there first'}")
+
+
+def _said(path: Path) -> dict[str, Any] | None:
+    """What the file says, if it can be read and its process is not known to be dead."""
+    try:
+        said = json.loads(beside(path).read_text("utf-8"))
+        said = {"pid": int(said["pid"]), "since": float(said["since"])} | {
+            name: said[name] for name in ("host", "program", "url")
+        }
+        if said["host"] == socket.gethostname():
+            os.kill(said["pid"], 0)
+    except PermissionError:  # it runs, as somebody else
+        return said
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return said
+
+
+def layout_version(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the layout; 0 for a file in which nothing is yet. Others' files are refused."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not tables and not owner and not found:
+        return 0
+    if owner != APPLICATION or found < 1:
+        raise StoreError(
+            f"{path} is a database of another program (application id {owner:#x}); "
+            "allowed: a store of unfog, or a file that does not exist yet"
+        )
+    if found > VERSION:
+        raise StoreError(
+            f"{path} has version {found}, written by a newer unfog; allowed: versions 1 to {VERSION}; "
+            "install a newer unfog to open it"
+        )
+    return int(found)
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """All tables in one transaction, so that a file has all of them or none."""
+    connection.execute("BEGIN IMMEDIATE")
+    _lay_out(connection)
+    connection.execute("COMMIT")
+
+
+def _lay_out(connection: sqlite3.Connection) -> None:
+    for table in TABLES:
+        connection.execute(table)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def upgrade(connection: sqlite3.Connection, path: Path, found: int) -> None:
+    """Put a file of this version in the place of an older one, whose lock `connection` holds."""
+    copy = path.with_name(f"{path.name}-upgrade")
+    try:
+        copy.unlink(missing_ok=True)
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
+        # Events that are still in the old file's write-ahead log belong into the file: SQLite would apply
+        # a log that lies beside the new file to the new file.
+        connection.execute("PRAGMA journal_mode = DELETE")
+        _copied(READERS[found](connection), copy)
+        os.chmod(copy, stat.S_IMODE(path.stat().st_mode))
+        synced(copy)
+        os.replace(copy, path)
+        synced(path.parent)
+    except (*FAILURES, OSError) as error:
+        copy.unlink(missing_ok=True)
+        said = f"could not be brought from version {found} to version {VERSION}"
+        raise StoreError(f"{path} {said}: {reason(error)}; the file is as it was") from error
+
+
+def _copied(rows: Iterator[Row], copy: Path) -> None:
+    connection = sqlite3.connect(copy, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode = OFF")  # whoever is interrupted starts again
+        connection.execute("BEGIN EXCLUSIVE")
+        _lay_out(connection)
+        tails: dict[str, Tail] = {}
+        connection.executemany(INSERT, numbered(rows, tails))
+        connection.executemany(NAME, [(tail.number, name) for name, tail in tails.items()])
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def synced(path: Path) -> None:
+    """What was written to a file, or renamed in a folder, is on the disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot open a folder
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _rows_of_1(connection: sqlite3.Connection) -> Iterator[Row]:
+    names = "seq, problem, kind, decision, key, time, body"
+    return map(Row._make, connection.execute(f"SELECT {names} FROM event ORDER BY seq"))
+
+
+READERS: dict[int, Callable[[sqlite3.Connection], Iterator[Row]]] = {1: _rows_of_1}
 
 
 def copied(

@@ -1,8 +1,9 @@
-"""The state of a live problem: a fold of its events.
+"""The state of a live problem: a fold of its events, by the agent in charge and its shadows.
 
-Nothing here looks at a clock or a file. Every change is an event, and `apply` is how an event changes the
-state: when it happens, and again when the log is read from its beginning. So what is believed is what the log
-says. A decision is made by `decide`, which asks the agents; a replay takes the arm that the log has.
+Nothing here looks at a clock or a file. Every change is an event, and `State.apply` is how an event changes
+the state: when it happens, and again when the log is read from its beginning. So what is believed is what the
+log says. A decision is made by `State.decide`, which asks the agents; a replay takes the arm that the log
+has.
 
     decide   the channel learns from the noisy context; the decision is open
     reward   learnt at once, or kept until the wait is over; late, it is only counted
@@ -12,7 +13,7 @@ says. A decision is made by `decide`, which asks the agents; a replay takes the 
              context is dropped
     arms     added, retired, brought back        freeze   from now on one arm        shadow   one more agent
 
-The agents of a live problem: the one that is obeyed, and its shadows, which see and learn the same.
+`Minds` are the agents: the one whose arms are taken, and its shadows, which see and learn the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from unfog.maths.random import generator
 from unfog.validation import InputError
 
 OBEYED = ""  # the name under which the agent stands whose arms are taken
+SHADOW = ("arm", "probability", "shares")  # what is logged of a shadow's choice
 
 
 class Choice(NamedTuple):
@@ -49,7 +51,7 @@ class Choice(NamedTuple):
 
 
 class Minds(Mapping[str, Mind]):
-    """By name; the one that is obeyed first."""
+    """The agents of a problem by name; the one that is obeyed first."""
 
     def __init__(self, made: Made, features: FeatureMap) -> None:
         """The problem's own agent."""
@@ -201,7 +203,7 @@ class Minds(Mapping[str, Mind]):
         return {name: mind.content() for name, mind in self._found.items()}
 
     def fill(self, content: Mapping[str, Any], features: FeatureMap) -> None:
-        """As they were."""
+        """Take back what `content` gave."""
         for name, told in content.items():
             if name not in self._found:
                 self.join(name, features)
@@ -221,9 +223,6 @@ def _refuse(mind: Mind, unit: str, offer: Offer) -> None:
         return
     moment = mind.agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
     mind.agent.timed.before(mind.setup.denoiser, channel, moment)
-
-
-SHADOW = ("arm", "probability", "shares")  # what is logged of a shadow's choice
 
 
 class State:

@@ -1,33 +1,25 @@
 """A store: the logs of many problems in a file, or of one in a database. The log is the truth.
 
-The store's own clock: seconds since 1970 that never go back, whatever is done to the machine's clock.
+How a call goes. Under the lock what has expired is written down, the call changes what is remembered, and its
+event is queued; then, without the lock, the commit that holds the event is awaited, and only then is there an
+answer. An event is counted once it is durable (`Counted`): its commit may fail, and then it was never
+written.
 
-What the wall says is read once, when the store is opened; from then on time is what has passed since, by a
-clock that nobody can set. Where the last event of a problem is later than the wall, time stands still for it
-until the wall has caught up: no decision expires early because a clock was set back. For other problems it
-does not: a log that comes from a clock that is fast must not let their decisions expire.
+What is remembered of a problem is the fold of its events. It is made when it is first asked for, from the
+newest snapshot that fits and the events after it, and dropped when a commit fails: then it may hold what the
+file does not.
 
-What is remembered of the problems of a store.
+The clock gives seconds since 1970 that never go back, whatever is done to the machine's clock. What the wall
+says is read once, when the store is opened; from then on time is what has passed since, by a clock that
+nobody can set. Where the last event of a problem is later than the wall, time stands still for it until the
+wall has caught up: no decision expires early because a clock was set back. For other problems it does not: a
+log that comes from a clock that is fast must not let their decisions expire.
 
-It is the fold of their events. It is made when it is first asked for, from the newest snapshot that fits and
-the events after it, and dropped when a commit fails: then it may hold what the file does not.
-
-Events of this process by problem, kind and outcome, counted once they are durable.
-
-A row is queued first, and its commit may fail: then it was never written down, and is not counted.
-
-How every call on a store goes.
-
-Under the lock what has expired is written down, the call changes what is remembered, and its event is queued;
-then, without the lock, the commit that holds the event is awaited, and only then is there an answer.
-
-To erase what is known of a unit, a person for instance, for those who must.
-
-Its contexts go from the log, noisy and true ones, with what was made of them and the keys that may name it;
-so does its own name. Arms, probabilities and rewards stay, as numbers of nobody. What was learnt from its
-contexts goes, too: beliefs are made anew from what is left of the log, and an event says that this was done,
-and when. Decisions of the past stay as they were made; they cannot be made again to be compared, since what
-they were made of is gone.
+To erase a unit, a person for instance, takes its contexts from the log, noisy and true ones, with what was
+made of them and the keys that may name it; and its own name. Arms, probabilities and rewards stay, as numbers
+of nobody. What was learnt from its contexts goes, too: beliefs are made anew from what is left of the log,
+and an event says that this was done, and when. Decisions of the past stay as they were made; they cannot be
+made again to be compared, since what they were made of is gone.
 """
 
 import json
@@ -46,10 +38,11 @@ from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.features import MapBuilder
 from unfog.live import config, snapshot, transfer
+from unfog.live.backend import Row
 from unfog.live.config import Made, Span, channel_needed
 from unfog.live.errors import Conflict, Reserved, Stale, StoreError, Unknown
 from unfog.live.history import Ring
-from unfog.live.log import Log, Row
+from unfog.live.log import Log
 from unfog.live.problem import Done, Event, Problem, Turn
 from unfog.live.requests import REQUEST
 from unfog.live.snapshot import Held, Replayed, folded
@@ -57,9 +50,14 @@ from unfog.live.sqlite_file import LAST
 from unfog.live.state import State
 from unfog.validation import InputError, count, shown
 
+SNAPSHOT_EVERY = 10_000  # events
+KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")
+TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
+Labels: TypeAlias = tuple[str, str, str]  # problem, kind and outcome
+
 
 class Clock:
-    """Time for one store."""
+    """The clock of one store."""
 
     def __init__(self, wall: Callable[[], float] | None = None) -> None:
         """`wall` may be given, for tests and simulations."""
@@ -67,7 +65,7 @@ class Clock:
         self._start, self._since = time.time(), passing()
 
     def now(self) -> float:
-        """The time."""
+        """Seconds since 1970, never less than before."""
         wall = self._start + passing() - self._since if self._wall is None else float(self._wall())
         self._last = max(self._last, wall)
         return self._last
@@ -81,195 +79,8 @@ def passing() -> float:
         return time.monotonic()
 
 
-SNAPSHOT_EVERY = 10_000  # events
-
-
-class Remembered:
-    """States by the names of problems, and the log they are made of."""
-
-    def __init__(self, log: Log, clock: Callable[[], float] | None) -> None:
-        """Nothing yet."""
-        self.log = log
-        self.lock = threading.RLock()
-        self._clock = Clock(clock)
-        self._epoch = log.epoch
-        self._made: dict[str, Made] = {}
-        self._states: dict[str, State] = {}
-        self._since: dict[str, int] = {}  # events since the last snapshot
-        self._reserved = set[str]()  # problems whose logs are being taken in
-        self._rings: dict[str, Ring] = {}
-        self._keeping = threading.Lock()  # whoever writes a snapshot has it, and who erases what one may hold
-
-    def names(self) -> list[str]:
-        """The problems that there are."""
-        return self.log.names()
-
-    def _known(self) -> str:
-        return ", ".join(self.log.names()) or "none: the store is empty"
-
-    def now(self, name: str = "") -> float:
-        """The store's own time; for a problem it is never before its last event."""
-        return max(self._clock.now(), self.log.time_of(name))
-
-    def _body(self, name: str) -> dict[str, Any]:
-        row = next(iter(self.log.read(name)), None)
-        if row is None or row.kind != "problem":
-            raise Unknown("name", repr(name), self._known())
-        found: dict[str, Any] = json.loads(row.body)
-        return found
-
-    def made(self, name: str) -> Made:
-        """What the terms of a problem come to."""
-        found = self._made.get(name)
-        if found is None:
-            with self.lock:
-                body = self._body(name)
-                config.refuse_other(body, {})  # code of the caller's own that is not what it was
-                found = self._made[name] = Made(config.Terms.read(body), new=False)
-        return found
-
-    @contextmanager
-    def reserved(self, name: str) -> Iterator[None]:
-        """Nothing else is done with a problem meanwhile, though the lock is free for all others."""
-        with self.lock:
-            self.refuse_reserved(name)
-            self._reserved.add(name)
-            self._states.pop(name, None)
-            self.log.commit(self.log.last, self.log.epoch)
-        try:
-            yield
-        finally:
-            self._reserved.discard(name)
-
-    def refuse_reserved(self, name: str) -> None:
-        """Complain of a problem whose log is being taken in."""
-        if name in self._reserved:
-            raise Reserved(f"the log of {name!r} is being taken in; ask again when that is done")
-
-    def state(self, name: str) -> State:
-        """What is remembered of a problem. The caller holds the lock."""
-        if self._reserved:
-            self.refuse_reserved(name)
-        if self.log.epoch != self._epoch:
-            self._states.clear()
-            self._epoch = self.log.epoch
-        found = self._states.get(name)
-        if found is None:
-            self.log.commit(self.log.last, self.log.epoch)
-            found, since = snapshot.restored(self.log, name, self.made(name))
-            self._states[name], self._since[name] = found, since
-        return found
-
-    def remembers(self, name: str) -> bool:
-        """Whether `state` has it without reading the log."""
-        return name in self._states and self.log.epoch == self._epoch
-
-    def warmed(self, name: str) -> None:
-        """Read what is to be remembered of a problem, so that who asks for it later need not wait."""
-        with self.lock:
-            self.state(name)
-
-    def ring(self, name: str) -> Ring:
-        """The newest decisions of a problem, for who looks at its past. The caller holds the lock."""
-        if name not in self._rings:
-            self._rings[name] = Ring(self.log, name, self.made(name).terms)
-        return self._rings[name]
-
-    def digest(self, name: str) -> str:
-        """A hash of all that is remembered of a problem."""
-        return snapshot.digest(self.state(name))
-
-    def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
-        """Read the log from its beginning, and hold what is remembered against it; others go on meanwhile.
-
-        With `verify` every decision is made again, too, and must come out as it was logged but for rounding;
-        those from before an erasure cannot be.
-        """
-        chosen = self.names() if problem is None else [problem]
-        return {name: snapshot.replayed(self, name, verify) for name in chosen}
-
-    def held(self, name: str) -> Held:
-        """What is remembered of a problem now, and up to which row of the log it goes."""
-        with self.lock:
-            self.log.commit(self.log.last, self.log.epoch)  # it holds rows that are queued, too
-            state = self.state(name)
-            return Held(state, snapshot.content(state), self.log.last, self.log.epoch)
-
-    def holds(self, name: str, held: Held) -> bool:
-        """Whether it is that, with what came since; else it was dropped meanwhile, and made anew."""
-        return self._states.get(name) is held.state and self.log.epoch == held.epoch == self._epoch
-
-    def put_right(self, name: str, held: Held, state: State, events: int) -> bool:
-        """Remember the state that so many events up to there say, with what came since.
-
-        False where it was dropped meanwhile.
-        """
-        with self._keeping, self.lock:
-            self.log.commit(self.log.last, self.log.epoch)
-            if not self.holds(name, held):
-                return False
-            self.log.discard(name)  # a snapshot may say the same as what was remembered
-            self._states[name], more = folded(self.made(name), self.log.read(name, held.upto), state)
-            self._since[name] = events + more.events
-            return True
-
-    def fresh(self, name: str) -> State:
-        """What the log says of a problem, to be changed without changing what is remembered."""
-        return folded(self.made(name), self.log.read(name))[0]
-
-    def unsaved(self, name: str) -> int:
-        """Events since the last snapshot that somebody who starts anew would have to read."""
-        return self._since.get(name, 0)
-
-    def snapshot(self) -> None:
-        """Write down what is remembered, so that the next start is quick."""
-        with self._keeping:
-            for name in list(self._states):
-                self._keep(name)
-
-    def snapshot_is_due(self) -> bool:
-        """Whether there were many events since the last time."""
-        return any(since >= SNAPSHOT_EVERY for since in list(self._since.values()))
-
-    def snapshot_if_due(self) -> None:
-        """Write down what is remembered of problems with many events since the last time."""
-        due = [name for name, since in list(self._since.items()) if since >= SNAPSHOT_EVERY]
-        if not due or not self._keeping.acquire(blocking=False):
-            return  # somebody is at it
-        try:
-            for name in due:
-                with suppress(StoreError):  # it is a cache: what was asked for is done
-                    self._keep(name)
-        finally:
-            self._keeping.release()
-
-    def prove(self) -> None:
-        """Write what is remembered of a problem, due or not: so a disk that failed shows whether it works."""
-        for name in self.names()[:1]:
-            with self.lock:
-                self.state(name)
-                self._since[name] = self._since.get(name, 0) + 1
-            self._keep(name)
-
-    def _keep(self, name: str) -> None:
-        """Others wait only while what is to be written is put together."""
-        with self.lock:
-            state = self._states.get(name)
-            if state is None or self._since.get(name, 0) == 0 or self.log.epoch != self._epoch:
-                return
-            seq, told = self.log.last, snapshot.content(state)
-            self._since[name] = 0
-            epoch = self.log.epoch
-        blob = snapshot.written(told)
-        self.log.commit(seq, epoch)
-        self.log.keep(name, seq, snapshot.fingerprint(self.made(name)), blob)
-
-
-Labels: TypeAlias = tuple[str, str, str]  # problem, kind and outcome
-
-
 class Counted:
-    """May be used from any thread."""
+    """Events of this process by problem, kind and outcome. Any thread may use it."""
 
     def __init__(self, log: Log) -> None:
         """Nothing yet."""
@@ -299,9 +110,6 @@ class Counted:
             self._waiting.popleft()
 
 
-TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
-
-
 class Gathered:
     """Rows that were queued together, and await one commit."""
 
@@ -325,175 +133,6 @@ class Gathered:
             raise StoreError(f"{self._log.place.name}: {said}; to ask again with the same key tells")
 
 
-class Acting(Remembered):
-    """Does what is asked, and writes it down."""
-
-    def __init__(self, log: Log, clock: Callable[[], float] | None) -> None:
-        """Nothing was asked yet."""
-        super().__init__(log, clock)
-        self._together = 0
-        self._counted = Counted(log)
-
-    @property
-    def written(self) -> Counter[Labels]:
-        """Events that this process has written down, by problem, kind and outcome."""
-        return self._counted.counts()
-
-    def act(self, turn: Turn) -> Done:
-        """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
-        while True:
-            with suppress(Stale):  # so many keys came meanwhile that the file must be asked once more
-                return self._acted(turn)
-
-    def _acted(self, turn: Turn) -> Done:
-        known, mark = (None, 0) if turn.key is None else self.log.find(turn.problem, turn.key)
-        with self.lock:
-            if turn.key is not None and known is None:
-                known = self.log.recent(turn.problem, turn.key, mark)
-            done = self._first(turn) if known is None else _again(turn, known)
-            # Here, and not later: another thread may begin a batch as soon as the lock is free. And the epoch
-            # that the row was built on: the commit of somebody else may fail, and its number be used again.
-            epoch, alone = self._epoch if known is None else self.log.epoch, not self._together
-        if alone:
-            self.log.commit(done.seq, epoch)
-            self.snapshot_if_due()
-        return done
-
-    def known(self, turn: Turn) -> Done | None:
-        """The answer that its key has had, if any; a conflict where that was asked for something else."""
-        while turn.key is not None:
-            row, mark = self.log.find(turn.problem, turn.key)
-            with suppress(Stale):
-                row = row or self.log.recent(turn.problem, turn.key, mark)
-                return None if row is None else _again(turn, row)
-        return None
-
-    def _first(self, turn: Turn) -> Done:
-        """Nothing was asked with this key before, or there is none."""
-        state, now = self.state(turn.problem), self.now(turn.problem)
-        state.unwritten = False
-        try:
-            self.expire(turn.problem, state, now)
-            event = turn.work(state, now)
-            if event is None:
-                body = {**turn.request, "outcome": "known"}
-                if turn.key is None:
-                    return Done(self._seq_of(turn), turn.decision, body)
-                event = Event(turn.decision, body)  # so that the key is not used for something else
-                state.apply(turn.kind, turn.decision, body, now)
-            row = self._row(turn.problem, turn.kind, event.decision, turn.key, now, event.body)
-        except BaseException as error:
-            if state.unwritten or not isinstance(error, InputError):
-                self._states.pop(turn.problem, None)  # it may be half done: the log says what was
-            raise
-        return Done(row.seq, event.decision, event.body)
-
-    def _seq_of(self, turn: Turn) -> int:
-        """The event that has said it before."""
-        rows = self.log.of(turn.problem, turn.decision or "")
-        return max((row.seq for row in rows if row.kind == turn.kind), default=self.log.last)
-
-    def up_to_date(self, name: str) -> State:
-        """What is remembered of a problem, with all that has expired by now. The caller holds the lock."""
-        state = self.state(name)
-        self.expire(name, state, self.now(name))
-        if not self._together:
-            self.log.commit(self.log.last, self.log.epoch)
-        return state
-
-    def expire(self, name: str, state: State, now: float) -> None:
-        """Write down what has expired by now. The caller holds the lock."""
-        while due := state.due(now):  # again: a reward that the wait has made final may await a context
-            for decision, body in due:
-                state.apply("expire", decision, body, now)
-                self._row(name, "expire", decision, None, now, body)
-                state.unwritten = False
-
-    def _row(
-        self, name: str, kind: str, decision: str | None, key: str | None, now: float, body: dict[str, Any]
-    ) -> Row:
-        row = Row(self.log.last + 1, name, kind, decision, key, now, TEXT(body))
-        self.log.add([row], self._epoch)
-        self._since[name] = self._since.get(name, 0) + 1
-        said = body.get("outcome") or body.get("what") or "done"
-        self._counted.add(row.seq, self._epoch, (name, kind, said))
-        return row
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Calls of this thread with one commit for all, at the end; other threads wait meanwhile."""
-        with self.gathered() as gathered:
-            yield
-        if gathered.alone:
-            gathered.settle()
-
-    @contextmanager
-    def gathered(self) -> Iterator[Gathered]:
-        """Calls of this thread without a commit; once what it gives is settled they are durable."""
-        with self.lock:
-            gathered = Gathered(self.log)
-            self._together += 1
-            try:
-                yield gathered
-            finally:
-                self._together -= 1
-                gathered.end(alone=not self._together)
-
-
-def _again(turn: Turn, row: Row) -> Done:
-    """The answer that a key has had; another request with it is a conflict."""
-    body: dict[str, Any] = json.loads(row.body)
-    same = row.kind == turn.kind and turn.decision in (None, row.decision)
-    asked = {name: body[name] for name in body if name in (*turn.request, *REQUEST)} if same else {}
-    if not same or asked != json.loads(json.dumps(dict(turn.request))):
-        raise Conflict("key", repr(turn.key), "a new key: this one was used for another request")
-    return Done(row.seq, row.decision, body)
-
-
-KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")
-
-
-def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]:
-    """Erase a unit in all problems of a store, or in one: how many decisions of each."""
-    unit, chosen = validation.check_name("unit", unit), store.names()
-    if only is not None:
-        chosen = [store.handle(only).name]
-    found: dict[str, int] = {}
-    rows: list[Row] = []
-    for problem in chosen:
-        changed = _of(store, problem, unit)
-        if changed:
-            rows += changed
-            found[problem] = sum(row.kind == "decide" for row in changed)
-    if not found:
-        raise Unknown("unit", repr(unit), "a unit that decisions were made for")
-    rows.sort(key=lambda row: row.seq)
-    last = store.log.last
-    for number, (problem, decisions) in enumerate(found.items(), 1):
-        body = json.dumps({"decisions": decisions, "outcome": "done"})
-        rows.append(Row(last + number, problem, "erase", None, None, store.now(problem), body))
-    for problem in found:
-        store.log.discard(problem)
-    store.log.rewrite(rows)
-    return found
-
-
-def _of(store: "Store", problem: str, unit: str) -> list[Row]:
-    """The events of a unit, without what must go."""
-    decisions, rows = set[str | None](), []
-    for row in store.log.read(problem):
-        body: dict[str, Any] = json.loads(row.body)
-        if row.kind == "decide" and body.get("unit") == unit:
-            decisions.add(row.decision)
-        elif row.decision is None or row.decision not in decisions or row.kind != "reveal":
-            if row.decision in decisions and row.key is not None:
-                rows.append(row._replace(key=None))
-            continue
-        left = {name: body[name] for name in KEPT if name in body} | {"erased": True}
-        rows.append(row._replace(key=None, body=json.dumps(left)))
-    return rows
-
-
 class Unset:
     """Not given: as it was when the problem was made, or else as it is unless told."""
 
@@ -505,7 +144,7 @@ class Unset:
 UNSET = Unset()
 
 
-class Store(Acting):
+class Store:
     """Open it with `unfog.live.open`. Threads may share it; other processes are kept out.
 
     >>> import unfog
@@ -519,7 +158,18 @@ class Store(Acting):
 
     def __init__(self, log: Log, clock: Callable[[], float] | None = None) -> None:
         """Of a log that is open."""
-        super().__init__(log, clock)
+        self.log = log
+        self.lock = threading.RLock()
+        self._clock = Clock(clock)
+        self._epoch = log.epoch
+        self._made: dict[str, Made] = {}
+        self._states: dict[str, State] = {}
+        self._since: dict[str, int] = {}  # events since the last snapshot
+        self._reserved = set[str]()  # problems whose logs are being taken in
+        self._rings: dict[str, Ring] = {}
+        self._keeping = threading.Lock()  # whoever writes a snapshot has it, and who erases what one may hold
+        self._together = 0  # batches that are being gathered, one within the other
+        self._counted = Counted(log)
 
     @property
     def path(self) -> Path:
@@ -529,7 +179,6 @@ class Store(Acting):
         return self.log.path
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(
@@ -537,6 +186,17 @@ class Store(Acting):
     ) -> None:
         """Close it."""
         self.close()
+
+    def close(self) -> None:
+        """Write what is left, and give the file back."""
+        try:
+            self.snapshot()
+        finally:
+            self.log.close()
+
+    def names(self) -> list[str]:
+        """The problems that there are."""
+        return self.log.names()
 
     def problem(
         self,
@@ -568,14 +228,15 @@ class Store(Acting):
         `context` names the coordinates and `arms` what can be done, with vectors where `features` need them
         ("per_arm", the default, "product", "quadratic", "matrix", or one's own module:name); with `arm_size`
         arms come with each decision. `rewards` are "gaussian", of the variance `reward_var` and within
-        `reward_range` if told, or "bernoulli". The priors are theta's. `channel` says how contexts are
+        `reward_range` if told, or "bernoulli". `prior_mean`
+        and `prior_cov` are the prior of theta, the reward coefficients. `channel` says how contexts are
         measured: `found.channel` of `unfog.calibrate`, or a mapping; None: nothing is known of noise. Unless
         `standardise` is off contexts are taken in deviations from their mean. In a share `floor` of decisions
         any arm is taken. `wait` and `reveal_within` are how long a reward and a true context may take, such
         as "30m"; without a reward the `default_reward` is learnt; `learn` is "at_once" or "after_wait", and
         several rewards of one decision `combine` to their last, first, sum, mean, max or min.
 
-        Of a problem that is there each term that is given must be as it was.
+        If the problem exists, any term that you pass must match what it was made with.
         """
         config.refuse_unknown(others)
         told = locals()
@@ -606,6 +267,190 @@ class Store(Acting):
         self.log.commit(ticket, epoch)
         self._made[name] = made
         self._counted.add(ticket, epoch, (name, "problem", "done"))
+
+    def _body(self, name: str) -> dict[str, Any]:
+        row = next(iter(self.log.read(name)), None)
+        if row is None or row.kind != "problem":
+            raise Unknown("name", repr(name), self._known())
+        found: dict[str, Any] = json.loads(row.body)
+        return found
+
+    def _known(self) -> str:
+        return ", ".join(self.log.names()) or "none: the store is empty"
+
+    def act(self, turn: Turn) -> Done:
+        """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
+        while True:
+            with suppress(Stale):  # so many keys came meanwhile that the file must be asked once more
+                return self._acted(turn)
+
+    def _acted(self, turn: Turn) -> Done:
+        known, mark = (None, 0) if turn.key is None else self.log.find(turn.problem, turn.key)
+        with self.lock:
+            if turn.key is not None and known is None:
+                known = self.log.recent(turn.problem, turn.key, mark)
+            done = self._first(turn) if known is None else _again(turn, known)
+            # Here, and not later: another thread may begin a batch as soon as the lock is free. And the epoch
+            # that the row was built on: the commit of somebody else may fail, and its number be used again.
+            epoch, alone = self._epoch if known is None else self.log.epoch, not self._together
+        if alone:
+            self.log.commit(done.seq, epoch)
+            self.snapshot_if_due()
+        return done
+
+    def _first(self, turn: Turn) -> Done:
+        """Nothing was asked with this key before, or there is none."""
+        state, now = self.state(turn.problem), self.now(turn.problem)
+        state.unwritten = False
+        try:
+            self.expire(turn.problem, state, now)
+            event = turn.work(state, now)
+            if event is None:
+                body = {**turn.request, "outcome": "known"}
+                if turn.key is None:
+                    return Done(self._seq_of(turn), turn.decision, body)
+                event = Event(turn.decision, body)  # so that the key is not used for something else
+                state.apply(turn.kind, turn.decision, body, now)
+            row = self._row(turn.problem, turn.kind, event.decision, turn.key, now, event.body)
+        except BaseException as error:
+            if state.unwritten or not isinstance(error, InputError):
+                self._states.pop(turn.problem, None)  # it may be half done: the log says what was
+            raise
+        return Done(row.seq, event.decision, event.body)
+
+    def _seq_of(self, turn: Turn) -> int:
+        """The event that has said it before."""
+        rows = self.log.of(turn.problem, turn.decision or "")
+        return max((row.seq for row in rows if row.kind == turn.kind), default=self.log.last)
+
+    def _row(
+        self, name: str, kind: str, decision: str | None, key: str | None, now: float, body: dict[str, Any]
+    ) -> Row:
+        row = Row(self.log.last + 1, name, kind, decision, key, now, TEXT(body))
+        self.log.add([row], self._epoch)
+        self._since[name] = self._since.get(name, 0) + 1
+        said = body.get("outcome") or body.get("what") or "done"
+        self._counted.add(row.seq, self._epoch, (name, kind, said))
+        return row
+
+    def known(self, turn: Turn) -> Done | None:
+        """The answer that its key has had, if any; a conflict where that was asked for something else."""
+        while turn.key is not None:
+            row, mark = self.log.find(turn.problem, turn.key)
+            with suppress(Stale):
+                row = row or self.log.recent(turn.problem, turn.key, mark)
+                return None if row is None else _again(turn, row)
+        return None
+
+    def expire(self, name: str, state: State, now: float) -> None:
+        """Write down what has expired by now. The caller holds the lock."""
+        while due := state.due(now):  # again: a reward that the wait has made final may await a context
+            for decision, body in due:
+                state.apply("expire", decision, body, now)
+                self._row(name, "expire", decision, None, now, body)
+                state.unwritten = False
+
+    def up_to_date(self, name: str) -> State:
+        """What is remembered of a problem, with all that has expired by now. The caller holds the lock."""
+        state = self.state(name)
+        self.expire(name, state, self.now(name))
+        if not self._together:
+            self.log.commit(self.log.last, self.log.epoch)
+        return state
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Calls of this thread with one commit for all, at the end; other threads wait meanwhile."""
+        with self.gathered() as gathered:
+            yield
+        if gathered.alone:
+            gathered.settle()
+
+    @contextmanager
+    def gathered(self) -> Iterator[Gathered]:
+        """Calls of this thread without a commit; once what it gives is settled they are durable."""
+        with self.lock:
+            gathered = Gathered(self.log)
+            self._together += 1
+            try:
+                yield gathered
+            finally:
+                self._together -= 1
+                gathered.end(alone=not self._together)
+
+    @property
+    def written(self) -> Counter[Labels]:
+        """Events that this process has written down, by problem, kind and outcome."""
+        return self._counted.counts()
+
+    def now(self, name: str = "") -> float:
+        """The store's own time; for a problem it is never before its last event."""
+        return max(self._clock.now(), self.log.time_of(name))
+
+    def made(self, name: str) -> Made:
+        """What the terms of a problem come to."""
+        found = self._made.get(name)
+        if found is None:
+            with self.lock:
+                body = self._body(name)
+                config.refuse_other(body, {})  # code of the caller's own that is not what it was
+                found = self._made[name] = Made(config.Terms.read(body), new=False)
+        return found
+
+    def state(self, name: str) -> State:
+        """What is remembered of a problem. The caller holds the lock."""
+        if self._reserved:
+            self.refuse_reserved(name)
+        if self.log.epoch != self._epoch:
+            self._states.clear()
+            self._epoch = self.log.epoch
+        found = self._states.get(name)
+        if found is None:
+            self.log.commit(self.log.last, self.log.epoch)
+            found, since = snapshot.restored(self.log, name, self.made(name))
+            self._states[name], self._since[name] = found, since
+        return found
+
+    def remembers(self, name: str) -> bool:
+        """Whether `state` has it without reading the log."""
+        return name in self._states and self.log.epoch == self._epoch
+
+    def warmed(self, name: str) -> None:
+        """Read what is to be remembered of a problem, so that who asks for it later need not wait."""
+        with self.lock:
+            self.state(name)
+
+    @contextmanager
+    def reserved(self, name: str) -> Iterator[None]:
+        """Nothing else is done with a problem meanwhile, though the lock is free for all others."""
+        with self.lock:
+            self.refuse_reserved(name)
+            self._reserved.add(name)
+            self._states.pop(name, None)
+            self.log.commit(self.log.last, self.log.epoch)
+        try:
+            yield
+        finally:
+            self._reserved.discard(name)
+
+    def refuse_reserved(self, name: str) -> None:
+        """Complain of a problem whose log is being taken in."""
+        if name in self._reserved:
+            raise Reserved(f"the log of {name!r} is being taken in; ask again when that is done")
+
+    def fresh(self, name: str) -> State:
+        """What the log says of a problem, to be changed without changing what is remembered."""
+        return folded(self.made(name), self.log.read(name))[0]
+
+    def ring(self, name: str) -> Ring:
+        """The newest decisions of a problem, for who looks at its past. The caller holds the lock."""
+        if name not in self._rings:
+            self._rings[name] = Ring(self.log, name, self.made(name).terms)
+        return self._rings[name]
+
+    def digest(self, name: str) -> str:
+        """A hash of all that is remembered of a problem."""
+        return snapshot.digest(self.state(name))
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
         """The events of a problem after that of the number `since`, as mappings."""
@@ -655,7 +500,7 @@ class Store(Acting):
         """Erase a unit's contexts, and what was learnt from them, in all problems or in one: how many
         decisions of each.
 
-        The file is written anew, so that the old bytes are gone: live/store.py. Copies and exports are not
+        The file is written anew, so that the old bytes are gone. Copies and exports are not
         the store's to erase.
         """
         with self._keeping, self.lock:  # a snapshot that is on its way must not come after
@@ -670,15 +515,140 @@ class Store(Acting):
         """Copy the store to a file that is not there yet; others go on deciding meanwhile."""
         self.log.backup(path)
 
-    def close(self) -> None:
-        """Write what is left, and give the file back."""
+    def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
+        """Read the log from its beginning, and hold what is remembered against it; others go on meanwhile.
+
+        With `verify` every decision is made again, too, and must come out as it was logged but for rounding;
+        those from before an erasure cannot be.
+        """
+        chosen = self.names() if problem is None else [problem]
+        return {name: snapshot.replayed(self, name, verify) for name in chosen}
+
+    def held(self, name: str) -> Held:
+        """What is remembered of a problem now, and up to which row of the log it goes."""
+        with self.lock:
+            self.log.commit(self.log.last, self.log.epoch)  # it holds rows that are queued, too
+            state = self.state(name)
+            return Held(state, snapshot.content(state), self.log.last, self.log.epoch)
+
+    def holds(self, name: str, held: Held) -> bool:
+        """Whether it is that, with what came since; else it was dropped meanwhile, and made anew."""
+        return self._states.get(name) is held.state and self.log.epoch == held.epoch == self._epoch
+
+    def put_right(self, name: str, held: Held, state: State, events: int) -> bool:
+        """Remember the state that so many events up to there say, with what came since.
+
+        False where it was dropped meanwhile.
+        """
+        with self._keeping, self.lock:
+            self.log.commit(self.log.last, self.log.epoch)
+            if not self.holds(name, held):
+                return False
+            self.log.discard(name)  # a snapshot may say the same as what was remembered
+            self._states[name], more = folded(self.made(name), self.log.read(name, held.upto), state)
+            self._since[name] = events + more.events
+            return True
+
+    def snapshot(self) -> None:
+        """Write down what is remembered, so that the next start is quick."""
+        with self._keeping:
+            for name in list(self._states):
+                self._keep(name)
+
+    def snapshot_is_due(self) -> bool:
+        """Whether there were many events since the last time."""
+        return any(since >= SNAPSHOT_EVERY for since in list(self._since.values()))
+
+    def snapshot_if_due(self) -> None:
+        """Write down what is remembered of problems with many events since the last time."""
+        due = [name for name, since in list(self._since.items()) if since >= SNAPSHOT_EVERY]
+        if not due or not self._keeping.acquire(blocking=False):
+            return  # somebody is at it
         try:
-            self.snapshot()
+            for name in due:
+                with suppress(StoreError):  # it is a cache: what was asked for is done
+                    self._keep(name)
         finally:
-            self.log.close()
+            self._keeping.release()
+
+    def unsaved(self, name: str) -> int:
+        """Events since the last snapshot that somebody who starts anew would have to read."""
+        return self._since.get(name, 0)
+
+    def prove(self) -> None:
+        """Write what is remembered of a problem, due or not: so a disk that failed shows whether it works."""
+        for name in self.names()[:1]:
+            with self.lock:
+                self.state(name)
+                self._since[name] = self._since.get(name, 0) + 1
+            self._keep(name)
+
+    def _keep(self, name: str) -> None:
+        """Others wait only while what is to be written is put together."""
+        with self.lock:
+            state = self._states.get(name)
+            if state is None or self._since.get(name, 0) == 0 or self.log.epoch != self._epoch:
+                return
+            seq, told = self.log.last, snapshot.content(state)
+            self._since[name] = 0
+            epoch = self.log.epoch
+        blob = snapshot.written(told)
+        self.log.commit(seq, epoch)
+        self.log.keep(name, seq, snapshot.fingerprint(self.made(name)), blob)
+
+
+def _again(turn: Turn, row: Row) -> Done:
+    """The answer that a key has had; another request with it is a conflict."""
+    body: dict[str, Any] = json.loads(row.body)
+    same = row.kind == turn.kind and turn.decision in (None, row.decision)
+    asked = {name: body[name] for name in body if name in (*turn.request, *REQUEST)} if same else {}
+    if not same or asked != json.loads(json.dumps(dict(turn.request))):
+        raise Conflict("key", repr(turn.key), "a new key: this one was used for another request")
+    return Done(row.seq, row.decision, body)
 
 
 def _row(seq: int, name: str, event: Mapping[str, Any]) -> Row:
     """An event as it is written."""
     body = json.dumps(transfer.body_of(event), allow_nan=False)
     return Row(seq, name, event["kind"], event.get("decision"), event.get("key"), event["time"], body)
+
+
+def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]:
+    """Erase a unit in all problems of a store, or in one: how many decisions of each."""
+    unit, chosen = validation.check_name("unit", unit), store.names()
+    if only is not None:
+        chosen = [store.handle(only).name]
+    found: dict[str, int] = {}
+    rows: list[Row] = []
+    for problem in chosen:
+        changed = _of(store, problem, unit)
+        if changed:
+            rows += changed
+            found[problem] = sum(row.kind == "decide" for row in changed)
+    if not found:
+        raise Unknown("unit", repr(unit), "a unit that decisions were made for")
+    rows.sort(key=lambda row: row.seq)
+    last = store.log.last
+    for number, (problem, decisions) in enumerate(found.items(), 1):
+        body = json.dumps({"decisions": decisions, "outcome": "done"})
+        rows.append(Row(last + number, problem, "erase", None, None, store.now(problem), body))
+    for problem in found:
+        store.log.discard(problem)
+    store.log.rewrite(rows)
+    return found
+
+
+def _of(store: "Store", problem: str, unit: str) -> list[Row]:
+    """The events of a unit, without what must go."""
+    decisions, rows = set[str | None](), []
+    for row in store.log.read(problem):
+        body: dict[str, Any] = json.loads(row.body)
+        if row.kind == "decide" and body.get("unit") == unit:
+            decisions.add(row.decision)
+        elif row.decision is None or row.decision not in decisions or row.kind != "reveal":
+            if row.decision in decisions and row.key is not None:
+                rows.append(row._replace(key=None))
+            continue
+        left = {name: body[name] for name in KEPT if name in body} | {"erased": True}
+        rows.append(row._replace(key=None, body=json.dumps(left)))
+    return rows

@@ -1,15 +1,13 @@
-"""Events that come from elsewhere, checked before they are applied: whatever a file says, nothing breaks.
-
-Each is held against the state that the events before it have led to. What it asks for must be what a caller
-might have asked for then; what was answered is not made again, that is what a replay that verifies is for.
-
-A decision that comes from elsewhere, checked: what was asked, what was chosen, what was believed.
-
-Logs out and in as NDJSON: an event a line, which is the whole log.
+"""Logs out and in as NDJSON: an event a line, which is the whole log.
 
 What was exported comes in as it is: the same ids, keys and times, so that the same is believed. It may be
 given again, or after an interruption: what is there already is passed over, and where it differs nothing is
-changed. Every event is applied before one is written.
+changed.
+
+Every event is checked and applied to a state of its own before one is written: whatever a file says, nothing
+breaks. Each is held against the state that the events before it have led to. What it asks for must be what a
+caller might have asked for then; of a decision that is what was asked, what was chosen and what was believed.
+What was answered is not made again: that is what a replay that verifies is for.
 """
 
 import json
@@ -21,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from unfog import validation
 from unfog.agents.catalogue import EVERY
 from unfog.live import config, requests
+from unfog.live.backend import Row
 from unfog.live.config import Made, Terms, fingerprint
 from unfog.live.errors import Conflict
-from unfog.live.log import Row
 from unfog.live.requests import REQUEST, Ask
 from unfog.live.state import State
 from unfog.validation import REFERENCE, InputError, shown
@@ -31,7 +29,178 @@ from unfog.validation import REFERENCE, InputError, shown
 if TYPE_CHECKING:
     from unfog.live.store import Store
 
+CHUNK = 10_000  # events that are written with one commit
+AHEAD = 86_400.0  # seconds by which clocks may differ: later events would make the problem's time stand still
+HEAD = ("seq", "problem", "kind", "decision", "key", "time")
+KINDS = ("problem", "decide", "reward", "reveal", "void", "expire", "arms", "freeze", "shadow", "erase")
+
+OUTCOMES = {
+    "reward": ("learnt", "kept", "waits", "late", "ignored", "known"),
+    "reveal": ("learnt", "noted", "late", "known"),
+    "void": ("void", "known"),
+    "arms": ("done",),
+    "freeze": ("done",),
+    "shadow": ("done",),
+    "erase": ("done",),
+}
+
+ANSWER = ("arm", "probability", "shares", "denoised", "sd")
+
+FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there must be, those there may be
+    "problem": (config.Terms._fields, ()),
+    "decide": (("number", "context", *ANSWER), (*REQUEST, "frozen", "shadow")),
+    "reward": (("value", "outcome"), ()),
+    "reveal": (("context", "outcome"), ("then",)),
+    "void": (("outcome",), ()),
+    "expire": (("what",), ("value",)),
+    "arms": (("outcome",), ("add", "retire", "restore")),
+    "freeze": (("arm", "outcome"), ()),
+    "shadow": (("agent", "outcome"), ("fingerprint", "leaves")),
+    "erase": (("decisions", "outcome"), ()),
+}
+
+ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "given", "outcome"))
 Body = Mapping[str, Any]
+
+Line: TypeAlias = tuple[int, dict[str, Any]]
+"""An event, and the number of the line that it stands in."""
+
+
+def as_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Events as NDJSON."""
+    for event in events:
+        yield json.dumps(event, allow_nan=False) + "\n"
+
+
+def read_lines(lines: Iterable[str]) -> Iterator[Line]:
+    """NDJSON as events, with the number of a line that is none."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line, parse_constant=refuse_constant)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"line {number}", line[:60], f"one JSON object ({error})") from None
+        if not isinstance(event, dict) or event.get("kind") not in KINDS:
+            raise InputError(f"line {number}", line[:60], f"an event whose kind is one of {', '.join(KINDS)}")
+        yield number, event
+
+
+def refuse_constant(text: str) -> float:
+    """Complain of NaN and the infinities, which Python would read."""
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def taken_in(
+    store: "Store", lines: Iterable[Line], name: str | None = None, modules: Sequence[str] = ()
+) -> int:
+    """Events of one problem that was exported; how many were new. Code is imported of these modules alone."""
+    rest = iter(lines)
+    first = next(rest, None)
+    if first is None or first[1]["kind"] != "problem":
+        raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
+    name = validation.check_name("problem", first[1].get("problem") if name is None else name)
+    with store.reserved(name):
+        return _taken(store, name, first, chain([first], rest), modules)
+
+
+def _taken(store: "Store", name: str, first: Line, lines: Iterator[Line], modules: Sequence[str]) -> int:
+    """Nobody else changes the problem meanwhile."""
+    known = name in store.names()
+    new, keys, last = _after_known(lines, store.log.read(name) if known else iter(()))
+    pending = list(new)
+    for number, event in pending:
+        with _refusing(number):
+            refuse_modules(event, modules)
+    with _refusing(first[0]):
+        problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
+        state = store.fresh(name) if known else State(Made(Terms.read(body_of(first[1]))))
+    _applied(state, pending, keys, Times(last, store.now()))
+    for start in range(0, len(pending), CHUNK):
+        store.append(name, [event for _, event in pending[start : start + CHUNK]])
+    return len(pending)
+
+
+def _after_known(
+    lines: Iterator[Line], there: Iterator[Row]
+) -> tuple[Iterator[Line], set[str | None], float]:
+    """The events after those that are there, which must be the same; keys and last time of those."""
+    keys, last = set[str | None](), 0.0
+    for row in there:
+        number, event = next(lines, (0, None))
+        if event is None:
+            return iter(()), keys, last
+        head = event["kind"], event.get("decision"), event.get("key"), event.get("time")
+        if head != (row.kind, row.decision, row.key, row.time) or body_of(event) != json.loads(row.body):
+            raise Conflict(f"line {number}", event["kind"], f"what is in the store: event {row.seq}")
+        keys.add(row.key)
+        last = row.time
+    return lines, keys, last
+
+
+def body_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    """An event without what stands in columns of its own."""
+    return {name: value for name, value in event.items() if name not in HEAD}
+
+
+class Times(NamedTuple):
+    """Between which an event may be."""
+
+    last: float  # of the event before
+    now: float  # of the store
+
+    def checked(self, time: object) -> float:
+        """A time that may come next."""
+        if not isinstance(time, int | float) or isinstance(time, bool) or not self.last <= time:
+            raise InputError("time", time, f"a number, not before that of the event before: {self.last}")
+        if time > self.now + AHEAD:
+            raise InputError("time", time, f"at most a day after the store's own time, which is {self.now}")
+        return float(time)
+
+
+def _applied(state: State, lines: Sequence[Line], keys: set[str | None], times: Times) -> None:
+    """Apply events to a state of their own before one of them is written."""
+    for place, (number, event) in enumerate(lines):
+        with _refusing(number):
+            times = times._replace(last=times.checked(event.get("time")))
+            if event["kind"] != "problem":
+                _apply(state, event, keys, times.last)
+            elif place:
+                raise InputError("kind", "problem", "the terms once, in the first line")
+
+
+def _apply(state: State, event: dict[str, Any], keys: set[str | None], time: float) -> None:
+    kind, decision, key, body = event["kind"], event.get("decision"), event.get("key"), body_of(event)
+    check(state, kind, decision, key, body, time)
+    if key is not None and key in keys:
+        raise InputError("key", repr(key), "a key that no event before has")
+    keys.add(key)
+    state.apply(kind, decision, body, time)
+
+
+@contextmanager
+def _refusing(line: int) -> Iterator[None]:
+    """Whatever is wrong with an event is said of its line."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"line {line}, {error.field}", error.value, error.allowed, error.near) from error
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        said = f"{type(error).__name__}: {error}"
+        raise InputError(f"line {line}", said, "events as they were exported") from error
+
+
+def refuse_modules(event: Body, modules: Collection[str]) -> None:
+    """Complain of code that whoever takes in the log has not allowed: to import a module is to run it."""
+    joins = event["kind"] == "problem" or (event["kind"] == "shadow" and event.get("leaves") is not True)
+    for field in ("features", "agent") if joins else ():
+        path = event.get(field)
+        if not isinstance(path, str) or not REFERENCE.fullmatch(path):
+            continue
+        module = path.partition(":")[0]
+        if module not in modules and (field == "features" or module not in EVERY):
+            how = f"modules=[{module!r}] in Python, --allow-module {module} on the command line"
+            raise InputError(field, path, f"code of one's own if its module is allowed, by {how}")
 
 
 def refuse_fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...]) -> None:
@@ -44,8 +213,81 @@ def refuse_fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...])
             raise InputError(name, "no such field", ", ".join(dict.fromkeys((*needed, *allowed))))
 
 
+def mapping(field: str, value: object) -> Mapping[str, Any]:
+    """The value, refused where it is no mapping."""
+    if not isinstance(value, Mapping):
+        raise InputError(field, shown(value), "a mapping")
+    return value
+
+
+def whole_context(field: str, value: object, state: State, lost: bool = False) -> None:
+    """Refuse what is no whole context by name."""
+    found = requests.context_of(field, mapping(field, value), state.terms.context)
+    for name, one in found.items():
+        if one is None and not lost:
+            raise InputError(f"{field}.{name}", one, "a number")
+
+
+def problem(decision: object, key: object, body: Body) -> None:
+    """The terms of a problem."""
+    for field, value in (("decision", decision), ("key", key)):
+        if value is not None:
+            raise InputError(field, shown(value), "none: the terms of a problem have none")
+    refuse_fields(body, *FIELDS["problem"])
+    validation.check_name("uid", body["uid"])
+    refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
+    for name in ("seed", "learn", "reward_var"):
+        if body[name] is None and (name, body["rewards"]) != ("reward_var", "bernoulli"):
+            raise InputError(name, None, "what it was when the problem was made")
+    config.refuse_other(body, {name: body[name] for name in config.FIELDS})
+
+
+def check(state: State, kind: str, decision: object, key: object, body: Body, time: float) -> None:
+    """Refuse an event that could not come next, at this time."""
+    erased = kind in ("decide", "reveal") and body.get("erased") is True
+    refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
+    if key is not None:
+        validation.check_name("key", key)
+    if kind in OUTCOMES and body.get("outcome") not in OUTCOMES[kind]:
+        raise InputError("outcome", shown(body.get("outcome")), ", ".join(OUTCOMES[kind]))
+    if kind == "decide":
+        _numbered(state, decision, body)
+    elif kind in ("reward", "reveal", "void", "expire"):
+        _known(state, decision)
+    elif decision is not None:
+        raise InputError("decision", shown(decision), "none: this event is about no decision")
+    if not erased:
+        _check_content(state, kind, str(decision), body, time)
+
+
+def _numbered(state: State, decision: object, body: Body) -> None:
+    """Decisions come in their order."""
+    found = body.get("number")
+    if type(found) is not int or found != state.number:
+        raise InputError("number", shown(found), f"{state.number}, the next")
+    if decision != state.id_of(state.number):
+        raise InputError("decision", shown(decision), state.id_of(state.number))
+    validation.check_name("arm", body.get("arm"))
+
+
+def _known(state: State, decision: object) -> None:
+    first = validation.check_name("decision", decision).partition("-")[0]
+    place = int(first) if first.isascii() and first.isdigit() and len(first) < 16 else -1
+    if not 0 <= place < state.number or decision != state.id_of(place):
+        raise InputError("decision", shown(decision), "a decision of an event before")
+
+
+def _check_content(state: State, kind: str, decision: str, body: Body, time: float) -> None:
+    if kind == "decide":
+        check_decision(state, body)
+        return
+    CHECKS[kind](state, decision, body)
+    if kind == "expire":
+        _over(state, decision, body["what"], time)
+
+
 def check_decision(state: State, body: Body) -> None:
-    """Refuse one that could not have been made."""
+    """Refuse a decision that could not have been made."""
     ask = _asked(state, body)
     _chosen(state, ask, body)
     whole_context("denoised", body["denoised"], state)
@@ -106,120 +348,9 @@ def _shares(state: State, ask: Ask, shares: object) -> None:
         raise InputError("shares", shown(shares), "shares that sum to 1")
 
 
-def mapping(field: str, value: object) -> Mapping[str, Any]:
-    """A mapping."""
-    if not isinstance(value, Mapping):
-        raise InputError(field, shown(value), "a mapping")
-    return value
-
-
 def _share(field: str, value: object) -> None:
     if not 0 <= requests.number(field, value) <= 1 + 1e-9:
         raise InputError(field, value, "a number from 0 to 1")
-
-
-def whole_context(field: str, value: object, state: State, lost: bool = False) -> None:
-    """A whole context by name."""
-    found = requests.context_of(field, mapping(field, value), state.terms.context)
-    for name, one in found.items():
-        if one is None and not lost:
-            raise InputError(f"{field}.{name}", one, "a number")
-
-
-OUTCOMES = {
-    "reward": ("learnt", "kept", "waits", "late", "ignored", "known"),
-    "reveal": ("learnt", "noted", "late", "known"),
-    "void": ("void", "known"),
-    "arms": ("done",),
-    "freeze": ("done",),
-    "shadow": ("done",),
-    "erase": ("done",),
-}
-ANSWER = ("arm", "probability", "shares", "denoised", "sd")
-FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there must be, those there may be
-    "problem": (config.Terms._fields, ()),
-    "decide": (("number", "context", *ANSWER), (*REQUEST, "frozen", "shadow")),
-    "reward": (("value", "outcome"), ()),
-    "reveal": (("context", "outcome"), ("then",)),
-    "void": (("outcome",), ()),
-    "expire": (("what",), ("value",)),
-    "arms": (("outcome",), ("add", "retire", "restore")),
-    "freeze": (("arm", "outcome"), ()),
-    "shadow": (("agent", "outcome"), ("fingerprint", "leaves")),
-    "erase": (("decisions", "outcome"), ()),
-}
-ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "given", "outcome"))
-
-
-def refuse_modules(event: Body, modules: Collection[str]) -> None:
-    """Complain of code that whoever takes in the log has not allowed: to import a module is to run it."""
-    joins = event["kind"] == "problem" or (event["kind"] == "shadow" and event.get("leaves") is not True)
-    for field in ("features", "agent") if joins else ():
-        path = event.get(field)
-        if not isinstance(path, str) or not REFERENCE.fullmatch(path):
-            continue
-        module = path.partition(":")[0]
-        if module not in modules and (field == "features" or module not in EVERY):
-            how = f"modules=[{module!r}] in Python, --allow-module {module} on the command line"
-            raise InputError(field, path, f"code of one's own if its module is allowed, by {how}")
-
-
-def problem(decision: object, key: object, body: Body) -> None:
-    """The terms of a problem."""
-    for field, value in (("decision", decision), ("key", key)):
-        if value is not None:
-            raise InputError(field, shown(value), "none: the terms of a problem have none")
-    refuse_fields(body, *FIELDS["problem"])
-    validation.check_name("uid", body["uid"])
-    refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
-    for name in ("seed", "learn", "reward_var"):
-        if body[name] is None and (name, body["rewards"]) != ("reward_var", "bernoulli"):
-            raise InputError(name, None, "what it was when the problem was made")
-    config.refuse_other(body, {name: body[name] for name in config.FIELDS})
-
-
-def check(state: State, kind: str, decision: object, key: object, body: Body, time: float) -> None:
-    """Refuse an event that could not come next, at this time."""
-    erased = kind in ("decide", "reveal") and body.get("erased") is True
-    refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
-    if key is not None:
-        validation.check_name("key", key)
-    if kind in OUTCOMES and body.get("outcome") not in OUTCOMES[kind]:
-        raise InputError("outcome", shown(body.get("outcome")), ", ".join(OUTCOMES[kind]))
-    if kind == "decide":
-        _numbered(state, decision, body)
-    elif kind in ("reward", "reveal", "void", "expire"):
-        _known(state, decision)
-    elif decision is not None:
-        raise InputError("decision", shown(decision), "none: this event is about no decision")
-    if not erased:
-        _check_content(state, kind, str(decision), body, time)
-
-
-def _check_content(state: State, kind: str, decision: str, body: Body, time: float) -> None:
-    if kind == "decide":
-        check_decision(state, body)
-        return
-    CHECKS[kind](state, decision, body)
-    if kind == "expire":
-        _over(state, decision, body["what"], time)
-
-
-def _numbered(state: State, decision: object, body: Body) -> None:
-    """Decisions come in their order."""
-    found = body.get("number")
-    if type(found) is not int or found != state.number:
-        raise InputError("number", shown(found), f"{state.number}, the next")
-    if decision != state.id_of(state.number):
-        raise InputError("decision", shown(decision), state.id_of(state.number))
-    validation.check_name("arm", body.get("arm"))
-
-
-def _known(state: State, decision: object) -> None:
-    first = validation.check_name("decision", decision).partition("-")[0]
-    place = int(first) if first.isascii() and first.isdigit() and len(first) < 16 else -1
-    if not 0 <= place < state.number or decision != state.id_of(place):
-        raise InputError("decision", shown(decision), "a decision of an event before")
 
 
 def _reward(state: State, decision: str, body: Body) -> None:
@@ -347,137 +478,3 @@ CHECKS: dict[str, Callable[[State, str, Body], None]] = {
     "shadow": _shadow,
     "erase": _erase,
 }
-
-
-CHUNK = 10_000
-AHEAD = 86_400.0  # seconds by which clocks may differ: later events would make the problem's time stand still
-HEAD = ("seq", "problem", "kind", "decision", "key", "time")
-KINDS = ("problem", "decide", "reward", "reveal", "void", "expire", "arms", "freeze", "shadow", "erase")
-
-
-Line: TypeAlias = tuple[int, dict[str, Any]]
-"""An event, and the number of the line that it stands in."""
-
-
-def as_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Events as NDJSON."""
-    for event in events:
-        yield json.dumps(event, allow_nan=False) + "\n"
-
-
-def read_lines(lines: Iterable[str]) -> Iterator[Line]:
-    """NDJSON as events, with the number of a line that is none."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            event = json.loads(line, parse_constant=refuse_constant)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"line {number}", line[:60], f"one JSON object ({error})") from None
-        if not isinstance(event, dict) or event.get("kind") not in KINDS:
-            raise InputError(f"line {number}", line[:60], f"an event whose kind is one of {', '.join(KINDS)}")
-        yield number, event
-
-
-def refuse_constant(text: str) -> float:
-    """Complain of NaN and the infinities, which Python would read."""
-    raise ValueError(f"{text} is no number of JSON")
-
-
-def taken_in(
-    store: "Store", lines: Iterable[Line], name: str | None = None, modules: Sequence[str] = ()
-) -> int:
-    """Events of one problem that was exported; how many were new. Code is imported of these modules alone."""
-    rest = iter(lines)
-    first = next(rest, None)
-    if first is None or first[1]["kind"] != "problem":
-        raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
-    name = validation.check_name("problem", first[1].get("problem") if name is None else name)
-    with store.reserved(name):
-        return _taken(store, name, first, chain([first], rest), modules)
-
-
-def _taken(store: "Store", name: str, first: Line, lines: Iterator[Line], modules: Sequence[str]) -> int:
-    """Nobody else changes the problem meanwhile."""
-    known = name in store.names()
-    new, keys, last = _after_known(lines, store.log.read(name) if known else iter(()))
-    pending = list(new)
-    for number, event in pending:
-        with _refusing(number):
-            refuse_modules(event, modules)
-    with _refusing(first[0]):
-        problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
-        state = store.fresh(name) if known else State(Made(Terms.read(body_of(first[1]))))
-    _applied(state, pending, keys, Times(last, store.now()))
-    for start in range(0, len(pending), CHUNK):
-        store.append(name, [event for _, event in pending[start : start + CHUNK]])
-    return len(pending)
-
-
-def _after_known(
-    lines: Iterator[Line], there: Iterator[Row]
-) -> tuple[Iterator[Line], set[str | None], float]:
-    """The events after those that are there, which must be the same; keys and last time of those."""
-    keys, last = set[str | None](), 0.0
-    for row in there:
-        number, event = next(lines, (0, None))
-        if event is None:
-            return iter(()), keys, last
-        head = event["kind"], event.get("decision"), event.get("key"), event.get("time")
-        if head != (row.kind, row.decision, row.key, row.time) or body_of(event) != json.loads(row.body):
-            raise Conflict(f"line {number}", event["kind"], f"what is in the store: event {row.seq}")
-        keys.add(row.key)
-        last = row.time
-    return lines, keys, last
-
-
-def body_of(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event without what stands in columns of its own."""
-    return {name: value for name, value in event.items() if name not in HEAD}
-
-
-@contextmanager
-def _refusing(line: int) -> Iterator[None]:
-    """Whatever is wrong with an event is said of its line."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"line {line}, {error.field}", error.value, error.allowed, error.near) from error
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise InputError(f"line {line}", said, "events as they were exported") from error
-
-
-class Times(NamedTuple):
-    """Between which an event may be."""
-
-    last: float  # of the event before
-    now: float  # of the store
-
-    def checked(self, time: object) -> float:
-        """A time that may come next."""
-        if not isinstance(time, int | float) or isinstance(time, bool) or not self.last <= time:
-            raise InputError("time", time, f"a number, not before that of the event before: {self.last}")
-        if time > self.now + AHEAD:
-            raise InputError("time", time, f"at most a day after the store's own time, which is {self.now}")
-        return float(time)
-
-
-def _applied(state: State, lines: Sequence[Line], keys: set[str | None], times: Times) -> None:
-    """Apply events to a state of their own before one of them is written."""
-    for place, (number, event) in enumerate(lines):
-        with _refusing(number):
-            times = times._replace(last=times.checked(event.get("time")))
-            if event["kind"] != "problem":
-                _apply(state, event, keys, times.last)
-            elif place:
-                raise InputError("kind", "problem", "the terms once, in the first line")
-
-
-def _apply(state: State, event: dict[str, Any], keys: set[str | None], time: float) -> None:
-    kind, decision, key, body = event["kind"], event.get("decision"), event.get("key"), body_of(event)
-    check(state, kind, decision, key, body, time)
-    if key is not None and key in keys:
-        raise InputError("key", repr(key), "a key that no event before has")
-    keys.add(key)
-    state.apply(kind, decision, body, time)

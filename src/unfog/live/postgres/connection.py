@@ -1,9 +1,12 @@
-"""Connections to a database of unfog, set up so that nobody waits for one that is gone.
+"""Connections to a database of unfog, set up so that nobody waits for one that is gone; and its tables.
 
-A process that stops in the middle of a transaction keeps its locks until the server ends its session: that
-is after `IDLE` seconds, less than a lease lasts. A server that does not answer is given up after `SILENT`.
+A process that stops in the middle of a transaction keeps its locks until the server ends its session: that is
+after `IDLE` seconds, less than a lease lasts. A server that does not answer is given up after `SILENT`.
 
-The tables of a database of unfog, in a schema of their own, and their version.
+A process uses few connections, however many problems it serves (`Pool`), and one for questions that stand for
+themselves (`Session`).
+
+The tables are in a schema of their own, of a version:
 
     problem    a number for each name
     event      the rows: of each problem 1, 2, ... without holes, each with the epoch it was written in
@@ -11,13 +14,6 @@ The tables of a database of unfog, in a schema of their own, and their version.
     owner      who serves a problem, until when, in which epoch; `opening` counts the connections of an epoch
 
 Rows are compared as bytes, whatever the language of the database.
-
-The connections of a process to its database: few, however many problems it serves.
-
-Each is used by one at a time. One that failed is closed, and so are those that nobody uses: when a server was
-restarted they are all broken.
-
-A connection for questions that stand for themselves: one at a time, opened when first used, and again.
 """
 
 import contextlib
@@ -36,7 +32,36 @@ from unfog.validation import InputError
 if TYPE_CHECKING:
     from psycopg import Connection
 
+PATIENCE = 3  # seconds to connect
+IDLE = 1.0  # seconds a transaction may do nothing
+LOCKED = 2.0  # seconds to wait for a lock
+SILENT = 4.0  # seconds until a server that does not acknowledge is taken to be gone
+
+NETWORK: dict[str, Any] = {
+    "connect_timeout": PATIENCE,
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 2,
+    "tcp_user_timeout": int(SILENT * 1000),
+    "application_name": "unfog",
+}
+
 SCHEMA = "unfog"
+
+SETTINGS = {
+    "search_path": SCHEMA,
+    "client_encoding": "UTF8",
+    "idle_in_transaction_session_timeout": f"{IDLE}s",
+    "lock_timeout": f"{LOCKED}s",
+    "default_transaction_isolation": "read committed",
+}
+
+# With both a row is on the server's disk when its commit returns. "normal" does not wait for standbys, so
+# that it may be gone if the server is lost for good. "off" would forget rows when a server process is killed.
+SYNC = {"full": "on", "normal": "local"}
+
+SIZE = 8  # connections of a pool
+WAIT = 10.0  # seconds for a connection that others use
 VERSION = 1
 LOCK = 0x756E666F  # for those who make the tables: two that start at once would both do it
 
@@ -54,6 +79,58 @@ TABLES = (
     'CREATE TABLE owner (problem TEXT COLLATE "C" PRIMARY KEY, epoch BIGINT NOT NULL, url TEXT,'
     " lease_until TIMESTAMPTZ NOT NULL, opening BIGINT NOT NULL DEFAULT 0)",
 )
+
+Connect: TypeAlias = Callable[[str], "psycopg.Connection"]
+
+
+def check(dsn: object) -> str:
+    """Complain of what is no address of a database."""
+    allowed = "an address such as postgresql://user@host:5432/database"
+    if not isinstance(dsn, str):
+        raise InputError("dsn", dsn, allowed)
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise InputError("dsn", "what was given", allowed) from None  # it may hold a password
+    return dsn
+
+
+def where(dsn: str) -> str:
+    """The address without user and password, for messages."""
+    told = conninfo_to_dict(dsn)
+    port = f":{told['port']}" if "port" in told else ""
+    return f"postgresql://{told.get('host', '')}{port}/{told.get('dbname', '')}"
+
+
+def plain(dsn: str) -> "psycopg.Connection":
+    """A connection without implicit transactions, to be used under a lock from any thread."""
+    told = conninfo_to_dict(dsn)
+    return psycopg.connect(dsn, autocommit=True, **{k: v for k, v in NETWORK.items() if k not in told})
+
+
+def connected(dsn: str, sync: str = "full", connect: Connect = plain) -> "psycopg.Connection":
+    """A connection to tables of this version, set up."""
+    connection = connect(dsn)
+    try:
+        settings = {**SETTINGS, "synchronous_commit": SYNC[sync]}
+        said = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS x (name, value)"
+        connection.execute(said, (list(settings), list(settings.values())))
+        prepare(connection)
+        (fsync,) = connection.execute("SHOW fsync").fetchone() or ("",)
+        if sync == "full" and fsync != "on":
+            raise StoreError(f"{where(dsn)} has fsync {fsync}, so that it may forget; allowed: on")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def reason(error: BaseException) -> str:
+    """What PostgreSQL said of it, on one line."""
+    if isinstance(error, psycopg.Error):
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return f"PostgreSQL says: {lines[0]}"
+    return errors.reason(error)
 
 
 def prepare(connection: psycopg.Connection) -> None:
@@ -90,88 +167,12 @@ def _lay_out(connection: psycopg.Connection) -> None:
     connection.execute("INSERT INTO layout VALUES (%s)", (VERSION,))
 
 
-Connect: TypeAlias = Callable[[str], "psycopg.Connection"]
-
-PATIENCE = 3  # seconds to connect
-IDLE = 1.0  # seconds a transaction may do nothing
-LOCKED = 2.0  # seconds to wait for a lock
-SILENT = 4.0  # seconds until a server that does not acknowledge is taken to be gone
-NETWORK: dict[str, Any] = {
-    "connect_timeout": PATIENCE,
-    "keepalives_idle": 2,
-    "keepalives_interval": 1,
-    "keepalives_count": 2,
-    "tcp_user_timeout": int(SILENT * 1000),
-    "application_name": "unfog",
-}
-SETTINGS = {
-    "search_path": SCHEMA,
-    "client_encoding": "UTF8",
-    "idle_in_transaction_session_timeout": f"{IDLE}s",
-    "lock_timeout": f"{LOCKED}s",
-    "default_transaction_isolation": "read committed",
-}
-# With both a row is on the server's disk when its commit returns. "normal" does not wait for standbys, so
-# that it may be gone if the server is lost for good. "off" would forget rows when a server process is killed.
-SYNC = {"full": "on", "normal": "local"}
-
-
-def plain(dsn: str) -> "psycopg.Connection":
-    """A connection without implicit transactions, to be used under a lock from any thread."""
-    told = conninfo_to_dict(dsn)
-    return psycopg.connect(dsn, autocommit=True, **{k: v for k, v in NETWORK.items() if k not in told})
-
-
-def check(dsn: object) -> str:
-    """Complain of what is no address of a database."""
-    allowed = "an address such as postgresql://user@host:5432/database"
-    if not isinstance(dsn, str):
-        raise InputError("dsn", dsn, allowed)
-    try:
-        conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:
-        raise InputError("dsn", "what was given", allowed) from None  # it may hold a password
-    return dsn
-
-
-def where(dsn: str) -> str:
-    """The address without user and password, for messages."""
-    told = conninfo_to_dict(dsn)
-    port = f":{told['port']}" if "port" in told else ""
-    return f"postgresql://{told.get('host', '')}{port}/{told.get('dbname', '')}"
-
-
-def connected(dsn: str, sync: str = "full", connect: Connect = plain) -> "psycopg.Connection":
-    """A connection to tables of this version, set up."""
-    connection = connect(dsn)
-    try:
-        settings = {**SETTINGS, "synchronous_commit": SYNC[sync]}
-        said = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS x (name, value)"
-        connection.execute(said, (list(settings), list(settings.values())))
-        prepare(connection)
-        (fsync,) = connection.execute("SHOW fsync").fetchone() or ("",)
-        if sync == "full" and fsync != "on":
-            raise StoreError(f"{where(dsn)} has fsync {fsync}, so that it may forget; allowed: on")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def reason(error: BaseException) -> str:
-    """What PostgreSQL said of it, on one line."""
-    if isinstance(error, psycopg.Error):
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        return f"PostgreSQL says: {lines[0]}"
-    return errors.reason(error)
-
-
-SIZE = 8
-WAIT = 10.0  # seconds for a connection that others use
-
-
 class Pool:
-    """Threads share it."""
+    """The connections of a process. Threads share it.
+
+    Each connection is used by one at a time. One that failed is closed, and so are those that nobody uses:
+    when a server was restarted they are all broken.
+    """
 
     def __init__(
         self,
@@ -229,7 +230,10 @@ class Pool:
 
 
 class Session:
-    """Threads may share it; an error closes the connection, and the next use opens another."""
+    """One connection, opened when first used. Threads may share it.
+
+    An error closes the connection, and the next use opens another.
+    """
 
     def __init__(self, dsn: str, connect: Connect = plain) -> None:
         """Nothing is opened yet."""

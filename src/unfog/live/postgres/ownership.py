@@ -1,16 +1,17 @@
-"""The problems of a database that several processes share: a store for each that this process owns.
+"""Who serves which problem of a database that several processes share, and a store for each that is ours.
 
-A problem is claimed when it is asked for, and those that nobody serves are claimed as they are found, so that
-what is to expire expires. A lease that lasts is never taken away: processes do not fight over problems. Where
-a lease may be over the problem is not answered for; when it turns out to be another's, its store is dropped.
+A problem is owned by one process at a time, for as long as that renews its lease (`Owners`):
 
-Who owns a problem: one process at a time, for as long as it renews its lease.
-
-    lease_until < now   nobody does; whoever claims the problem first has it, in a new epoch
+    lease_until < now   nobody owns it; whoever claims the problem first has it, in a new epoch
     otherwise           the owner's url says where it is served
 
 All times in the table are those of the database. A process cannot read that clock without asking, so it
 counts its own lease from before it asked, by a clock that nobody can set: its count ends first.
+
+`Shared` has a store for each problem that this process owns. A problem is claimed when it is asked for, and
+those that nobody serves are claimed as they are found, so that what is to expire expires. A lease that lasts
+is never taken away: processes do not fight over problems. Where a lease may be over the problem is not
+answered for; when it turns out to be another's, its store is dropped.
 """
 
 import contextlib
@@ -26,8 +27,7 @@ from unfog.live.postgres import connection
 from unfog.live.postgres.backend import PostgresPlace
 from unfog.live.postgres.connection import Pool, Session
 from unfog.live.store import Store, passing
-from unfog.validation import check_name as checked
-from unfog.validation import one_of
+from unfog.validation import check_name, one_of
 
 LEASE = 3.0  # seconds
 FAR = 100  # problems without an owner that are named at a time
@@ -39,20 +39,30 @@ CLAIM = (
     " lease_until = clock_timestamp() + make_interval(secs => %s)"
     " WHERE owner.lease_until < clock_timestamp() RETURNING epoch"
 )
+
 RENEW = (
     "UPDATE owner SET lease_until = clock_timestamp() + make_interval(secs => %s)"
     " FROM unnest(%s::text[], %s::bigint[]) AS mine (problem, epoch)"
     " WHERE owner.problem = mine.problem AND owner.epoch = mine.epoch RETURNING owner.problem"
 )
+
 RELEASE = "UPDATE owner SET lease_until = clock_timestamp() WHERE problem = %s AND epoch = %s"
 LOOKUP = "SELECT url, epoch, lease_until >= clock_timestamp() FROM owner WHERE problem = %s"
 MADE = "EXISTS (SELECT FROM event WHERE event.problem = problem.id AND seq = 1)"
 NAMES = f"SELECT name FROM problem WHERE {MADE} ORDER BY id"
 IS_MADE = f"SELECT 1 FROM problem WHERE name = %s AND {MADE}"
+
 ABANDONED = (
     "SELECT name FROM problem LEFT JOIN owner ON owner.problem = name"
     f" WHERE (lease_until IS NULL OR lease_until < clock_timestamp()) AND {MADE} ORDER BY id LIMIT %s"
 )
+
+EVERY = 1.0  # seconds between renewals
+TAIL = 1000  # events that whoever takes over may have to read ...
+SAVED = 10.0  # ... or those of so many seconds
+SILENT = LEASE  # seconds without an answer after which the database is taken to be away
+EMPTY = 60.0  # seconds after which a problem that was placed and never made is given back
+log = logging.getLogger("unfog.live")
 
 
 class Owner(NamedTuple):
@@ -64,7 +74,7 @@ class Owner(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What this process owns."""
+    """A problem that this process owns."""
 
     epoch: int
     until: float  # of the clock of this process
@@ -164,16 +174,8 @@ class Owners:
         self._renewing.close()
 
 
-log = logging.getLogger("unfog.live")
-EVERY = 1.0  # seconds between renewals
-TAIL = 1000  # events that whoever takes over may have to read ...
-SAVED = 10.0  # ... or those of so many seconds
-SILENT = LEASE  # seconds without an answer after which the database is taken to be away
-EMPTY = 60.0  # seconds after which a problem that was placed and never made is given back
-
-
 class Shared:
-    """Threads may share it. `url` is where other processes reach this one."""
+    """The stores of this process. Threads may share it; other processes reach this one at `url`."""
 
     single = False  # each problem has a store of its own
 
@@ -207,7 +209,6 @@ class Shared:
             thread.start()
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
     def __exit__(
@@ -235,14 +236,14 @@ class Shared:
 
     def store(self, name: str) -> Store:
         """The open store that has a problem; Elsewhere: another process has it, StoreError: nobody yet."""
-        found = self._asked_for(checked("name", name))
+        found = self._asked_for(check_name("name", name))
         if found is None and not self.owners.is_made(name):
             raise Unknown("name", repr(name), ", ".join(self.names()) or "none: the database is empty")
         return self._claimed(name) if found is None else found
 
     def place(self, name: str) -> Store:
         """The store in which a new problem of this name is to be made."""
-        found = self._asked_for(checked("name", name))
+        found = self._asked_for(check_name("name", name))
         return self._claimed(name) if found is None else found
 
     def adopt(self) -> None:
