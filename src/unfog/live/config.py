@@ -1,19 +1,19 @@
-"""What a live problem is: the terms it is made with, checked, written as JSON, and made into agents.
+"""The terms of a live problem: checked, written as JSON, and turned into what its agents need.
 
 The terms are the first event of a problem's log. They are read back from there whenever the problem is
-opened, so that what was written is what is used. `Made` turns them into what a round needs: units, features,
-knowledge and agents.
+opened, so that what was written is what is used. `Made` turns them into units, features, knowledge and
+agents.
 
 Spans of time may be given as people write them: "30m", "7d", or 90 (seconds).
 
-Features and agents may be the caller's own, named by `module:name`. A log holds no code, and what such code
-computes must be what it was when the log was written, or a replay would tell another story. So the log keeps
-the SHA-256 of the source of its module, and code that has changed is refused.
+Features and agents may be the caller's own, named by `module:name`. A log holds no code, and if such code
+changed, a replay would compute something else. So the log keeps the SHA-256 of the source of its module, and
+code that has changed is refused.
 
 A problem that would not fit in memory is refused before it is made. The belief about theta takes most: a
-matrix of m x m numbers, or a block of k x k for each arm. An agent holds it several times: as the prior, as
-it is, as it is about to be, and with what is needed to take a reward back. How often was measured with the
-agents of the catalogue. Choosers whose probabilities are not known exactly draw theta many times.
+matrix of m x m numbers, or a block of k x k for each arm. An agent holds several copies of it: the prior, the
+current belief, the next one, and what it takes to undo a reward. The number of copies was measured with the
+agents of the catalogue. Choosers without exact probabilities draw theta many times.
 """
 
 import inspect

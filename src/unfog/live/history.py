@@ -1,24 +1,25 @@
-"""The past of a problem, or of one of its units, as a page shows it: plain values that JSON can hold.
+"""The past of a problem, or of one of its units, as a page shows it: plain values for JSON.
 
-    points    decisions, evenly thinned, the newest always among them
-    worth     what denoising was worth where true contexts came: errors of noisy and denoised ones
-    rewards   means in stretches of decisions, with 95 % intervals; `shares` of the arms in the same stretches
-    shadow    what other agents would have earned, by inverse propensity; "" is the one that is obeyed
-    tracks    how beliefs went: live/monitoring.py
+    points    decisions, evenly thinned, always with the newest
+    worth     how much denoising helps where true contexts came: errors of noisy and denoised contexts
+    rewards   means over stretches of decisions, with 95 % intervals; `shares` of the arms in each stretch
+    shadow    what other agents would have earned, by inverse propensity; "" is the agent in charge
+    tracks    how beliefs changed: live/monitoring.py
 
-A reward is what was learnt of it: several are combined as the terms say, and while they are waited for there
-is none. Everything is in the caller's units. None is what is not known.
+A reward is what was learnt of it: several rewards are combined as the terms say, and there is none while they
+are waited for. Everything is in the caller's units. None means not known.
 
-What another agent would have earned is estimated by r q / p: r the reward of a decision, p and q the
-probabilities with which its arm was taken, and would have been by the other. The mean of that is what the
-other would have earned if p is above zero wherever q is. So a decision has no weight q / p where the other
-might have taken an arm that could not be taken: one arm was frozen, or without a floor the agent was sure. An
-arm that somebody else has forced has the probability that was told, or else no weight.
+What another agent would have earned is estimated by the mean of r q / p: r is the reward of a decision, p and
+q are the probabilities of its arm under the agent in charge and under the other one. The mean is unbiased if
+p is above zero wherever q is. So a decision has no weight q / p where the other agent might have taken an arm
+that could not be taken: one arm was frozen, or without a floor the agent was sure. For a forced arm p is the
+probability that was told; without one the decision has no weight.
 
-The newest decisions are kept in memory (`Ring`), each as a row of numbers (`row`) in arrays that grow and let
-go of what is old (`Columns`). A ring is made from the log when it is first asked for, and goes on from the
-last row that it has read. It costs deciding nothing. The log is read a little at a time, since commits wait
-meanwhile, and of a long log only the end. After an erasure, and after a commit that failed, it is made anew.
+The newest decisions are kept in memory (`Ring`), each as a row of numbers (`row`), in arrays that grow and
+drop what is old (`Columns`). A ring is read from the log when it is first needed, and later continues after
+the last row it has read; decisions are not slowed down by it. The log is read a little at a time, since
+commits wait meanwhile, and of a long log only the end is read. After an erasure or a failed commit the ring
+is read anew.
 """
 
 import json

@@ -1,28 +1,28 @@
-"""A look inside a live problem: what is believed of the channel, theta and arms, and whether it works.
+"""A look inside a live problem: beliefs about the channel, theta and arms, and whether it works.
 
-Data sets with names (xarray, of the extra `lab`), in the caller's units; `plain` and `whole` write them as
-JSON has it, nested mappings by names with null for what is not a number.
+The results are data sets with names (xarray, of the extra `lab`), in the caller's units. `plain` and `whole`
+turn them into JSON: nested mappings by names, with null for what is not a number.
 
 `belief` says what is believed. Agents have contexts in deviations from their mean, z = (c - centre) / scale.
-With features of each arm's own, the arm pays theta_0 + theta'z there, and to the caller
+With features of its own for each arm, an arm pays theta_0 + theta'z there, which in the caller's units is
 
     (theta_0 - sum_j theta_j centre_j / scale_j) + sum_j (theta_j / scale_j) c_j.
 
-Other features are not linear in c, so that their theta stays that of features of z. `expected` says what each
-arm would earn in a context.
+Other features are not linear in c, so their theta stays that of features of z. `expected` says what each arm
+would earn in a context.
 
-`diagnosed` says whether the thing works:
+`diagnosed` says whether the problem works:
 
-    coordinate   z is a reading less what was expected of it, in deviations: mean square 1 if all is as told;
-                 the bias as believed, of the only unit or the mean of all (`bias_of` says whose), how unsure
-                 that is of a unit, and how units differ; noisy and denoised against true contexts, where
-                 these came
+    coordinate   z is a reading less its expectation, in deviations: its mean square is 1 if the channel is as
+                 told; the believed bias, of the only unit or the mean of all (`bias_of` says whose), how
+                 uncertain it is for one unit, and how units differ; noisy and denoised contexts against true
+                 ones, where these came
     arm          how often it was chosen, and what it paid
     level        the share of rewards in intervals of this level
-    bin          rewards of 0 or 1 by the probability that was said of a 1: said and came should be alike
+    bin          rewards of 0 or 1 by the predicted probability of a 1: `said` and `came` should be alike
     age          decisions that wait for their rewards
 
-What holds for the problem as a whole is in `attrs`: the counts, the share of decisions whose reward came, and
+`attrs` has what holds for the problem as a whole: the counts, the share of decisions whose reward came, and
 what is wrong with the channel, in words. `vitals` are a few of these numbers for those who watch many
 problems.
 """

@@ -1,18 +1,18 @@
-"""The durable log under a store: rows of problems, in a file or a database, that are only ever appended.
+"""The durable log of a store: rows of problems, in a file or a database, that are only ever appended.
 
-    add      queues rows; no disk, so a caller may hold its own lock meanwhile
+    add      queues rows; it does not touch the disk, so a caller may hold its own lock meanwhile
     commit   returns once a row is durable
 
-There is no writer thread. Whoever commits first writes all that is queued in one transaction; those who
-waited for it find their rows done. Under load one fsync thus serves many rows. `Queue` has the rows that wait
-for their commit and the numbers of those that are committed; `Recent` the keys of the newest rows, so that a
-caller who holds its lock can look for one without the disk.
+There is no writer thread. Whoever commits first writes the whole queue in one transaction, and those who
+waited find their rows written. So under load one fsync serves many rows. `Queue` holds the rows that wait for
+their commit and the numbers of the committed ones. `Recent` holds the keys of the newest rows, so that a
+caller who holds its lock can look one up without the disk.
 
-When a commit fails, what the place says is the truth: the queue is dropped, the place is opened again and
-read, and `epoch` is raised. What callers have built in memory on rows of an epoch that has ended must go. For
-threads that still wait for a row of it, it is remembered up to which row the place has it. A row whose fate
-the place shows is answered by that; where it cannot be read, the error says that it is not known. Where
-another process has taken a problem over, `lost` says so, and nothing is ever written here again.
+When a commit fails, the backend is asked what it has: the queue is dropped, the backend is opened again and
+read, and `epoch` is raised. Callers must then drop what they built in memory on rows of an earlier epoch. The
+queue remembers up to which row each ended epoch was kept, for threads that still wait for a row of it. If the
+backend cannot be read, the error says that the fate of the row is not known. If another process has taken the
+problem over, `lost` says so, and nothing is written here again.
 """
 
 import contextlib

@@ -1,23 +1,22 @@
-"""What is watched while decisions are made: is the channel as told, do rewards fall where they were expected?
+"""Monitoring of a live problem: does the channel behave as told, do rewards fall where they were expected?
 
-Only the agent that is obeyed is watched. Everything is folded from events as beliefs are, so that a replay
-watches again and finds the same.
+Only the agent in charge is watched. Everything is folded from events, as beliefs are, so that a replay finds
+the same.
 
-`Tallies` count what happened, and how often what was said came true. Before a reward is learnt its mean and
-variance are said (agents/predict.py); if these are right, the interval of every level in `LEVELS` holds that
-share of rewards. Rewards of 0 or 1 are sorted by the probability that was said of a 1 into `BINS` bins, in
-each of which as many should come as were said. Where a true context comes, the noisy and the denoised one are
-held against it: what denoising is worth, and whether the interval of level `CONTEXT_LEVEL` holds it.
-Everything is a sum: in whatever order things come, it is the same but for the last bits.
+`Tallies` count what happened, and how often predictions held. Before a reward is learnt its mean and variance
+are predicted (agents/predict.py). If they are right, the interval of each level in `LEVELS` contains that
+share of the rewards. Rewards of 0 or 1 are sorted by the predicted probability of a 1 into `BINS` bins; in
+each bin the share of ones should be the predicted one. When a true context comes, the noisy and the denoised
+context are compared with it: how much denoising helps, and whether the interval of level `CONTEXT_LEVEL`
+contains the truth. Everything is a sum, so the order of events matters only for the last bits.
 
-`Tracks` sample how beliefs went. Every so many decisions a sample is taken. Where there is no more room,
-every second one is dropped, and from then on samples are taken half as often: so many of them cover the whole
-past, evenly, however long it is. They are kept in arrays, which a snapshot writes as they are, in the agent's
-units.
+`Tracks` sample how beliefs changed over time. A sample is taken every so many decisions. When the room is
+full, every second sample is dropped, and from then on samples are taken half as often: so they always cover
+the whole past evenly. They are arrays, which a snapshot writes as they are, in the agent's units.
 
-    of the problem   the bias of its units, as each was last sampled: the mean over the first that came, and
-                     the root of the mean variance; mean squares of z of late, and e-values
-    of a unit        its bias and how uncertain that is; of the first units, as many as there is room for
+    of the problem   the bias of its units, as each was last sampled: the mean over the first units, and the
+                     root of the mean variance; recent mean squares of z, and e-values
+    of a unit        its bias and how uncertain that is; for as many of the first units as there is room for
 
 `Watch` holds both, with the alarm of `channel/innovations.py`.
 """

@@ -1,11 +1,11 @@
-"""Decisions whose reward or true context may still come, for how long, and what becomes of a report.
+"""Open decisions: how long a reward or a true context may still come, and what becomes of a report.
 
-Rewards are taken within `wait` and true contexts within `within`, both from the time of the decision, so that
-decisions end their waiting in the order in which they were made.
+Rewards are accepted within `wait` and true contexts within `within`, both counted from the time of the
+decision. So decisions stop waiting in the order in which they were made.
 
 A report is learnt, kept, late, or refused. `reward`, `reveal` and `void` only say which: they change nothing.
-Of a decision that is open the state knows everything (`Open`). Of one that is closed the log is asked
-(`Past`): its rows say whether it was void, paid or expired, and what was revealed.
+The state knows everything about an open decision (`Open`). For a closed one the log is read (`Past`): its
+rows say whether it was voided, rewarded or expired, and what was revealed.
 """
 
 import json

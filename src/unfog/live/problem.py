@@ -1,9 +1,9 @@
-"""A live problem: `decide`, `reward`, `reveal` and `void`; changes to its arms and shadows; looks inside.
+"""A live problem: its verbs, changes to its arms and shadows, and what can be looked at.
 
-Each request is checked here, at the door; what becomes of a report is judged by live/pending.py. A verb is
-handed to the store as a `Turn`: the store runs its work on the state, writes down the event that comes of it,
-and answers once that is durable (live/store.py). A key that was used before gives the answer it had the first
-time. Looks at a problem write down what has expired, and nothing else.
+Each request is checked here first. live/pending.py decides what becomes of a report. A verb is handed to the
+store as a `Turn`: the store runs its work on the state, writes down the event that results, and answers once
+that is durable (live/store.py). A request with a key that was used before gets the same answer as before.
+Looking at a problem writes down what has expired, and nothing else.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

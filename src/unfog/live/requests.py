@@ -1,7 +1,7 @@
-"""A request for a decision, checked and as it is logged; and what the verbs of a problem answer.
+"""Requests for decisions, checked and as they are logged; and the answers of a problem's verbs.
 
-The request is logged as it was understood, so that a replay reads the same numbers, and a key that is used
-twice can be held against what was asked the first time.
+A request is logged as it was understood. So a replay reads the same numbers, and a second request with the
+same key can be compared with the first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

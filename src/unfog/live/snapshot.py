@@ -1,14 +1,14 @@
-"""Snapshots: the state of a problem as bytes, the replay of its log, and the one held against the other.
+"""Snapshots of a problem's state, the replay of its log, and the check of one against the other.
 
-A snapshot is a cache, so that a start need not read the whole log. It fits where versions, code, terms, its
-own checksum and the processor's rounding are what they were; else, or whenever it cannot be read, it is
-passed over and the log is read from its beginning.
+A snapshot is a cache: it saves reading the whole log at the start. It is used only if versions, code, terms,
+checksum and the rounding of the processor are the same as when it was written. Otherwise, or if it cannot be
+read, the log is read from its beginning.
 
-`replayed` holds what is remembered of a problem against its log while others go on deciding. The lock is
-taken only to note what is remembered, and up to which row of the log it goes. Rows up to there are then
-folded without it. What comes meanwhile is neither in what was noted nor in what is folded. Rows up to there
-may still change: a unit may be erased, a commit may fail. Then what is remembered was dropped as well, which
-shows, and it is done again.
+`replayed` compares the state in memory with the log while others go on deciding. It holds the lock only to
+copy the state and to note the last row of the log that is in it, and then folds the rows up to there without
+the lock. Rows that come later are in neither of the two. Rows up to there may still change: a unit may be
+erased, or a commit may fail. In that case the state in memory is dropped too, which is noticed, and the
+comparison starts again.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""The SQLite backend of a log: a file with one connection, and the statements that are said to it.
+"""The SQLite backend of a log: one file, its connection, and the SQL statements.
 
-The connection may be opened again after a failure, is given back at the end, and is left alone by a forked
-child. How a path becomes a connection that holds the file alone is in live/sqlite_file.py.
+The connection may be opened again after a failure. A forked child leaves it alone. live/sqlite_file.py opens
+the file for this process alone.
 """
 
 import contextlib

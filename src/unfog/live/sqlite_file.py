@@ -1,26 +1,26 @@
 """A store file: opened by one process alone, its tables and their versions, its lock file, and copies of it.
 
-Opening goes from a path to a connection that holds the store alone: lock, check, upgrade, settings. The
-write-ahead log with an exclusive lock needs no shared memory file, and no second connection can ever write or
-checkpoint.
+Opening a path locks the file, checks its version, upgrades it if needed, and applies the settings. With the
+write-ahead log and an exclusive lock no shared memory file is needed, and no second connection can ever write
+or checkpoint.
 
-SQLite's lock on the store decides who holds it. A small file beside it (`Holder`) only says who that is, for
-the sentence that refuses a second opener: a holder that was killed leaves one behind, which does no harm, and
-where none could be written the sentence names nobody. Within one process a list of open stores decides first,
-and nothing here opens the file other than through SQLite: to open and close a file that this process has
-locked would drop the lock, because POSIX locks belong to the process.
+The lock that SQLite takes on the file decides who holds the store. A small file beside it (`Holder`) only
+says who that is, for the message to a second opener. A holder that was killed leaves this file behind, which
+does no harm; if it could not be written, the message names nobody. Within one process a list of open stores
+is checked first, and nothing here opens the file other than through SQLite: POSIX locks belong to the
+process, so opening and closing a file that this process has locked would drop the lock.
 
 The tables have a version:
 
-    version 1   the name of the problem stood in each row, there was no index on decisions and no checksum
-    version 2   problems have a number; a checksum for each row; an index on decisions; notes of work undone
+    version 1   the name of the problem is in each row; no index on decisions, no checksum
+    version 2   problems have a number; a checksum for each row; an index on decisions; notes of open work
 
-An older file is read row by row into a new one beside it, which then takes its place by a rename: whoever
-looks finds the old file or the new one, whole. Snapshots are caches and do not travel.
+An older file is copied row by row into a new one beside it, which then replaces it by a rename: at any moment
+there is a whole file, the old one or the new one. Snapshots are caches and are not copied.
 
-A store that is open is copied by SQLite's own backup, over the one connection that may use the file. It goes
-in steps of some pages, and others write in between: what they change of pages that were copied already SQLite
-changes in the copy, too. So the copy is the store as it is when the last step is done.
+A store that is open is copied by SQLite's backup, over the one connection that may use the file. It copies
+some pages at a time, and others write in between: SQLite also changes pages in the copy that it has copied
+already. So the copy is the store as it is when the last step is done.
 """
 
 import contextlib

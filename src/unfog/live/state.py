@@ -1,19 +1,18 @@
 """The state of a live problem: a fold of its events, by the agent in charge and its shadows.
 
-Nothing here looks at a clock or a file. Every change is an event, and `State.apply` is how an event changes
-the state: when it happens, and again when the log is read from its beginning. So what is believed is what the
-log says. A decision is made by `State.decide`, which asks the agents; a replay takes the arm that the log
-has.
+Nothing here reads a clock or a file. Every change is an event, and `State.apply` is how an event changes the
+state: when it happens, and again when the log is read from its beginning. So the beliefs are what the log
+says. A decision is made by `State.decide`, which asks the agents; a replay takes the arm from the log.
 
     decide   the channel learns from the noisy context; the decision is open
-    reward   learnt at once, or kept until the wait is over; late, it is only counted
-    reveal   a true context, whole or in part: to the agents that learn from it
-    void     was never shown: nothing is learnt
-    expire   the wait is over: what was kept, or the default, is learnt; or a reward that awaited its true
+    reward   learnt at once, or kept until the wait is over; if it is late, it is only counted
+    reveal   a true context, whole or in part, for the agents that learn from it
+    void     the decision was never shown: nothing is learnt
+    expire   the wait is over: the kept rewards or the default are learnt; or a reward that awaited its true
              context is dropped
     arms     added, retired, brought back        freeze   from now on one arm        shadow   one more agent
 
-`Minds` are the agents: the one whose arms are taken, and its shadows, which see and learn the same.
+`Minds` holds the agents: the one whose arms are taken, and its shadows, which see and learn the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

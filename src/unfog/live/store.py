@@ -1,25 +1,24 @@
-"""A store: the logs of many problems in a file, or of one in a database. The log is the truth.
+"""A store: the logs of many problems in a file, or of one problem in a database. The log is the truth.
 
-How a call goes. Under the lock what has expired is written down, the call changes what is remembered, and its
-event is queued; then, without the lock, the commit that holds the event is awaited, and only then is there an
-answer. An event is counted once it is durable (`Counted`): its commit may fail, and then it was never
-written.
+In each call the store holds the lock while it writes down what has expired, changes the state and queues the
+event. It then waits, without the lock, for the commit that holds the event, and answers only after that.
+Events are counted once they are durable (`Counted`), since a commit may fail.
 
-What is remembered of a problem is the fold of its events. It is made when it is first asked for, from the
-newest snapshot that fits and the events after it, and dropped when a commit fails: then it may hold what the
-file does not.
+The state of a problem is the fold of its events. It is made when it is first needed, from the newest snapshot
+that fits and the events after it. It is dropped when a commit fails, since it may then hold what the file
+does not.
 
-The clock gives seconds since 1970 that never go back, whatever is done to the machine's clock. What the wall
-says is read once, when the store is opened; from then on time is what has passed since, by a clock that
-nobody can set. Where the last event of a problem is later than the wall, time stands still for it until the
-wall has caught up: no decision expires early because a clock was set back. For other problems it does not: a
-log that comes from a clock that is fast must not let their decisions expire.
+The clock gives seconds since 1970 and never goes back, whatever happens to the clock of the machine. The wall
+clock is read once, when the store is opened; from then on a clock that nobody can set says how much time has
+passed. If the last event of a problem is later than the wall clock, time stands still for that problem until
+the wall clock has caught up: no decision expires early because a clock was set back. Other problems are not
+affected: a log from a machine with a fast clock must not make their decisions expire.
 
-To erase a unit, a person for instance, takes its contexts from the log, noisy and true ones, with what was
-made of them and the keys that may name it; and its own name. Arms, probabilities and rewards stay, as numbers
-of nobody. What was learnt from its contexts goes, too: beliefs are made anew from what is left of the log,
-and an event says that this was done, and when. Decisions of the past stay as they were made; they cannot be
-made again to be compared, since what they were made of is gone.
+Erasing a unit, for instance a person, removes from the log its name, its contexts, noisy and true, what was
+computed from them, and the keys that may name it. Arms, probabilities and rewards stay, as numbers of nobody.
+What was learnt from its contexts goes as well: beliefs are made again from the rest of the log, and an event
+says that this was done, and when. Past decisions stay as they were made. They cannot be made again for
+comparison, since their inputs are gone.
 """
 
 import json

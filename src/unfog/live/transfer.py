@@ -1,13 +1,13 @@
-"""Logs out and in as NDJSON: an event a line, which is the whole log.
+"""Export and import of a problem's log as NDJSON, one event a line.
 
-What was exported comes in as it is: the same ids, keys and times, so that the same is believed. It may be
-given again, or after an interruption: what is there already is passed over, and where it differs nothing is
+An imported log keeps its ids, keys and times, so that the beliefs are the same. It may be imported again, or
+after an interruption: events that are already there are skipped, and if one of them differs nothing is
 changed.
 
-Every event is checked and applied to a state of its own before one is written: whatever a file says, nothing
-breaks. Each is held against the state that the events before it have led to. What it asks for must be what a
-caller might have asked for then; of a decision that is what was asked, what was chosen and what was believed.
-What was answered is not made again: that is what a replay that verifies is for.
+All events are checked and applied to a separate state before the first is written, so a bad file does no
+harm. Each event is checked against the state that the events before it lead to: a caller must have been able
+to ask for it then. For a decision that covers the request, the choice and the belief. Answers are not
+computed again: that is what a verifying replay is for.
 """
 
 import json

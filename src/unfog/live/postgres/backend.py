@@ -1,11 +1,11 @@
 """The PostgreSQL backend of a log: one problem of a database, for as long as this process owns it.
 
 Every commit locks the owner's row and requires the epoch in which this process owns the problem; otherwise it
-writes nothing and raises Lost. It also requires to come after the last opening in that epoch: a commit whose
-connection broke may still be on its way when the place is opened again to see what became of it, and must not
-come afterwards. Rows of later epochs are another owner's and are never read here.
+writes nothing and raises Lost. It also requires that no connection was opened later in that epoch: a commit
+whose connection broke may still be on its way when the problem is opened again to see what became of it, and
+must not arrive afterwards. Rows of later epochs belong to another owner and are never read here.
 
-`PostgresPlace` is the place of a log (live/backend.py); the statements are functions of a connection and of
+`PostgresPlace` implements `Place` (live/backend.py). The SQL statements are functions of a connection and of
 what this process owns (`Mine`).
 """
 

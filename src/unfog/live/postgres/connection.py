@@ -1,19 +1,19 @@
-"""Connections to a database of unfog, set up so that nobody waits for one that is gone; and its tables.
+"""Connections to a database of unfog, with timeouts so that nobody waits for a lost one; and its tables.
 
-A process that stops in the middle of a transaction keeps its locks until the server ends its session: that is
-after `IDLE` seconds, less than a lease lasts. A server that does not answer is given up after `SILENT`.
+A process that stops in the middle of a transaction keeps its locks until the server ends its session, after
+`IDLE` seconds, which is less than a lease. A server that does not answer is given up after `SILENT` seconds.
 
-A process uses few connections, however many problems it serves (`Pool`), and one for questions that stand for
-themselves (`Session`).
+A process uses few connections, however many problems it serves (`Pool`), and a separate one for single
+questions (`Session`).
 
-The tables are in a schema of their own, of a version:
+The tables are in a schema of their own and have a version:
 
     problem    a number for each name
-    event      the rows: of each problem 1, 2, ... without holes, each with the epoch it was written in
-    snapshot   what was remembered of a problem up to a row; a cache
+    event      the rows: 1, 2, ... without holes for each problem, each with the epoch it was written in
+    snapshot   the state of a problem up to a row; a cache
     owner      who serves a problem, until when, in which epoch; `opening` counts the connections of an epoch
 
-Rows are compared as bytes, whatever the language of the database.
+Text is compared as bytes, whatever the language of the database.
 """
 
 import contextlib

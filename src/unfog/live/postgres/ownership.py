@@ -1,17 +1,17 @@
-"""Who serves which problem of a database that several processes share, and a store for each that is ours.
+"""Ownership of problems in a shared database: leases, and a store for each problem of this process.
 
-A problem is owned by one process at a time, for as long as that renews its lease (`Owners`):
+One process at a time owns a problem, for as long as it renews its lease (`Owners`):
 
-    lease_until < now   nobody owns it; whoever claims the problem first has it, in a new epoch
+    lease_until < now   nobody owns it; the first to claim the problem gets it, in a new epoch
     otherwise           the owner's url says where it is served
 
 All times in the table are those of the database. A process cannot read that clock without asking, so it
-counts its own lease from before it asked, by a clock that nobody can set: its count ends first.
+counts its own lease from before it asked, by a clock that nobody can set: its own count ends first.
 
-`Shared` has a store for each problem that this process owns. A problem is claimed when it is asked for, and
-those that nobody serves are claimed as they are found, so that what is to expire expires. A lease that lasts
-is never taken away: processes do not fight over problems. Where a lease may be over the problem is not
-answered for; when it turns out to be another's, its store is dropped.
+`Shared` has a store for each problem that this process owns. A problem is claimed when it is asked for.
+Problems that nobody serves are claimed when they are found, so that their decisions expire. A valid lease is
+never taken away: processes do not fight over problems. While a lease may be over the problem is not served;
+if another process turns out to own it, its store is dropped.
 """
 
 import contextlib
